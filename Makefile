@@ -1,0 +1,82 @@
+# Every target does its own set-up: a fresh machine needs Python 3.11 (or newer), make and git, nothing else.
+# `make serve` installs what serving needs, without torch; `make test` adds the rest to the same .venv, once.
+
+VENV ?= .venv
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+# One stamp for each set of packages; both are out of date as soon as a requirement changes.
+SERVE_STAMP := $(VENV)/.installed-serve
+DEV_STAMP := $(VENV)/.installed-dev
+REQUIREMENTS := pyproject.toml constraints.txt
+
+URL ?= http://127.0.0.1:8000
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test check lint types contracts tests format loadtest venv venv-dev constraints clean
+
+help:  ## List the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found: name one with make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(SERVE_STAMP): $(REQUIREMENTS) | $(BIN)/python
+	$(PIP_INSTALL) -e .
+	@touch $@
+
+# torch comes first and alone, so that a CPU build offered beside the default one is the one taken.
+$(DEV_STAMP): $(REQUIREMENTS) | $(BIN)/python
+	$(PIP_INSTALL) torch==2.13.0
+	$(PIP_INSTALL) -e '.[dev]'
+	@touch $(SERVE_STAMP) $@
+
+venv: $(SERVE_STAMP)  ## Set up .venv for serving (no torch)
+
+venv-dev: $(DEV_STAMP)  ## Set up .venv for exporting, testing and load testing
+
+serve: $(SERVE_STAMP)  ## Serve the default model; flags: make serve ARGS="--port 9000"
+	$(BIN)/kvasir serve $(ARGS)
+
+test: check  ## Format, lint, types, import contracts and tests: what CI runs
+
+check: lint types contracts tests  ## The same
+
+lint: $(DEV_STAMP)  ## Formatting and lint rules, of the Dockerfile too
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/hadolint Dockerfile
+
+types: $(DEV_STAMP)  ## mypy --strict
+	$(BIN)/mypy
+
+contracts: $(DEV_STAMP)  ## Which room may import which
+	$(BIN)/lint-imports
+
+# After the quick checks even under make -j: the closing line of pytest is the last one printed.
+tests: lint types contracts  ## The tests alone
+	$(BIN)/pytest
+
+format: $(DEV_STAMP)  ## Rewrite the code in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+loadtest: $(DEV_STAMP)  ## Load the server at URL=; flags: make loadtest ARGS="--users 32"
+	$(BIN)/kvasir loadtest --url $(URL) $(ARGS)
+
+# A second environment, so that nothing installed by hand gets into the file.
+constraints:  ## Resolve all versions anew and write constraints.txt
+	$(PYTHON) -m venv $(VENV)-constraints
+	$(VENV)-constraints/bin/python -m pip install --quiet torch==2.13.0
+	$(VENV)-constraints/bin/python -m pip install --quiet '.[dev]'
+	{ head -n 2 constraints.txt; \
+	  $(VENV)-constraints/bin/python -m pip freeze | grep -v '^kvasir' | sed 's/+cpu$$//'; } > constraints.new
+	mv constraints.new constraints.txt
+	rm -rf $(VENV)-constraints
+
+clean:  ## Remove the environment and everything that can be made again
+	rm -rf $(VENV) $(VENV)-constraints build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

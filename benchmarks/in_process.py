@@ -1,0 +1,37 @@
+"""Kvasir's engine without server or threads: sentences in, completions out, on the calling thread."""
+
+import time
+from collections.abc import Sequence
+
+from export.bundle import Bundle
+from server.decoding.search import SearchLimits
+from server.engine import Engine
+from server.request import Completion, GenerationParams, Request, Timings, TokenIds
+from server.runner import OnnxRunner, OnnxSessions
+from server.scheduler import Scheduler, SchedulerLimits
+
+
+class InProcessEngine:
+    """One engine over a bundle; `max_rows` rows and `max_encoder_tokens` padded source tokens an encoder run."""
+
+    def __init__(self, bundle: Bundle, threads: int = 1, max_rows: int = 64, max_encoder_tokens: int = 2048) -> None:
+        special, shapes = bundle.config.special_tokens, bundle.config.shapes
+        self._scheduler = Scheduler(SchedulerLimits(1, max_rows, max_encoder_tokens, max_waiting=2**31))
+        self._engine = Engine(
+            OnnxRunner(OnnxSessions.open(bundle, threads), max_rows, max_encoder_tokens),
+            self._scheduler,
+            SearchLimits(max_rows, shapes.max_target_tokens, special.end_of_sequence, special.forced_end),
+            time.monotonic,
+        )
+
+    def decode(self, sources: Sequence[TokenIds], params: GenerationParams) -> list[Completion]:
+        """Decode all of these together, the longest first; completions in the order of `sources`."""
+        requests = [Request(source, params, Timings(time.monotonic())) for source in sources]
+        self._scheduler.submit(sorted(requests, key=lambda request: -len(request.source)))
+        completions: dict[Request, Completion] = {}
+        while len(completions) < len(requests):
+            for completion in self._engine.step():
+                if completion.error is not None:
+                    raise completion.error
+                completions[completion.request] = completion
+        return [completions[request] for request in requests]

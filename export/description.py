@@ -1,0 +1,108 @@
+"""What `bundle.json` says of a Marian checkpoint, and what the checkpoint must have for it."""
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+from export import bundle as names
+from export.attention import padded_head_dim
+from export.bundle import BundleConfig, Precision, Shapes
+from model.checkpoints.marian import MarianCheckpoint
+from model.config import TransformerConfig
+
+UNKNOWN_TOKEN = "<unk>"  # noqa: S105 - a piece of text, not a secret
+
+
+class ExportError(ValueError):
+    """A checkpoint that cannot become a bundle; the message says what is wrong with which."""
+
+
+def require_tokenizer(marian: MarianCheckpoint) -> int:
+    """Raise `ExportError` unless the checkpoint can be given text and asked for a language.
+
+    Returns the id of its unknown token.
+    """
+    required = set(names.REQUIRED_FILES) - {names.ENCODER_FILE, names.DECODER_FILE}
+    if missing := sorted(required - marian.tokenizer_files.keys()):
+        raise ExportError(f"{marian.source} has no {', '.join(missing)}; a bundle needs the checkpoint's tokenizer")
+    if not marian.source_languages or not marian.target_languages:
+        raise ExportError(
+            f'{marian.source}: tokenizer_config.json names no languages; add "source_lang" and "target_lang" to it'
+        )
+    vocabulary = _vocabulary(marian.tokenizer_files, names.VOCABULARY_FILE)
+    if UNKNOWN_TOKEN not in vocabulary:
+        raise ExportError(
+            f"{marian.source}: {names.VOCABULARY_FILE} has no {UNKNOWN_TOKEN}, "
+            "so there is nothing to stand for unknown characters"
+        )
+    # A token that no embedding stands for would fail in the middle of somebody's request.
+    largest, vocab_size = max(vocabulary.values()), marian.config.vocab_size
+    if largest >= vocab_size:
+        raise ExportError(
+            f"{marian.source}: {names.VOCABULARY_FILE} has a token {largest}, but the weights know {vocab_size} "
+            f"tokens, 0 to {vocab_size - 1}"
+        )
+    return vocabulary[UNKNOWN_TOKEN]
+
+
+def _vocabulary(files: Mapping[str, Path], name: str) -> dict[str, int]:
+    try:
+        content = json.loads(files[name].read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ExportError(f"{files[name]} is not JSON: {error}") from error
+    if not isinstance(content, dict) or not all(type(token_id) is int for token_id in content.values()):
+        raise ExportError(f"{files[name]} is not a vocabulary: tokens and their ids are needed")
+    return content
+
+
+def describe_shapes(config: TransformerConfig) -> Shapes:
+    """The sizes of the graphs that are exported from a model of this configuration."""
+    shape = config.decoder_shape
+    return Shapes(
+        vocab_size=config.vocab_size,
+        target_vocab_size=shape.vocab_size,
+        d_model=config.d_model,
+        num_encoder_layers=config.num_encoder_layers,
+        num_decoder_layers=config.num_decoder_layers,
+        num_heads=shape.num_heads,
+        head_dim=padded_head_dim(shape.head_dim),
+        max_source_tokens=config.max_source_tokens,
+        max_target_tokens=config.max_target_tokens,
+    )
+
+
+def describe_bundle(
+    marian: MarianCheckpoint, folder: Path, precision: Precision, name: str, unknown_token_id: int
+) -> BundleConfig:
+    """The description of the files in `folder`, exported from a checkpoint."""
+    config = marian.config
+    num_layers = config.num_decoder_layers
+    return BundleConfig(
+        name=name,
+        source_languages=marian.source_languages,
+        target_languages=marian.target_languages,
+        target_language_tokens=dict(marian.target_language_tokens),
+        precision=precision,
+        shapes=describe_shapes(config),
+        special_tokens=names.SpecialTokens(
+            end_of_sequence=config.eos_token_id,
+            padding=config.pad_token_id,
+            decoder_start=config.decoder_start_token_id,
+            unknown=unknown_token_id,
+            suppressed=config.suppressed_token_ids,
+            forced_end=config.forced_eos,
+        ),
+        encoder_inputs=(names.SOURCE_TOKENS, names.SOURCE_LENGTHS),
+        encoder_outputs=(names.CROSS_KEYS_VALUES,),
+        decoder_inputs=names.decoder_input_names(num_layers),
+        decoder_outputs=names.decoder_output_names(num_layers),
+        provenance=names.Provenance(
+            source=marian.source,
+            family="marian",
+            weights_sha256=marian.weights_sha256,
+            num_parameters=sum(parameter.numel() for parameter in marian.model.parameters()),
+            exporter=f"kvasir {version('kvasir')}",
+        ),
+        files={path.name: names.record_file(path) for path in sorted(folder.iterdir())},
+    )

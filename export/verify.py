@@ -1,0 +1,158 @@
+"""PyTorch against ONNX Runtime, output by output, before a bundle is accepted.
+
+The reference is the model itself (`Transformer.encode` and `decode`), not the modules the graphs were exported from, so
+that a mistake in those shows too. Rows of different length run together, and several steps follow each other in place.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnxruntime as ort
+import torch
+from numpy.typing import NDArray
+
+from export import bundle as names
+from export.bundle import Bundle, BundleError, Precision
+from model.transformer import DecoderCache, Transformer
+
+# Largest difference allowed, relative to the largest value of the output. float32 differs by the order of sums only;
+# int8 by about one part in a hundred for each product; float16 carries 11 bits.
+TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "float16": 2e-2, "int8": 2.5e-1}
+NUM_STEPS = 4
+NUM_ROWS = 5
+
+
+class VerificationError(BundleError):
+    """A graph whose outputs differ from the model's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far one output of one step is from the reference, relative to the reference's largest value."""
+
+    output: str
+    relative: float
+
+
+def verify_bundle(bundle: Bundle, transformer: Transformer) -> list[Difference]:
+    """Compare every output of both graphs with the model's.
+
+    Returns the differences found; raises `VerificationError` naming every output beyond the tolerance of the bundle's
+    precision.
+    """
+    differences = _Comparison(bundle, transformer).run()
+    tolerance = TOLERANCE[bundle.config.precision]
+    # NaN is a difference, too.
+    beyond = [d for d in differences if not d.relative <= tolerance]
+    if beyond:
+        worst = "; ".join(f"{d.output}: {d.relative:.2g}" for d in beyond[:10])
+        raise VerificationError(
+            f"{bundle.config.name}: {len(beyond)} of {len(differences)} outputs of ONNX Runtime differ from PyTorch by "
+            f"more than {tolerance:g} of their size: {worst}"
+        )
+    return differences
+
+
+class _Comparison:
+    def __init__(self, bundle: Bundle, transformer: Transformer) -> None:
+        self._transformer = transformer
+        self._shapes = bundle.config.shapes
+        self._suppressed = list(bundle.config.special_tokens.suppressed)
+        self._dtype = np.float16 if bundle.config.precision == "float16" else np.float32
+        self._random = np.random.default_rng(0)
+        options = ort.SessionOptions()
+        options.log_severity_level = 3
+        self._encoder, self._decoder = (
+            ort.InferenceSession(bundle.file(file), options, providers=["CPUExecutionProvider"])
+            for file in (names.ENCODER_FILE, names.DECODER_FILE)
+        )
+        self.differences: list[Difference] = []
+
+    @torch.no_grad()
+    def run(self) -> list[Difference]:
+        shapes = self._shapes
+        longest = min(13, shapes.max_source_tokens)
+        lengths = self._random.integers(1, longest + 1, NUM_ROWS).astype(np.int32)
+        lengths[0] = longest
+        tokens = self._random.integers(0, shapes.vocab_size, (NUM_ROWS, longest)).astype(np.int32)
+        mask = torch.arange(longest) < torch.from_numpy(lengths)[:, None]
+        memory = self._transformer.encode(torch.from_numpy(tokens).long(), mask)
+        reference = self._transformer.decoder.project_memory(memory)
+
+        (cross,) = self._encoder.run(None, {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths})
+        valid = mask.numpy()[:, None, :, None]
+        for layer, keys_values in enumerate(reference):
+            for kind, expected in enumerate(keys_values):
+                found = cross[2 * layer + kind, ..., : expected.shape[-1]].astype(np.float32)
+                self._compare(f"cross {('keys', 'values')[kind]} {layer}", found * valid, expected.numpy() * valid)
+
+        caches = self._empty_caches(cross, lengths)
+        past: DecoderCache | None = None
+        previous = np.full(NUM_ROWS, self._transformer.config.decoder_start_token_id, np.int32)
+        for step in range(min(NUM_STEPS, shapes.max_target_tokens)):
+            logits, past = self._transformer.decode(torch.from_numpy(previous).long()[:, None], reference, mask, past)
+            self._step(step, previous, lengths, caches, logits[:, -1])
+            self._compare_caches(step, caches, past)
+            previous = self._random.integers(0, shapes.target_vocab_size, NUM_ROWS).astype(np.int32)
+        return self.differences
+
+    def _empty_caches(self, cross: NDArray[np.floating], lengths: NDArray[np.int32]) -> dict[str, NDArray[np.floating]]:
+        shapes = self._shapes
+        caches = {}
+        self_shape = (NUM_ROWS, shapes.num_heads, shapes.max_target_tokens, shapes.head_dim)
+        cross_shape = (NUM_ROWS, shapes.num_heads, shapes.max_source_tokens, shapes.head_dim)
+        for layer in range(shapes.num_decoder_layers):
+            self_keys, self_values, *cross_names = names.cache_names(layer)
+            last_names = (names.LAST_CROSS_KEY.format(layer=layer), names.LAST_CROSS_VALUE.format(layer=layer))
+            for name in (self_keys, self_values):
+                # What was never written must not be read.
+                caches[name] = np.full(self_shape, np.nan, self._dtype)
+            for kind, (name, last_name) in enumerate(zip(cross_names, last_names, strict=True)):
+                plane = cross[2 * layer + kind]
+                caches[name] = np.full(cross_shape, np.nan, self._dtype)
+                for row, length in enumerate(lengths):
+                    caches[name][row, :, :length] = plane[row, :, :length]
+                last = plane[np.arange(NUM_ROWS), :, lengths - 1]
+                caches[last_name] = np.ascontiguousarray(last.reshape(NUM_ROWS, 1, -1))
+        return caches
+
+    def _step(
+        self,
+        step: int,
+        previous: NDArray[np.int32],
+        lengths: NDArray[np.int32],
+        caches: dict[str, NDArray[np.floating]],
+        expected: torch.Tensor,
+    ) -> None:
+        allowed = expected.clone()
+        allowed[:, self._suppressed] = -torch.inf
+        num_candidates = self._shapes.target_vocab_size - len(self._suppressed)
+        inputs = {
+            names.PREVIOUS_TOKENS: previous,
+            names.PAST_LENGTHS: np.full(NUM_ROWS, step, np.int32),
+            names.SOURCE_LENGTHS: lengths,
+            names.NUM_CANDIDATES: np.array([num_candidates], np.int64),
+        }
+        output_names = names.decoder_output_names(self._shapes.num_decoder_layers)
+        found = dict(zip(output_names, self._decoder.run(output_names, inputs | caches), strict=True))
+        # Every logit is a candidate here, so all of them are compared, at their tokens' places.
+        logits = np.full(expected.shape, -np.inf, np.float32)
+        np.put_along_axis(logits, found[names.CANDIDATE_TOKENS], found[names.CANDIDATE_LOGITS], axis=1)
+        hidden = np.isneginf(allowed.numpy())
+        self._compare(f"logits of step {step}", np.where(hidden, 0, logits), np.where(hidden, 0, allowed.numpy()))
+        normalizer = torch.logsumexp(expected, dim=-1).numpy()
+        self._compare(f"log normalizer of step {step}", found[names.LOG_NORMALIZER], normalizer)
+        for name in caches:
+            if names.PRESENT + name in found:
+                caches[name] = found[names.PRESENT + name]
+
+    def _compare_caches(self, step: int, caches: dict[str, NDArray[np.floating]], past: DecoderCache) -> None:
+        for layer, keys_values in enumerate(past.self_attention):
+            for name, expected in zip(names.cache_names(layer), keys_values, strict=False):
+                # A graph's heads may be wider than the model's, see export.attention.
+                found = caches[name][:, :, : step + 1, : expected.shape[-1]].astype(np.float32)
+                self._compare(f"{name} of step {step}", found, expected.numpy())
+
+    def _compare(self, output: str, found: NDArray[np.floating], expected: NDArray[np.floating]) -> None:
+        size = float(np.abs(expected).max()) or 1.0
+        self.differences.append(Difference(output, float(np.abs(found - expected).max()) / size))

@@ -1,0 +1,203 @@
+"""TransformerConfig: every architectural choice of an encoder-decoder Transformer, and none hidden in a layer."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Activation = Literal["relu", "gelu", "silu"]
+NormPlacement = Literal["post", "pre"]
+Positions = Literal["sinusoidal", "learned"]
+SinusoidLayout = Literal["interleaved", "halves"]
+
+
+@dataclass(frozen=True, slots=True)
+class StackShape:
+    """The sizes of one of the two stacks, encoder or decoder, every default resolved."""
+
+    vocab_size: int
+    num_layers: int
+    num_heads: int
+    head_dim: int
+    feed_forward_width: int
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerConfig:
+    """An encoder-decoder Transformer (Vaswani et al. 2017, arXiv:1706.03762); the defaults are that paper's base model.
+
+    Fields that are None take the value named beside them; `encoder_shape` and `decoder_shape` have them resolved.
+    Raises ValueError for a combination that no model can have, naming every problem and what would be valid.
+    """
+
+    vocab_size: int
+    """Source vocabulary, in tokens."""
+    pad_token_id: int
+    eos_token_id: int
+    decoder_start_token_id: int
+    """The first decoder input; Marian starts with the pad token."""
+    bos_token_id: int | None = None
+    target_vocab_size: int | None = None
+    """None: `vocab_size`."""
+
+    d_model: int = 512
+    num_heads: int = 8
+    decoder_num_heads: int | None = None
+    """None: `num_heads`."""
+    head_dim: int | None = None
+    """Width of one head in both stacks. None: `d_model` divided by the heads of the stack."""
+    feed_forward_width: int = 2048
+    decoder_feed_forward_width: int | None = None
+    """None: `feed_forward_width`."""
+    num_encoder_layers: int = 6
+    num_decoder_layers: int = 6
+
+    dropout: float = 0.1
+    """Of every sub-layer's output and of the embeddings."""
+    attention_dropout: float = 0.0
+    """Of the attention probabilities."""
+    activation_dropout: float = 0.0
+    """Inside the feed-forward, after the activation."""
+    activation: Activation = "relu"
+    norm_placement: NormPlacement = "post"
+    final_norm: bool = False
+    """One more LayerNorm at the end of each stack; usual with "pre", valid with "post"."""
+    layer_norm_epsilon: float = 1e-5
+
+    positions: Positions = "sinusoidal"
+    sinusoid_layout: SinusoidLayout = "interleaved"
+    position_offset: int = 0
+    """The first token stands at this position."""
+    scale_embedding: bool = True
+    """Token embeddings are multiplied by sqrt(d_model)."""
+    tie_embeddings: bool = True
+    """Source and target embeddings are one weight."""
+    tie_output: bool = True
+    """The output projection is the target embedding."""
+    output_bias: bool = False
+
+    max_source_tokens: int = 512
+    """Longest source the model is meant for, end-of-sequence token included. Sinusoidal positions go on beyond it."""
+    max_target_tokens: int = 512
+    """Longest decoder input, start token included; so also the most tokens that can be generated."""
+    suppressed_token_ids: tuple[int, ...] = ()
+    """Target tokens that are never generated. The model does not apply this; whoever searches must."""
+    forced_eos: bool = False
+    """An answer cut off by its length limit ends with the end-of-sequence token all the same."""
+
+    def __post_init__(self) -> None:
+        problems = [*_size_problems(self), *_choice_problems(self), *_token_problems(self)]
+        if problems:
+            raise ValueError("no such Transformer: " + "; ".join(problems))
+
+    @property
+    def encoder_shape(self) -> StackShape:
+        """The encoder's sizes."""
+        return StackShape(
+            vocab_size=self.vocab_size,
+            num_layers=self.num_encoder_layers,
+            num_heads=self.num_heads,
+            head_dim=self.d_model // self.num_heads if self.head_dim is None else self.head_dim,
+            feed_forward_width=self.feed_forward_width,
+            max_tokens=self.max_source_tokens,
+        )
+
+    @property
+    def decoder_shape(self) -> StackShape:
+        """The decoder's sizes, with what is left out taken from the encoder's."""
+        num_heads = self.num_heads if self.decoder_num_heads is None else self.decoder_num_heads
+        width = self.decoder_feed_forward_width
+        return StackShape(
+            vocab_size=self.vocab_size if self.target_vocab_size is None else self.target_vocab_size,
+            num_layers=self.num_decoder_layers,
+            num_heads=num_heads,
+            head_dim=self.d_model // num_heads if self.head_dim is None else self.head_dim,
+            feed_forward_width=self.feed_forward_width if width is None else width,
+            max_tokens=self.max_target_tokens,
+        )
+
+
+def _size_problems(config: TransformerConfig) -> Iterator[str]:
+    positive: dict[str, int | None] = {
+        "vocab_size": config.vocab_size,
+        "target_vocab_size": config.target_vocab_size,
+        "d_model": config.d_model,
+        "num_heads": config.num_heads,
+        "decoder_num_heads": config.decoder_num_heads,
+        "head_dim": config.head_dim,
+        "feed_forward_width": config.feed_forward_width,
+        "decoder_feed_forward_width": config.decoder_feed_forward_width,
+        "num_encoder_layers": config.num_encoder_layers,
+        "num_decoder_layers": config.num_decoder_layers,
+        "max_source_tokens": config.max_source_tokens,
+        "max_target_tokens": config.max_target_tokens,
+    }
+    for name, size in positive.items():
+        if size is not None and size < 1:
+            why = ": learned positions have a table of that size"
+            table = config.positions == "learned" and name.startswith("max_")
+            yield f"{name} is {size}, it must be at least 1{why if table else ''}"
+
+    if config.head_dim is None and config.d_model >= 1:
+        for name, heads in (("num_heads", config.num_heads), ("decoder_num_heads", config.decoder_num_heads)):
+            if heads is not None and heads >= 1 and config.d_model % heads:
+                divisors = [number for number in range(1, config.d_model + 1) if config.d_model % number == 0]
+                yield (
+                    f"d_model {config.d_model} is not divisible by {name} {heads}: "
+                    f"give head_dim, or one of these numbers of heads: {', '.join(map(str, divisors))}"
+                )
+    if config.positions == "sinusoidal" and config.d_model % 2:
+        yield (
+            f"d_model {config.d_model} is odd, sinusoidal positions come in pairs of sine and cosine: "
+            f"take {config.d_model - 1} or {config.d_model + 1}, or learned positions"
+        )
+    if config.position_offset < 0:
+        yield f"position_offset is {config.position_offset}, it must be at least 0"
+
+    rates = {
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "activation_dropout": config.activation_dropout,
+    }
+    for name, rate in rates.items():
+        if not 0.0 <= rate < 1.0:
+            yield f"{name} is {rate}, it must be at least 0 and less than 1"
+    if not 0.0 < config.layer_norm_epsilon < 1.0:
+        yield f"layer_norm_epsilon is {config.layer_norm_epsilon}, it must be more than 0 and less than 1"
+
+
+def _choice_problems(config: TransformerConfig) -> Iterator[str]:
+    choices: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+        ("activation", config.activation, get_args(Activation)),
+        ("norm_placement", config.norm_placement, get_args(NormPlacement)),
+        ("positions", config.positions, get_args(Positions)),
+        ("sinusoid_layout", config.sinusoid_layout, get_args(SinusoidLayout)),
+    )
+    for name, chosen, valid in choices:
+        if chosen not in valid:
+            yield f"{name} is {chosen!r}, it must be one of {', '.join(valid)}"
+
+
+def _token_problems(config: TransformerConfig) -> Iterator[str]:
+    source_size = config.vocab_size
+    target_size = source_size if config.target_vocab_size is None else config.target_vocab_size
+    if config.tie_embeddings and source_size != target_size:
+        yield (
+            f"tied embeddings need one vocabulary size, these are {source_size} (source) and {target_size} (target): "
+            "set tie_embeddings to False, or make the sizes equal"
+        )
+
+    # Both stacks see padding and the end of a sequence; the rest is only ever a decoder's token.
+    both_size = min(source_size, target_size)
+    token_ids: list[tuple[str, int | None, int]] = [
+        ("pad_token_id", config.pad_token_id, both_size),
+        ("eos_token_id", config.eos_token_id, both_size),
+        ("decoder_start_token_id", config.decoder_start_token_id, target_size),
+        ("bos_token_id", config.bos_token_id, target_size),
+        *(("suppressed_token_ids: one", token_id, target_size) for token_id in config.suppressed_token_ids),
+    ]
+    for name, token_id, size in token_ids:
+        if token_id is not None and not 0 <= token_id < size:
+            yield f"{name} is {token_id}, a vocabulary of {size} has the ids 0 to {size - 1}"
+    if config.eos_token_id in config.suppressed_token_ids:
+        yield f"suppressed_token_ids holds eos_token_id {config.eos_token_id}, no answer could end: leave it out"

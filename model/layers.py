@@ -1,0 +1,141 @@
+"""One layer of each stack: attention and feed-forward, each inside a residual connection with its LayerNorm."""
+
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from model.attention import KeysValues, MultiHeadAttention
+from model.config import Activation, StackShape, TransformerConfig
+
+LayerType = TypeVar("LayerType", bound=nn.Module)
+
+_ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,  # the exact one, not its tanh approximation
+    "silu": functional.silu,
+}
+
+
+class FeedForward(nn.Module):
+    """Position-wise: d_model to `width`, activation, and back (Vaswani et al. 2017, section 3.3)."""
+
+    def __init__(self, d_model: int, width: int, activation: Activation, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.inner_proj = nn.Linear(d_model, width)
+        self.outer_proj = nn.Linear(width, d_model)
+        self.activation = _ACTIVATIONS[activation]
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """[rows, length, d_model] to the same shape."""
+        output: Tensor = self.outer_proj(self.dropout(self.activation(self.inner_proj(hidden))))
+        return output
+
+
+class ResidualLayer(nn.Module):
+    """A layer made of sub-layers in residual connections, normalised where the configuration says.
+
+    Post-norm is norm(x + sublayer(x)) (Vaswani et al. 2017); pre-norm is x + sublayer(norm(x)) (Xiong et al. 2020,
+    arXiv:2002.04745). LayerNorm divides by sqrt(variance + epsilon).
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.pre_norm = config.norm_placement == "pre"
+        self.dropout = nn.Dropout(config.dropout)
+
+    def sublayer_input(self, hidden: Tensor, norm: nn.LayerNorm) -> Tensor:
+        """What the sub-layer reads."""
+        normalised: Tensor = norm(hidden) if self.pre_norm else hidden
+        return normalised
+
+    def add_sublayer(self, hidden: Tensor, sublayer_output: Tensor, norm: nn.LayerNorm) -> Tensor:
+        """What the sub-layer leaves behind: its output added to `hidden`, which is what it was before the input."""
+        total = hidden + self.dropout(sublayer_output)
+        normalised: Tensor = total if self.pre_norm else norm(total)
+        return normalised
+
+
+class EncoderLayer(ResidualLayer):
+    """Self-attention and feed-forward."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__(config)
+        shape = config.encoder_shape
+        self.self_attention = _attention(config, shape)
+        self.self_attention_norm = _norm(config)
+        self.feed_forward = _feed_forward(config, shape)
+        self.feed_forward_norm = _norm(config)
+
+    def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """`hidden` [rows, source_len, d_model] to the same shape; `mask` hides padding, see model.attention."""
+        query = self.sublayer_input(hidden, self.self_attention_norm)
+        keys, values = self.self_attention.project_keys_values(query)
+        attended = self.self_attention(query, keys, values, mask)
+        hidden = self.add_sublayer(hidden, attended, self.self_attention_norm)
+
+        transformed = self.feed_forward(self.sublayer_input(hidden, self.feed_forward_norm))
+        return self.add_sublayer(hidden, transformed, self.feed_forward_norm)
+
+
+class DecoderLayer(ResidualLayer):
+    """Causal self-attention, cross-attention to the encoder's memory, and feed-forward."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__(config)
+        shape = config.decoder_shape
+        self.self_attention = _attention(config, shape)
+        self.self_attention_norm = _norm(config)
+        self.cross_attention = _attention(config, shape)
+        self.cross_attention_norm = _norm(config)
+        self.feed_forward = _feed_forward(config, shape)
+        self.feed_forward_norm = _norm(config)
+
+    def forward(
+        self,
+        hidden: Tensor,
+        self_mask: Tensor,
+        past: KeysValues | None,
+        cross: KeysValues,
+        cross_mask: Tensor,
+    ) -> tuple[Tensor, KeysValues]:
+        """Decode `hidden` [rows, new_len, d_model] after `past`, the self-attention keys and values of earlier tokens.
+
+        `cross` is the memory as keys and values of this layer. Returns the new hidden states and the self-attention
+        keys and values of all tokens so far, each [rows, heads, past_len + new_len, head_dim].
+        """
+        query = self.sublayer_input(hidden, self.self_attention_norm)
+        keys, values = self.self_attention.project_keys_values(query)
+        if past is not None:
+            keys, values = torch.cat([past[0], keys], dim=2), torch.cat([past[1], values], dim=2)
+        attended = self.self_attention(query, keys, values, self_mask)
+        hidden = self.add_sublayer(hidden, attended, self.self_attention_norm)
+
+        query = self.sublayer_input(hidden, self.cross_attention_norm)
+        attended = self.cross_attention(query, *cross, cross_mask)
+        hidden = self.add_sublayer(hidden, attended, self.cross_attention_norm)
+
+        transformed = self.feed_forward(self.sublayer_input(hidden, self.feed_forward_norm))
+        return self.add_sublayer(hidden, transformed, self.feed_forward_norm), (keys, values)
+
+
+class LayerList(nn.ModuleList, Generic[LayerType]):
+    """nn.ModuleList that knows what it holds."""
+
+    def __iter__(self) -> Iterator[LayerType]:
+        return cast(Iterator[LayerType], super().__iter__())
+
+
+def _attention(config: TransformerConfig, shape: StackShape) -> MultiHeadAttention:
+    return MultiHeadAttention(config.d_model, shape.num_heads, shape.head_dim, config.attention_dropout)
+
+
+def _feed_forward(config: TransformerConfig, shape: StackShape) -> FeedForward:
+    return FeedForward(config.d_model, shape.feed_forward_width, config.activation, config.activation_dropout)
+
+
+def _norm(config: TransformerConfig) -> nn.LayerNorm:
+    return nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)

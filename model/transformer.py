@@ -1,0 +1,176 @@
+"""The encoder-decoder Transformer: `encode` and `decode` for translating, teacher-forced `forward` for training.
+
+Token ids are integer tensors [rows, length]. Masks are boolean, True at tokens and False at padding. Keys and values
+of earlier tokens are passed in and returned, never kept.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from model.attention import KeysValues, causal_mask, padding_mask
+from model.config import StackShape, TransformerConfig
+from model.layers import DecoderLayer, EncoderLayer, LayerList
+from model.positions import LearnedPositions, SinusoidalPositions
+
+CrossKeysValues = tuple[KeysValues, ...]
+"""The memory as each decoder layer's cross-attention keys and values."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderCache:
+    """What a decoder remembers of its past: for each layer, keys and values [rows, heads, length, head_dim].
+
+    `length` is past_len for self-attention and source_len for cross-attention.
+    """
+
+    self_attention: tuple[KeysValues, ...]
+    cross_attention: CrossKeysValues
+
+    @property
+    def past_len(self) -> int:
+        """How many tokens have been decoded."""
+        return self.self_attention[0][0].shape[2]
+
+
+class TokenStack(nn.Module):
+    """What encoder and decoder have in common: tokens become vectors, vectors pass the layers, then the final norm."""
+
+    def __init__(self, config: TransformerConfig, shape: StackShape) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(shape.vocab_size, config.d_model, padding_idx=config.pad_token_id)
+        self.embedding_scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
+        self.positions: SinusoidalPositions | LearnedPositions = (
+            LearnedPositions(shape.max_tokens, config.d_model, config.position_offset)
+            if config.positions == "learned"
+            else SinusoidalPositions(config.d_model, config.sinusoid_layout, config.position_offset)
+        )
+        self.dropout = nn.Dropout(config.dropout)
+        self.final_norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon) if config.final_norm else None
+
+    def embed(self, tokens: Tensor, past_len: int = 0) -> Tensor:
+        """Scaled embeddings plus positions of tokens [rows, new_len] that follow `past_len` others, [..., d_model]."""
+        vectors: Tensor = self.embedding(tokens) * self.embedding_scale
+        positions: Tensor = self.positions(past_len, tokens.shape[1])
+        embedded: Tensor = self.dropout(vectors + positions.to(vectors))
+        return embedded
+
+    def finish(self, hidden: Tensor) -> Tensor:
+        """The final norm, where the configuration has one."""
+        return hidden if self.final_norm is None else self.final_norm(hidden)
+
+
+class Encoder(TokenStack):
+    """Source tokens to memory."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__(config, config.encoder_shape)
+        self.layers: LayerList[EncoderLayer] = LayerList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
+
+    def forward(self, source: Tensor, source_mask: Tensor) -> Tensor:
+        """`source` and `source_mask` [rows, source_len] to memory [rows, source_len, d_model]."""
+        hidden = self.embed(source)
+        mask = padding_mask(source_mask)
+        for layer in self.layers:
+            hidden = layer(hidden, mask)
+        return self.finish(hidden)
+
+
+class Decoder(TokenStack):
+    """Target tokens and memory to hidden states."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__(config, config.decoder_shape)
+        self.layers: LayerList[DecoderLayer] = LayerList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
+
+    def project_memory(self, memory: Tensor) -> CrossKeysValues:
+        """The memory [rows, source_len, d_model] as every layer's cross-attention keys and values."""
+        return tuple(layer.cross_attention.project_keys_values(memory) for layer in self.layers)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        cross_keys_values: CrossKeysValues,
+        source_mask: Tensor,
+        past: DecoderCache | None,
+    ) -> tuple[Tensor, DecoderCache]:
+        """Hidden states [rows, new_len, d_model] of `tokens` after `past`, and the cache with these tokens in it."""
+        past_len = 0 if past is None else past.past_len
+        hidden = self.embed(tokens, past_len)
+        self_mask = causal_mask(tokens.shape[1], past_len, tokens.device)
+        cross_mask = padding_mask(source_mask)
+        present: list[KeysValues] = []
+        for index, layer in enumerate(self.layers):
+            layer_past = None if past is None else past.self_attention[index]
+            hidden, keys_values = layer(hidden, self_mask, layer_past, cross_keys_values[index], cross_mask)
+            present.append(keys_values)
+        return self.finish(hidden), DecoderCache(tuple(present), cross_keys_values)
+
+
+class Transformer(nn.Module):
+    """An encoder-decoder Transformer as `config` describes it, randomly initialised."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        target_vocab_size = config.decoder_shape.vocab_size
+        self.output_projection = nn.Linear(config.d_model, target_vocab_size, bias=False)
+        self.output_bias = nn.Parameter(torch.zeros(target_vocab_size)) if config.output_bias else None
+        if config.tie_embeddings:
+            self.decoder.embedding = self.encoder.embedding
+        if config.tie_output:
+            self.output_projection.weight = self.decoder.embedding.weight
+        self._initialise()
+
+    def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
+        """Memory [rows, source_len, d_model] of `source` [rows, source_len], padded where `source_mask` is False."""
+        memory: Tensor = self.encoder(source, source_mask)
+        return memory
+
+    def decode(
+        self,
+        tokens: Tensor,
+        memory: Tensor | CrossKeysValues,
+        source_mask: Tensor,
+        past: DecoderCache | None = None,
+    ) -> tuple[Tensor, DecoderCache]:
+        """Logits [rows, new_len, vocab] of what follows each of `tokens` [rows, new_len], and the cache to go on with.
+
+        `memory` is what `encode` gave, or `decoder.project_memory` of it. It is read at the first call only: a `past`
+        brings its own. `past` is the cache of the call before, whose tokens stand directly before these.
+        """
+        if past is not None:
+            cross_keys_values = past.cross_attention
+        elif isinstance(memory, Tensor):
+            cross_keys_values = self.decoder.project_memory(memory)
+        else:
+            cross_keys_values = memory
+        hidden, cache = self.decoder(tokens, cross_keys_values, source_mask, past)
+        logits = self.output_projection(hidden)
+        return logits if self.output_bias is None else logits + self.output_bias, cache
+
+    def forward(self, source: Tensor, source_mask: Tensor, target_inputs: Tensor) -> Tensor:
+        """Teacher-forced logits [rows, target_len, vocab]; `target_inputs` begin with the decoder's start token.
+
+        Padding after a target needs no mask: the tokens before it do not see it.
+        """
+        logits, _ = self.decode(target_inputs, self.encode(source, source_mask), source_mask)
+        return logits
+
+    def _initialise(self) -> None:
+        # Glorot and Bengio 2010 for projections. Embeddings get variance 1 / d_model, which sqrt(d_model) scales to 1
+        # at the input and which keeps logits near 1 at the output of a tied projection.
+        for module in self.modules():
+            if isinstance(module, nn.Linear) and module is not self.output_projection:
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
+        tables = (self.output_projection.weight, self.encoder.embedding.weight, self.decoder.embedding.weight)
+        for weight in tables:
+            nn.init.normal_(weight, std=self.config.d_model**-0.5)
+        with torch.no_grad():
+            for embedding in (self.encoder.embedding, self.decoder.embedding):
+                embedding.weight[self.config.pad_token_id].zero_()

@@ -1,0 +1,43 @@
+"""A bound on the bytes of a request's body, kept while it is read."""
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+class BodyLimit:
+    """ASGI middleware that answers 413 for a larger body: at once when it is announced, else when it arrives.
+
+    Starlette has such a middleware, but it answers in plain text and we have one shape for errors.
+    """
+
+    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
+        self._app = app
+        self._max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or pass on what is not HTTP."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        announced = Headers(scope=scope).get("content-length", "")
+        num_bytes = 0
+
+        async def receive_within_limit() -> Message:
+            nonlocal num_bytes
+            if announced.isdecimal() and int(announced) > self._max_body_bytes:
+                raise self._too_large(f"{announced} bytes")
+            message = await receive()
+            num_bytes += len(message.get("body", b""))
+            if num_bytes > self._max_body_bytes:
+                raise self._too_large(f"more than {self._max_body_bytes} bytes")
+            return message
+
+        await self._app(scope, receive_within_limit, send)
+
+    def _too_large(self, size: str) -> HTTPException:
+        return HTTPException(
+            413,
+            f"the body has {size}; this server takes {self._max_body_bytes}: send the texts in parts",
+            {"Connection": "close"},  # the rest of the body is not read
+        )

@@ -1,0 +1,170 @@
+"""Beam search with length normalisation, in the exact rules of Hugging Face `generate`.
+
+Every step of a request with `beam_size` running beams:
+
+1. All continuations of all running beams are ranked by summed log-probability; the best 2 * beam_size are kept, so that
+   at least beam_size of them do not end.
+2. Among the first beam_size of those, each that ends (end-of-sequence token, or the token limit) is a hypothesis with
+   score = log-probability / num_tokens ** length_penalty, where num_tokens counts the end-of-sequence token. The best
+   beam_size hypotheses are kept. Endings further down the ranking are dropped.
+3. The best beam_size continuations that do not end run on.
+4. The request is finished when it holds beam_size hypotheses and
+   * `early_stopping=True`: at once;
+   * `early_stopping=False`: as soon as the best running beam, scored as if it ended now, is not better than the worst
+     hypothesis held. Once that was so, nothing more is added;
+   or when the token limit is reached, or no beam has a possible continuation.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from server.decoding.search import Choice, SearchLimits
+from server.request import FinishReason, GenerationParams, Hypothesis
+
+# Hugging Face's "minus infinity": the sum of a beam that does not exist yet. A sum below half of it belongs to no real
+# hypothesis: it continues such a beam, or a token that the model or a constraint ruled out.
+_NEVER = np.float32(-1e9)
+
+
+@dataclass(slots=True)
+class _Ended:
+    """The hypotheses a request holds, best first."""
+
+    params: GenerationParams
+    hypotheses: list[Hypothesis]
+
+
+class BeamSearch:
+    """`beam_size` rows a request."""
+
+    def __init__(self, beam_size: int, limits: SearchLimits) -> None:
+        self.beam_size = beam_size
+        self.num_candidates = 2 * beam_size
+        self._limits = limits
+        self._num_requests = 0
+        self._ended: list[_Ended] = []
+        capacity = limits.max_requests
+        self._tokens = np.zeros((capacity, beam_size, limits.max_new_tokens), np.int32)
+        self._running = np.zeros((capacity, beam_size), np.float32)
+        self._lengths = np.zeros(capacity, np.int32)
+        self._max_lengths = np.zeros(capacity, np.int32)
+        self._penalties = np.zeros(capacity, np.float32)
+        self._early_stopping = np.zeros(capacity, np.bool_)
+        self._worst_ended = np.zeros(capacity, np.float32)  # score of the worst held, -inf while there is room
+
+    def add(self, params: GenerationParams) -> None:
+        """Take one more request. Its beams are all alike until the first step, so only the first one counts."""
+        place = self._num_requests
+        self._num_requests += 1
+        self._ended.append(_Ended(params, []))
+        self._running[place] = _NEVER
+        self._running[place, 0] = 0.0
+        self._lengths[place] = 0
+        self._max_lengths[place] = params.max_new_tokens
+        self._penalties[place] = params.length_penalty
+        self._early_stopping[place] = params.early_stopping
+        self._worst_ended[place] = -np.inf
+
+    def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
+        """One step of every request, see the top of this file."""
+        num, beam_size = self._num_requests, self.beam_size
+        lengths = self._lengths[:num]
+        at_limit = lengths + 1 >= self._max_lengths[:num]
+        if self._limits.forced_end and at_limit.any():
+            tokens, log_probs = self._force_end(tokens, log_probs, at_limit)
+
+        # 1. the best 2 * beam_size continuations [requests, 2 * beam_size]
+        num_candidates = tokens.shape[2]
+        sums = (self._running[:num, :, None] + log_probs).reshape(num, -1)
+        best = np.argsort(-sums, axis=1, kind="stable")[:, : 2 * beam_size]
+        best_sums = np.take_along_axis(sums, best, axis=1)
+        best_tokens = np.take_along_axis(tokens.reshape(num, -1), best, axis=1)
+        best_parents = best // num_candidates
+        ends = (best_tokens == self._limits.end_token) | at_limit[:, None]
+
+        # 2. hypotheses that end now
+        lengths += 1
+        held = (ends & (best_sums > _NEVER / 2))[:, :beam_size]
+        for place, rank in np.argwhere(held):
+            self._tokens[place, best_parents[place, rank], lengths[place] - 1] = best_tokens[place, rank]
+            self._end(int(place), int(best_parents[place, rank]), best_sums[place, rank])
+        for place in np.flatnonzero(held.any(axis=1)):
+            self._keep_best(int(place))
+
+        # 3. the beams that run on; a stable sort brings those that do not end to the front, best first
+        runs_on = np.argsort(ends, axis=1, kind="stable")[:, :beam_size]
+        parents = np.take_along_axis(best_parents, runs_on, axis=1)
+        chosen = np.take_along_axis(best_tokens, runs_on, axis=1).astype(np.int32)
+        self._running[:num] = np.take_along_axis(best_sums, runs_on, axis=1)
+        self._continue(parents, chosen)
+
+        # 4. finished?
+        best_running = self._running[:num, 0]
+        best_possible = best_running / lengths.astype(np.float32) ** self._penalties[:num]
+        is_full = self._worst_ended[:num] > -np.inf
+        cannot_improve = best_possible <= self._worst_ended[:num]
+        nothing_runs = ~(best_running > _NEVER / 2)  # NaN does not run either
+        finished = at_limit | nothing_runs | (is_full & (self._early_stopping[:num] | cannot_improve))
+        return Choice(chosen, parents, finished)
+
+    def _force_end(
+        self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32], at_limit: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Leave the end-of-sequence token, at no cost, as the only continuation of requests at their limit."""
+        tokens, log_probs = tokens.copy(), log_probs.copy()
+        log_probs[at_limit] = -np.inf
+        log_probs[at_limit, :, 0] = 0.0
+        tokens[at_limit, :, 0] = self._limits.end_token
+        return tokens, log_probs
+
+    def _end(self, place: int, beam: int, log_probability: np.float32) -> None:
+        num_tokens = int(self._lengths[place])
+        tokens = self._tokens[place, beam, :num_tokens].tolist()
+        ended = tokens[-1] == self._limits.end_token
+        at_limit = num_tokens >= self._max_lengths[place]
+        stopped = ended and not (self._limits.forced_end and at_limit)
+        score = log_probability / np.float32(num_tokens) ** self._penalties[place]
+        reason = FinishReason.STOP if stopped else FinishReason.LENGTH
+        hypothesis = Hypothesis(tokens[:-1] if ended else tokens, float(log_probability), float(score), reason)
+        self._ended[place].hypotheses.append(hypothesis)
+
+    def _keep_best(self, place: int) -> None:
+        held = self._ended[place].hypotheses
+        held.sort(key=lambda hypothesis: -hypothesis.score)
+        del held[self.beam_size :]
+        if len(held) == self.beam_size:
+            self._worst_ended[place] = held[-1].score
+
+    def _continue(self, parents: NDArray[np.intp], chosen: NDArray[np.int32]) -> None:
+        """Give every beam the tokens of its parent and its own next one."""
+        num = self._num_requests
+        lengths = self._lengths[:num]
+        places = np.arange(num)
+        longest = int(lengths.max(initial=1))
+        moved = np.flatnonzero((parents != np.arange(self.beam_size)).any(axis=1))
+        self._tokens[moved, :, :longest] = self._tokens[moved[:, None], parents[moved], :longest]
+        self._tokens[places[:, None], np.arange(self.beam_size), lengths[:, None] - 1] = chosen
+
+    def hypotheses(self, place: int) -> list[Hypothesis]:
+        """The answers of a finished request, best first: as many as it asked for, fewer where no more are possible."""
+        ended = self._ended[place]
+        return ended.hypotheses[: ended.params.num_hypotheses]
+
+    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
+        """Drop requests: those at `movers` take the places `holes`."""
+        for array in (
+            self._tokens,
+            self._running,
+            self._lengths,
+            self._max_lengths,
+            self._penalties,
+            self._early_stopping,
+            self._worst_ended,
+        ):
+            array[holes] = array[movers]
+        for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
+            self._ended[hole] = self._ended[mover]
+        del self._ended[num_left:]
+        self._num_requests = num_left

@@ -1,0 +1,68 @@
+"""Greedy search: the most likely next token, every time."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from server.decoding.search import Choice, SearchLimits
+from server.request import FinishReason, GenerationParams, Hypothesis
+
+
+class GreedySearch:
+    """One row a request. Ends with the end-of-sequence token or at `max_new_tokens`."""
+
+    beam_size = 1
+    num_candidates = 1
+
+    def __init__(self, limits: SearchLimits) -> None:
+        self._limits = limits
+        self._num_requests = 0
+        self._tokens = np.zeros((limits.max_requests, limits.max_new_tokens), np.int32)
+        self._lengths = np.zeros(limits.max_requests, np.int32)
+        self._max_lengths = np.zeros(limits.max_requests, np.int32)
+        self._log_probs = np.zeros(limits.max_requests, np.float64)
+        self._penalties = np.zeros(limits.max_requests, np.float32)
+        self._places = np.arange(limits.max_requests)
+        self._parents = np.zeros((limits.max_requests, 1), np.intp)
+
+    def add(self, params: GenerationParams) -> None:
+        """Take one more request."""
+        place = self._num_requests
+        self._num_requests += 1
+        self._lengths[place] = 0
+        self._max_lengths[place] = params.max_new_tokens
+        self._log_probs[place] = 0.0
+        self._penalties[place] = params.length_penalty
+
+    def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
+        """Append each request's best candidate."""
+        num = self._num_requests
+        chosen = tokens[:num, 0, 0].astype(np.int32)
+        gained = log_probs[:num, 0, 0]
+        lengths = self._lengths[:num]
+        at_limit = lengths + 1 >= self._max_lengths[:num]
+        if self._limits.forced_end:
+            chosen = np.where(at_limit, self._limits.end_token, chosen)
+            gained = np.where(at_limit, np.float32(0.0), gained)
+        self._tokens[self._places[:num], lengths] = chosen
+        self._log_probs[:num] += gained
+        self._lengths[:num] += 1
+        finished = (chosen == self._limits.end_token) | at_limit
+        return Choice(chosen[:, None], self._parents[:num], finished)
+
+    def hypotheses(self, place: int) -> list[Hypothesis]:
+        """The one answer."""
+        num_tokens = int(self._lengths[place])
+        tokens = self._tokens[place, :num_tokens].tolist()
+        ended = tokens[-1] == self._limits.end_token
+        # A forced end is the limit's doing.
+        stopped = ended and not (self._limits.forced_end and num_tokens == self._max_lengths[place])
+        log_probability = float(self._log_probs[place])
+        score = log_probability / num_tokens ** float(self._penalties[place])
+        reason = FinishReason.STOP if stopped else FinishReason.LENGTH
+        return [Hypothesis(tokens[:-1] if ended else tokens, log_probability, score, reason)]
+
+    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
+        """Drop requests: those at `movers` take the places `holes`."""
+        for array in (self._tokens, self._lengths, self._max_lengths, self._log_probs, self._penalties):
+            array[holes] = array[movers]
+        self._num_requests = num_left

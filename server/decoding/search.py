@@ -1,0 +1,63 @@
+"""The seam between the engine and the searches: a search is told the candidates and answers with its choice.
+
+A search holds all requests that are decoded its way, one place each, in arrays: what happens every step to every row is
+numpy, Python objects appear only when a hypothesis ends. It knows nothing of rows, caches or models.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from server.request import GenerationParams, Hypothesis
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """What a search must know of the model, and how many requests it may hold at once.
+
+    With `forced_end` the last token that a limit allows is the end-of-sequence token, at no cost, as Marian
+    checkpoints ask of Hugging Face `generate`.
+    """
+
+    max_requests: int
+    max_new_tokens: int
+    end_token: int
+    forced_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a search chose for its requests, in their order.
+
+    `tokens` and `parents` [requests, beam_size]: each beam's next token, and the beam it continues.
+    `finished` [requests]: these have their hypotheses; their tokens and parents mean nothing.
+    """
+
+    tokens: NDArray[np.int32]
+    parents: NDArray[np.intp]
+    finished: NDArray[np.bool_]
+
+
+class Search(Protocol):
+    """One way of decoding, for many requests at once."""
+
+    beam_size: int
+    num_candidates: int  # the search wants this many continuations of each row
+
+    def add(self, params: GenerationParams) -> None:
+        """Take one more request; its place is after those already here."""
+        ...
+
+    def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
+        """Choose among the candidates [requests, beam_size, num_candidates], best first."""
+        ...
+
+    def hypotheses(self, place: int) -> list[Hypothesis]:
+        """The answers of a finished request, best first, at most as many as it asked for; none if none is possible."""
+        ...
+
+    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
+        """Drop requests: those at `movers` take the places `holes`, and `num_left` are left."""
+        ...

@@ -1,0 +1,69 @@
+"""What the translator sees of the engine: sentences in, completions out, and a few numbers about its state."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from export.bundle import Bundle
+from server.request import Completion, Request
+
+
+class GeneratorStatus(Protocol):
+    """How an engine is doing, all its replicas together."""
+
+    @property
+    def waiting(self) -> int:
+        """Requests in the queue."""
+        ...
+
+    @property
+    def running(self) -> int:
+        """Requests that have rows."""
+        ...
+
+    @property
+    def rows_in_use(self) -> int:
+        """Rows that belong to a request."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """Rows there are."""
+        ...
+
+    @property
+    def heartbeat_age_seconds(self) -> float:
+        """Since when the loop that has been silent longest is silent."""
+        ...
+
+    @property
+    def draining(self) -> bool:
+        """Whether new requests are refused."""
+        ...
+
+
+class Generator(Protocol):
+    """An engine behind an asyncio face; `server.replicas.Replicas` is the one that serves."""
+
+    @property
+    def bundle(self) -> Bundle:
+        """The model it runs."""
+        ...
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Completions in the order of the requests; cancelling the awaiting task cancels them.
+
+        Raises `QueueFull` (none was taken), `Draining` or `EngineFailed`.
+        """
+        ...
+
+    def status(self) -> GeneratorStatus:
+        """How it is doing now."""
+        ...
+
+    async def drain(self, timeout_seconds: float) -> bool:
+        """Refuse what is new and finish what runs; whether all of it finished in time."""
+        ...
+
+    def close(self) -> None:
+        """Stop the threads and free the memory."""
+        ...

@@ -1,0 +1,114 @@
+"""Every metric object, once for each application. Labels are few and fixed: never a text, an address or a key."""
+
+from collections.abc import Callable, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from export.bundle import BundleConfig
+from server.generator import Generator, GeneratorStatus
+from server.translation import TranslationResult
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0)
+_STEP_SECONDS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 1.0)
+_COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
+
+_PROVIDER = "CPUExecutionProvider"  # of ONNX Runtime; there is no other yet
+
+
+class Metrics:
+    """What operators watch. `step` may be called from every thread, as all of prometheus_client may."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "kvasir_requests_total",
+            "HTTP requests answered. outcome: ok, invalid, rejected, timeout, cancelled or error.",
+            ("endpoint", "status", "outcome"),
+            registry=registry,
+        )
+        self._request_seconds = Histogram(
+            "kvasir_request_seconds",
+            "From the first byte of a request to the last byte of its answer.",
+            ("endpoint",),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._queue_seconds = self._seconds("kvasir_queue_seconds", "Waiting for rows, longest of the sentences.")
+        self._tokenize_seconds = self._seconds("kvasir_tokenize_seconds", "Splitting a request and encoding tokens.")
+        self._encode_seconds = self._seconds("kvasir_encode_seconds", "Encoder run, longest of the sentences.")
+        self._decode_seconds = self._seconds("kvasir_decode_seconds", "All decoder steps, longest of the sentences.")
+        self._first_token_seconds = self._seconds(
+            "kvasir_time_to_first_token_seconds", "From submission to the first token, longest of the sentences."
+        )
+        self._step_seconds = self._seconds("kvasir_step_seconds", "One decoder step of one replica.", _STEP_SECONDS)
+        self._step_rows = self._counts("kvasir_step_rows", "Rows that shared a decoder step.")
+        self._source_tokens = self._counts("kvasir_source_tokens", "Source tokens of a sentence.")
+        self._target_tokens = self._counts("kvasir_target_tokens", "Target tokens of a sentence.")
+        # Not kvasir_source_tokens_total: the histogram of that name owns the prefix.
+        self._tokens = Counter("kvasir_tokens_total", "Tokens read and written.", ("side",), registry=registry)
+        self._splits = Counter(
+            "kvasir_sentence_splits_total",
+            "Places where a sentence was divided because the model takes no longer ones.",
+            registry=registry,
+        )
+        self._model_info = Gauge(
+            "kvasir_model_info", "1 for each model served.", ("model", "provider", "precision"), registry=registry
+        )
+
+    def watch(self, generators: Sequence[Generator]) -> None:
+        """Read the gauges off these engines from now on, at every scrape."""
+
+        def total(count: Callable[[GeneratorStatus], int]) -> int:
+            return sum(count(generator.status()) for generator in generators)
+
+        gauges: dict[str, tuple[str, Callable[[], float]]] = {
+            "kvasir_requests_running": ("Sentences that have rows.", lambda: total(lambda s: s.running)),
+            "kvasir_requests_waiting": ("Sentences in the queue.", lambda: total(lambda s: s.waiting)),
+            "kvasir_rows_in_use_ratio": (
+                "Share of all rows that belong to a sentence.",
+                lambda: total(lambda s: s.rows_in_use) / max(total(lambda s: s.rows), 1),
+            ),
+        }
+        for name, (documentation, value) in gauges.items():
+            Gauge(name, documentation, registry=self._registry).set_function(value)
+
+    def step(self, rows: int, seconds: float) -> None:
+        """A replica ran one decoder step. Called from engine threads."""
+        self._step_rows.observe(rows)
+        self._step_seconds.observe(seconds)
+
+    def model_served(self, config: BundleConfig) -> None:
+        """A model is loaded."""
+        self._model_info.labels(config.name, _PROVIDER, config.precision).set(1)
+
+    def translated(self, result: TranslationResult) -> None:
+        """A request was translated."""
+        phases = result.phases
+        self._tokenize_seconds.observe(phases.tokenize_seconds)
+        self._splits.inc(result.num_splits)
+        if not result.sentence_tokens:
+            return
+        self._queue_seconds.observe(phases.queue_seconds)
+        self._encode_seconds.observe(phases.encode_seconds)
+        self._decode_seconds.observe(phases.decode_seconds)
+        self._first_token_seconds.observe(phases.time_to_first_token_seconds)
+        for source_tokens, target_tokens in result.sentence_tokens:
+            self._source_tokens.observe(source_tokens)
+            self._target_tokens.observe(target_tokens)
+        self._tokens.labels("source").inc(sum(source for source, _ in result.sentence_tokens))
+        self._tokens.labels("target").inc(sum(target for _, target in result.sentence_tokens))
+
+    def answered(self, endpoint: str, status: int, outcome: str, seconds: float) -> None:
+        """An HTTP request ended. `endpoint` is the template of its route, or a fixed word where it has none."""
+        self._requests.labels(endpoint, str(status), outcome).inc()
+        self._request_seconds.labels(endpoint).observe(seconds)
+
+    def exposition(self) -> bytes:
+        """All of it in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+    def _seconds(self, name: str, documentation: str, buckets: Sequence[float] = _SECONDS) -> Histogram:
+        return Histogram(name, documentation, buckets=buckets, registry=self._registry)
+
+    def _counts(self, name: str, documentation: str) -> Histogram:
+        return Histogram(name, documentation, buckets=_COUNTS, registry=self._registry)

@@ -1,0 +1,169 @@
+"""Translating a file: one line in, one line out, with the engine kept full from the first line to the last."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO
+
+from export.bundle import Bundle
+from server.catalogue import Catalogue
+from server.replicas import ReplicaOptions, Replicas
+from server.settings import usable_cpus
+from server.translation import TranslationLimits, TranslationRequest, TranslationResult
+from server.translator import Translator
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UNBOUNDED_SENTENCES = 1 << 30  # windows bound what waits
+
+# Lines read at once bound the memory; blocks of them are what is submitted, longest lines first. Blocks in flight
+# hold a multiple of all rows, so that no replica waits for the next block.
+_WINDOW_LINES = 20_000
+_BLOCK_LINES = 64
+_BLOCKS_PER_REPLICA = 6
+
+
+class NotUtf8(ValueError):
+    """A line of the input is not UTF-8; the message has its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineOptions:
+    """How to translate a file. Languages are needed only where the bundle has several."""
+
+    source: str | None = None
+    target: str | None = None
+    beam_size: int = 4
+    threads: int | None = None  # None: every usable processor
+
+
+@dataclass(slots=True)
+class OfflineStats:
+    """What a run came to. Tokens count the end of every sentence; `seconds` leave out the loading of the model."""
+
+    lines: int = 0
+    sentences: int = 0
+    source_tokens: int = 0
+    target_tokens: int = 0
+    seconds: float = 0.0
+    rows_per_step: float = 0.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Target tokens a second."""
+        return self.target_tokens / self.seconds if self.seconds else 0.0
+
+    def add(self, num_lines: int, result: TranslationResult) -> None:
+        """Count one block."""
+        self.lines += num_lines
+        self.sentences += len(result.sentence_tokens)
+        self.source_tokens += sum(source for source, _ in result.sentence_tokens)
+        self.target_tokens += sum(target for _, target in result.sentence_tokens)
+
+
+class _Occupancy:
+    """Mean rows of a decoder step, over all replicas."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._steps = 0
+        self._rows = 0
+
+    def step(self, rows: int, _seconds: float) -> None:
+        with self._lock:
+            self._steps += 1
+            self._rows += rows
+
+    @property
+    def rows_per_step(self) -> float:
+        return self._rows / self._steps if self._steps else 0.0
+
+
+def translate_file(
+    bundle: Bundle,
+    source: BinaryIO,
+    sink: BinaryIO,
+    options: OfflineOptions,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> OfflineStats:
+    """Translate every line of `source` into `sink`; UTF-8, lines ended by LF or CRLF, LF written.
+
+    `on_progress` is told how many lines were done since it was told last. Raises `NotUtf8`, `InvalidRequest`,
+    `UnsupportedPair`, and what the engine raises.
+    """
+    threads = options.threads or usable_cpus()
+    occupancy = _Occupancy()
+    replicas = Replicas.open(
+        bundle,
+        ReplicaOptions(replicas=threads, threads_per_replica=1, max_waiting=_UNBOUNDED_SENTENCES, observe=occupancy),
+    )
+    try:
+        run = _Run(Translator(replicas, TranslationLimits()), options, threads * _BLOCKS_PER_REPLICA, on_progress)
+        begun = time.perf_counter()
+        for window in _windows(_lines(source)):
+            sink.writelines(line.encode() + b"\n" for line in asyncio.run(run.translate_window(window)))
+            sink.flush()
+        run.stats.seconds = time.perf_counter() - begun
+    finally:
+        replicas.close()
+    run.stats.rows_per_step = occupancy.rows_per_step
+    return run.stats
+
+
+class _Run:
+    """The blocks of one file on their way through a translator."""
+
+    def __init__(
+        self, translator: Translator, options: OfflineOptions, max_blocks: int, on_progress: Callable[[int], None]
+    ) -> None:
+        self._route = Catalogue([translator]).find(options.source, options.target)
+        self._options = options
+        self._max_blocks = max_blocks
+        self._on_progress = on_progress
+        self.stats = OfflineStats()
+
+    async def translate_window(self, lines: Sequence[str]) -> list[str]:
+        """Translations of these lines, in their order."""
+        translated = [""] * len(lines)
+        longest_first = sorted(range(len(lines)), key=lambda index: len(lines[index]), reverse=True)
+        blocks = iter([longest_first[i : i + _BLOCK_LINES] for i in range(0, len(lines), _BLOCK_LINES)])
+
+        async def work() -> None:
+            for block in blocks:
+                result = await self._translate_block([lines[index] for index in block])
+                for index, translation in zip(block, result.translations, strict=True):
+                    translated[index] = translation.text
+                self.stats.add(len(block), result)
+                self._on_progress(len(block))
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._max_blocks):
+                group.create_task(work())
+        return translated
+
+    async def _translate_block(self, lines: Sequence[str]) -> TranslationResult:
+        request = TranslationRequest(
+            texts=tuple(lines),
+            source=self._route.source,
+            target=self._route.target,
+            beam_size=self._options.beam_size,
+        )
+        return await self._route.translator.translate(request)
+
+
+def _lines(source: BinaryIO) -> Iterator[str]:
+    """The lines without their ends. Only LF and CRLF end one: what else counts as a line break is text."""
+    for number, line in enumerate(source, start=1):
+        content = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+        try:
+            yield content.removesuffix(b"\n").removesuffix(b"\r").decode()
+        except UnicodeDecodeError as error:
+            raise NotUtf8(f"line {number} is not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def _windows(lines: Iterable[str]) -> Iterator[list[str]]:
+    iterator = iter(lines)
+    while window := list(islice(iterator, _WINDOW_LINES)):
+        yield window

@@ -1,0 +1,137 @@
+"""The outermost layer of the application: request ids, timing headers, metrics and one log line a request."""
+
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from server.errors import EngineFailed
+from server.request import FinishReason
+from server.routes.envelope import CLIENT_GONE_STATUS, error_response
+from server.state import RequestRecord, ServerState
+from server.translation import Phases
+
+_log = logging.getLogger("kvasir.request")
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_UNKNOWN_ENDPOINT = "unknown"  # of paths that no route has: their number is not ours to bound
+_OUTCOMES = {429: "rejected", 503: "rejected", 504: "timeout", CLIENT_GONE_STATUS: "cancelled"}
+
+
+class RequestRecorder:
+    """ASGI middleware around everything else; nothing that goes wrong inside leaves it as an exception."""
+
+    def __init__(self, app: ASGIApp, server: ServerState, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._app = app
+        self._server = server
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or pass on what is not HTTP."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = self._clock()
+        record = RequestRecord(_request_id(Headers(scope=scope)))
+        scope.setdefault("state", {})["record"] = record
+        status = 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-ID"] = record.id
+                headers["Server-Timing"] = _server_timing(record, self._clock() - begun)
+                if self._server.draining:
+                    headers["Connection"] = "close"
+            await send(message)
+
+        self._server.begin_request()
+        try:
+            await self._app(scope, receive, send_with_headers)
+        except Exception:  # noqa: BLE001 - the last line of defence: logged, answered, and the server goes on
+            _log.exception("a bug: this request failed", extra={"id": record.id})
+            if not status:
+                failure = EngineFailed("the server failed on this request; its log has the cause")
+                await error_response(failure)(scope, receive, send_with_headers)
+            status = 500
+        finally:
+            self._server.end_request()
+            # Cancelled from outside, which uvicorn does when the time to drain is over.
+            self._finish(scope, record, status or CLIENT_GONE_STATUS, self._clock() - begun)
+
+    def _finish(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
+        endpoint = str(getattr(scope.get("route"), "path", "") or _UNKNOWN_ENDPOINT)
+        outcome = _outcome(status)
+        self._server.metrics.answered(endpoint, status, outcome, seconds)
+        if record.result is not None:
+            self._server.metrics.translated(record.result)
+        fields = {
+            "id": record.id,
+            "method": scope["method"],
+            "endpoint": endpoint,
+            "status": status,
+            "outcome": outcome,
+            "milliseconds": _milliseconds(seconds),
+            **_sizes(record),
+        }
+        # Probes and scrapes come every few seconds and say nothing when all is well.
+        is_routine = status == 200 and not record.num_texts
+        _log.log(logging.DEBUG if is_routine else logging.INFO, "request", extra=fields)
+
+
+def _sizes(record: RequestRecord) -> Mapping[str, object]:
+    if not record.num_texts:
+        return {}
+    fields: dict[str, object] = {
+        "model": record.model,
+        "texts": record.num_texts,
+        "characters": record.num_characters,
+    }
+    if (result := record.result) is not None:
+        was_cut = any(translation.finish_reason is FinishReason.LENGTH for translation in result.translations)
+        fields |= {
+            "sentences": len(result.sentence_tokens),
+            "source_tokens": sum(source for source, _ in result.sentence_tokens),
+            "target_tokens": sum(target for _, target in result.sentence_tokens),
+            "finish_reason": str(FinishReason.LENGTH if was_cut else FinishReason.STOP),
+            **{f"{name}_milliseconds": _milliseconds(seconds) for name, seconds in _named(result.phases).items()},
+        }
+    return fields
+
+
+def _named(phases: Phases) -> dict[str, float]:
+    return {
+        "tokenize": phases.tokenize_seconds,
+        "queue": phases.queue_seconds,
+        "encode": phases.encode_seconds,
+        "decode": phases.decode_seconds,
+    }
+
+
+def _server_timing(record: RequestRecord, seconds: float) -> str:
+    """The four phases, in milliseconds, and the total: https://www.w3.org/TR/server-timing/."""
+    phases = Phases() if record.result is None else record.result.phases
+    durations = _named(phases) | {"total": seconds}
+    return ", ".join(f"{name};dur={_milliseconds(duration)}" for name, duration in durations.items())
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1000, 3)
+
+
+def _outcome(status: int) -> str:
+    if status in _OUTCOMES:
+        return _OUTCOMES[status]
+    return "ok" if status < 400 else "invalid" if status < 500 else "error"
+
+
+def _request_id(headers: Headers) -> str:
+    """The client's own id where it is fit for a log line, else a new one."""
+    given = headers.get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex

@@ -1,0 +1,187 @@
+"""Engine threads behind one asyncio face: generate, drain, close."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from export.bundle import Bundle
+from server.decoding.search import SearchLimits
+from server.engine import Engine, EngineObserver
+from server.errors import Draining
+from server.request import Completion, FinishReason, GenerationParams, Request, Timings
+from server.runner import ModelRunner, OnnxRunner, OnnxSessions
+from server.scheduler import Scheduler, SchedulerLimits
+
+_log = logging.getLogger(__name__)
+
+_IDLE_SECONDS = 1.0  # an idle engine wakes this often to show that it is alive
+_DRAIN_POLL_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaOptions:
+    """How many engines, and how much each may take on. `max_waiting` counts sentences over all of them."""
+
+    replicas: int = 1
+    threads_per_replica: int = 1
+    max_rows: int = 64
+    max_waiting: int = 1024
+    max_encoder_tokens: int = 2048
+    observe: EngineObserver | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStatus:
+    """A glance at the engines. `heartbeat_age_seconds` is the age of the oldest engine's last turn of its loop."""
+
+    waiting: int
+    running: int
+    rows_in_use: int
+    rows: int
+    heartbeat_age_seconds: float
+    draining: bool
+
+
+class Replicas:
+    """Engine threads that share one queue and one copy of the weights. Methods belong to the event loop's thread."""
+
+    def __init__(self, bundle: Bundle, runners: Sequence[ModelRunner], options: ReplicaOptions) -> None:
+        self.bundle = bundle
+        self._options = options
+        special, shapes = bundle.config.special_tokens, bundle.config.shapes
+        self._scheduler = Scheduler(
+            SchedulerLimits(len(runners), options.max_rows, options.max_encoder_tokens, options.max_waiting)
+        )
+        limits = SearchLimits(
+            options.max_rows, shapes.max_target_tokens, special.end_of_sequence, forced_end=special.forced_end
+        )
+        self._engines = [
+            Engine(runner, self._scheduler, limits, time.monotonic, replica, options.observe)
+            for replica, runner in enumerate(runners)
+        ]
+        self._heartbeats = [time.monotonic()] * len(runners)
+        self._futures: dict[Request, asyncio.Future[Completion]] = {}
+        self._draining = False
+        self._closed = False
+        self._threads = [
+            threading.Thread(target=self._run, args=(replica,), name=f"engine-{replica}", daemon=True)
+            for replica in range(len(runners))
+        ]
+
+    @classmethod
+    def open(cls, bundle: Bundle, options: ReplicaOptions) -> "Replicas":
+        """Load the graphs, decode one sentence to warm up, and start the threads.
+
+        Raises `BundleError` when ONNX Runtime cannot load the graphs or would run them elsewhere than asked, and
+        `EngineFailed` when they cannot decode that sentence.
+        """
+        sessions = OnnxSessions.open(bundle, options.threads_per_replica)
+        runners = [OnnxRunner(sessions, options.max_rows, options.max_encoder_tokens) for _ in range(options.replicas)]
+        replicas = cls(bundle, runners, options)
+        replicas._warm_up()
+        replicas.start()
+        return replicas
+
+    def start(self) -> None:
+        """Start the engine threads."""
+        for thread in self._threads:
+            thread.start()
+
+    def _warm_up(self) -> None:
+        """Every engine decodes the empty sentence, so that the first user does not pay for first-time work."""
+        end = self.bundle.config.special_tokens.end_of_sequence
+        for engine in self._engines:
+            params = GenerationParams(max_new_tokens=2)
+            self._scheduler.submit([Request(np.array([end], np.int32), params, Timings(time.monotonic()))])
+            while not (completions := engine.step()):
+                pass
+            if (error := completions[0].error) is not None:
+                raise error
+
+    def _run(self, replica: int) -> None:
+        engine = self._engines[replica]
+        while not self._closed:
+            completions = engine.step()
+            self._heartbeats[replica] = time.monotonic()
+            if completions:
+                self._deliver(completions)
+            if not engine.num_running:
+                self._scheduler.wait_for_work(_IDLE_SECONDS)
+
+    def _deliver(self, completions: list[Completion]) -> None:
+        """Hand a step's completions to the event loops that wait for them, one call a loop."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Completion], Completion]]] = {}
+        for completion in completions:
+            future = self._futures.pop(completion.request, None)
+            if future is not None:
+                by_loop.setdefault(future.get_loop(), []).append((future, completion))
+        for loop, settled in by_loop.items():
+            try:
+                loop.call_soon_threadsafe(_settle, settled)
+            except RuntimeError:  # the loop was closed under its requests
+                _log.warning("%d answers had no event loop left to go to", len(settled))
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Decode all of these, in company with everybody else; completions in the order of the requests.
+
+        Cancelling the awaiting task frees their rows within one step. A request that expired comes back with
+        `FinishReason.DEADLINE` and no hypotheses. Raises `QueueFull` or `Draining` (nothing was taken) and whatever
+        error a request's step failed with.
+        """
+        if self._draining:
+            raise Draining("this server is shutting down and takes no new requests")
+        loop = asyncio.get_running_loop()
+        futures: list[asyncio.Future[Completion]] = [loop.create_future() for _ in requests]
+        self._futures.update(zip(requests, futures, strict=True))
+        try:
+            self._scheduler.submit(requests)
+            completions = await asyncio.gather(*futures)
+        except BaseException:
+            for request in requests:
+                self._futures.pop(request, None)
+            self._scheduler.cancel(requests)
+            raise
+        for completion in completions:
+            if completion.error is not None:
+                raise completion.error
+        return completions
+
+    def status(self) -> ReplicaStatus:
+        """How the engines stand right now."""
+        return ReplicaStatus(
+            waiting=self._scheduler.num_waiting,
+            running=self._scheduler.num_running,
+            rows_in_use=self._scheduler.num_rows_reserved,
+            rows=self._options.max_rows * len(self._engines),
+            heartbeat_age_seconds=time.monotonic() - min(self._heartbeats),
+            draining=self._draining,
+        )
+
+    async def drain(self, timeout_seconds: float) -> bool:
+        """Refuse new requests and wait for those already taken. True when all of them were answered in time."""
+        self._draining = True
+        give_up = time.monotonic() + timeout_seconds
+        while self._futures and time.monotonic() < give_up:  # noqa: ASYNC110 - engine threads settle them
+            await asyncio.sleep(_DRAIN_POLL_SECONDS)
+        return not self._futures
+
+    def close(self) -> None:
+        """Stop the threads; whatever they still had fails with `Draining`. May be called from any thread."""
+        self._draining = self._closed = True
+        self._scheduler.close()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+        lost = Draining("the server stopped before this request was finished; send it again")
+        self._deliver([Completion(request, [], FinishReason.CANCELLED, lost) for request in list(self._futures)])
+
+
+def _settle(settled: list[tuple[asyncio.Future[Completion], Completion]]) -> None:
+    for future, completion in settled:
+        if not future.done():
+            future.set_result(completion)

@@ -1,0 +1,42 @@
+"""Probes for whatever keeps this server running: is it alive, and should it get requests?"""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Response
+from pydantic import BaseModel
+
+from server.state import ServerState, server_state
+
+router = APIRouter(prefix="/health", tags=["health"])
+
+
+class Health(BaseModel):
+    """`status` is "ok" with 200; with 503 it says what is the matter."""
+
+    status: Literal["ok", "loading", "draining", "stuck"]
+
+
+_RESPONSES: dict[int | str, dict[str, object]] = {503: {"model": Health, "description": "Not now."}}
+
+
+@router.get("/live", responses=_RESPONSES)
+async def live(response: Response, server: Annotated[ServerState, Depends(server_state)]) -> Health:
+    """503 when an engine has work and its loop has been silent for too long: restart the process."""
+    limit = server.settings.heartbeat_limit_seconds
+    statuses = [generator.status() for generator in server.generators]
+    if any((s.waiting or s.running) and s.heartbeat_age_seconds > limit for s in statuses):
+        response.status_code = 503
+        return Health(status="stuck")
+    return Health(status="ok")
+
+
+@router.get("/ready", responses=_RESPONSES)
+async def ready(response: Response, server: Annotated[ServerState, Depends(server_state)]) -> Health:
+    """200 when the models are loaded and warm and the server is not going down: send requests."""
+    if server.draining or any(generator.status().draining for generator in server.generators):
+        response.status_code = 503
+        return Health(status="draining")
+    if server.catalogue is None:
+        response.status_code = 503
+        return Health(status="loading")
+    return Health(status="ok")

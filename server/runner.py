@@ -1,0 +1,182 @@
+"""The seam between the engine and whatever runs the model, and the ONNX Runtime side of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Protocol
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from export import bundle as names
+from export.bundle import Bundle, BundleError
+from server.kv_cache import CacheShapes, KVCache
+from server.request import TokenIds
+
+PROVIDER = "CPUExecutionProvider"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The best continuations of every row, best first.
+
+    `tokens` [rows, num_candidates]; `log_probs` [rows, num_candidates] under the softmax over the whole vocabulary.
+    """
+
+    tokens: NDArray[np.int64]
+    log_probs: NDArray[np.float32]
+
+
+class ModelRunner(Protocol):
+    """Runs a model for one engine. The engine owns which row belongs to whom; the runner owns the arithmetic."""
+
+    cache: KVCache
+
+    def encode(self, sources: Sequence[TokenIds], rows: Sequence[int]) -> None:
+        """Encode sentences and write each one's cross keys and values into its row of the cache."""
+        ...
+
+    def decode(self, num_rows: int, num_candidates: int) -> Candidates:
+        """One step of the first `num_rows` rows, one token each. The arrays are valid until the next call.
+
+        Reads `previous_tokens`, `past_lengths` and `source_lengths` of the cache and adds one position to the past;
+        raising `past_lengths` is up to the engine.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxSessions:
+    """The two graphs of a bundle, loaded once. Sessions may be run from several threads at once."""
+
+    bundle: Bundle
+    encoder: ort.InferenceSession
+    decoder: ort.InferenceSession
+
+    @classmethod
+    def open(cls, bundle: Bundle, threads: int) -> "OnnxSessions":
+        """Load the graphs, `threads` threads for each run. Raises `BundleError` when ONNX Runtime cannot load one."""
+        sessions = [_open_session(bundle, file, threads) for file in (names.ENCODER_FILE, names.DECODER_FILE)]
+        return cls(bundle, *sessions)
+
+
+def _open_session(bundle: Bundle, file: str, threads: int) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # A thread that spins between steps takes the core from its neighbour replica.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0" if threads == 1 else "1")
+    try:
+        # ONNX Runtime's fused SkipLayerNormalization is several times slower on the CPU than Add + LayerNormalization.
+        return ort.InferenceSession(
+            bundle.file(file), options, providers=[PROVIDER], disabled_optimizers=["SkipLayerNormFusion"]
+        )
+    except Exception as error:  # ONNX Runtime raises a dozen unrelated classes here
+        raise BundleError(f"{bundle.file(file)}: ONNX Runtime cannot load it: {error}") from error
+
+
+class OnnxRunner:
+    """One replica's runner: its own cache and bindings over sessions that replicas share."""
+
+    def __init__(self, sessions: OnnxSessions, max_rows: int, max_encoder_tokens: int) -> None:
+        self._sessions = sessions
+        shapes = sessions.bundle.config.shapes
+        self._num_layers = shapes.num_decoder_layers
+        self._start_token = sessions.bundle.config.special_tokens.decoder_start
+        self._max_encoder_tokens = max_encoder_tokens
+        dtype = np.float16 if sessions.bundle.config.precision == "float16" else np.float32
+        self.cache = KVCache(
+            CacheShapes(
+                num_layers=self._num_layers,
+                num_heads=shapes.num_heads,
+                head_dim=shapes.head_dim,
+                max_source_tokens=shapes.max_source_tokens,
+                max_target_tokens=shapes.max_target_tokens,
+            ),
+            max_rows,
+            dtype,
+        )
+        self._max_candidates = shapes.target_vocab_size
+        self._steps: dict[tuple[int, int], _BoundStep] = {}
+
+    def encode(self, sources: Sequence[TokenIds], rows: Sequence[int]) -> None:
+        """Encode sentences of similar length together, at most `max_encoder_tokens` padded tokens a run."""
+        by_length = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+        for batch in _batches(by_length, [len(source) for source in sources], self._max_encoder_tokens):
+            self._encode_batch([sources[i] for i in batch], [rows[i] for i in batch])
+
+    def _encode_batch(self, sources: list[TokenIds], rows: list[int]) -> None:
+        lengths = np.array([len(source) for source in sources], np.int32)
+        tokens = np.zeros((len(sources), int(lengths.max())), np.int32)
+        for place, source in enumerate(sources):
+            tokens[place, : len(source)] = source
+        (cross,) = self._sessions.encoder.run(
+            [names.CROSS_KEYS_VALUES], {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths}
+        )
+        for place, (row, length) in enumerate(zip(rows, lengths.tolist(), strict=True)):
+            self.cache.write_source(row, cross[:, place, :, :length], self._start_token)
+
+    def decode(self, num_rows: int, num_candidates: int) -> Candidates:
+        """One decoder step, through a binding made once for each number of rows and candidates."""
+        key = (num_rows, min(num_candidates, self._max_candidates))
+        step = self._steps.get(key)
+        if step is None:
+            step = self._steps[key] = _BoundStep(self._sessions.decoder, self.cache, *key)
+        return step.run()
+
+
+def _batches(by_length: list[int], lengths: list[int], max_padded_tokens: int) -> list[list[int]]:
+    """Cut a list of sentences, shortest first, where the next one would make the padded batch too large."""
+    batch_of: list[int] = []
+    batch, size = 0, 0
+    for index in by_length:
+        size += 1
+        if size > 1 and size * lengths[index] > max_padded_tokens:
+            batch, size = batch + 1, 1
+        batch_of.append(batch)
+    pairs = zip(batch_of, by_length, strict=True)
+    return [[index for _, index in group] for _, group in groupby(pairs, key=lambda pair: pair[0])]
+
+
+class _BoundStep:
+    """The decoder graph bound to the first rows of a cache: nothing is allocated or bound again when it runs."""
+
+    def __init__(self, session: ort.InferenceSession, cache: KVCache, num_rows: int, num_candidates: int) -> None:
+        self._session = session
+        self._binding = session.io_binding()
+        self._logits = np.empty((num_rows, num_candidates), np.float32)
+        self._tokens = np.empty((num_rows, num_candidates), np.int64)
+        self._log_normalizer = np.empty(num_rows, np.float32)
+        self._keep_alive: list[ort.OrtValue] = []
+        self._bind_input(names.PREVIOUS_TOKENS, cache.previous_tokens[:num_rows])
+        self._bind_input(names.PAST_LENGTHS, cache.past_lengths[:num_rows])
+        self._bind_input(names.SOURCE_LENGTHS, cache.source_lengths[:num_rows])
+        self._bind_input(names.NUM_CANDIDATES, np.array([num_candidates], np.int64))
+        for layer in range(cache.shapes.num_layers):
+            key, value = 2 * layer, 2 * layer + 1
+            caches = (cache.self_cache[key], cache.self_cache[value], cache.cross_cache[key], cache.cross_cache[value])
+            for name, memory in zip(names.cache_names(layer), caches, strict=True):
+                value_in_place = self._bind_input(name, memory[:num_rows])
+                self._binding.bind_ortvalue_output(names.PRESENT + name, value_in_place)
+            self._bind_input(names.LAST_CROSS_KEY.format(layer=layer), cache.last_cross[key, :num_rows])
+            self._bind_input(names.LAST_CROSS_VALUE.format(layer=layer), cache.last_cross[value, :num_rows])
+        self._bind_output(names.CANDIDATE_LOGITS, self._logits)
+        self._bind_output(names.CANDIDATE_TOKENS, self._tokens)
+        self._bind_output(names.LOG_NORMALIZER, self._log_normalizer)
+
+    def _bind_input(self, name: str, array: NDArray[np.generic]) -> ort.OrtValue:
+        value = ort.OrtValue.ortvalue_from_numpy(array)  # shares the memory of a contiguous array
+        self._binding.bind_ortvalue_input(name, value)
+        self._keep_alive.append(value)
+        return value
+
+    def _bind_output(self, name: str, array: NDArray[np.generic]) -> None:
+        value = ort.OrtValue.ortvalue_from_numpy(array)
+        self._binding.bind_ortvalue_output(name, value)
+        self._keep_alive.append(value)
+
+    def run(self) -> Candidates:
+        self._session.run_with_iobinding(self._binding)
+        return Candidates(self._tokens, self._logits - self._log_normalizer[:, None])

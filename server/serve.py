@@ -1,0 +1,89 @@
+"""Runs the application under uvicorn, and takes it down without losing an answer."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import time
+from collections.abc import Iterator
+
+import uvicorn
+
+from server.app import create_app, open_replicas
+from server.logs import configure_logging
+from server.metrics import Metrics
+from server.settings import Settings
+from server.state import ServerState
+
+_log = logging.getLogger("kvasir")
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_CLOSE_SECONDS = 1  # for connections that are still open after the drain
+
+
+def serve(settings: Settings) -> int:
+    """Serve until SIGTERM or Ctrl-C; the exit code of the process: 0, or 1 if requests were lost.
+
+    Raises `BundleError` or OSError before it listens.
+    """
+    configure_logging(settings.log_level)
+    observer = Metrics()
+    app = create_app(settings, open_replicas(settings, observer), observer)
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_CLOSE_SECONDS,
+    )
+    server = _DrainingServer(config, app.state.server)
+    server.run()
+    return 1 if server.num_lost else 0
+
+
+class _DrainingServer(uvicorn.Server):
+    """On the first signal: refuse what is new, finish what runs, then stop. On the second: stop.
+
+    The port stays open meanwhile, so that probes and latecomers get an answer instead of a refused connection.
+    """
+
+    def __init__(self, config: uvicorn.Config, state: ServerState) -> None:
+        super().__init__(config)
+        self._state = state
+        self._drain: asyncio.Task[None] | None = None
+        self.num_lost = 0
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle signals in the event loop. Uvicorn's own way ends the process by the signal, not with 0."""
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._on_signal)
+        try:
+            yield
+        finally:
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+
+    def _on_signal(self) -> None:
+        if self._drain is None:
+            self._drain = asyncio.create_task(self._drain_and_exit())
+        else:
+            self.should_exit = self.force_exit = True
+
+    async def _drain_and_exit(self) -> None:
+        state = self._state
+        state.draining = True
+        _log.info("draining", extra={"requests": state.num_in_flight})
+        give_up = time.monotonic() + state.settings.drain_timeout_seconds
+        # The HTTP requests first: some have been accepted and are still on their way to an engine.
+        if state.num_in_flight:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(state.idle.wait(), state.settings.drain_timeout_seconds)
+        for generator in state.generators:
+            await generator.drain(max(give_up - time.monotonic(), 0.0))
+        self.num_lost = state.num_in_flight
+        _log.log(logging.WARNING if self.num_lost else logging.INFO, "drained", extra={"lost": self.num_lost})
+        self.should_exit = True

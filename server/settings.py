@@ -1,0 +1,169 @@
+"""Every setting of the server: a flag of `kvasir serve`, an environment variable, and a row of the README's table."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from server.translation import MAX_BEAM_SIZE, TranslationLimits
+
+ENVIRONMENT_PREFIX = "KVASIR_"
+DEFAULT_MODEL = Path(__file__).resolve().parent.parent / "models" / "en-de"
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+def usable_cpus() -> int:
+    """Processors this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+class Settings(BaseSettings):
+    """Read once, at the start: a flag wins over its environment variable, that over the default.
+
+    The variable of --max-rows is KVASIR_MAX_ROWS, and so on. Lists are written with commas in the environment and by
+    repeating the flag on the command line.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT_PREFIX,
+        frozen=True,
+        extra="forbid",
+        cli_kebab_case=True,
+        cli_avoid_json=True,
+        protected_namespaces=(),
+        validate_default=True,
+    )
+
+    model: Annotated[
+        list[Path], NoDecode, Field(min_length=1, description="folders of the bundles to serve, one for each model")
+    ] = [DEFAULT_MODEL]
+    host: Annotated[str, Field(min_length=1, description="address to listen on")] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="TCP port to listen on; 0 takes any free one")] = 8000
+    threads: Annotated[int, Field(ge=1, le=1024, description="CPU threads of all replicas of a model together")] = (
+        usable_cpus()
+    )
+    replicas: Annotated[
+        int | None,
+        Field(
+            ge=1, le=1024, description="engines a model runs in; unset: one for each thread, fastest for small models"
+        ),
+    ] = None
+    max_rows: Annotated[
+        int,
+        Field(ge=MAX_BEAM_SIZE, le=1024, description="sentences (with beam search: beams) a replica decodes at once"),
+    ] = 64
+    max_waiting_requests: Annotated[
+        int, Field(ge=1, le=1_000_000, description="sentences that may wait for rows before a request gets 429")
+    ] = 2048
+    max_encoder_tokens: Annotated[
+        int, Field(ge=16, le=1_000_000, description="padded source tokens of one encoder run of a replica")
+    ] = 2048
+    max_body_bytes: Annotated[
+        int, Field(ge=1024, le=1_000_000_000, description="bytes of a request's body; more gets 413")
+    ] = 4_000_000
+    max_text_characters: Annotated[
+        int, Field(ge=1, le=100_000_000, description="characters of all texts of a request; more gets 422")
+    ] = 100_000
+    max_texts: Annotated[int, Field(ge=1, le=1_000_000, description="texts of a request; more gets 422")] = 1000
+    max_beam_size: Annotated[
+        int, Field(ge=1, le=MAX_BEAM_SIZE, description="largest beam_size a request may ask for")
+    ] = MAX_BEAM_SIZE
+    default_beam_size: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=MAX_BEAM_SIZE,
+            description="beam_size of a request that names none; 1 is greedy: faster, less exact",
+        ),
+    ] = 4
+    request_timeout_seconds: Annotated[
+        float, Field(gt=0, le=3600, description="longest time for an answer, and the default; then 504")
+    ] = 60.0
+    drain_timeout_seconds: Annotated[
+        float, Field(ge=0, le=3600, description="time for running requests to finish after SIGTERM")
+    ] = 30.0
+    heartbeat_limit_seconds: Annotated[
+        float, Field(gt=0, le=3600, description="silence of a busy engine after which /health/live answers 503")
+    ] = 30.0
+    log_level: Annotated[LogLevel, Field(description="least severe log lines written: debug, info, warning, error")] = (
+        "info"
+    )
+    cors_origins: Annotated[
+        list[str], NoDecode, Field(description="origins whose pages may call the API from a browser; none by default")
+    ] = []
+
+    @field_validator("model", "cors_origins", mode="before")
+    @classmethod
+    def _split_commas(cls, value: object) -> object:
+        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if self.replicas is not None and self.replicas > self.threads:
+            raise ValueError(f"replicas is {self.replicas}, but threads is {self.threads}: each replica takes a thread")
+        if self.default_beam_size > self.max_beam_size:
+            raise ValueError(
+                f"default_beam_size is {self.default_beam_size}, but max_beam_size is {self.max_beam_size}"
+            )
+        return self
+
+    @property
+    def num_replicas(self) -> int:
+        """Engines of each model."""
+        return self.replicas or self.threads
+
+    @property
+    def threads_per_replica(self) -> int:
+        """CPU threads of each engine."""
+        return self.threads // self.num_replicas
+
+    @property
+    def limits(self) -> TranslationLimits:
+        """What one request may ask for."""
+        return TranslationLimits(
+            max_texts=self.max_texts,
+            max_text_characters=self.max_text_characters,
+            max_beam_size=self.max_beam_size,
+            default_beam_size=self.default_beam_size,
+            max_timeout_seconds=self.request_timeout_seconds,
+        )
+
+
+def settings_from_flags(flags: Sequence[str]) -> Settings:
+    """Settings from the flags of `kvasir serve` and the environment.
+
+    Prints and exits for `--help` (0) and for flags there are not (2); raises pydantic's `ValidationError`.
+    """
+    # mypy takes the parameters of a model for its fields; these two belong to the constructor of BaseSettings.
+    sources: dict[str, Any] = {"_cli_parse_args": list(flags), "_cli_prog_name": "kvasir serve"}
+    return Settings(**sources)
+
+
+def settings_table() -> str:
+    """The settings as a Markdown table: flag, environment variable, default, bounds, description."""
+    lines = ["| flag | environment variable | default | range | what |", "|---|---|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        flag = f"`--{name.replace('_', '-')}`"
+        variable = f"`{ENVIRONMENT_PREFIX}{name.upper()}`"
+        lines.append(f"| {flag} | {variable} | {_default(name)} | {_range(field.metadata)} | {field.description} |")
+    return "\n".join(lines)
+
+
+def _default(name: str) -> str:
+    if name == "threads":
+        return "usable processors"
+    value = Settings.model_fields[name].default
+    if name == "model":
+        return "`models/en-de`"
+    return "unset" if value in (None, []) else f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def _range(constraints: Sequence[object]) -> str:
+    lower = next((f"from {c.ge}" for c in constraints if hasattr(c, "ge")), "")
+    lower = lower or next((f"above {c.gt}" for c in constraints if hasattr(c, "gt")), "")
+    upper = next((f"to {c.le}" for c in constraints if hasattr(c, "le")), "")
+    return f"{lower} {upper}".strip()

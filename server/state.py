@@ -1,0 +1,71 @@
+"""What the parts of one running server share."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from fastapi import Request
+
+from server.catalogue import Catalogue
+from server.generator import Generator
+from server.metrics import Metrics
+from server.settings import Settings
+from server.translation import TranslationResult
+from server.translator import Translator
+
+
+@dataclass(slots=True)
+class ServerState:
+    """One for each application, owned by the event loop's thread.
+
+    `catalogue` is None until the models are loaded. `draining` is set once and never taken back.
+    """
+
+    settings: Settings
+    metrics: Metrics
+    generators: Sequence[Generator] = ()
+    catalogue: Catalogue | None = None
+    draining: bool = False
+    num_in_flight: int = 0  # HTTP requests begun and not yet answered
+    idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while none is in flight
+
+    def open(self, generators: Sequence[Generator]) -> None:
+        """Serve with these from now on."""
+        self.generators = generators
+        self.catalogue = Catalogue([Translator(generator, self.settings.limits) for generator in generators])
+        for generator in generators:
+            self.metrics.model_served(generator.bundle.config)
+        self.metrics.watch(generators)
+
+    def begin_request(self) -> None:
+        """An HTTP request came in."""
+        self.num_in_flight += 1
+        self.idle.clear()
+
+    def end_request(self) -> None:
+        """It was answered, or its client is gone."""
+        self.num_in_flight -= 1
+        if not self.num_in_flight:
+            self.idle.set()
+
+
+@dataclass(slots=True)
+class RequestRecord:
+    """What the log line and the headers of one HTTP request are made of; routes fill in what they know."""
+
+    id: str
+    model: str | None = None
+    num_texts: int = 0
+    num_characters: int = 0
+    result: TranslationResult | None = field(default=None, repr=False)
+
+
+def server_state(request: Request) -> ServerState:
+    """The state of the application that got this request."""
+    return cast(ServerState, request.app.state.server)
+
+
+def request_record(request: Request) -> RequestRecord:
+    """The record that the recorder opened for this request."""
+    return cast(RequestRecord, request.state.record)

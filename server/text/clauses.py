@@ -1,0 +1,61 @@
+"""Where a sentence that is longer than the model takes may be divided."""
+
+from collections.abc import Callable, Iterator
+
+import regex
+
+# Marks that end a clause: those of alphabets before a space ("3,000" and "12:30" stay whole), the others anywhere.
+_CLAUSE_END = regex.compile(r"[;:,.!?…)\]»”’\"'](?=\s)|[—、，；：。！？؛،]")
+_CONJUNCTION = regex.compile(
+    r"\s(?=(?:and|or|but|because|which|that|while|when|if|und|oder|aber|denn|weil|dass|während|wenn|"
+    r"et|ou|mais|parce|que|qui|y|o|pero|porque|e|ma|perché|che)\s)",
+    regex.IGNORECASE,
+)
+_SPACE = regex.compile(r"\s+")
+_GRAPHEME = regex.compile(r"\X")
+
+# A clause shorter than this share of what fits is no place to stop: the rest would be cut all the more often.
+_SHORTEST_CLAUSE = 0.25
+
+
+def longest_piece(text: str, fits: Callable[[str], bool]) -> int:
+    """How many characters of `text` to take so that they fit and end as naturally as can be; at least 1.
+
+    Tried in turn: the last clause end, conjunction, space and grapheme border within what fits.
+    """
+    limit = _longest_prefix(text, fits)
+    for ends in (_clause_ends, _conjunctions, _spaces, _grapheme_ends):
+        shortest = 1 if ends in (_spaces, _grapheme_ends) else max(1, int(limit * _SHORTEST_CLAUSE))
+        for end in reversed([end for end in ends(text[: limit + 1]) if shortest <= end <= limit]):
+            # Token counts are not strictly monotone in the length, so what is taken is what was counted.
+            if fits(text[:end].rstrip()):
+                return end
+    return limit
+
+
+def _longest_prefix(text: str, fits: Callable[[str], bool]) -> int:
+    """Length of the longest prefix found to fit, by bisection; 1 where not even one character does."""
+    low, high = 1, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(text[:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _clause_ends(text: str) -> Iterator[int]:
+    return (match.end() for match in _CLAUSE_END.finditer(text))
+
+
+def _conjunctions(text: str) -> Iterator[int]:
+    return (match.end() for match in _CONJUNCTION.finditer(text))
+
+
+def _spaces(text: str) -> Iterator[int]:
+    return (match.end() for match in _SPACE.finditer(text))
+
+
+def _grapheme_ends(text: str) -> Iterator[int]:
+    return (match.end() for match in _GRAPHEME.finditer(text))

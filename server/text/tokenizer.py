@@ -1,0 +1,101 @@
+"""From text to token ids and back, as the checkpoint's family (Marian) does it, torch-free."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sentencepiece import SentencePieceProcessor
+
+from export.bundle import (
+    SOURCE_SENTENCEPIECE_FILE,
+    TARGET_SENTENCEPIECE_FILE,
+    TARGET_VOCABULARY_FILE,
+    VOCABULARY_FILE,
+    Bundle,
+)
+
+_WORD_START = "▁"
+_LANGUAGE_CODE = re.compile(r">>.+<<")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def replace_lone_surrogates(text: str) -> str:
+    """`text` with every lone surrogate replaced by U+FFFD, so that it can be written as UTF-8."""
+    return _LONE_SURROGATE.sub(_REPLACEMENT, text)
+
+
+class Tokenizer:
+    """SentencePiece pieces numbered by the bundle's vocabulary.
+
+    Equal to Hugging Face `MarianTokenizer` on text, except that nothing a text can hold is ever a control token:
+    `</s>`, `<pad>` and `>>de<<` written by a person are characters like any other. Thread-safe.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        tokens = bundle.config.special_tokens
+        vocabulary = _load_vocabulary(bundle.file(VOCABULARY_FILE))
+        target_file = bundle.file(TARGET_VOCABULARY_FILE)
+        target_vocabulary = _load_vocabulary(target_file) if target_file.is_file() else vocabulary
+        self._end_of_sequence = tokens.end_of_sequence
+        self._unknown = tokens.unknown
+        control = {tokens.end_of_sequence, tokens.padding, tokens.decoder_start, tokens.unknown}
+        self._language_codes = {piece: id_ for piece, id_ in vocabulary.items() if _LANGUAGE_CODE.fullmatch(piece)}
+        self._text_ids = {
+            piece: id_ for piece, id_ in vocabulary.items() if id_ not in control and piece not in self._language_codes
+        }
+        self._source = _load_sentencepiece(bundle.file(SOURCE_SENTENCEPIECE_FILE))
+        self._target = _load_sentencepiece(bundle.file(TARGET_SENTENCEPIECE_FILE))
+        self._source_unknown = self._source.unk_id()
+        # [source pieces]: the vocabulary's number of each piece of the source model
+        self._numbers: NDArray[np.int32] = np.array(
+            [
+                self._text_ids.get(self._source.id_to_piece(piece), self._unknown)
+                for piece in range(self._source.get_piece_size())
+            ],
+            dtype=np.int32,
+        )
+        target_control = {tokens.end_of_sequence, tokens.padding, tokens.unknown}
+        self._target_pieces = {id_: piece for piece, id_ in target_vocabulary.items() if id_ not in target_control}
+
+    def encode(self, text: str, target_language: str | None = None) -> NDArray[np.int32]:
+        """Token ids [source_len] of `text`, the end-of-sequence token last.
+
+        Lone surrogates are read as U+FFFD; what the vocabulary does not hold is the unknown token. A vocabulary
+        with language codes (`>>de<<`) gets the one for `target_language` in front; other vocabularies get none.
+        """
+        ids = self._piece_ids(text)
+        code = None if target_language is None else self._language_codes.get(f">>{target_language}<<")
+        front = () if code is None else (code,)
+        return np.array([*front, *ids, self._end_of_sequence], dtype=np.int32)
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens `encode` gives, the end-of-sequence token and a language code included."""
+        return len(self._source.encode(replace_lone_surrogates(text))) + 1 + bool(self._language_codes)
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """The text of generated `token_ids`; control tokens, the unknown token among them, are skipped."""
+        pieces = [self._target_pieces[id_] for id_ in token_ids if id_ in self._target_pieces]
+        text: str = self._target.decode_pieces(pieces)
+        return text.replace(_WORD_START, " ").strip()
+
+    def _piece_ids(self, text: str) -> list[int]:
+        text = replace_lone_surrogates(text)
+        pieces = self._source.encode(text)
+        if self._source_unknown not in pieces:
+            return [int(id_) for id_ in self._numbers[pieces]]
+        # Characters the source model does not know may still stand in a vocabulary shared with the target side.
+        return [self._text_ids.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)]
+
+
+def _load_sentencepiece(path: Path) -> SentencePieceProcessor:
+    # Read here: SentencePiece's own reader does not take every path that the file system takes.
+    return SentencePieceProcessor(model_proto=path.read_bytes())
+
+
+def _load_vocabulary(path: Path) -> dict[str, int]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return {str(piece): int(id_) for piece, id_ in content.items()}

@@ -1,0 +1,23 @@
+"""What holds for every test: no network, one thread a library, nothing fetched from a hub."""
+
+import os
+
+import pytest
+
+# Read when torch, numpy and the tokenizers are imported, so they are set before any test module is.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+from tests.loopback_only import block_the_network
+
+
+def pytest_configure() -> None:
+    """Closes the network before the first test module is imported."""
+    block_the_network()
+
+
+@pytest.fixture(autouse=True)
+def _no_network() -> None:
+    """The same for a test that runs without `pytest_configure`, such as one in a process of its own."""
+    block_the_network()

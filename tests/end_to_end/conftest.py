@@ -1,0 +1,19 @@
+"""The servers of the end-to-end tests; starting one costs a second, so there are two."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.end_to_end.servers import Served, started
+
+
+@pytest.fixture(scope="session")
+def served() -> Iterator[Served]:
+    """A server with default settings, shared by all tests that leave it running."""
+    yield from started()
+
+
+@pytest.fixture
+def draining() -> Iterator[Served]:
+    """A server of its own, to be taken down."""
+    yield from started("--drain-timeout-seconds", "60")

@@ -1,0 +1,73 @@
+"""Servers as an operator starts them: a process and a port."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from server.settings import DEFAULT_MODEL
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PATIENCE_SECONDS = 60.0
+
+
+@dataclass
+class Served:
+    """A server process and what it wrote to standard error."""
+
+    process: subprocess.Popen[str]
+    lines: list[dict[str, object]] = field(default_factory=list)
+    listening: threading.Event = field(default_factory=threading.Event)
+    url: str = ""
+
+    def read_log(self) -> None:
+        """Collect the log until the process ends."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(json.loads(line))
+            message = str(self.lines[-1]["message"])
+            if message.startswith("Uvicorn running on "):
+                self.url = message.split()[3]
+                self.listening.set()
+
+    def client(self) -> httpx2.Client:
+        """A client for this server."""
+        return httpx2.Client(base_url=self.url, timeout=PATIENCE_SECONDS)
+
+
+def started(*flags: str) -> Iterator[Served]:
+    """A server with these flags; killed afterwards if it still runs."""
+    if not DEFAULT_MODEL.is_dir():
+        pytest.skip("models/en-de is not exported yet")
+    command = [sys.executable, "-m", "kvasir", "serve", "--port", "0", "--model", str(DEFAULT_MODEL), *flags]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        served = Served(process)
+        reader = threading.Thread(target=served.read_log)
+        reader.start()
+        try:
+            assert served.listening.wait(PATIENCE_SECONDS), served.lines
+            yield served
+        finally:
+            if process.poll() is None:
+                process.kill()
+            reader.join()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Ask again and again; every question is an HTTP request, so this does not spin."""
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < give_up
+
+
+def gauge(client: httpx2.Client, name: str) -> float:
+    """What the server's metrics say of `name`."""
+    [line] = [line for line in client.get("/metrics").text.splitlines() if line.startswith(f"{name} ")]
+    return float(line.split()[1])

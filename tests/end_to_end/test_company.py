@@ -1,0 +1,230 @@
+"""The whole engine over ONNX Runtime: what an answer may depend on, and what it may not."""
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from export.bundle import Bundle, Precision, load_bundle
+from export.to_onnx import export_bundle
+from model.checkpoints.marian import load_marian
+from model.transformer import Transformer
+from server.request import Completion, GenerationParams, Request
+from server.runner import OnnxRunner, OnnxSessions
+from server.settings import DEFAULT_MODEL
+from server.text.tokenizer import Tokenizer
+from tests.fakes import DrivenEngine, request
+from tests.model.random_models import save_marian
+
+SENTENCES = Path(__file__).resolve().parents[2] / "loadtest" / "sentences.txt"
+MAX_SOURCE_TOKENS = 48
+MAX_ROWS = 32
+LIMIT = 40
+# Small, and yet all that a graph can have more than one of.
+OPTIONS = {
+    "vocab_size": 61,
+    "decoder_vocab_size": 61,
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_position_embeddings": MAX_SOURCE_TOKENS,
+    "pad_token_id": 60,
+    "decoder_start_token_id": 60,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A bundle, and the model it was made of."""
+
+    bundle: Bundle
+    model: Transformer
+
+    def engine(self) -> DrivenEngine:
+        """A new engine, nothing decoded yet."""
+        return _engine(self.bundle)
+
+
+def _engine(bundle: Bundle) -> DrivenEngine:
+    special = bundle.config.special_tokens
+    runner = OnnxRunner(OnnxSessions.open(bundle, threads=1), MAX_ROWS, max_encoder_tokens=400)
+    return DrivenEngine(runner, special.end_of_sequence, special.forced_end)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random Marian model that ends its sentences now and then; its tokenizer is never read."""
+    torch.manual_seed(7)
+    folder = tmp_path_factory.mktemp("marian")
+    saved = save_marian(folder, OPTIONS)
+    with torch.no_grad():
+        saved.reference.final_logits_bias[0, 0] += 2.0
+    saved.reference.save_pretrained(folder)
+    for name in ("source.spm", "target.spm"):
+        (folder / name).write_bytes(b"no SentencePiece model")
+    (folder / "vocab.json").write_text(json.dumps({"</s>": 0, "<unk>": 1, "<pad>": 60}), encoding="utf-8")
+    languages = {"source_lang": "eng", "target_lang": "deu"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(languages), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exported(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Precision], Exported]:
+    """Bundles of that model, each made once."""
+    made: dict[Precision, Exported] = {}
+
+    def export(precision: Precision) -> Exported:
+        if precision not in made:
+            folder = tmp_path_factory.mktemp(precision) / "bundle"
+            made[precision] = Exported(export_bundle(checkpoint, folder, precision), load_marian(checkpoint).model)
+        return made[precision]
+
+    return export
+
+
+@pytest.fixture(scope="module")
+def float32(exported: Callable[[Precision], Exported]) -> Exported:
+    return exported("float32")
+
+
+def _mixed_params(number: int) -> GenerationParams:
+    beam_size = number % 5 + 1
+    return GenerationParams(
+        beam_size,
+        length_penalty=(1.0, 0.0, 0.6)[number % 3],
+        max_new_tokens=(LIMIT, 3, 12, 24)[number % 4],
+        num_hypotheses=beam_size,
+        early_stopping=number % 7 < 3,
+    )
+
+
+def _mixed(num_requests: int) -> list[Request]:
+    """Requests of every length and beam size."""
+    drawn = np.random.default_rng(5)
+    requests = []
+    for number in range(num_requests):
+        length = int(drawn.integers(0, MAX_SOURCE_TOKENS))
+        requests.append(request([*drawn.integers(1, 60, length).tolist(), 0], _mixed_params(number)))
+    return requests
+
+
+def _again(requests: Sequence[Request]) -> list[Request]:
+    return [request(each.source.tolist(), each.params) for each in requests]
+
+
+def _tokens(completions: Sequence[Completion]) -> list[list[list[int]]]:
+    assert all(done.error is None for done in completions)
+    return [[hypothesis.token_ids for hypothesis in done.hypotheses] for done in completions]
+
+
+def _scores(completions: Sequence[Completion]) -> list[float]:
+    return [hypothesis.score for done in completions for hypothesis in done.hypotheses]
+
+
+def _assert_alone_equals_in_company(engine: DrivenEngine, requests: Sequence[Request]) -> None:
+    alone = [engine.run([each])[0] for each in _again(requests)]
+    assert len({len(done.hypotheses[0].token_ids) for done in alone}) > 5, "a poor test: answers of few lengths"
+    order = list(range(len(requests)))
+    random.Random(1).shuffle(order)
+    mixed = _again(requests)
+    together = engine.run([mixed[place] for place in order])
+    alone = [alone[place] for place in order]
+    assert _tokens(together) == _tokens(alone)
+    np.testing.assert_allclose(_scores(together), _scores(alone), atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_200_mixed_requests_get_the_same_answers_alone_and_in_company(
+    exported: Callable[[Precision], Exported], precision: Precision
+) -> None:
+    _assert_alone_equals_in_company(exported(precision).engine(), _mixed(200))
+
+
+@pytest.mark.skipif(not DEFAULT_MODEL.is_dir(), reason="models/en-de is not exported yet")
+def test_the_default_model_gives_the_same_answers_alone_and_in_company() -> None:
+    bundle = load_bundle(DEFAULT_MODEL)
+    tokenizer = Tokenizer(bundle)
+    sentences = SENTENCES.read_text(encoding="utf-8").splitlines()[:60]
+    sources = [tokenizer.encode(sentence).tolist() for sentence in sentences]
+    requests = [request(source, _mixed_params(number)) for number, source in enumerate(sources)]
+    _assert_alone_equals_in_company(_engine(bundle), requests)
+
+
+def _teacher_forced(model: Transformer, source: Sequence[int], target: Sequence[int]) -> torch.Tensor:
+    """Log-probabilities [target_len + 1, vocab] of what follows the start token and each of `target`, no cache used."""
+    inputs = torch.tensor([[model.config.decoder_start_token_id, *target]])
+    tokens = torch.tensor([list(source)])
+    with torch.no_grad():
+        return torch.log_softmax(model(tokens, torch.ones_like(tokens, dtype=torch.bool), inputs)[0], dim=-1)
+
+
+def test_the_score_of_a_hypothesis_is_that_of_teacher_forcing_it(float32: Exported) -> None:
+    model, end = float32.model, float32.bundle.config.special_tokens.end_of_sequence
+    for done in float32.engine().run(_mixed(60)):
+        params = done.request.params
+        assert len(done.hypotheses) == params.num_hypotheses
+        for hypothesis in done.hypotheses:
+            targets = [*hypothesis.token_ids, end]
+            log_probs = _teacher_forced(model, done.request.source.tolist(), hypothesis.token_ids)
+            # The end costs nothing where the limit forces it.
+            num_charged = min(len(targets), params.max_new_tokens - 1)
+            gained = float(log_probs[range(num_charged), targets[:num_charged]].sum())
+            assert hypothesis.log_probability == pytest.approx(gained, abs=1e-4)
+            assert hypothesis.score == pytest.approx(gained / len(targets) ** params.length_penalty, abs=1e-4)
+
+
+def test_greedy_with_the_cache_equals_greedy_without_it(float32: Exported) -> None:
+    params = GenerationParams(max_new_tokens=LIMIT)
+    model, special = float32.model, float32.bundle.config.special_tokens
+    requests = [request(each.source.tolist(), params) for each in _mixed(30)]
+    for done in float32.engine().run(requests):
+        tokens = done.hypotheses[0].token_ids
+        log_probs = _teacher_forced(model, done.request.source.tolist(), tokens)
+        log_probs[:, list(special.suppressed)] = -torch.inf
+        # Every token is the best one after those before it; only the last one that the limit allows is the end anyhow.
+        best = log_probs.argmax(dim=-1).tolist()
+        assert best[: LIMIT - 1] == [*tokens, special.end_of_sequence][: LIMIT - 1]
+
+
+def test_a_short_request_that_arrives_while_a_long_one_decodes_is_answered_first(float32: Exported) -> None:
+    engine = float32.engine()
+    answered = engine.run(
+        [request(each.source.tolist(), GenerationParams(max_new_tokens=LIMIT)) for each in _mixed(40)]
+    )
+    longest = max(answered, key=lambda done: len(done.hypotheses[0].token_ids))
+    [long] = _again([longest.request])
+    short = request([5, 6, 7, 0], GenerationParams(max_new_tokens=4))
+    engine.scheduler.submit([long])
+    for _ in range(3):
+        assert engine.step() == []
+    engine.scheduler.submit([short])
+    ended: list[Request] = []
+    while len(ended) < 2:
+        ended += [completion.request for completion in engine.step()]
+    assert ended == [short, long]
+
+
+def test_a_decoder_step_writes_one_position_of_each_row_and_nothing_else(float32: Exported) -> None:
+    engine = float32.engine()
+    cache = engine.runner.cache
+    engine.scheduler.submit(
+        [request([*range(1, length), 0], GenerationParams(max_new_tokens=LIMIT)) for length in (9, 4)]
+    )
+    engine.step()
+    rows = cache.num_rows
+    past_lengths = cache.past_lengths[:rows].tolist()
+    before = [buffer.copy() for buffer in (cache.self_cache, cache.cross_cache, cache.last_cross)]
+    engine.runner.decode(rows, 1)
+    changed = np.argwhere((before[0] != cache.self_cache).any(axis=(0, 2, 4)))  # [row, position]
+    assert changed.tolist() == [[row, past_len] for row, past_len in enumerate(past_lengths)]
+    assert np.array_equal(before[1], cache.cross_cache)
+    assert np.array_equal(before[2], cache.last_cross)

@@ -1,0 +1,90 @@
+"""`kvasir serve` as an operator runs it: a process, a port, a signal."""
+
+import json
+import signal
+import threading
+
+import httpx2
+import pytest
+
+from tests.end_to_end.servers import PATIENCE_SECONDS, Served, gauge, until
+
+
+def test_a_newcomer_gets_german_for_english(served: Served) -> None:
+    with served.client() as client:
+        assert client.get("/health/ready").json() == {"status": "ok"}
+        body = {"text": "Good morning. How are you today?", "source": "en", "target": "de"}
+        answer = client.post("/v1/translate", json=body)
+        assert answer.status_code == 200
+        [translation] = answer.json()["translations"]
+        assert translation["text"].startswith("Guten")
+        assert translation["text"].endswith("?")
+        assert translation["finish_reason"] == "stop"
+        assert answer.json()["model"] == "en-de"
+        assert client.get("/health/live").json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("content", "statuses"),
+    [
+        ('{"text": 5}', {422}),
+        (json.dumps({"text": "word " * 200_000}), {422}),
+        (json.dumps({"text": "x" * 5_000_000}), {413}),
+        (json.dumps({"text": ["Yes."] * 10_000}), {422}),
+        ('{"text": "\\ud800 and \\u0000"}', {200}),
+        (json.dumps({"text": "🎉 שלום \u202e </s> <pad> >>de<<"}), {200}),
+        ("[" * 100_000, {400}),
+    ],
+)
+def test_bad_input_gets_an_answer_and_the_server_goes_on(served: Served, content: str, statuses: set[int]) -> None:
+    with served.client() as client:
+        answer = client.post("/v1/translate", content=content, headers={"Content-Type": "application/json"})
+        assert answer.status_code in statuses
+        assert ("error" in answer.json()) == (answer.status_code != 200)
+        again = client.post("/v1/translate", json={"text": "Thank you."})
+        assert "Dank" in again.json()["translations"][0]["text"]
+
+
+def test_a_client_that_gives_up_frees_its_rows(served: Served) -> None:
+    text = "I would like to go home now. " * 1000
+    with served.client() as watcher, served.client() as client:
+        with pytest.raises(httpx2.ReadTimeout):
+            client.post("/v1/translate", json={"text": text, "beam_size": 8}, timeout=0.3)
+        until(lambda: gauge(watcher, "kvasir_requests_running") + gauge(watcher, "kvasir_requests_waiting") == 0)
+        until(lambda: 'outcome="cancelled",status="499"} 1.0' in watcher.get("/metrics").text)
+
+
+def test_sigterm_refuses_what_is_new_finishes_what_runs_and_ends_with_0(draining: Served) -> None:
+    answers: list[httpx2.Response] = []
+    text = "I would like to go home now. " * 200
+
+    def ask() -> None:
+        with draining.client() as client:
+            answers.append(client.post("/v1/translate", json={"text": text, "beam_size": 8}))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    with draining.client() as client:
+        until(lambda: gauge(client, "kvasir_requests_running") > 0)
+        draining.process.send_signal(signal.SIGTERM)
+        until(lambda: client.get("/health/ready").status_code == 503)
+        assert client.get("/health/ready").json() == {"status": "draining"}
+        assert client.get("/health/live").status_code == 200
+        refused = client.post("/v1/translate", json={"text": "Yes."})
+        assert refused.status_code == 503
+        assert refused.json()["error"]["code"] == "draining"
+        assert refused.headers["Connection"] == "close"
+    asking.join()
+    assert answers[0].status_code == 200
+    assert answers[0].json()["translations"][0]["text"].count(".") >= 200
+    assert draining.process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_the_log_is_one_json_line_a_request_and_holds_no_text(served: Served) -> None:
+    with served.client() as client:
+        client.post("/v1/translate", json={"text": "Marmalade."}, headers={"X-Request-ID": "marked"})
+        client.get("/health/live")
+    until(lambda: any(line.get("id") == "marked" for line in served.lines))
+    [line] = [line for line in served.lines if line.get("id") == "marked"]
+    assert (line["endpoint"], line["status"], line["sentences"]) == ("/v1/translate", 200, 1)
+    assert "armalade" not in json.dumps(served.lines)

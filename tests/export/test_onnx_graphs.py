@@ -1,0 +1,166 @@
+"""The exported graphs, run by ONNX Runtime."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from export import bundle as names
+from export.bundle import Bundle
+from export.description import describe_shapes
+from export.to_onnx import export_decoder, export_encoder
+from model.checkpoints.marian import load_marian
+from model.transformer import Transformer
+from tests.export.graph_runs import EagerGraphs, OnnxGraphs, Rows, Step, assert_equal_to_the_model, random_tokens
+from tests.model.random_models import small_model
+
+UNLIKE_MARIAN = {
+    "norm_placement": "pre",
+    "final_norm": True,
+    "positions": "learned",
+    "position_offset": 2,
+    "d_model": 20,
+    "num_heads": 2,
+    "decoder_num_heads": 5,
+    "num_encoder_layers": 1,
+    "tie_embeddings": False,
+    "target_vocab_size": 23,
+    "tie_output": False,
+    "output_bias": False,
+    "activation": "gelu",
+    "suppressed_token_ids": (0, 5),
+}
+# Sources of very different scale, lengths from one to the most there may be.
+LENGTHS = (1, 2, 3, 5, 5, 8, 13, 24, 1, 4)
+LOUD, QUIET = 5, 6
+
+
+@pytest.fixture(scope="module")
+def marian(checkpoint: Path) -> Transformer:
+    return load_marian(checkpoint).model
+
+
+@pytest.fixture(scope="module")
+def unlike_marian(tmp_path_factory: pytest.TempPathFactory) -> tuple[Transformer, OnnxGraphs]:
+    transformer, folder = small_model(UNLIKE_MARIAN), tmp_path_factory.mktemp("unlike-marian")
+    encoder, decoder = folder / names.ENCODER_FILE, folder / names.DECODER_FILE
+    export_encoder(transformer, encoder, "float32")
+    export_decoder(transformer, decoder, "float32")
+    return transformer, OnnxGraphs(encoder, decoder)
+
+
+def _graphs(bundle: Bundle) -> OnnxGraphs:
+    return OnnxGraphs(bundle.file(names.ENCODER_FILE), bundle.file(names.DECODER_FILE))
+
+
+def _steps(rows: Rows, targets: Sequence[Sequence[int]], num_candidates: int) -> list[Step]:
+    """Decode all rows together, each its own tokens."""
+    steps = []
+    for previous in zip(*targets, strict=True):
+        steps.append(rows.step(previous, num_candidates))
+        rows.past_lengths += 1
+    return steps
+
+
+def test_the_exported_graphs_equal_the_model(marian: Transformer, float32_bundle: Bundle) -> None:
+    assert_equal_to_the_model(_graphs(float32_bundle), marian)
+
+
+def test_the_exported_graphs_of_a_model_that_shares_nothing_with_marian_equal_it(
+    unlike_marian: tuple[Transformer, OnnxGraphs],
+) -> None:
+    transformer, graphs = unlike_marian
+    assert_equal_to_the_model(graphs, transformer)
+
+
+@pytest.mark.parametrize("lengths", [(1,), (24,), (1,) * 70, tuple(range(1, 25))], ids=str)
+def test_any_number_of_rows_and_any_lengths_run(
+    marian: Transformer, float32_bundle: Bundle, lengths: tuple[int, ...]
+) -> None:
+    shapes, random = float32_bundle.config.shapes, np.random.default_rng(2)
+    sources = [random_tokens(random, shapes.vocab_size, length) for length in lengths]
+    targets = [random_tokens(random, shapes.target_vocab_size, shapes.max_target_tokens) for _ in sources]
+    by_onnx = _steps(Rows(_graphs(float32_bundle), shapes, sources), targets, 5)
+    by_torch = _steps(Rows(EagerGraphs(marian), shapes, sources), targets, 5)
+    assert len(by_onnx) == shapes.max_target_tokens
+    for found, expected in zip(by_onnx, by_torch, strict=True):
+        np.testing.assert_allclose(found.logits, expected.logits, atol=2e-5)
+        np.testing.assert_allclose(found.log_normalizer, expected.log_normalizer, atol=2e-5)
+
+
+def test_suppressed_tokens_are_no_candidates_but_count_in_the_normalizer(
+    unlike_marian: tuple[Transformer, OnnxGraphs],
+) -> None:
+    transformer, graphs = unlike_marian
+    shapes, suppressed = describe_shapes(transformer.config), transformer.config.suppressed_token_ids
+    rows = Rows(graphs, shapes, [[1, 2, 3], [4]])
+    found = rows.step([2, 2], shapes.target_vocab_size)
+    # Last of all, since they were asked for all the same.
+    assert set(found.tokens[0, -2:]) == set(suppressed)
+    assert np.isneginf(found.logits[:, -2:]).all()
+    allowed = np.exp(found.logits[:, :-2] - found.log_normalizer[:, None]).sum(axis=1)
+    assert (allowed < 0.999).all()
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_row_gets_the_same_bits_alone_and_in_company(precision: str, request: pytest.FixtureRequest) -> None:
+    bundle: Bundle = request.getfixturevalue(f"{precision}_bundle")
+    shapes, graphs, random = bundle.config.shapes, _graphs(bundle), np.random.default_rng(3)
+    sources = [random_tokens(random, shapes.vocab_size, length) for length in LENGTHS]
+    targets = [random_tokens(random, shapes.target_vocab_size, 6) for _ in LENGTHS]
+    company = Rows(graphs, shapes, sources)
+    together = _steps(company, targets, 8)
+    for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        single = Rows(graphs, shapes, [source])
+        assert np.array_equal(single.cross[:, 0], company.cross[:, row, :, : len(source)])
+        for alone, among in zip(_steps(single, [target], 8), together, strict=True):
+            assert np.array_equal(alone.tokens[0], among.tokens[row])
+            assert np.array_equal(alone.logits[0], among.logits[row])
+            assert alone.log_normalizer[0] == among.log_normalizer[row]
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_row_gets_the_same_bits_in_every_place_of_a_batch_of_any_size(
+    precision: str, request: pytest.FixtureRequest
+) -> None:
+    # Vectorised kernels treat the last few numbers of an array in another way than the others.
+    bundle: Bundle = request.getfixturevalue(f"{precision}_bundle")
+    shapes, graphs, random = bundle.config.shapes, _graphs(bundle), np.random.default_rng(4)
+    sources = [random_tokens(random, shapes.vocab_size, length) for length in random.integers(1, 12, 37)]
+    found: dict[tuple[int, int], tuple[bytes, ...]] = {}
+    for num_rows in (37, 36, 33, 17, 16, 9, 8, 7, 5, 4, 3, 2, 1):
+        for shift in (0, 5):
+            members = [(row + shift) % 37 for row in range(num_rows)]
+            rows = Rows(graphs, shapes, [sources[member] for member in members])
+            for first in range(0, shapes.target_vocab_size, 3):
+                step = rows.step([first] * num_rows, 8)
+                for place, member in enumerate(members):
+                    outputs = (step.logits[place], step.tokens[place], step.log_normalizer[place])
+                    bits = tuple(output.tobytes() for output in outputs)
+                    assert found.setdefault((member, first), bits) == bits, f"place {place} of {num_rows}"
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_loud_neighbour_does_not_change_a_bit_of_a_quiet_row(precision: str, tmp_path: Path) -> None:
+    # Pre-norm, so that what is loud at the input still is when cross-attention keys are made of it.
+    transformer = small_model({"norm_placement": "pre", "d_model": 16, "num_heads": 2, "num_encoder_layers": 1})
+    embedding = transformer.encoder.embedding.weight.data
+    embedding[LOUD] *= 1e4
+    embedding[QUIET] *= 1e-4
+    file = tmp_path / names.ENCODER_FILE
+    export_encoder(transformer, file, "int8" if precision == "int8" else "float32")
+    graphs = OnnxGraphs(file, file)
+    quiet = [QUIET, QUIET, 3]
+
+    def keys_values(*sources: list[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+        return graphs.encode(
+            {
+                names.SOURCE_TOKENS: np.array(sources, np.int32),
+                names.SOURCE_LENGTHS: np.full(len(sources), 3, np.int32),
+            }
+        )
+
+    loud = keys_values([LOUD, LOUD, LOUD], quiet, [LOUD, 3, LOUD])
+    assert np.abs(loud[:, 0]).max() > 100 * np.abs(loud[:, 1]).max()
+    assert np.array_equal(keys_values(quiet)[:, 0], loud[:, 1])

@@ -1,0 +1,180 @@
+import json
+import shutil
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from export import bundle as names
+from export.bundle import Bundle, load_bundle
+from export.description import ExportError
+from export.to_onnx import export_bundle
+from export.verify import VerificationError
+from model.checkpoints.marian import load_marian
+from model.checkpoints.reading import CheckpointError
+from tests.export.graph_runs import OnnxGraphs, assert_equal_to_the_model
+
+
+@pytest.fixture
+def changed(checkpoint: Path, tmp_path: Path) -> Path:
+    """A copy of the checkpoint, to be changed."""
+    return Path(shutil.copytree(checkpoint, tmp_path / "in" / "tiny-en-de"))
+
+
+@pytest.fixture(scope="module")
+def float16_bundle(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return export_bundle(checkpoint, tmp_path_factory.mktemp("float16") / "tiny", "float16", name="half")
+
+
+def _assert_refused(checkpoint: Path, folder: Path, *reasons: str) -> None:
+    with pytest.raises(ExportError) as raised:
+        export_bundle(checkpoint, folder)
+    for reason in reasons:
+        assert reason in str(raised.value)
+    assert not folder.exists()
+
+
+def test_a_checkpoint_becomes_a_bundle_that_loads(float32_bundle: Bundle) -> None:
+    loaded = load_bundle(float32_bundle.path)
+    assert loaded == float32_bundle
+    config = loaded.config
+    assert (config.name, config.precision) == ("tiny", "float32")
+    assert (config.source_languages, config.target_languages) == (("en",), ("de",))
+    special = config.special_tokens
+    assert (special.end_of_sequence, special.unknown, special.forced_end) == (0, 1, True)
+    assert special.padding == special.decoder_start == config.shapes.vocab_size - 1
+    assert special.suppressed == (special.padding,)
+    assert config.shapes.head_dim == 16  # 12 in the checkpoint
+
+
+def test_every_file_is_listed_with_its_digest(float32_bundle: Bundle) -> None:
+    on_disk = {path.name for path in float32_bundle.path.iterdir()}
+    assert on_disk == {*float32_bundle.config.files, names.MANIFEST_FILE}
+    assert set(names.REQUIRED_FILES) <= on_disk
+    for name, record in float32_bundle.config.files.items():
+        content = float32_bundle.file(name).read_bytes()
+        assert (record.bytes, record.sha256) == (len(content), sha256(content).hexdigest())
+
+
+def test_a_bundle_says_where_it_came_from_without_a_path(checkpoint: Path, float32_bundle: Bundle) -> None:
+    provenance = float32_bundle.config.provenance
+    assert (provenance.source, provenance.family) == ("tiny-en-de", "marian")
+    assert provenance.weights_sha256 == sha256((checkpoint / "model.safetensors").read_bytes()).hexdigest()
+    assert provenance.num_parameters == sum(p.numel() for p in load_marian(checkpoint).model.parameters())
+    assert provenance.exporter == f"kvasir {version('kvasir')}"
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_no_file_of_a_bundle_holds_a_path_of_the_machine_that_made_it(
+    precision: str, checkpoint: Path, request: pytest.FixtureRequest
+) -> None:
+    bundle: Bundle = request.getfixturevalue(f"{precision}_bundle")
+    project = Path(__file__).resolve().parents[2]
+    for path in bundle.path.iterdir():
+        content = path.read_bytes()
+        for foreign in (b"site-packages", b'.py"', str(project).encode(), str(checkpoint.parent).encode()):
+            assert foreign not in content, f"{path.name} holds {foreign!r}"
+
+
+def test_both_graphs_carry_the_sizes_they_were_exported_with(int8_bundle: Bundle) -> None:
+    for file in (names.ENCODER_FILE, names.DECODER_FILE):
+        metadata = {entry.key: entry.value for entry in onnx.load(int8_bundle.file(file)).metadata_props}
+        names.check_graph(int8_bundle, file, metadata)
+
+
+def test_int8_is_smaller(float32_bundle: Bundle, int8_bundle: Bundle, float16_bundle: Bundle) -> None:
+    for file in (names.ENCODER_FILE, names.DECODER_FILE):
+        sizes = [bundle.config.files[file].bytes for bundle in (int8_bundle, float16_bundle, float32_bundle)]
+        assert sizes[0] < sizes[2] / 2
+        assert sizes[1] < sizes[2] * 0.7
+
+
+def test_a_float16_bundle_takes_float16_caches_and_answers_alike(checkpoint: Path, float16_bundle: Bundle) -> None:
+    assert float16_bundle.config.name == "half"
+    decoder = onnx.load(float16_bundle.file(names.DECODER_FILE))
+    types = {value.name: value.type.tensor_type.elem_type for value in (*decoder.graph.input, *decoder.graph.output)}
+    assert types["self_keys_0"] == types["present_self_keys_0"] == onnx.TensorProto.FLOAT16
+    assert types[names.CANDIDATE_LOGITS] == types[names.LOG_NORMALIZER] == onnx.TensorProto.FLOAT
+    graphs = OnnxGraphs(float16_bundle.file(names.ENCODER_FILE), float16_bundle.file(names.DECODER_FILE))
+    assert_equal_to_the_model(graphs, load_marian(checkpoint).model, tolerance=0.05)
+
+
+def test_a_folder_with_something_in_it_is_left_alone(checkpoint: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "taken"
+    folder.mkdir()
+    (folder / "letter.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(ExportError, match="taken is not empty"):
+        export_bundle(checkpoint, folder)
+    assert [path.name for path in folder.iterdir()] == ["letter.txt"]
+
+
+def test_a_file_in_the_place_of_the_folder_is_left_alone(checkpoint: Path, tmp_path: Path) -> None:
+    file = tmp_path / "bundle"
+    file.write_text("mine", encoding="utf-8")
+    with pytest.raises(ExportError, match="is a file"):
+        export_bundle(checkpoint, file)
+    assert file.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_checkpoint_without_a_tokenizer_is_refused(changed: Path, tmp_path: Path) -> None:
+    (changed / "source.spm").unlink()
+    (changed / "vocab.json").unlink()
+    _assert_refused(changed, tmp_path / "out", "tiny-en-de", "source.spm", "vocab.json")
+
+
+def test_a_checkpoint_without_languages_is_refused(changed: Path, tmp_path: Path) -> None:
+    (changed / "tokenizer_config.json").unlink()
+    _assert_refused(changed, tmp_path / "out", "tiny-en-de", "source_lang", "target_lang")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"<unk>": None}, "no <unk>"),
+        ({"beyond": 10_000}, "has a token 10000, but the weights know"),
+        ({"the": "7"}, "is not a vocabulary"),
+    ],
+)
+def test_a_vocabulary_that_does_not_fit_is_refused(
+    changed: Path, tmp_path: Path, change: dict[str, object], reason: str
+) -> None:
+    path = changed / "vocab.json"
+    vocabulary = json.loads(path.read_text(encoding="utf-8")) | change
+    kept = {piece: token for piece, token in vocabulary.items() if token is not None}
+    path.write_text(json.dumps(kept), encoding="utf-8")
+    _assert_refused(changed, tmp_path / "out", "vocab.json", reason)
+
+
+def test_a_damaged_checkpoint_leaves_nothing_behind(changed: Path, tmp_path: Path) -> None:
+    weights = changed / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        export_bundle(changed, tmp_path / "out" / "bundle")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bundle_that_differs_from_its_model_is_not_written(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if attention had been exported with another scale than the model has.
+    monkeypatch.setattr("export.attention.Heads.scale", 0.5)
+    reports: list[str] = []
+    folder = tmp_path / "out" / "bundle"
+    with pytest.raises(VerificationError, match="cross keys 0"):
+        export_bundle(checkpoint, folder, report=reports.append)
+    assert reports[-1] == "comparing PyTorch with ONNX Runtime"
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_an_empty_folder_is_filled(checkpoint: Path, tmp_path: Path, float32_bundle: Bundle) -> None:
+    (tmp_path / "empty").mkdir()
+    bundle = export_bundle(checkpoint, tmp_path / "empty")
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+    ours, theirs = (
+        [onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(b.file(names.DECODER_FILE)).graph.initializer]
+        for b in (bundle, float32_bundle)
+    )
+    assert all(np.array_equal(mine, other) for mine, other in zip(ours, theirs, strict=True))

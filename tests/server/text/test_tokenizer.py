@@ -1,0 +1,115 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from transformers import MarianTokenizer
+
+from export.bundle import (
+    SOURCE_SENTENCEPIECE_FILE,
+    TARGET_SENTENCEPIECE_FILE,
+    TARGET_VOCABULARY_FILE,
+    VOCABULARY_FILE,
+    Bundle,
+)
+from server.text.tokenizer import Tokenizer
+from tests.server.echo import SENTENCES, make_bundle
+
+_TEXTS = (
+    *SENTENCES,
+    "",
+    "  spaces   inside and around ",
+    "a tab\tand a line\nbreak",
+    "Prices: 3,000.50 € (about $3,300) – 12:30–13:45 o’clock…",
+    "letters it never saw: ж 你好 🎉 \N{COMBINING ACUTE ACCENT}",
+    "ﬁne print ① ½ Å",
+)
+
+
+def _reference(bundle: Bundle) -> MarianTokenizer:
+    return MarianTokenizer(
+        source_spm=str(bundle.file(SOURCE_SENTENCEPIECE_FILE)),
+        target_spm=str(bundle.file(TARGET_SENTENCEPIECE_FILE)),
+        vocab=str(bundle.file(VOCABULARY_FILE)),
+    )
+
+
+@pytest.mark.parametrize("text", _TEXTS)
+def test_tokens_equal_those_of_the_family(echo_bundle: Bundle, text: str) -> None:
+    ours, reference = Tokenizer(echo_bundle), _reference(echo_bundle)
+    expected = reference(text).input_ids
+    assert ours.encode(text).tolist() == expected
+    assert ours.decode(expected) == reference.decode(expected, skip_special_tokens=True)
+
+
+@pytest.mark.parametrize("text", _TEXTS)
+def test_tokens_of_the_default_model_equal_those_of_the_family(default_bundle: Bundle, text: str) -> None:
+    ours, reference = Tokenizer(default_bundle), _reference(default_bundle)
+    expected = reference(text).input_ids
+    assert ours.encode(text).tolist() == expected
+    assert ours.decode(expected) == reference.decode(expected, skip_special_tokens=True)
+
+
+def test_ordinary_text_comes_back_from_its_tokens(echo_bundle: Bundle) -> None:
+    tokenizer = Tokenizer(echo_bundle)
+    assert [tokenizer.decode(tokenizer.encode(text).tolist()) for text in SENTENCES] == list(SENTENCES)
+
+
+@pytest.mark.parametrize("text", ["</s>", "<pad>", "<unk>", "a</s>b", "<s>", ">>de<<"])
+def test_control_tokens_written_in_a_text_are_plain_text(echo_bundle: Bundle, text: str) -> None:
+    *tokens, last = Tokenizer(echo_bundle).encode(text).tolist()
+    special = echo_bundle.config.special_tokens
+    assert last == special.end_of_sequence
+    assert special.end_of_sequence not in tokens
+    assert special.padding not in tokens
+    assert tokens
+
+
+def test_a_control_token_of_letters_nobody_knows_is_the_unknown_token(tmp_path: Path) -> None:
+    # The source model reads a run of unknown letters as one piece, which may then spell an entry of the vocabulary.
+    bundle = make_bundle(tmp_path, extra_pieces=["ж", ">>ж<<"])
+    vocabulary = json.loads(bundle.file(VOCABULARY_FILE).read_text(encoding="utf-8"))
+    special = bundle.config.special_tokens.model_copy(update={"padding": vocabulary["ж"]})
+    tokenizer = Tokenizer(replace(bundle, config=bundle.config.model_copy(update={"special_tokens": special})))
+    assert vocabulary["ж"] not in tokenizer.encode("ж").tolist()
+    assert vocabulary[">>ж<<"] not in tokenizer.encode(">>ж<<").tolist()
+
+
+def test_a_language_code_comes_from_the_request_and_never_from_the_text(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path, extra_pieces=[">>de<<"])
+    code = json.loads(bundle.file(VOCABULARY_FILE).read_text(encoding="utf-8"))[">>de<<"]
+    tokenizer = Tokenizer(bundle)
+    assert tokenizer.encode("Good morning.", "de").tolist()[0] == code
+    assert code not in tokenizer.encode("Good morning.", "fr").tolist()
+    assert code not in tokenizer.encode(">>de<< Good morning.").tolist()
+    assert tokenizer.count_tokens("Good morning.") == len(tokenizer.encode("Good morning.", "de"))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\x00", "a\x00b", "\u202e\u200f", "🎉" * 50, "\U0010ffff"])
+def test_nothing_a_string_can_hold_breaks_it(echo_bundle: Bundle, text: str) -> None:
+    tokenizer = Tokenizer(echo_bundle)
+    tokens = tokenizer.encode(text)
+    assert len(tokens) == tokenizer.count_tokens(text)
+    assert tokenizer.decode(tokens.tolist()).encode("utf-8") is not None
+
+
+def test_lone_surrogates_are_read_as_replacement_characters(echo_bundle: Bundle) -> None:
+    tokenizer = Tokenizer(echo_bundle)
+    assert tokenizer.encode("a\ud800b").tolist() == tokenizer.encode("a\N{REPLACEMENT CHARACTER}b").tolist()
+
+
+def test_a_vocabulary_of_its_own_numbers_the_target_side(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path)
+    vocabulary = json.loads(bundle.file(VOCABULARY_FILE).read_text(encoding="utf-8"))
+    backwards = dict(zip(vocabulary, reversed(vocabulary.values()), strict=True))
+    bundle.file(TARGET_VOCABULARY_FILE).write_text(json.dumps(backwards), encoding="utf-8")
+    tokenizer = Tokenizer(bundle)
+    pieces = {id_: piece for piece, id_ in vocabulary.items()}
+    source = tokenizer.encode("the lazy dog").tolist()[:-1]
+    assert tokenizer.decode([backwards[pieces[id_]] for id_ in source]) == "the lazy dog"
+
+
+def test_tokens_outside_the_vocabulary_are_skipped(echo_bundle: Bundle) -> None:
+    tokenizer = Tokenizer(echo_bundle)
+    tokens = tokenizer.encode("the lazy dog").tolist()
+    assert tokenizer.decode([10_000, *tokens, echo_bundle.config.special_tokens.padding]) == "the lazy dog"

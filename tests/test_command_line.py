@@ -1,0 +1,130 @@
+"""The commands as a person meets them: what they print, where, and how they end."""
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from kvasir import app
+from server.settings import DEFAULT_MODEL
+
+ROOT = Path(__file__).resolve().parent.parent
+
+needs_default_model = pytest.mark.skipif(not DEFAULT_MODEL.is_dir(), reason="models/en-de is not exported yet")
+
+
+@pytest.fixture(autouse=True)
+def _process_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Commands own their process: `serve` takes the log over, `translate` the signal for a broken pipe."""
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", list(root.handlers))
+    monkeypatch.setattr(root, "level", root.level)
+    handler = signal.getsignal(signal.SIGPIPE)
+    yield
+    signal.signal(signal.SIGPIPE, handler)
+
+
+def _run(*arguments: str, text: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(app, arguments, input=text)
+
+
+def test_help_lists_the_commands_and_loads_none_of_them() -> None:
+    listing = "import kvasir, sys; print(*{'fastapi', 'numpy', 'onnxruntime', 'torch'}.intersection(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", listing], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == []
+    text = _run("--help").stdout
+    assert all(command in text for command in ("serve", "translate", "export", "loadtest"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["translate", "--model", "nowhere"], 1, "nowhere is not a folder"),
+        (["serve", "--model", "nowhere"], 1, "nowhere is not a folder"),
+        (["serve", "--port", "ten"], 2, "--port: Input should be a valid integer"),
+        (["serve", "--threads", "1", "--replicas", "2"], 2, "replicas is 2, but threads is 1"),
+        (["export", "nowhere-at-all", "somewhere"], 1, "nowhere-at-all"),
+        (["loadtest", "--url", "ftp://host"], 1, "ftp://host"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_one_line_on_standard_error(arguments: list[str], code: int, message: str) -> None:
+    result = _run(*arguments)
+    assert result.exit_code == code
+    *progress, line = result.stderr.splitlines()
+    assert line.startswith("kvasir: ")
+    assert message in line
+    assert "Traceback" not in "".join(progress)
+    assert result.stdout == ""
+
+
+def test_a_flag_there_is_not_is_wrong_use() -> None:
+    result = _run("serve", "--quite-fast")
+    assert result.exit_code == 2
+    assert "--quite-fast" in result.stderr
+
+
+def test_without_torch_export_names_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for name in [name for name in sys.modules if name.split(".")[0] in {"export", "model"} and name != "export.bundle"]:
+        monkeypatch.delitem(sys.modules, name)
+    result = _run("export", "checkpoint", "bundle")
+    assert result.exit_code == 1
+    assert 'pip install "kvasir[export]"' in result.stderr
+
+
+@needs_default_model
+def test_a_file_is_translated_line_by_line(tmp_path: Path) -> None:
+    source, target, stats = tmp_path / "en.txt", tmp_path / "de.txt", tmp_path / "stats.json"
+    source.write_text("Good morning.\n\nThank you.\n", encoding="utf-8")
+    result = _run("translate", str(source), "--output", str(target), "--stats", str(stats), "--beam-size", "1")
+    assert result.exit_code == 0, result.stderr
+    assert result.output == ""
+    first, second, third = target.read_text(encoding="utf-8").splitlines()
+    assert first.startswith("Guten")
+    assert second == ""
+    assert "Dank" in third
+    numbers = json.loads(stats.read_text(encoding="utf-8"))
+    assert (numbers["lines"], numbers["sentences"]) == (3, 2)
+    assert set(numbers) == {
+        "lines",
+        "sentences",
+        "source_tokens",
+        "target_tokens",
+        "seconds",
+        "tokens_per_second",
+        "rows_per_step",
+    }
+
+
+@needs_default_model
+def test_standard_input_goes_to_standard_output() -> None:
+    result = _run("translate", text="Good morning.\n")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("Guten")
+    assert result.stdout.count("\n") == 1
+
+
+@needs_default_model
+def test_a_reader_that_stops_reading_is_no_error() -> None:
+    command = [sys.executable, "-m", "kvasir", "translate", "--model", str(DEFAULT_MODEL)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        _, errors = process.communicate(b"Good morning.\n", timeout=60)
+    assert errors == b""
+
+
+@needs_default_model
+def test_input_that_is_not_utf8_is_named_by_its_line() -> None:
+    result = _run("translate", text=b"Good morning.\n\xff\n")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == ["kvasir: line 2 is not UTF-8: invalid start byte at byte 0"]
