@@ -85,7 +85,9 @@ def _ours(completion: Completion) -> Answer:
 def _reference(model: MarianMTModel, sources: Sequence[list[int]], params: GenerationParams) -> Iterator[Answer]:
     """Answers of `generate`, sentences of similar length in one batch, in the order of `sources`."""
     pad, end = model.config.pad_token_id, model.config.eos_token_id
-    max_new_tokens = model.generation_config.max_length - 1
+    # A forced last token is no choice, and costs nothing.
+    is_forced = model.generation_config.forced_eos_token_id is not None
+    forced_length = model.generation_config.max_length - 1 if is_forced else None
     order = sorted(range(len(sources)), key=lambda index: len(sources[index]))
     answers: dict[int, Answer] = {}
     for start in range(0, len(order), BATCH):
@@ -107,16 +109,18 @@ def _reference(model: MarianMTModel, sources: Sequence[list[int]], params: Gener
             token_ids = generated[: generated.index(end)] if end in generated else generated
             if params.beam_size == 1:
                 with_end = generated[: len(token_ids) + 1]
-                score = _log_probability(output.logits, row, with_end, max_new_tokens) / len(with_end)
+                score = _log_probability(output.logits, row, with_end, forced_length) / len(with_end)
             else:
                 score = float(output.sequences_scores[row])
             answers[index] = Answer(token_ids, score)
     return (answers[index] for index in range(len(sources)))
 
 
-def _log_probability(logits: Sequence[torch.Tensor], row: int, generated: list[int], max_new_tokens: int) -> float:
+def _log_probability(
+    logits: Sequence[torch.Tensor], row: int, generated: list[int], forced_length: int | None
+) -> float:
     """Sum over the generated tokens, under the softmax of the whole vocabulary; a forced last token costs nothing."""
-    chosen = generated[:-1] if len(generated) == max_new_tokens else generated
+    chosen = generated[:-1] if len(generated) == forced_length else generated
     return sum(float(torch.log_softmax(step[row], dim=-1)[token]) for step, token in zip(logits, chosen, strict=False))
 
 
