@@ -14,9 +14,11 @@ from server.scheduler import Scheduler, SchedulerLimits
 class InProcessEngine:
     """One engine over a bundle; `max_rows` rows and `max_encoder_tokens` padded source tokens an encoder run."""
 
-    def __init__(self, bundle: Bundle, threads: int = 1, max_rows: int = 64, max_encoder_tokens: int = 2048) -> None:
+    def __init__(self, bundle: Bundle, threads: int = 1, max_rows: int = 64, max_encoder_tokens: int = 512) -> None:
         special, shapes = bundle.config.special_tokens, bundle.config.shapes
-        self._scheduler = Scheduler(SchedulerLimits(1, max_rows, max_encoder_tokens, max_waiting=2**31))
+        self._scheduler = Scheduler(
+            SchedulerLimits(1, max_rows, max_encoder_tokens, max_waiting=2**31, max_rows_ahead=max_rows)
+        )
         self._engine = Engine(
             OnnxRunner(OnnxSessions.open(bundle, threads), max_rows, max_encoder_tokens),
             self._scheduler,

@@ -50,11 +50,12 @@ def _generate(runner: OnnxRunner, num_rows: int, num_steps: int, vocab_size: int
     """Seconds of each step."""
     random = np.random.default_rng(num_rows)
     sources = [random.integers(1, vocab_size - 1, SOURCE_LEN).astype(np.int32) for _ in range(num_rows)]
-    runner.encode(sources, list(range(num_rows)))
+    for row, cross in enumerate(runner.encode(sources)):
+        runner.cache.write_source(row, cross, runner.start_token)
     seconds = []
     for _ in range(num_steps):
         start = time.perf_counter()
-        candidates = runner.decode(num_rows, 1)
+        candidates = runner.decode(num_rows, 1, with_scores=False)
         seconds.append(time.perf_counter() - start)
         runner.cache.previous_tokens[:num_rows] = candidates.tokens[:, 0]
         runner.cache.past_lengths[:num_rows] += 1

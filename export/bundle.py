@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 FORMAT_NAME: Final = "kvasir-bundle"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 
 MANIFEST_FILE = "bundle.json"
 ENCODER_FILE = "encoder.onnx"
@@ -38,6 +38,7 @@ CROSS_KEYS_VALUES = "cross_keys_values"  # [2 * layers, rows, heads, source_len,
 PREVIOUS_TOKENS = "previous_tokens"  # int32 [rows]
 PAST_LENGTHS = "past_lengths"  # int32 [rows]: how many positions of the row's self cache are valid
 NUM_CANDIDATES = "num_candidates"  # int64 [1]
+WITH_SCORES = "with_scores"  # bool [1]: whether `log_normalizer` is wanted, which reads the whole vocabulary again
 SELF_KEYS = "self_keys_{layer}"  # [rows, heads, max_target_tokens, head_dim], in place
 SELF_VALUES = "self_values_{layer}"
 CROSS_KEYS = "cross_keys_{layer}"  # [rows, heads, max_source_tokens, head_dim], read only
@@ -45,9 +46,9 @@ CROSS_VALUES = "cross_values_{layer}"
 LAST_CROSS_KEY = "last_cross_key_{layer}"  # [rows, 1, heads * head_dim]: the last source position's, once more
 LAST_CROSS_VALUE = "last_cross_value_{layer}"
 PRESENT = "present_"  # prefix of the outputs that share the memory of the four caches above
-CANDIDATE_TOKENS = "candidate_tokens"  # int64 [rows, num_candidates], best first
+CANDIDATE_TOKENS = "candidate_tokens"  # int64 [rows, num_candidates], best first; meaningless where the logit is -inf
 CANDIDATE_LOGITS = "candidate_logits"  # float32 [rows, num_candidates]
-LOG_NORMALIZER = "log_normalizer"  # float32 [rows]: log-probability = logit - log_normalizer
+LOG_NORMALIZER = "log_normalizer"  # float32 [rows]: log-probability = logit - log_normalizer; NaN without scores
 
 SHAPES_METADATA = "kvasir.shapes"  # each graph carries the `Shapes` it was exported with, as JSON, under this key
 
@@ -114,7 +115,7 @@ class BundleConfig(_Strict):
     """
 
     format: Literal["kvasir-bundle"] = FORMAT_NAME
-    format_version: Literal[1] = FORMAT_VERSION
+    format_version: Literal[2] = FORMAT_VERSION
     name: Annotated[str, Field(min_length=1)]
     source_languages: tuple[str, ...]
     target_languages: tuple[str, ...]
@@ -154,7 +155,7 @@ def cache_names(layer: int) -> tuple[str, str, str, str]:
 
 def decoder_input_names(num_layers: int) -> tuple[str, ...]:
     """Inputs of the decoder-step graph, in order."""
-    names = [PREVIOUS_TOKENS, PAST_LENGTHS, SOURCE_LENGTHS, NUM_CANDIDATES]
+    names = [PREVIOUS_TOKENS, PAST_LENGTHS, SOURCE_LENGTHS, NUM_CANDIDATES, WITH_SCORES]
     for layer in range(num_layers):
         names += [*cache_names(layer), LAST_CROSS_KEY.format(layer=layer), LAST_CROSS_VALUE.format(layer=layer)]
     return tuple(names)

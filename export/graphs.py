@@ -7,8 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from export.attention import Heads, attend_in_encoder, attend_in_step
+from export.candidates import BlockedVocabulary
 from model.layers import DecoderLayer, EncoderLayer
 from model.transformer import TokenStack, Transformer
+
+# A row of zeros has no scale: its logits are all zero, and what they are divided by does not matter.
+SMALLEST_ROW_SCALE = 1e-30
 
 LayerCaches = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 """Self keys, self values, cross keys, cross values, last cross key, last cross value, shaped as in export.bundle."""
@@ -116,12 +120,12 @@ class _Embedding(nn.Module):
         return nn.functional.embedding(tokens, self.weight) + self.table[: tokens.shape[1]]
 
     def at(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """One token for each row, each at its own position: [rows] and [rows] to [rows, d_model]."""
+        """Tokens, each at its own position: [rows, 1] and [rows, 1] to [rows, 1, d_model]."""
         return nn.functional.embedding(tokens, self.weight) + nn.functional.embedding(positions, self.table)
 
 
 class _DecoderLayerStep(nn.Module):
-    """A decoder layer over one token for each row, [rows, d_model]."""
+    """A decoder layer over one token for each row, [rows, 1, d_model]."""
 
     def __init__(self, layer: DecoderLayer) -> None:
         super().__init__()
@@ -141,16 +145,14 @@ class _DecoderLayerStep(nn.Module):
         self_keys, self_values, cross_keys, cross_values, last_key, last_value = caches
         layer = self.layer
         fused = self.self_queries_keys_values(layer.sublayer_input(hidden, layer.self_attention_norm))
-        attended, *present_self = attend_in_step(
-            (fused.unsqueeze(1), None, None), self_keys, self_values, past_lengths, self.heads
-        )
-        hidden = layer.add_sublayer(hidden, self.self_output(attended.squeeze(1)), layer.self_attention_norm)
+        attended, *present_self = attend_in_step((fused, None, None), self_keys, self_values, past_lengths, self.heads)
+        hidden = layer.add_sublayer(hidden, self.self_output(attended), layer.self_attention_norm)
 
         queries = self.cross_queries(layer.sublayer_input(hidden, layer.cross_attention_norm))
         attended, *present_cross = attend_in_step(
-            (queries.unsqueeze(1), last_key, last_value), cross_keys, cross_values, last_source_positions, self.heads
+            (queries, last_key, last_value), cross_keys, cross_values, last_source_positions, self.heads
         )
-        hidden = layer.add_sublayer(hidden, self.cross_output(attended.squeeze(1)), layer.cross_attention_norm)
+        hidden = layer.add_sublayer(hidden, self.cross_output(attended), layer.cross_attention_norm)
 
         transformed = self.feed_forward(layer.sublayer_input(hidden, layer.feed_forward_norm))
         return layer.add_sublayer(hidden, transformed, layer.feed_forward_norm), [*present_self, *present_cross]
@@ -163,7 +165,12 @@ class DecoderStepGraph(nn.Module):
     Hugging Face `generate`, which hides them after its softmax.
     """
 
-    def __init__(self, transformer: Transformer) -> None:
+    def __init__(self, transformer: Transformer, *, scale_candidates: bool = False) -> None:
+        """With `scale_candidates` the output projection reads rows divided by their largest magnitude.
+
+        int8 makes that division anyway; to multiply the candidates with it instead of the whole vocabulary is the
+        gain. It needs logits without a bias, and is left alone in a model that has one.
+        """
         super().__init__()
         config = transformer.config
         decoder = transformer.decoder
@@ -173,11 +180,13 @@ class DecoderStepGraph(nn.Module):
         weight = transformer.output_projection.weight.detach()
         no_bias = weight.new_zeros(weight.shape[0])
         bias = no_bias if transformer.output_bias is None else transformer.output_bias.detach()
-        self.output_weight = nn.Parameter(weight.T.contiguous())
+        self.scale_candidates = scale_candidates and not bool(bias.any())
+        self.vocabulary = BlockedVocabulary.of(weight.shape[0])
         suppressed = list(config.suppressed_token_ids)
         hidden_bias = bias.clone()
         hidden_bias[suppressed] = -torch.inf
-        self.output_bias = nn.Parameter(hidden_bias)
+        self.output_weight = nn.Parameter(self.vocabulary.pad(weight, 0.0).T.contiguous())
+        self.output_bias = nn.Parameter(self.vocabulary.pad(hidden_bias, -torch.inf))
         self.suppressed_weight = nn.Parameter(weight[suppressed].T.contiguous()) if suppressed else None
         self.suppressed_bias = nn.Parameter(bias[suppressed])
 
@@ -190,7 +199,7 @@ class DecoderStepGraph(nn.Module):
         caches: list[LayerCaches],
     ) -> tuple[Tensor, ...]:
         """Candidate logits, candidate tokens, log normalizers, then the four caches of every layer."""
-        hidden = self.embed.at(previous_tokens, past_lengths)
+        hidden = self.embed.at(previous_tokens.unsqueeze(1), past_lengths.unsqueeze(1))
         last_source_positions = source_lengths - 1
         present: list[Tensor] = []
         for layer, layer_caches in zip(self.layers, caches, strict=True):
@@ -198,30 +207,22 @@ class DecoderStepGraph(nn.Module):
             present += layer_present
         if self.final_norm is not None:
             hidden = self.final_norm(hidden)
-        logits = (hidden @ self.output_weight + self.output_bias).float()
-        best, tokens = _top_k(logits, num_candidates)
+        hidden = hidden.squeeze(1)
+        if self.scale_candidates:
+            row_scale = hidden.abs().amax(dim=-1, keepdim=True).clamp(min=SMALLEST_ROW_SCALE)
+            unscaled = (hidden / row_scale @ self.output_weight + self.output_bias).float()
+            best, tokens = self.vocabulary.top_k(unscaled, num_candidates)
+            best, logits = best * row_scale, unscaled * row_scale
+        else:
+            logits = (hidden @ self.output_weight + self.output_bias).float()
+            best, tokens = self.vocabulary.top_k(logits, num_candidates)
         # The largest log-probability is the largest logit minus the log normaliser. ONNX Runtime's LogSoftmax is
         # vectorised, its ReduceLogSumExp is several times slower, and its Log would give a row another last bit
         # depending on where in the batch it stands.
-        log_normalizer = best[:, 0] - torch.log_softmax(logits, dim=-1).amax(dim=-1)
+        log_probs = torch.log_softmax(logits, dim=-1)
+        log_normalizer = best[:, 0] - log_probs.gather(1, tokens[:, :1]).squeeze(1)
         if self.suppressed_weight is not None:
             suppressed = (hidden @ self.suppressed_weight + self.suppressed_bias).float()
             both = torch.cat([log_normalizer.unsqueeze(-1), suppressed], dim=-1)
             log_normalizer = torch.logsumexp(both, dim=-1)
         return best, tokens, log_normalizer, *present
-
-
-def _top_k(logits: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor]:
-    if not torch.onnx.is_in_onnx_export():
-        best = torch.topk(logits, int(num_candidates), dim=-1)
-        return best.values, best.indices
-    # torch.topk exports with a constant k; ONNX takes it as a tensor.
-    rows = logits.shape[0]
-    found = torch.onnx.ops.symbolic_multi_out(
-        "TopK",
-        (logits, num_candidates),
-        attrs={"axis": -1, "largest": 1, "sorted": 1},
-        dtypes=(torch.float32, torch.int64),
-        shapes=((rows, 1), (rows, 1)),
-    )
-    return found[0], found[1]

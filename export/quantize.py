@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 _LARGEST = 127  # symmetric: -127 ... 127
-_ZERO_POINT = 128
+_LARGEST_UNSIGNED = 255
+_ZERO_POINTS = {"signed": 128, "unsigned": 0}
 _MICROSOFT = "com.microsoft"
 
 
@@ -29,16 +30,26 @@ class _Quantizer:
         self._graph = model.graph
         self._constants = {tensor.name: tensor for tensor in self._graph.initializer}
         self._nodes: list[NodeProto] = []
-        self._row_zero_points: str | None = None
+        self._producers = {output: node for node in self._graph.node for output in node.output}
+        self._row_zero_points: set[str] = set()
+        self._waiting_for_bias: dict[str, NodeProto] = {}
 
     def run(self) -> ModelProto:
-        self._add_constant("int8/one_over_largest", np.float32(1 / _LARGEST))
+        self._add_constant("int8/signed_step", np.float32(1 / _LARGEST))
+        self._add_constant("int8/unsigned_step", np.float32(1 / _LARGEST_UNSIGNED))
         self._add_constant("int8/one", np.float32(1.0))
-        self._add_constant("int8/zero_point", np.uint8(_ZERO_POINT))
+        self._add_constant("int8/signed_zero_point", np.uint8(_ZERO_POINTS["signed"]))
+        self._add_constant("int8/unsigned_zero_point", np.uint8(_ZERO_POINTS["unsigned"]))
         self._add_constant("int8/last_axis", np.array([-1], np.int64))
+        self._add_constant("int8/flat", np.array([-1], np.int64))
         for node in self._graph.node:
             if node.op_type == "MatMul" and self._is_matrix(node.input[1]):
-                self._quantize_product(node)
+                if self._has_scaled_rows(node.input[0]):
+                    self._quantize_product_of_scaled_rows(node)
+                else:
+                    self._quantize_product(node)
+            elif node.op_type == "Add" and node.input[0] in self._waiting_for_bias:
+                self._give_bias(node)
             elif node.op_type == "Gather" and self._is_embedding(node.input[0]):
                 self._quantize_lookup(node)
             else:
@@ -46,7 +57,6 @@ class _Quantizer:
         del self._graph.node[:]
         self._graph.node.extend(self._nodes)
         self._keep_used_constants()
-        del self._graph.value_info[:]
         if all(opset.domain != _MICROSOFT for opset in self._model.opset_import):
             self._model.opset_import.append(helper.make_opsetid(_MICROSOFT, 1))
         return self._model
@@ -58,18 +68,53 @@ class _Quantizer:
         # Position tables are small and exact; they stay.
         return self._is_matrix(name) and name.endswith("embed.weight")
 
+    def _has_scaled_rows(self, name: str) -> bool:
+        """Whether no value of `name` is larger than 1, because every row was divided by its largest magnitude."""
+        producer = self._producers.get(name)
+        return producer is not None and producer.op_type == "Div"
+
+    def _quantize_product_of_scaled_rows(self, node: NodeProto) -> None:
+        """The same for rows whose scale is multiplied in further down: one fixed scale, and room for a bias."""
+        hidden, weight = node.input
+        product = node.output[0]
+        quantized, scales = quantize_columns(numpy_helper.to_array(self._constants[weight]))
+        self._emit("QuantizeLinear", [hidden, "int8/signed_step", "int8/signed_zero_point"], [f"{product}/int8"])
+        inputs = [
+            f"{product}/int8",
+            self._add_constant(f"{weight}/int8", quantized),
+            "int8/signed_step",
+            self._add_constant(f"{weight}/scales", scales),
+            "int8/signed_zero_point",
+            "",
+        ]
+        self._emit("MatMulIntegerToFloat", inputs, [product], domain=_MICROSOFT)
+        self._waiting_for_bias[product] = self._nodes[-1]
+
+    def _give_bias(self, node: NodeProto) -> None:
+        """Let the product before it do the addition."""
+        product, bias = node.input
+        integer_product = self._waiting_for_bias[product]
+        integer_product.input.append(bias)
+        integer_product.output[0] = node.output[0]
+
     def _quantize_product(self, node: NodeProto) -> None:
         """x @ W as (per-row quantised x) @ (per-column quantised W), scaled back."""
         hidden, weight = node.input
         product = node.output[0]
         quantized, scales = quantize_columns(numpy_helper.to_array(self._constants[weight]))
         row_scale = f"{product}/row_scale"
-        self._emit("Abs", [hidden], [f"{product}/magnitudes"])
-        self._emit("ReduceMax", [f"{product}/magnitudes", "int8/last_axis"], [f"{product}/largest"], keepdims=1)
-        self._emit("Mul", [f"{product}/largest", "int8/one_over_largest"], [row_scale])
-        self._emit("Squeeze", [row_scale, "int8/last_axis"], [f"{row_scale}s"])
+        # What went through a ReLU has no sign to spend a bit on.
+        is_positive = hidden in self._producers and self._producers[hidden].op_type == "Relu"
+        sign = "unsigned" if is_positive else "signed"
+        magnitudes = hidden
+        if not is_positive:
+            magnitudes = f"{product}/magnitudes"
+            self._emit("Abs", [hidden], [magnitudes])
+        self._emit("ReduceMax", [magnitudes, "int8/last_axis"], [f"{product}/largest"], keepdims=1)
+        self._emit("Mul", [f"{product}/largest", f"int8/{sign}_step"], [row_scale])
+        self._emit("Reshape", [row_scale, "int8/flat"], [f"{row_scale}s"])
         # A row of zeros divides 0 by 0 here, and whatever comes of that is multiplied by its row scale, 0, below.
-        inputs = [hidden, f"{row_scale}s", self._zero_point_of_each_row(hidden)]
+        inputs = [hidden, f"{row_scale}s", self._zero_point_of_each_row(hidden, sign)]
         self._emit("QuantizeLinear", inputs, [f"{product}/int8"], axis=0)
         self._emit(
             "MatMulIntegerToFloat",
@@ -78,27 +123,28 @@ class _Quantizer:
                 self._add_constant(f"{weight}/int8", quantized),
                 "int8/one",
                 self._add_constant(f"{weight}/scales", scales),
-                "int8/zero_point",
+                f"int8/{sign}_zero_point",
             ],
             [f"{product}/unscaled"],
             domain=_MICROSOFT,
         )
         self._emit("Mul", [f"{product}/unscaled", row_scale], [product])
 
-    def _zero_point_of_each_row(self, hidden: str) -> str:
+    def _zero_point_of_each_row(self, hidden: str, sign: str) -> str:
         # Every product of a graph has the same number of rows.
-        if self._row_zero_points is None:
-            self._row_zero_points = "int8/row_zero_points"
-            self._emit("Shape", [hidden], ["int8/num_rows"], start=0, end=1)
-            value = helper.make_tensor("value", onnx.TensorProto.UINT8, [1], [_ZERO_POINT])
-            self._emit("ConstantOfShape", ["int8/num_rows"], [self._row_zero_points], value=value)
-        return self._row_zero_points
+        name = f"int8/{sign}_zero_points"
+        if name not in self._row_zero_points:
+            self._row_zero_points.add(name)
+            self._emit("Shape", [hidden], [f"{name}/num_rows"], start=0, end=1)
+            value = helper.make_tensor("value", onnx.TensorProto.UINT8, [1], [_ZERO_POINTS[sign]])
+            self._emit("ConstantOfShape", [f"{name}/num_rows"], [name], value=value)
+        return name
 
     def _quantize_lookup(self, node: NodeProto) -> None:
         table, tokens = node.input
         quantized, scales = quantize_columns(numpy_helper.to_array(self._constants[table]).T)
         width = quantized.shape[0]
-        unsigned = (quantized.T.astype(np.int16) + _ZERO_POINT).astype(np.uint8)
+        unsigned = (quantized.T.astype(np.int16) + _ZERO_POINTS["signed"]).astype(np.uint8)
         inputs = [
             self._add_constant(f"{table}/int8", np.ascontiguousarray(unsigned)),
             tokens,

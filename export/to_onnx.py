@@ -19,6 +19,7 @@ from export.attention import padded_head_dim
 from export.bundle import Bundle, Precision, Shapes
 from export.description import ExportError, describe_bundle, describe_shapes, require_tokenizer
 from export.graphs import DecoderStepGraph, EncoderGraph, LayerCaches
+from export.optional_output import make_optional
 from export.quantize import quantize_per_row
 from export.verify import verify_bundle
 from model.checkpoints.marian import load_marian
@@ -89,7 +90,7 @@ def export_encoder(transformer: Transformer, file: Path, precision: Precision) -
 
 def export_decoder(transformer: Transformer, file: Path, precision: Precision) -> None:
     """Write the decoder-step graph."""
-    graph = DecoderStepGraph(_cast(transformer, precision)).eval()
+    graph = DecoderStepGraph(_cast(transformer, precision), scale_candidates=precision == "int8").eval()
     num_layers = transformer.config.num_decoder_layers
     # At run time every row has its buffer's full length; the graph itself does not fix it.
     caches = example_caches(transformer, EXAMPLE_ROWS, 9, 11, _dtype(precision))
@@ -114,7 +115,7 @@ def export_decoder(transformer: Transformer, file: Path, precision: Precision) -
         graph,
         inputs,
         ({0: rows}, {0: rows}, {0: rows}, {}, cache_dims),
-        list(names.decoder_input_names(num_layers)),
+        [name for name in names.decoder_input_names(num_layers) if name != names.WITH_SCORES],
         list(names.decoder_output_names(num_layers)),
         file,
         precision,
@@ -179,9 +180,13 @@ def _export(
     for output in model.graph.output:
         if output.name in (names.CANDIDATE_LOGITS, names.CANDIDATE_TOKENS):
             output.type.tensor_type.shape.dim[1].dim_param = names.NUM_CANDIDATES
+    # Shapes the exporter worked out; those of the candidates are not what they will be.
+    del model.graph.value_info[:]
     if precision == "int8":
         model = quantize_per_row(model)
     _remove_traces(model)
+    if names.LOG_NORMALIZER in output_names:
+        model = make_optional(model, names.LOG_NORMALIZER, names.WITH_SCORES, names.PAST_LENGTHS)
     model.metadata_props.add(key=names.SHAPES_METADATA, value=shapes.model_dump_json())
     onnx.save(model, file)
 

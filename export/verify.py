@@ -132,6 +132,7 @@ class _Comparison:
             names.PAST_LENGTHS: np.full(NUM_ROWS, step, np.int32),
             names.SOURCE_LENGTHS: lengths,
             names.NUM_CANDIDATES: np.array([num_candidates], np.int64),
+            names.WITH_SCORES: np.array([True]),
         }
         output_names = names.decoder_output_names(self._shapes.num_decoder_layers)
         found = dict(zip(output_names, self._decoder.run(output_names, inputs | caches), strict=True))

@@ -3,10 +3,11 @@
 The life of a request:
 
 1. It waits in the scheduler's queue.
-2. `Scheduler.admit` gives it to this engine when its rows fit, and drops it instead if it expired or was abandoned.
-3. It takes one row of the cache, and the encoder fills the row's cross keys and values, together with everybody
-   admitted in the same step.
-4. It joins the search that decodes its way; from here on it is one line in that search's arrays.
+2. `Scheduler.admit` gives it to this engine, with as many others as an encoder run takes, or drops it if it expired or
+   was abandoned. More are admitted only when all those encoded before have their rows.
+3. The encoder makes its cross keys and values, which wait here until the request's rows are free.
+4. It takes one row of the cache, its cross keys and values are written there, and it joins the search that decodes its
+   way; from here on it is one line in that search's arrays.
 5. Every step decodes one token for all live rows. A beam request spreads over its rows after its first step.
 6. Its search chooses tokens and parents; the cache moves what has to move.
 7. When its search says so it is retired: its rows are free, its hypotheses leave with the step's completions.
@@ -14,6 +15,7 @@ The life of a request:
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -25,7 +27,7 @@ from server.decoding.beam import BeamSearch
 from server.decoding.greedy import GreedySearch
 from server.decoding.search import Search, SearchLimits
 from server.errors import EngineFailed
-from server.kv_cache import RowIndices, fill_holes
+from server.kv_cache import CrossKeysValues, RowIndices, fill_holes
 from server.request import Completion, FinishReason, Hypothesis, Request
 from server.runner import Candidates, ModelRunner
 from server.scheduler import Scheduler
@@ -78,7 +80,9 @@ class Engine:
         self._clock = clock
         self._replica = replica
         self._observer = observer
+        self._encoded: deque[tuple[Request, CrossKeysValues]] = deque()
         self._groups: dict[int, _Group] = {}
+        self._rows_taken = 0  # or to be taken after the first step: all beams of all requests that run
         self._without_a_token: list[Request] = []
 
     def step(self) -> list[Completion]:
@@ -86,15 +90,17 @@ class Engine:
 
         An error in the model fails the requests of this step, as completions that carry it, and never escapes.
         """
-        admission = self._scheduler.admit(self._replica, self._clock())
+        can_encode = not self._encoded and self._rows_taken < self._cache.max_rows
+        admission = self._scheduler.admit(self._replica, self._clock(), may_admit=can_encode)
         dropped = self._drop(admission.dropped) if admission.dropped else []
         ended: list[Completion] = []
         if admission.admitted:
             try:
-                self._begin(admission.admitted)
+                self._encode(admission.admitted)
             except Exception as error:  # noqa: BLE001 - whatever it was, it fails these requests and nobody else
                 ended += self._fail(admission.admitted, error)
-        if self.num_running:
+        self._seat()
+        if self._groups_at_work():
             try:
                 self._decode(ended)
             except Exception as error:  # noqa: BLE001 - the same, and the loop goes on
@@ -105,25 +111,40 @@ class Engine:
 
     @property
     def num_running(self) -> int:
-        """Requests that hold rows here."""
-        return sum(len(group.requests) for group in self._groups.values())
+        """Requests that hold rows here, or will when some are free."""
+        return len(self._encoded) + sum(len(group.requests) for group in self._groups.values())
 
-    def _begin(self, admitted: list[Request]) -> None:
-        rows = [int(self._cache.take(request.id, 1)[0]) for request in admitted]
-        try:
-            self._runner.encode([request.source for request in admitted], rows)
-        except Exception:
-            self._cache.release(np.array(rows))
-            raise
+    @property
+    def num_rows_taken(self) -> int:
+        """Rows of the requests that run, those included that a beam request takes after its first step."""
+        return self._rows_taken
+
+    def _groups_at_work(self) -> list[_Group]:
+        return [group for group in self._groups.values() if group.requests]
+
+    def _encode(self, admitted: list[Request]) -> None:
+        encoded = self._runner.encode([request.source for request in admitted])
         now = self._clock()
-        for request, row in zip(admitted, rows, strict=True):
+        for request in admitted:
             request.timings.encoded = now
-            group = self._group(request.params.beam_size)
+        self._encoded.extend(zip(admitted, encoded, strict=True))
+
+    def _seat(self) -> None:
+        """Give rows to those who wait for them, first come, first served: nobody overtakes a beam request."""
+        now = self._clock()
+        while self._encoded and self._rows_taken + self._encoded[0][0].params.beam_size <= self._cache.max_rows:
+            request, cross = self._encoded.popleft()
+            beam_size = request.params.beam_size
+            self._rows_taken += beam_size
             # All beams lie in one row until the first step tells them apart.
+            row = int(self._cache.take(request.id, 1)[0])
+            self._cache.write_source(row, cross, self._runner.start_token)
+            group = self._group(beam_size)
             group.rows[len(group.requests)] = row
             group.requests.append(request)
             group.search.add(request.params)
-        self._without_a_token = admitted
+            request.timings.seated = now
+            self._without_a_token.append(request)
 
     def _group(self, beam_size: int) -> _Group:
         if beam_size not in self._groups:
@@ -135,13 +156,17 @@ class Engine:
     def _decode(self, ended: list[Completion]) -> None:
         """One token for every row. Adds to `ended` group by group, so that an error does not lose who ended before."""
         started = self._clock()
-        groups = [group for group in self._groups.values() if group.requests]
+        groups = self._groups_at_work()
         moved_to = self._cache.close_holes()
         if moved_to is not None:
             for group in groups:
                 group.rows = moved_to[group.rows]
         num_rows = self._cache.num_rows
-        candidates = self._runner.decode(num_rows, max(group.search.num_candidates for group in groups))
+        candidates = self._runner.decode(
+            num_rows,
+            max(group.search.num_candidates for group in groups),
+            any(group.search.needs_scores for group in groups),
+        )
         self._cache.past_lengths[:num_rows] += 1
         for group in groups:
             ended += self._advance(group, candidates)
@@ -181,7 +206,9 @@ class Engine:
         return ended
 
     def _remove(self, group: _Group, is_kept: NDArray[np.bool_]) -> None:
-        self._cache.release(group.rows[: len(group.requests)][~is_kept].ravel())
+        rows = group.rows[: len(group.requests)][~is_kept].ravel()
+        self._cache.release(rows)
+        self._rows_taken -= rows.size
         group.remove(is_kept)
 
     @staticmethod
@@ -194,6 +221,7 @@ class Engine:
     def _drop(self, dropped: list[tuple[Request, FinishReason]]) -> list[Completion]:
         """The scheduler has given these up already; free what rows they hold."""
         requests = {request for request, _ in dropped}
+        self._encoded = deque(waiting for waiting in self._encoded if waiting[0] not in requests)
         for group in self._groups.values():
             is_kept = np.array([request not in requests for request in group.requests], np.bool_)
             if not is_kept.all():
@@ -207,6 +235,8 @@ class Engine:
         """Free every row, whatever state a step that failed has left it in; returns the requests that ran."""
         requests = [request for group in self._groups.values() for request in group.requests]
         self._groups.clear()
+        self._rows_taken = 0
+        self._without_a_token = []
         self._cache.release(np.arange(self._cache.max_rows))
         return requests
 

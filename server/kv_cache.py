@@ -6,12 +6,15 @@ a beam that continues another row's hypothesis, a beam request that spreads over
 closing of holes that finished requests leave.
 """
 
+import mmap
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 RowIndices = NDArray[np.intp]
+CrossKeysValues = NDArray[np.floating]
+"""Of one sentence, [2 * layers, heads, source_len, head_dim], keys at even places."""
 
 FREE = -1
 
@@ -38,6 +41,15 @@ def fill_holes(is_live: NDArray[np.bool_]) -> tuple[RowIndices, RowIndices]:
     return holes, movers
 
 
+def _lazy_zeros(shape: tuple[int, ...], dtype: type[np.floating]) -> NDArray[np.floating]:
+    """Memory that the system hands out page by page: rows and positions never used cost nothing.
+
+    NumPy asks for huge pages, which hold many positions each, so that the first of them would cost as much as all.
+    """
+    num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return np.frombuffer(mmap.mmap(-1, num_bytes), dtype).reshape(shape)
+
+
 class KVCache:
     """Keys and values of every row, and per row what the next decoder step needs to know.
 
@@ -52,9 +64,8 @@ class KVCache:
         self.max_rows = max_rows
         planes = 2 * shapes.num_layers
         per_row = (planes, max_rows, shapes.num_heads)
-        # Zeroed memory the system hands out lazily: rows and positions never used cost nothing.
-        self.self_cache = np.zeros((*per_row, shapes.max_target_tokens, shapes.head_dim), dtype)
-        self.cross_cache = np.zeros((*per_row, shapes.max_source_tokens, shapes.head_dim), dtype)
+        self.self_cache = _lazy_zeros((*per_row, shapes.max_target_tokens, shapes.head_dim), dtype)
+        self.cross_cache = _lazy_zeros((*per_row, shapes.max_source_tokens, shapes.head_dim), dtype)
         self.last_cross = np.zeros((planes, max_rows, 1, shapes.num_heads * shapes.head_dim), dtype)
         self.previous_tokens = np.zeros(max_rows, np.int32)
         self.past_lengths = np.zeros(max_rows, np.int32)
@@ -81,8 +92,8 @@ class KVCache:
         self._owners[rows] = owner
         return rows
 
-    def write_source(self, row: int, cross: NDArray[np.floating], start_token: int) -> None:
-        """Begin a row: its cross keys and values [2 * layers, heads, source_len, head_dim], and an empty past."""
+    def write_source(self, row: int, cross: CrossKeysValues, start_token: int) -> None:
+        """Begin a row: its cross keys and values, and an empty past."""
         source_len = cross.shape[2]
         self.cross_cache[:, row, :, :source_len] = cross
         self.last_cross[:, row, 0] = cross[:, :, -1].reshape(cross.shape[0], -1)

@@ -31,7 +31,7 @@ class ReplicaOptions:
     threads_per_replica: int = 1
     max_rows: int = 64
     max_waiting: int = 1024
-    max_encoder_tokens: int = 2048
+    max_encoder_tokens: int = 512
     observe: EngineObserver | None = None
 
 
@@ -55,7 +55,13 @@ class Replicas:
         self._options = options
         special, shapes = bundle.config.special_tokens, bundle.config.shapes
         self._scheduler = Scheduler(
-            SchedulerLimits(len(runners), options.max_rows, options.max_encoder_tokens, options.max_waiting)
+            SchedulerLimits(
+                num_replicas=len(runners),
+                max_rows=options.max_rows,
+                max_encoder_tokens=options.max_encoder_tokens,
+                max_waiting=options.max_waiting,
+                max_rows_ahead=options.max_rows,
+            )
         )
         limits = SearchLimits(
             options.max_rows, shapes.max_target_tokens, special.end_of_sequence, forced_end=special.forced_end
@@ -156,7 +162,7 @@ class Replicas:
         return ReplicaStatus(
             waiting=self._scheduler.num_waiting,
             running=self._scheduler.num_running,
-            rows_in_use=self._scheduler.num_rows_reserved,
+            rows_in_use=sum(engine.num_rows_taken for engine in self._engines),
             rows=self._options.max_rows * len(self._engines),
             heartbeat_age_seconds=time.monotonic() - min(self._heartbeats),
             draining=self._draining,

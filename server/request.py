@@ -44,13 +44,17 @@ class Timings:
     arrived: float
     admitted: float = 0.0
     encoded: float = 0.0
+    seated: float = 0.0
     first_token: float = 0.0
     finished: float = 0.0
 
     @property
     def queue_seconds(self) -> float:
-        """Waiting for rows, from arrival to admission (or to the end, when never admitted)."""
-        return (self.admitted or self.finished) - self.arrived
+        """Waiting for an encoder run and then for rows (to the end, for a request that never got them)."""
+        if not self.admitted:
+            return self.finished - self.arrived
+        waited_for_rows = (self.seated or self.finished) - self.encoded if self.encoded else 0.0
+        return self.admitted - self.arrived + waited_for_rows
 
     @property
     def encode_seconds(self) -> float:
@@ -59,8 +63,8 @@ class Timings:
 
     @property
     def decode_seconds(self) -> float:
-        """All decoder steps, from the end of the encoder run to the last token."""
-        return self.finished - self.encoded if self.encoded else 0.0
+        """All decoder steps, from getting its rows to the last token."""
+        return self.finished - self.seated if self.seated else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Protocol
 
 import numpy as np
@@ -11,17 +10,21 @@ from numpy.typing import NDArray
 
 from export import bundle as names
 from export.bundle import Bundle, BundleError
-from server.kv_cache import CacheShapes, KVCache
+from server.kv_cache import CacheShapes, CrossKeysValues, KVCache
 from server.request import TokenIds
 
 PROVIDER = "CPUExecutionProvider"
+
+# An encoder run costs about as much as so many tokens, however few it has.
+_RUN_COSTS_TOKENS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """The best continuations of every row, best first.
 
-    `tokens` [rows, num_candidates]; `log_probs` [rows, num_candidates] under the softmax over the whole vocabulary.
+    `tokens` [rows, num_candidates]; `log_probs` [rows, num_candidates] under the softmax over the whole vocabulary,
+    NaN in a step without scores.
     """
 
     tokens: NDArray[np.int64]
@@ -32,12 +35,14 @@ class ModelRunner(Protocol):
     """Runs a model for one engine. The engine owns which row belongs to whom; the runner owns the arithmetic."""
 
     cache: KVCache
+    start_token: int
+    """What a row's `previous_tokens` is before its first step."""
 
-    def encode(self, sources: Sequence[TokenIds], rows: Sequence[int]) -> None:
-        """Encode sentences and write each one's cross keys and values into its row of the cache."""
+    def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
+        """Encode sentences, in their order, for `KVCache.write_source`."""
         ...
 
-    def decode(self, num_rows: int, num_candidates: int) -> Candidates:
+    def decode(self, num_rows: int, num_candidates: int, with_scores: bool) -> Candidates:
         """One step of the first `num_rows` rows, one token each. The arrays are valid until the next call.
 
         Reads `previous_tokens`, `past_lengths` and `source_lengths` of the cache and adds one position to the past;
@@ -84,7 +89,7 @@ class OnnxRunner:
         self._sessions = sessions
         shapes = sessions.bundle.config.shapes
         self._num_layers = shapes.num_decoder_layers
-        self._start_token = sessions.bundle.config.special_tokens.decoder_start
+        self.start_token = sessions.bundle.config.special_tokens.decoder_start
         self._max_encoder_tokens = max_encoder_tokens
         dtype = np.float16 if sessions.bundle.config.precision == "float16" else np.float32
         self.cache = KVCache(
@@ -98,16 +103,20 @@ class OnnxRunner:
             max_rows,
             dtype,
         )
-        self._max_candidates = shapes.target_vocab_size
-        self._steps: dict[tuple[int, int], _BoundStep] = {}
+        special = sessions.bundle.config.special_tokens
+        # More would be tokens that cannot be.
+        self._max_candidates = shapes.target_vocab_size - len(special.suppressed)
+        self._steps: dict[tuple[int, int, bool], _BoundStep] = {}
 
-    def encode(self, sources: Sequence[TokenIds], rows: Sequence[int]) -> None:
+    def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """Encode sentences of similar length together, at most `max_encoder_tokens` padded tokens a run."""
-        by_length = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-        for batch in _batches(by_length, [len(source) for source in sources], self._max_encoder_tokens):
-            self._encode_batch([sources[i] for i in batch], [rows[i] for i in batch])
+        lengths = [len(source) for source in sources]
+        encoded: dict[int, CrossKeysValues] = {}
+        for batch in batches(lengths, self._max_encoder_tokens):
+            encoded.update(zip(batch, self._encode_batch([sources[i] for i in batch]), strict=True))
+        return [encoded[i] for i in range(len(sources))]
 
-    def _encode_batch(self, sources: list[TokenIds], rows: list[int]) -> None:
+    def _encode_batch(self, sources: list[TokenIds]) -> list[CrossKeysValues]:
         lengths = np.array([len(source) for source in sources], np.int32)
         tokens = np.zeros((len(sources), int(lengths.max())), np.int32)
         for place, source in enumerate(sources):
@@ -115,35 +124,42 @@ class OnnxRunner:
         (cross,) = self._sessions.encoder.run(
             [names.CROSS_KEYS_VALUES], {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths}
         )
-        for place, (row, length) in enumerate(zip(rows, lengths.tolist(), strict=True)):
-            self.cache.write_source(row, cross[:, place, :, :length], self._start_token)
+        return [cross[:, place, :, :length] for place, length in enumerate(lengths.tolist())]
 
-    def decode(self, num_rows: int, num_candidates: int) -> Candidates:
-        """One decoder step, through a binding made once for each number of rows and candidates."""
-        key = (num_rows, min(num_candidates, self._max_candidates))
+    def decode(self, num_rows: int, num_candidates: int, with_scores: bool) -> Candidates:
+        """One decoder step, through a binding made once for each number of rows and candidates, with scores or not."""
+        key = (num_rows, min(num_candidates, self._max_candidates), with_scores)
         step = self._steps.get(key)
         if step is None:
             step = self._steps[key] = _BoundStep(self._sessions.decoder, self.cache, *key)
         return step.run()
 
 
-def _batches(by_length: list[int], lengths: list[int], max_padded_tokens: int) -> list[list[int]]:
-    """Cut a list of sentences, shortest first, where the next one would make the padded batch too large."""
-    batch_of: list[int] = []
-    batch, size = 0, 0
-    for index in by_length:
-        size += 1
-        if size > 1 and size * lengths[index] > max_padded_tokens:
-            batch, size = batch + 1, 1
-        batch_of.append(batch)
-    pairs = zip(batch_of, by_length, strict=True)
-    return [[index for _, index in group] for _, group in groupby(pairs, key=lambda pair: pair[0])]
+def batches(lengths: Sequence[int], max_padded_tokens: int) -> list[list[int]]:
+    """Sort sentences into encoder runs by length: places in `lengths`, shortest first.
+
+    A run ends where one more sentence would make it too large, or would cost more padding than another run does.
+    """
+    runs: list[list[int]] = []
+    num_tokens = 0
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        length = lengths[place]
+        padded = length * (len(runs[-1]) + 1) if runs else 0
+        num_tokens += length
+        if runs and padded <= max_padded_tokens and padded - num_tokens <= _RUN_COSTS_TOKENS:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+            num_tokens = length
+    return runs
 
 
 class _BoundStep:
     """The decoder graph bound to the first rows of a cache: nothing is allocated or bound again when it runs."""
 
-    def __init__(self, session: ort.InferenceSession, cache: KVCache, num_rows: int, num_candidates: int) -> None:
+    def __init__(
+        self, session: ort.InferenceSession, cache: KVCache, num_rows: int, num_candidates: int, with_scores: bool
+    ) -> None:
         self._session = session
         self._binding = session.io_binding()
         self._logits = np.empty((num_rows, num_candidates), np.float32)
@@ -154,6 +170,7 @@ class _BoundStep:
         self._bind_input(names.PAST_LENGTHS, cache.past_lengths[:num_rows])
         self._bind_input(names.SOURCE_LENGTHS, cache.source_lengths[:num_rows])
         self._bind_input(names.NUM_CANDIDATES, np.array([num_candidates], np.int64))
+        self._bind_input(names.WITH_SCORES, np.array([with_scores]))
         for layer in range(cache.shapes.num_layers):
             key, value = 2 * layer, 2 * layer + 1
             caches = (cache.self_cache[key], cache.self_cache[value], cache.cross_cache[key], cache.cross_cache[value])

@@ -15,12 +15,16 @@ _RETRY_AFTER_SECONDS = (1.0, 60.0)
 
 @dataclass(frozen=True, slots=True)
 class SchedulerLimits:
-    """`max_rows` rows and `max_encoder_tokens` source tokens an admission, for each replica."""
+    """`max_rows` rows and `max_encoder_tokens` source tokens an admission, for each replica.
+
+    `max_rows_ahead` counts the rows of requests that may be admitted, and encoded, before there is room for them.
+    """
 
     num_replicas: int
     max_rows: int
     max_encoder_tokens: int
     max_waiting: int
+    max_rows_ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +116,11 @@ class Scheduler:
             self._is_closed = True
             self._work_arrived.notify_all()
 
-    def admit(self, replica: int, now: float) -> Admission:
-        """Who joins this replica's batch and who leaves it undone. `now` is on the clock of `Request.deadline`."""
+    def admit(self, replica: int, now: float, may_admit: bool = True) -> Admission:
+        """Who joins this replica's batch and who leaves it undone. `now` is on the clock of `Request.deadline`.
+
+        Without `may_admit` nobody joins; requests to be dropped are told all the same.
+        """
         with self._lock:
             while self._deadlines and self._deadlines[0][0] <= now:
                 expired = heapq.heappop(self._deadlines)[2]
@@ -121,17 +128,17 @@ class Scheduler:
                     self._doomed.setdefault(expired, FinishReason.DEADLINE)
             dropped = self._drop(replica) if self._doomed else []
             admitted: list[Request] = []
-            if self._waiting:
+            if may_admit and self._waiting:
                 share = -(-(sum(self._rows_reserved) + self._rows_waiting) // self._limits.num_replicas)
-                padded = longest = 0
+                num_tokens = 0
+                max_reserved = self._limits.max_rows + self._limits.max_rows_ahead
                 while self._waiting and self._rows_reserved[replica] < share:
                     request = self._waiting[0]
                     rows = request.params.beam_size
-                    longest = max(longest, len(request.source))
-                    padded = longest * (len(admitted) + 1)
-                    if self._rows_reserved[replica] + rows > self._limits.max_rows:
+                    num_tokens += len(request.source)
+                    if self._rows_reserved[replica] + rows > max_reserved:
                         break
-                    if admitted and padded > self._limits.max_encoder_tokens:
+                    if admitted and num_tokens > self._limits.max_encoder_tokens:
                         break
                     self._waiting.popleft()
                     self._rows_waiting -= rows

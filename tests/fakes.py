@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from export.bundle import Bundle, BundleConfig, Provenance, Shapes, SpecialTokens
 from server.decoding.search import SearchLimits
 from server.engine import Engine, EngineObserver
-from server.kv_cache import CacheShapes, KVCache
+from server.kv_cache import CacheShapes, CrossKeysValues, KVCache
 from server.request import Completion, GenerationParams, Request, Timings, TokenIds
 from server.runner import Candidates, ModelRunner
 from server.scheduler import Scheduler, SchedulerLimits
@@ -86,6 +86,8 @@ class FakeRunner:
     Set `encode_error` or `decode_error`, and the next run of that kind raises it.
     """
 
+    start_token = START
+
     def __init__(
         self, table: Table, max_rows: int = 16, max_source_tokens: int = 64, max_target_tokens: int = 64
     ) -> None:
@@ -100,17 +102,16 @@ class FakeRunner:
         self.decode_error: Exception | None = None
         self._last_answer: Candidates | None = None
 
-    def encode(self, sources: Sequence[TokenIds], rows: Sequence[int]) -> None:
-        """Write each source's ids into its row."""
+    def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
+        """Each source's ids as its keys."""
         if self.encode_error:
             error, self.encode_error = self.encode_error, None
             raise error
         self.encoded.append([tuple(source.tolist()) for source in sources])
-        for source, row in zip(sources, rows, strict=True):
-            keys = source.astype(np.float32).reshape(1, 1, -1, 1)
-            self.cache.write_source(row, np.concatenate([keys, keys + _VALUE_OFFSET]), START)
+        keys = [source.astype(np.float32).reshape(1, 1, -1, 1) for source in sources]
+        return [np.concatenate([each, each + _VALUE_OFFSET]) for each in keys]
 
-    def decode(self, num_rows: int, num_candidates: int) -> Candidates:
+    def decode(self, num_rows: int, num_candidates: int, with_scores: bool) -> Candidates:
         """Append each row's previous token to its past and look up what may follow."""
         if self.decode_error:
             error, self.decode_error = self.decode_error, None
@@ -121,7 +122,8 @@ class FakeRunner:
             self._last_answer.log_probs.fill(np.nan)
         log_probs = np.stack([self._table(*self._read(row)) for row in range(num_rows)])
         tokens = np.argsort(-log_probs, axis=1, kind="stable")[:, :num_candidates]
-        self._last_answer = Candidates(tokens, np.take_along_axis(log_probs, tokens, axis=1))
+        scores = np.take_along_axis(log_probs, tokens, axis=1)
+        self._last_answer = Candidates(tokens, scores if with_scores else np.full_like(scores, np.nan))
         return self._last_answer
 
     def _read(self, row: int) -> tuple[Tokens, Tokens]:
@@ -163,7 +165,7 @@ class DrivenEngine:
         self.runner = runner
         self.clock = FakeClock()
         max_rows, max_target_tokens = runner.cache.max_rows, runner.cache.shapes.max_target_tokens
-        self.scheduler = Scheduler(SchedulerLimits(1, max_rows, max_encoder_tokens=10_000, max_waiting=10_000))
+        self.scheduler = Scheduler(SchedulerLimits(1, max_rows, 10_000, 10_000, max_rows_ahead=max_rows))
         limits = SearchLimits(max_rows, max_target_tokens, end_token, forced_end)
         self.engine = Engine(runner, self.scheduler, limits, self.clock, observer=observer)
 

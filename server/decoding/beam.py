@@ -39,6 +39,8 @@ class _Ended:
 class BeamSearch:
     """`beam_size` rows a request."""
 
+    needs_scores = True
+
     def __init__(self, beam_size: int, limits: SearchLimits) -> None:
         self.beam_size = beam_size
         self.num_candidates = 2 * beam_size

@@ -1,5 +1,7 @@
 """Greedy search: the most likely next token, every time."""
 
+from math import nan
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,8 +23,14 @@ class GreedySearch:
         self._max_lengths = np.zeros(limits.max_requests, np.int32)
         self._log_probs = np.zeros(limits.max_requests, np.float64)
         self._penalties = np.zeros(limits.max_requests, np.float32)
+        self._wants_score = np.zeros(limits.max_requests, np.bool_)
         self._places = np.arange(limits.max_requests)
         self._parents = np.zeros((limits.max_requests, 1), np.intp)
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether any request asked for its score."""
+        return bool(self._wants_score[: self._num_requests].any())
 
     def add(self, params: GenerationParams) -> None:
         """Take one more request."""
@@ -32,6 +40,7 @@ class GreedySearch:
         self._max_lengths[place] = params.max_new_tokens
         self._log_probs[place] = 0.0
         self._penalties[place] = params.length_penalty
+        self._wants_score[place] = params.return_scores
 
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
         """Append each request's best candidate."""
@@ -56,13 +65,21 @@ class GreedySearch:
         ended = tokens[-1] == self._limits.end_token
         # A forced end is the limit's doing.
         stopped = ended and not (self._limits.forced_end and num_tokens == self._max_lengths[place])
-        log_probability = float(self._log_probs[place])
+        # Company may have had the step compute scores; a request that did not ask must not notice.
+        log_probability = float(self._log_probs[place]) if self._wants_score[place] else nan
         score = log_probability / num_tokens ** float(self._penalties[place])
         reason = FinishReason.STOP if stopped else FinishReason.LENGTH
         return [Hypothesis(tokens[:-1] if ended else tokens, log_probability, score, reason)]
 
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
         """Drop requests: those at `movers` take the places `holes`."""
-        for array in (self._tokens, self._lengths, self._max_lengths, self._log_probs, self._penalties):
+        for array in (
+            self._tokens,
+            self._lengths,
+            self._max_lengths,
+            self._log_probs,
+            self._penalties,
+            self._wants_score,
+        ):
             array[holes] = array[movers]
         self._num_requests = num_left

@@ -46,12 +46,20 @@ class Search(Protocol):
     beam_size: int
     num_candidates: int  # the search wants this many continuations of each row
 
+    @property
+    def needs_scores(self) -> bool:
+        """Whether log-probabilities are wanted in the next step; they cost a second pass over the vocabulary."""
+        ...
+
     def add(self, params: GenerationParams) -> None:
         """Take one more request; its place is after those already here."""
         ...
 
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
-        """Choose among the candidates [requests, beam_size, num_candidates], best first."""
+        """Choose among the candidates [requests, beam_size, num_candidates], best first.
+
+        `log_probs` may be NaN in a step that did not need them.
+        """
         ...
 
     def hypotheses(self, place: int) -> list[Hypothesis]:

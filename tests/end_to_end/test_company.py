@@ -3,7 +3,7 @@
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +104,7 @@ def _mixed_params(number: int) -> GenerationParams:
         max_new_tokens=(LIMIT, 3, 12, 24)[number % 4],
         num_hypotheses=beam_size,
         early_stopping=number % 7 < 3,
+        return_scores=number % 2 == 0,
     )
 
 
@@ -169,7 +170,8 @@ def _teacher_forced(model: Transformer, source: Sequence[int], target: Sequence[
 
 def test_the_score_of_a_hypothesis_is_that_of_teacher_forcing_it(float32: Exported) -> None:
     model, end = float32.model, float32.bundle.config.special_tokens.end_of_sequence
-    for done in float32.engine().run(_mixed(60)):
+    requests = [request(each.source.tolist(), replace(each.params, return_scores=True)) for each in _mixed(60)]
+    for done in float32.engine().run(requests):
         params = done.request.params
         assert len(done.hypotheses) == params.num_hypotheses
         for hypothesis in done.hypotheses:
@@ -223,7 +225,7 @@ def test_a_decoder_step_writes_one_position_of_each_row_and_nothing_else(float32
     rows = cache.num_rows
     past_lengths = cache.past_lengths[:rows].tolist()
     before = [buffer.copy() for buffer in (cache.self_cache, cache.cross_cache, cache.last_cross)]
-    engine.runner.decode(rows, 1)
+    engine.runner.decode(rows, 1, with_scores=True)
     changed = np.argwhere((before[0] != cache.self_cache).any(axis=(0, 2, 4)))  # [row, position]
     assert changed.tolist() == [[row, past_len] for row, past_len in enumerate(past_lengths)]
     assert np.array_equal(before[1], cache.cross_cache)

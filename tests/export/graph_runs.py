@@ -64,7 +64,8 @@ class EagerGraphs:
 
     @torch.no_grad()
     def step(self, inputs: Arrays) -> Arrays:
-        ordered = [torch.from_numpy(inputs[name]) for name in names.decoder_input_names(self._num_layers)]
+        input_names = [name for name in names.decoder_input_names(self._num_layers) if name != names.WITH_SCORES]
+        ordered = [torch.from_numpy(inputs[name]) for name in input_names]
         caches: list[LayerCaches] = [
             (ordered[i], ordered[i + 1], ordered[i + 2], ordered[i + 3], ordered[i + 4], ordered[i + 5])
             for i in range(4, len(ordered), 6)
@@ -117,13 +118,14 @@ class Rows:
                     [plane[row, :, length - 1].reshape(1, -1) for row, length in enumerate(self._lengths)]
                 )
 
-    def step(self, previous: Sequence[int], num_candidates: int) -> Step:
+    def step(self, previous: Sequence[int], num_candidates: int, *, with_scores: bool = True) -> Step:
         """One token for every row, written at its past length."""
         inputs: Arrays = {
             names.PREVIOUS_TOKENS: np.array(previous, np.int32),
             names.PAST_LENGTHS: self.past_lengths.copy(),
             names.SOURCE_LENGTHS: self._lengths,
             names.NUM_CANDIDATES: np.array([num_candidates], np.int64),
+            names.WITH_SCORES: np.array([with_scores]),
         }
         found = self._graphs.step(inputs | self._caches)
         for name in self._caches:

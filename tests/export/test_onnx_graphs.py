@@ -95,12 +95,26 @@ def test_suppressed_tokens_are_no_candidates_but_count_in_the_normalizer(
     transformer, graphs = unlike_marian
     shapes, suppressed = describe_shapes(transformer.config), transformer.config.suppressed_token_ids
     rows = Rows(graphs, shapes, [[1, 2, 3], [4]])
-    found = rows.step([2, 2], shapes.target_vocab_size)
-    # Last of all, since they were asked for all the same.
-    assert set(found.tokens[0, -2:]) == set(suppressed)
-    assert np.isneginf(found.logits[:, -2:]).all()
-    allowed = np.exp(found.logits[:, :-2] - found.log_normalizer[:, None]).sum(axis=1)
+    num_allowed = shapes.target_vocab_size - len(suppressed)
+    found = rows.step([2, 2], num_allowed)
+    for tokens in found.tokens:
+        assert set(tokens) == set(range(shapes.target_vocab_size)) - set(suppressed)
+    assert np.isfinite(found.logits).all()
+    allowed = np.exp(found.logits - found.log_normalizer[:, None]).sum(axis=1)
     assert (allowed < 0.999).all()
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_step_without_scores_has_the_same_candidates_and_no_normalizer(
+    precision: str, request: pytest.FixtureRequest
+) -> None:
+    bundle: Bundle = request.getfixturevalue(f"{precision}_bundle")
+    rows = Rows(_graphs(bundle), bundle.config.shapes, [[1, 2, 3], [4]])
+    with_scores, without = rows.step([2, 3], 5), rows.step([2, 3], 5, with_scores=False)
+    assert np.array_equal(without.tokens, with_scores.tokens)
+    assert np.array_equal(without.logits, with_scores.logits)
+    assert np.isfinite(with_scores.log_normalizer).all()
+    assert np.isnan(without.log_normalizer).all()
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])

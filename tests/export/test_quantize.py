@@ -77,6 +77,40 @@ def test_products_are_within_about_a_hundredth_row_by_row() -> None:
     assert errors.mean() < 0.012
 
 
+def test_what_went_through_a_relu_is_kept_twice_as_exactly() -> None:
+    weight, bias = _weight(256, 64)
+    rows = np.abs(_rows(50, 256))
+    nodes = [
+        helper.make_node("Relu", ["input"], ["hidden"]),
+        helper.make_node("MatMul", ["hidden", "weight"], ["output"]),
+    ]
+    found = _run(quantize_per_row(_model(nodes, {"weight": weight}, TensorProto.FLOAT, 2)), {"input": rows})
+    # Exact weights, so that only the rows' own error is left.
+    quantized, scales = quantize_columns(weight)
+    exact = rows.astype(np.float64) @ (quantized * scales).astype(np.float64)
+    signed = _run(_product(weight, np.zeros_like(bias)), {"input": rows})
+    error, signed_error = (np.linalg.norm(product - exact, axis=1) for product in (found, signed))
+    assert (error < 0.6 * signed_error).mean() > 0.9
+
+
+def test_rows_divided_by_their_largest_magnitude_need_no_scale_of_their_own_and_get_their_bias_at_once() -> None:
+    weight, bias = _weight(256, 64)
+    rows = _rows(50, 256)
+    scales = np.abs(rows).max(axis=1, keepdims=True)
+    bias[3] = -np.inf
+    nodes = [
+        helper.make_node("Div", ["input", "scales"], ["scaled"]),
+        helper.make_node("MatMul", ["scaled", "weight"], ["product"]),
+        helper.make_node("Add", ["product", "bias"], ["output"]),
+    ]
+    model = _model(nodes, {"weight": weight, "bias": bias}, TensorProto.FLOAT, 2)
+    model.graph.input.append(helper.make_tensor_value_info("scales", TensorProto.FLOAT, ["rows", 1]))
+    found = _run(quantize_per_row(model), {"input": rows, "scales": scales})
+    ordinary = _run(_product(weight, np.zeros_like(bias)), {"input": rows}) / scales + bias
+    np.testing.assert_allclose(found, ordinary, rtol=1e-4, atol=1e-4)
+    assert [node.op_type for node in model.graph.node] == ["Div", "QuantizeLinear", "MatMulIntegerToFloat"]
+
+
 def test_the_bias_is_added_in_full_precision() -> None:
     weight, bias = _weight()
     found = _run(_product(weight, bias * 1e6), {"input": _rows(1) * 1e-6})

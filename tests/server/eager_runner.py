@@ -8,7 +8,7 @@ import torch
 from export.attention import padded_head_dim
 from export.graphs import DecoderStepGraph, EncoderGraph, LayerCaches
 from model.transformer import Transformer
-from server.kv_cache import CacheShapes, KVCache
+from server.kv_cache import CacheShapes, CrossKeysValues, KVCache
 from server.request import TokenIds
 from server.runner import Candidates
 
@@ -19,7 +19,7 @@ class EagerRunner:
     def __init__(self, transformer: Transformer, max_rows: int) -> None:
         config = transformer.config
         shape = config.decoder_shape
-        self._start_token = config.decoder_start_token_id
+        self.start_token = config.decoder_start_token_id
         self._vocab = shape.vocab_size
         self._encoder, self._decoder = EncoderGraph(transformer).eval(), DecoderStepGraph(transformer).eval()
         self.cache = KVCache(
@@ -34,15 +34,17 @@ class EagerRunner:
         )
 
     @torch.no_grad()
-    def encode(self, sources: Sequence[TokenIds], rows: Sequence[int]) -> None:
+    def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """One sentence after the other."""
-        for source, row in zip(sources, rows, strict=True):
-            tokens = torch.from_numpy(source)[None]
-            cross = self._encoder(tokens, torch.tensor([len(source)], dtype=torch.int32))
-            self.cache.write_source(row, cross[:, 0].numpy(), self._start_token)
+        return [self._encode(source) for source in sources]
+
+    def _encode(self, source: TokenIds) -> CrossKeysValues:
+        tokens = torch.from_numpy(source)[None]
+        cross: torch.Tensor = self._encoder(tokens, torch.tensor([len(source)], dtype=torch.int32))
+        return cross[:, 0].numpy()
 
     @torch.no_grad()
-    def decode(self, num_rows: int, num_candidates: int) -> Candidates:
+    def decode(self, num_rows: int, num_candidates: int, with_scores: bool) -> Candidates:
         """One step of the first rows."""
         cache = self.cache
         layers = []

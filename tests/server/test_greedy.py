@@ -1,6 +1,8 @@
 import itertools
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from server.decoding.greedy import GreedySearch
@@ -20,7 +22,7 @@ def _search(max_requests: int = 4, forced_end: bool = False) -> GreedySearch:
 
 
 def _decode(table: Table, params: GenerationParams, forced_end: bool = False) -> Hypothesis:
-    [[hypothesis]] = drive(_search(forced_end=forced_end), [table], [params])
+    [[hypothesis]] = drive(_search(forced_end=forced_end), [table], [replace(params, return_scores=True)])
     return hypothesis
 
 
@@ -63,7 +65,9 @@ def test_a_forced_end_costs_nothing_and_is_the_limits_doing() -> None:
 def test_greedy_follows_its_rule_on_random_tables_alone_and_in_company(forced_end: bool) -> None:
     tables = [random_table(seed, vocab=5, end_bias=-0.5) for seed in range(40)]
     choices = itertools.product(range(1, 9), [-0.5, 0.0, 0.6, 1.0, 2.0])
-    params = [GenerationParams(max_new_tokens=limit, length_penalty=penalty) for limit, penalty in choices]
+    params = [
+        GenerationParams(max_new_tokens=limit, length_penalty=penalty, return_scores=True) for limit, penalty in choices
+    ]
     assert len(params) == len(tables)
     together = drive(_search(len(tables), forced_end), tables, params)
     for table, each, [hypothesis] in zip(tables, params, together, strict=True):
@@ -72,3 +76,25 @@ def test_greedy_follows_its_rule_on_random_tables_alone_and_in_company(forced_en
         assert hypothesis.log_probability == pytest.approx(log_probability, abs=1e-5)
         assert hypothesis.score == pytest.approx(score, rel=1e-5, abs=1e-5)
         assert [hypothesis] == drive(_search(forced_end=forced_end), [table], [each])[0]
+
+
+def test_only_who_asks_for_a_score_gets_one_whoever_is_beside_it() -> None:
+    search = _search()
+    assert not search.needs_scores
+    asked, not_asked = (GenerationParams(max_new_tokens=8, return_scores=wanted) for wanted in (True, False))
+    [[with_score], [without]] = drive(search, [TRAP, TRAP], [asked, not_asked])
+    assert with_score.token_ids == without.token_ids == [A]
+    assert math.isfinite(with_score.score)
+    assert math.isnan(without.score)
+    assert math.isnan(without.log_probability)
+
+
+def test_scores_are_needed_as_long_as_somebody_asks_for_one() -> None:
+    search = _search()
+    search.add(GenerationParams(max_new_tokens=8))
+    needed = [search.needs_scores]
+    search.add(GenerationParams(max_new_tokens=8, return_scores=True))
+    needed.append(search.needs_scores)
+    search.remove(np.array([], np.intp), np.array([], np.intp), 1)
+    needed.append(search.needs_scores)
+    assert needed == [False, True, False]

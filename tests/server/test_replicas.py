@@ -23,11 +23,11 @@ class HeldRunner(FakeRunner):
         self.entered = threading.Event()
         self.go_on = threading.Event()
 
-    def decode(self, num_rows: int, num_candidates: int) -> Candidates:
+    def decode(self, num_rows: int, num_candidates: int, with_scores: bool) -> Candidates:
         """One step, when it may."""
         self.entered.set()
         assert self.go_on.wait(PATIENCE_SECONDS), "a test forgot to let its runner go on"
-        return super().decode(num_rows, num_candidates)
+        return super().decode(num_rows, num_candidates, with_scores)
 
 
 def _request(length: int, beam_size: int = 1, deadline: float | None = None) -> Request:

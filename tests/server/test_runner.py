@@ -6,7 +6,7 @@ import pytest
 
 from export import bundle as names
 from export.bundle import Bundle, BundleError
-from server.runner import OnnxSessions, _batches
+from server.runner import OnnxSessions, batches
 from tests.fakes import fake_bundle
 
 
@@ -18,15 +18,15 @@ from tests.fakes import fake_bundle
         ([9, 2, 3, 2], 9, [[1, 3, 2], [0]]),
         ([50, 2, 60], 9, [[1], [0], [2]]),
         ([], 9, []),
+        # The long one alone: beside it each of the others would be padded by 20 tokens.
+        ([10, 10, 30, 11], 1000, [[0, 1, 3], [2]]),
     ],
 )
 def test_sentences_of_like_length_share_an_encoder_run_within_its_budget(
     lengths: list[int], max_padded_tokens: int, expected: list[list[int]]
 ) -> None:
-    by_length = sorted(range(len(lengths)), key=lengths.__getitem__)
-    batches = _batches(by_length, lengths, max_padded_tokens)
-    assert batches == expected
-    assert list(itertools.chain(*batches)) == by_length
+    assert batches(lengths, max_padded_tokens) == expected
+    assert list(itertools.chain(*expected)) == sorted(range(len(lengths)), key=lengths.__getitem__)
 
 
 def test_a_graph_that_onnx_runtime_cannot_load_is_named(tmp_path: Path) -> None:

@@ -69,6 +69,15 @@ def test_nobody_overtakes_a_beam_request_that_waits_for_rows() -> None:
     assert _admitted(scheduler) == [narrow]
 
 
+def test_requests_for_which_there_is_no_room_yet_are_admitted_ahead_up_to_a_limit() -> None:
+    scheduler = Scheduler(SchedulerLimits(1, 4, 1000, 100, max_rows_ahead=3))
+    requests = _submitted(scheduler, *(_request(2) for _ in range(5)))
+    assert _admitted(scheduler) == requests[:3]
+    scheduler.retire(0, requests[:1], NOW)
+    assert scheduler.admit(0, NOW, may_admit=False).admitted == []
+    assert _admitted(scheduler) == requests[3:4]
+
+
 def test_little_work_is_shared_evenly_among_the_replicas() -> None:
     scheduler = _scheduler(num_replicas=2, max_rows=8)
     requests = _submitted(scheduler, *(_request(2) for _ in range(4)))
@@ -93,10 +102,9 @@ def test_all_replicas_fill_up_when_there_is_much_work() -> None:
     assert scheduler.num_waiting == 12
 
 
-def test_an_admission_takes_no_more_padded_source_tokens_than_its_budget() -> None:
-    scheduler = _scheduler(max_encoder_tokens=24)
+def test_an_admission_takes_no_more_source_tokens_than_its_budget() -> None:
+    scheduler = _scheduler(max_encoder_tokens=14)
     requests = _submitted(scheduler, *(_request(source_len=length) for length in (3, 3, 8, 3, 3)))
-    # Three sentences padded to 8 tokens are 24; a fourth would make it 32.
     assert _admitted(scheduler) == requests[:3]
     assert _admitted(scheduler) == requests[3:]
 
