@@ -54,6 +54,10 @@ def translate(
     source: Annotated[str | None, typer.Option(help="Language of the input, where the model has several.")] = None,
     target: Annotated[str | None, typer.Option(help="Language to translate into, where the model has several.")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; by default every usable one.")] = None,
+    cache_sentences: Annotated[
+        int | None,
+        typer.Option(min=0, help="Translated sentences kept for identical ones, by default 10000; 0 decodes each."),
+    ] = None,
     stats: Annotated[Path | None, typer.Option(help="File for numbers about the run, as JSON.")] = None,
 ) -> None:
     """Translate a file or standard input, one line in, one line out."""
@@ -62,10 +66,13 @@ def translate(
     with _one_line_errors():
         from export.bundle import load_bundle
         from server.offline import OfflineOptions, translate_file
+        from server.sentence_cache import DEFAULT_MAX_SENTENCES
         from server.settings import DEFAULT_MODEL
 
         bundle = load_bundle(model or DEFAULT_MODEL)
-        options = OfflineOptions(source, target, beam_size, threads)
+        options = OfflineOptions(
+            source, target, beam_size, threads, DEFAULT_MAX_SENTENCES if cache_sentences is None else cache_sentences
+        )
         with _opened(source_file, "rb") as lines, _opened(output, "wb") as translations, _progress() as advance:
             result = translate_file(bundle, lines, translations, options, advance)
         if stats is not None:
@@ -168,6 +175,9 @@ def _as_json(result: "OfflineStats") -> dict[str, float]:
     return {
         "lines": result.lines,
         "sentences": result.sentences,
+        "decoded": result.decoded,
+        "cached": result.cached,
+        "coalesced": result.coalesced,
         "source_tokens": result.source_tokens,
         "target_tokens": result.target_tokens,
         "seconds": round(result.seconds, 3),

@@ -16,6 +16,7 @@ from server.recorder import RequestRecorder
 from server.replicas import ReplicaOptions, Replicas
 from server.routes import health, metrics, native
 from server.routes.envelope import install_error_handlers
+from server.sentence_cache import CachingGenerator
 from server.settings import Settings
 from server.state import ServerState
 
@@ -26,7 +27,7 @@ body `{"error": {"code", "message"}}`."""
 
 
 def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
-    """The engines of all models of `settings`, loaded and warm.
+    """The engines of all models of `settings`, loaded and warm, each behind its cache.
 
     Raises `BundleError` for a bundle that cannot be served, with the file and the reason.
     """
@@ -38,7 +39,10 @@ def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
         max_encoder_tokens=settings.max_encoder_tokens,
         observe=observer,
     )
-    return [Replicas.open(load_bundle(folder), options) for folder in settings.model]
+    return [
+        CachingGenerator(Replicas.open(load_bundle(folder), options), settings.cache_sentences, observer)
+        for folder in settings.model
+    ]
 
 
 def create_app(

@@ -1,11 +1,13 @@
 """Every metric object, once for each application. Labels are few and fixed: never a text, an address or a key."""
 
 from collections.abc import Callable, Sequence
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from export.bundle import BundleConfig
 from server.generator import Generator, GeneratorStatus
+from server.sentence_cache import SentenceOutcome
 from server.translation import TranslationResult
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0)
@@ -46,6 +48,18 @@ class Metrics:
         self._target_tokens = self._counts("kvasir_target_tokens", "Target tokens of a sentence.")
         # Not kvasir_source_tokens_total: the histogram of that name owns the prefix.
         self._tokens = Counter("kvasir_tokens_total", "Tokens read and written.", ("side",), registry=registry)
+        self._sentences = Counter(
+            "kvasir_sentences_total",
+            "Sentences answered. outcome: decoded by the engine, cached (decoded earlier), or coalesced (with one in "
+            "flight).",
+            ("outcome",),
+            registry=registry,
+        )
+        for outcome in get_args(SentenceOutcome):  # so that none is missing before its first time
+            self._sentences.labels(outcome)
+        self._cached_sentences = Gauge(
+            "kvasir_cached_sentences", "Sentences in the caches of all models.", registry=registry
+        )
         self._splits = Counter(
             "kvasir_sentence_splits_total",
             "Places where a sentence was divided because the model takes no longer ones.",
@@ -76,6 +90,14 @@ class Metrics:
         """A replica ran one decoder step. Called from engine threads."""
         self._step_rows.observe(rows)
         self._step_seconds.observe(seconds)
+
+    def sentences(self, outcome: SentenceOutcome, count: int) -> None:
+        """So many sentences were answered in this way."""
+        self._sentences.labels(outcome).inc(count)
+
+    def cache_grew(self, num_sentences: int) -> None:
+        """The cache of a model holds so many sentences more than before."""
+        self._cached_sentences.inc(num_sentences)
 
     def model_served(self, config: BundleConfig) -> None:
         """A model is loaded."""

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -11,6 +12,7 @@ from typing import BinaryIO
 from export.bundle import Bundle
 from server.catalogue import Catalogue
 from server.replicas import ReplicaOptions, Replicas
+from server.sentence_cache import DEFAULT_MAX_SENTENCES, CachingGenerator, SentenceOutcome
 from server.settings import usable_cpus
 from server.translation import TranslationLimits, TranslationRequest, TranslationResult
 from server.translator import Translator
@@ -37,14 +39,22 @@ class OfflineOptions:
     target: str | None = None
     beam_size: int = 4
     threads: int | None = None  # None: every usable processor
+    cache_sentences: int = DEFAULT_MAX_SENTENCES  # 0: every sentence is decoded
 
 
 @dataclass(slots=True)
 class OfflineStats:
-    """What a run came to. Tokens count the end of every sentence; `seconds` leave out the loading of the model."""
+    """What a run came to. Tokens count the end of every sentence; `seconds` leave out the loading of the model.
+
+    Sentences and tokens are those of the file: `sentences` is the sum of the `decoded`, the `cached` (decoded earlier)
+    and the `coalesced` (with an identical one in flight).
+    """
 
     lines: int = 0
     sentences: int = 0
+    decoded: int = 0
+    cached: int = 0
+    coalesced: int = 0
     source_tokens: int = 0
     target_tokens: int = 0
     seconds: float = 0.0
@@ -61,6 +71,19 @@ class OfflineStats:
         self.sentences += len(result.sentence_tokens)
         self.source_tokens += sum(source for source, _ in result.sentence_tokens)
         self.target_tokens += sum(target for _, target in result.sentence_tokens)
+
+
+class _Outcomes:
+    """Counts where answers came from."""
+
+    def __init__(self) -> None:
+        self.counts = Counter[SentenceOutcome]()
+
+    def sentences(self, outcome: SentenceOutcome, count: int) -> None:
+        self.counts[outcome] += count
+
+    def cache_grew(self, _num_sentences: int) -> None:
+        pass  # nobody reads the size of a cache that ends with its run
 
 
 class _Occupancy:
@@ -99,16 +122,20 @@ def translate_file(
         bundle,
         ReplicaOptions(replicas=threads, threads_per_replica=1, max_waiting=_UNBOUNDED_SENTENCES, observe=occupancy),
     )
+    outcomes = _Outcomes()
+    generator = CachingGenerator(replicas, options.cache_sentences, outcomes)
     try:
-        run = _Run(Translator(replicas, TranslationLimits()), options, threads * _BLOCKS_PER_REPLICA, on_progress)
+        run = _Run(Translator(generator, TranslationLimits()), options, threads * _BLOCKS_PER_REPLICA, on_progress)
         begun = time.perf_counter()
         for window in _windows(_lines(source)):
             sink.writelines(line.encode() + b"\n" for line in asyncio.run(run.translate_window(window)))
             sink.flush()
         run.stats.seconds = time.perf_counter() - begun
     finally:
-        replicas.close()
+        generator.close()
     run.stats.rows_per_step = occupancy.rows_per_step
+    run.stats.decoded, run.stats.cached = outcomes.counts["decoded"], outcomes.counts["cached"]
+    run.stats.coalesced = outcomes.counts["coalesced"]
     return run.stats
 
 

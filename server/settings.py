@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from server.sentence_cache import DEFAULT_MAX_SENTENCES
 from server.translation import MAX_BEAM_SIZE, TranslationLimits
 
 ENVIRONMENT_PREFIX = "KVASIR_"
@@ -60,8 +61,22 @@ class Settings(BaseSettings):
         int, Field(ge=1, le=1_000_000, description="sentences that may wait for rows before a request gets 429")
     ] = 2048
     max_encoder_tokens: Annotated[
-        int, Field(ge=16, le=1_000_000, description="padded source tokens of one encoder run of a replica")
-    ] = 2048
+        int,
+        Field(
+            ge=16,
+            le=1_000_000,
+            description="source tokens a replica encodes at once; more is faster, and delays those being decoded",
+        ),
+    ] = 512
+    cache_sentences: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=10_000_000,
+            description="translated sentences that a model keeps for whoever asks the same; 0 keeps none, and decodes "
+            "identical sentences in flight one by one",
+        ),
+    ] = DEFAULT_MAX_SENTENCES
     max_body_bytes: Annotated[
         int, Field(ge=1024, le=1_000_000_000, description="bytes of a request's body; more gets 413")
     ] = 4_000_000

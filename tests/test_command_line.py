@@ -94,6 +94,9 @@ def test_a_file_is_translated_line_by_line(tmp_path: Path) -> None:
     assert set(numbers) == {
         "lines",
         "sentences",
+        "decoded",
+        "cached",
+        "coalesced",
         "source_tokens",
         "target_tokens",
         "seconds",

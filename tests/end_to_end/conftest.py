@@ -9,11 +9,11 @@ from tests.end_to_end.servers import Served, started
 
 @pytest.fixture(scope="session")
 def served() -> Iterator[Served]:
-    """A server with default settings, shared by all tests that leave it running."""
-    yield from started()
+    """A server that decodes every sentence, however often it was asked; shared by all tests that leave it running."""
+    yield from started("--cache-sentences", "0")
 
 
 @pytest.fixture
 def draining() -> Iterator[Served]:
     """A server of its own, to be taken down."""
-    yield from started("--drain-timeout-seconds", "60")
+    yield from started("--drain-timeout-seconds", "60", "--cache-sentences", "0")

@@ -219,6 +219,19 @@ def test_other_origins_are_let_in_only_when_named(echo: EchoGenerator, client: T
         assert "access-control-allow-origin" not in other
 
 
+@pytest.mark.parametrize(("cache_sentences", "decoded", "cached"), [(10, 1.0, 1.0), (0, 2.0, 0.0)])
+def test_a_model_is_opened_behind_a_cache_of_the_size_that_was_set(
+    default_bundle: Bundle, cache_sentences: int, decoded: float, cached: float
+) -> None:
+    settings = Settings(model=[default_bundle.path], threads=1, cache_sentences=cache_sentences)
+    with TestClient(create_app(settings)) as client:
+        first, second = (client.post("/v1/translate", json={"text": "Good morning."}) for _ in range(2))
+        text = client.get("/metrics").text
+    assert first.json() == second.json()
+    assert f'kvasir_sentences_total{{outcome="decoded"}} {decoded}\n' in text
+    assert f'kvasir_sentences_total{{outcome="cached"}} {cached}\n' in text
+
+
 def test_two_applications_do_not_share_their_metrics(echo: EchoGenerator, echo_bundle: Bundle) -> None:
     with TestClient(create_app(Settings(), [echo])) as one:
         one.post("/v1/translate", json={"text": "Tea."})

@@ -23,6 +23,8 @@ _NAMES = {
     "kvasir_rows_in_use_ratio": "gauge",
     "kvasir_model_info": "gauge",
     "kvasir_tokens": "counter",
+    "kvasir_sentences": "counter",
+    "kvasir_cached_sentences": "gauge",
     "kvasir_sentence_splits": "counter",
 }
 

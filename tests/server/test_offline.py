@@ -30,10 +30,20 @@ def test_every_line_gets_its_line_whatever_it_holds(default_bundle: Bundle) -> N
 
 def test_lines_do_not_depend_on_the_order_they_are_decoded_in(default_bundle: Bundle) -> None:
     lines = [b"Tom likes tea.", b"Where is the railway station?", b"Yes.", b"I would like to go home now, please."] * 40
-    translated, stats = _translate(default_bundle, b"\n".join(lines))
+    options = OfflineOptions(beam_size=1, threads=1, cache_sentences=0)
+    translated, stats = _translate(default_bundle, b"\n".join(lines), options)
     assert translated == translated[:4] * 40
-    assert stats.sentences == 160
+    assert stats.sentences == stats.decoded == 160
     assert stats.rows_per_step > 4
+
+
+def test_a_sentence_that_occurs_often_is_decoded_once_and_translated_the_same(default_bundle: Bundle) -> None:
+    lines = b"\n".join([b"Tom likes tea.", b"Yes.", b"Tom likes tea. Where is the railway station?"] * 50)
+    uncached = OfflineOptions(beam_size=1, threads=1, cache_sentences=0)
+    translated, stats = _translate(default_bundle, lines)
+    assert translated == _translate(default_bundle, lines, uncached)[0]
+    assert stats.sentences == stats.decoded + stats.cached + stats.coalesced == 200
+    assert stats.decoded < 20
 
 
 def test_the_numbers_of_a_run_add_up(default_bundle: Bundle) -> None:

@@ -1,0 +1,104 @@
+"""A sentence on its way through the engine for several who wait, and its answer for whoever asks."""
+
+import asyncio
+import time
+from array import array
+from dataclasses import dataclass, field, fields
+from typing import Self
+
+from server.request import Completion, FinishReason, GenerationParams, Hypothesis, Request, Timings
+
+# All that an answer of one model depends on: the bytes of the source tokens, and how to decode them.
+SentenceKey = tuple[bytes, GenerationParams]
+
+_STATIONS = tuple(station.name for station in fields(Timings) if station.name != "arrived")
+
+
+@dataclass(frozen=True, slots=True)
+class _PackedHypothesis:
+    """A hypothesis in 4 bytes a token; as a list of numbers it takes some 36."""
+
+    token_ids: "array[int]"
+    log_probability: float
+    score: float
+    finish_reason: FinishReason
+
+    @classmethod
+    def of(cls, hypothesis: Hypothesis) -> Self:
+        """The same, packed."""
+        packed = array("i", hypothesis.token_ids)
+        return cls(packed, hypothesis.log_probability, hypothesis.score, hypothesis.finish_reason)
+
+    def unpack(self) -> Hypothesis:
+        """The hypothesis, with a list that is nobody else's."""
+        return Hypothesis(self.token_ids.tolist(), self.log_probability, self.score, self.finish_reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a completion says, whoever asked."""
+
+    hypotheses: tuple[_PackedHypothesis, ...]
+    finish_reason: FinishReason
+    error: Exception | None
+
+    @classmethod
+    def of(cls, completion: Completion) -> Self:
+        """The answer without its asker."""
+        packed = tuple(map(_PackedHypothesis.of, completion.hypotheses))
+        return cls(packed, completion.finish_reason, completion.error)
+
+    def completion(self, request: Request) -> Completion:
+        """The answer to this request, without a time in the queue, the encoder or the decoder."""
+        timings = request.timings
+        timings.admitted = timings.arrived
+        timings.first_token = timings.finished = time.monotonic()
+        return Completion(
+            request, [hypothesis.unpack() for hypothesis in self.hypotheses], self.finish_reason, self.error
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """Sentences that went to the engine in one call, and how many calls wait for them."""
+
+    requests: dict[SentenceKey, Request]
+    num_calls: int = 0
+    task: "asyncio.Task[dict[SentenceKey, Answer]]" = field(init=False)
+
+    def completion(self, key: SentenceKey, request: Request) -> Completion:
+        """What this asker gets: the answer, or its own deadline where that came first. Raises what failed the flight.
+
+        Of each phase it gets the part after its arrival.
+        """
+        timings = request.timings
+        if not self.task.done():
+            timings.finished = time.monotonic()
+            return Completion(request, [], FinishReason.DEADLINE)
+        completion = self.task.result()[key].completion(request)
+        for station in _STATIONS:
+            reached: float = getattr(self.requests[key].timings, station)
+            setattr(timings, station, max(reached, timings.arrived) if reached else 0.0)
+        return completion
+
+
+async def landed_or_expired(awaited: "set[tuple[asyncio.Task[dict[SentenceKey, Answer]], float | None]]") -> None:
+    """Return when each task is done or its deadline has passed; raise as soon as one has failed."""
+    while True:
+        now = time.monotonic()
+        awaited = {
+            (task, deadline) for task, deadline in awaited if not task.done() and (deadline is None or deadline > now)
+        }
+        if not awaited:
+            return
+        timeout = min((deadline - now for _, deadline in awaited if deadline is not None), default=None)
+        done, _ = await asyncio.wait(
+            {task for task, _ in awaited}, timeout=timeout, return_when=asyncio.FIRST_EXCEPTION
+        )
+        for task in done:
+            task.result()
+
+
+def is_finished(completion: Completion) -> bool:
+    """Whether it holds an answer, which would be the same another time."""
+    return completion.error is None and completion.finish_reason in (FinishReason.STOP, FinishReason.LENGTH)

@@ -1,0 +1,163 @@
+"""Identical sentences are decoded once: what was decoded is kept, and what is being decoded is shared."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence, Set
+from typing import Literal, Protocol
+
+from cachetools import LRUCache
+
+from export.bundle import Bundle
+from server.flight import Answer, Flight, SentenceKey, is_finished, landed_or_expired
+from server.generator import Generator, GeneratorStatus
+from server.request import Completion, Request, Timings
+
+DEFAULT_MAX_SENTENCES = 10_000
+
+# Where an answer came from: the engine, the cache, or the engine's answer to another request in flight.
+SentenceOutcome = Literal["decoded", "cached", "coalesced"]
+
+
+class SentenceObserver(Protocol):
+    """Is told, on the event loop's thread, where answers come from."""
+
+    def sentences(self, outcome: SentenceOutcome, count: int) -> None:
+        """So many sentences were answered in this way."""
+        ...
+
+    def cache_grew(self, num_sentences: int) -> None:
+        """The cache holds so many sentences more than before."""
+        ...
+
+
+class CachingGenerator:
+    """A `Generator` that sends another one only sentences whose answer it neither has nor is waiting for.
+
+    It keeps up to `max_sentences` answers, by source tokens and `GenerationParams`, and forgets the least recently used
+    one first; with 0 it hands everything on, identical or not. Methods belong to the event loop's thread. Answers
+    outlive an event loop, nothing else does.
+    """
+
+    def __init__(self, generator: Generator, max_sentences: int, observer: SentenceObserver) -> None:
+        self._generator = generator
+        self._max_sentences = max_sentences
+        self._observer = observer
+        self._answers: LRUCache[SentenceKey, Answer] = LRUCache(max_sentences)
+        self._flights: dict[SentenceKey, Flight] = {}
+        self._is_draining = False
+
+    @property
+    def bundle(self) -> Bundle:
+        """The model of the engine."""
+        return self._generator.bundle
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Completions in the order of the requests; no two share a list.
+
+        A request expires at its own deadline, and cancelling the awaiting task cancels what nobody else waits for.
+        Raises what the engine raises, be it for a call that this one shares a sentence with.
+        """
+        if not self._max_sentences or self._is_draining:  # a draining engine refuses in its own words
+            completions = await self._generator.generate(requests)
+            self._observer.sentences("decoded", sum(map(is_finished, completions)))
+            return completions
+        keys = [(request.source.tobytes(), request.params) for request in requests]
+        asked = dict(zip(keys, requests, strict=True))
+        cached = {key: self._answers[key] for key in asked if key in self._answers}
+        flights = self._flights_to_share(asked.keys() - cached.keys(), len(asked))
+        own = {key: request for key, request in asked.items() if key not in cached and key not in flights}
+        if own:
+            flights |= dict.fromkeys(own, self._depart(own))
+        boarded = set(flights.values())
+        for flight in boarded:
+            flight.num_calls += 1
+        try:
+            await landed_or_expired(
+                {
+                    (flights[key].task, request.deadline)
+                    for key, request in zip(keys, requests, strict=True)
+                    if key in flights
+                }
+            )
+            completions = [
+                cached[key].completion(request) if key in cached else flights[key].completion(key, request)
+                for key, request in zip(keys, requests, strict=True)
+            ]
+        finally:
+            for flight in boarded:
+                self._leave(flight)
+        outcomes = Counter[SentenceOutcome](
+            "cached" if key in cached else "coalesced"
+            for key, completion in zip(keys, completions, strict=True)
+            if is_finished(completion) and own.get(key) is not completion.request  # that one was counted as it landed
+        )
+        for outcome, count in outcomes.items():
+            self._observer.sentences(outcome, count)
+        return completions
+
+    def status(self) -> GeneratorStatus:
+        """That of the engine, which sees each sentence once."""
+        return self._generator.status()
+
+    async def drain(self, timeout_seconds: float) -> bool:
+        """Refuse what is new, answers that are at hand as well, and wait for what runs."""
+        self._is_draining = True
+        return await self._generator.drain(timeout_seconds)
+
+    def close(self) -> None:
+        """Close the engine. May be called from any thread."""
+        self._is_draining = True
+        self._generator.close()
+
+    def _flights_to_share(self, keys: Set[SentenceKey], num_sentences: int) -> dict[SentenceKey, Flight]:
+        """Flights that a call of so many sentences joins.
+
+        The engine answers a whole call at once. So a call joins none that is larger than itself: one sentence would
+        wait for all of somebody's document. It is decoded again instead, and can then be joined there.
+        """
+        flights = {key: self._flights[key] for key in keys if key in self._flights}
+        return {key: flight for key, flight in flights.items() if len(flight.requests) <= num_sentences}
+
+    def _depart(self, requests: dict[SentenceKey, Request]) -> Flight:
+        """Send these to the engine in one call. They expire for nobody: who waits for them keeps the time."""
+        flight = Flight(
+            {
+                key: Request(request.source, request.params, Timings(request.timings.arrived))
+                for key, request in requests.items()
+            }
+        )
+        flight.task = asyncio.create_task(self._fly(flight))
+        self._flights.update(dict.fromkeys(requests, flight))
+        return flight
+
+    async def _fly(self, flight: Flight) -> dict[SentenceKey, Answer]:
+        try:
+            completions = await self._generator.generate(list(flight.requests.values()))
+        finally:
+            self._strike_off(flight)
+        answers = {key: Answer.of(completion) for key, completion in zip(flight.requests, completions, strict=True)}
+        num_before = len(self._answers)
+        finished = {
+            key: answers[key]
+            for key, completion in zip(flight.requests, completions, strict=True)
+            if is_finished(completion)
+        }
+        self._answers.update(finished)
+        self._observer.cache_grew(len(self._answers) - num_before)
+        self._observer.sentences("decoded", len(finished))
+        return answers
+
+    def _leave(self, flight: Flight) -> None:
+        """One call less waits for a flight; without any it is cancelled."""
+        flight.num_calls -= 1
+        if flight.task.done():
+            if not flight.task.cancelled():
+                flight.task.exception()  # else asyncio logs one that nobody was left to be told of
+        elif not flight.num_calls:
+            self._strike_off(flight)  # now, not when it has ended: nobody may board what is doomed
+            flight.task.cancel()
+
+    def _strike_off(self, flight: Flight) -> None:
+        for key in flight.requests:
+            if self._flights.get(key) is flight:  # not a smaller one that has taken its place
+                del self._flights[key]
