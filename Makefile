@@ -7,15 +7,16 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-# One stamp for each set of packages; both are out of date as soon as a requirement changes.
+# One stamp for each set of packages; all are out of date as soon as a requirement changes.
 SERVE_STAMP := $(VENV)/.installed-serve
 DEV_STAMP := $(VENV)/.installed-dev
+BENCH_STAMP := $(VENV)/.installed-bench
 REQUIREMENTS := pyproject.toml constraints.txt
 
 URL ?= http://127.0.0.1:8000
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format loadtest venv venv-dev constraints clean
+.PHONY: help serve test check lint types contracts tests format loadtest bench venv venv-dev constraints clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14
@@ -32,6 +33,11 @@ $(SERVE_STAMP): $(REQUIREMENTS) | $(BIN)/python
 $(DEV_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	$(PIP_INSTALL) torch==2.13.0
 	$(PIP_INSTALL) -e '.[dev]'
+	@touch $(SERVE_STAMP) $@
+
+$(BENCH_STAMP): $(REQUIREMENTS) | $(BIN)/python
+	$(PIP_INSTALL) torch==2.13.0
+	$(PIP_INSTALL) -e '.[bench]'
 	@touch $(SERVE_STAMP) $@
 
 venv: $(SERVE_STAMP)  ## Set up .venv for serving (no torch)
@@ -67,11 +73,14 @@ format: $(DEV_STAMP)  ## Rewrite the code in the project's format
 loadtest: $(DEV_STAMP)  ## Load the server at URL=; flags: make loadtest ARGS="--users 32"
 	$(BIN)/kvasir loadtest --url $(URL) $(ARGS)
 
+bench: $(BENCH_STAMP)  ## Compare with other engines; flags: make bench ARGS="--limit 200 --repetitions 3"
+	$(BIN)/python -m benchmarks.compare $(ARGS)
+
 # A second environment, so that nothing installed by hand gets into the file.
 constraints:  ## Resolve all versions anew and write constraints.txt
 	$(PYTHON) -m venv $(VENV)-constraints
 	$(VENV)-constraints/bin/python -m pip install --quiet torch==2.13.0
-	$(VENV)-constraints/bin/python -m pip install --quiet '.[dev]'
+	$(VENV)-constraints/bin/python -m pip install --quiet '.[dev,bench]'
 	{ head -n 2 constraints.txt; \
 	  $(VENV)-constraints/bin/python -m pip freeze | grep -v '^kvasir' | sed 's/+cpu$$//'; } > constraints.new
 	mv constraints.new constraints.txt

@@ -11,9 +11,13 @@ from benchmarks.workers.protocol import Job, serve
 
 
 def main(
-    model: Path, vocabulary: Path, compute_type: str, inter_threads: int, intra_threads: int, batch_tokens: int
+    model: Path,
+    vocabulary: Path,
+    compute_type: str = "int8",
+    inter_threads: int = 1,
+    intra_threads: int = 1,
 ) -> None:
-    """Load a converted model and answer jobs. `batch_tokens` is `max_batch_size` with `batch_type="tokens"`."""
+    """Load a converted model and answer jobs: `inter_threads` translations at once, `intra_threads` threads each."""
     translator = ctranslate2.Translator(
         str(model),
         device="cpu",
@@ -28,15 +32,16 @@ def main(
         results = translator.translate_batch(
             [[pieces[index] for index in source] for source in job.sources],
             beam_size=job.beam_size,
-            max_batch_size=batch_tokens,
-            batch_type="tokens",
+            num_hypotheses=1,
+            max_batch_size=job.batch_size,
+            batch_type={"sentences": "examples", "tokens": "tokens"}[job.batch_by],
             max_decoding_length=job.max_new_tokens,
             length_penalty=job.length_penalty,
             max_input_length=0,
         )
         return [[ids[piece] for piece in result.hypotheses[0]] for result in results]
 
-    serve(decode)
+    serve(decode, ["ctranslate2"])
 
 
 if __name__ == "__main__":

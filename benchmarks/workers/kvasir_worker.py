@@ -1,9 +1,13 @@
-"""Kvasir in process: `python -m benchmarks.workers.kvasir_worker BUNDLE ...`."""
+"""Kvasir in process: `python -m benchmarks.workers.kvasir_worker BUNDLE ...`.
+
+The engine's replicas, without server or translator: nothing here remembers a sentence or shares an answer.
+"""
 
 import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -14,19 +18,22 @@ from server.replicas import ReplicaOptions, Replicas
 from server.request import GenerationParams, Request, Timings
 
 
-def main(bundle: Path, replicas: int, threads_per_replica: int, max_rows: int, max_encoder_tokens: int) -> None:
-    """Load a bundle and answer jobs."""
+def main(
+    bundle: Path,
+    replicas: int = 1,
+    threads_per_replica: int = 1,
+    max_rows: Annotated[int, typer.Option(help="For each replica.")] = 64,
+) -> None:
+    """Load a bundle and answer jobs. Batches are the engine's own: a job's `batch_size` says nothing to it."""
     options = ReplicaOptions(
-        replicas=replicas,
-        threads_per_replica=threads_per_replica,
-        max_rows=max_rows,
-        max_waiting=2**31,
-        max_encoder_tokens=max_encoder_tokens,
+        replicas=replicas, threads_per_replica=threads_per_replica, max_rows=max_rows, max_waiting=2**31
     )
     engines = Replicas.open(load_bundle(bundle), options)
 
     def decode(job: Job) -> Sequence[Sequence[int]]:
-        params = GenerationParams(job.beam_size, job.length_penalty, job.max_new_tokens)
+        params = GenerationParams(
+            beam_size=job.beam_size, length_penalty=job.length_penalty, max_new_tokens=job.max_new_tokens
+        )
         now = time.monotonic()
         requests = [Request(np.array(source, np.int32), params, Timings(now)) for source in job.sources]
         # Longest first, as `kvasir translate` does.
@@ -34,7 +41,7 @@ def main(bundle: Path, replicas: int, threads_per_replica: int, max_rows: int, m
         by_request = {completion.request: completion for completion in completions}
         return [by_request[request].hypotheses[0].token_ids for request in requests]
 
-    serve(decode)
+    serve(decode, ["kvasir", "onnxruntime", "numpy"])
     engines.close()
 
 

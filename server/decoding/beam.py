@@ -54,6 +54,8 @@ class BeamSearch:
         self._max_lengths = np.zeros(capacity, np.int32)
         self._penalties = np.zeros(capacity, np.float32)
         self._early_stopping = np.zeros(capacity, np.bool_)
+        self._places = np.arange(capacity)
+        self._beams = np.arange(beam_size)
         self._worst_ended = np.zeros(capacity, np.float32)  # score of the worst held, -inf while there is room
 
     def add(self, params: GenerationParams) -> None:
@@ -81,8 +83,9 @@ class BeamSearch:
         num_candidates = tokens.shape[2]
         sums = (self._running[:num, :, None] + log_probs).reshape(num, -1)
         best = np.argsort(-sums, axis=1, kind="stable")[:, : 2 * beam_size]
-        best_sums = np.take_along_axis(sums, best, axis=1)
-        best_tokens = np.take_along_axis(tokens.reshape(num, -1), best, axis=1)
+        requests = self._places[:num, None]  # [requests, 1]: indexed so, NumPy is several times faster than its own helper
+        best_sums = sums[requests, best]
+        best_tokens = tokens.reshape(num, -1)[requests, best]
         best_parents = best // num_candidates
         ends = (best_tokens == self._limits.end_token) | at_limit[:, None]
 
@@ -97,9 +100,9 @@ class BeamSearch:
 
         # 3. the beams that run on; a stable sort brings those that do not end to the front, best first
         runs_on = np.argsort(ends, axis=1, kind="stable")[:, :beam_size]
-        parents = np.take_along_axis(best_parents, runs_on, axis=1)
-        chosen = np.take_along_axis(best_tokens, runs_on, axis=1).astype(np.int32)
-        self._running[:num] = np.take_along_axis(best_sums, runs_on, axis=1)
+        parents = best_parents[requests, runs_on]
+        chosen = best_tokens[requests, runs_on].astype(np.int32)
+        self._running[:num] = best_sums[requests, runs_on]
         self._continue(parents, chosen)
 
         # 4. finished?
@@ -143,11 +146,10 @@ class BeamSearch:
         """Give every beam the tokens of its parent and its own next one."""
         num = self._num_requests
         lengths = self._lengths[:num]
-        places = np.arange(num)
         longest = int(lengths.max(initial=1))
-        moved = np.flatnonzero((parents != np.arange(self.beam_size)).any(axis=1))
+        moved = np.flatnonzero((parents != self._beams).any(axis=1))
         self._tokens[moved, :, :longest] = self._tokens[moved[:, None], parents[moved], :longest]
-        self._tokens[places[:, None], np.arange(self.beam_size), lengths[:, None] - 1] = chosen
+        self._tokens[self._places[:num, None], self._beams, lengths[:, None] - 1] = chosen
 
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """The answers of a finished request, best first: as many as it asked for, fewer where no more are possible."""

@@ -1,0 +1,103 @@
+"""What is decoded: sentences of a file on a real checkpoint, or random tokens to a fixed length."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from benchmarks.workers.protocol import Job
+from server.text.tokenizer import Tokenizer
+
+Search = Literal["greedy", "beam4", "contract"]
+BEAM_SIZES: dict[Search, int] = {"greedy": 1, "beam4": 4, "contract": 4}
+TITLES: dict[Search, str] = {"greedy": "greedy", "beam4": "beam 4", "contract": "beam 4, batches of 32"}
+
+# The terms CTranslate2's README publishes its figures on: beam 4, at most 32 sentences a batch, no length penalty.
+CONTRACT_SENTENCES = 32
+CONTRACT_LENGTH_PENALTY = 0.0
+
+OPUS_VOCAB_SIZE = 58101  # of an OPUS-MT model, and of the random one of its size
+FORCED_SOURCE_LENGTHS = (8, 40)  # shortest and longest, the end-of-sequence token included
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Sentences and how to decode them; the same for every engine.
+
+    `forced_length` is how many tokens every answer has, where the model cannot end by itself. `sentences_at_once` is
+    set where the terms fix the batch; otherwise each engine has the batch that suits it best.
+    """
+
+    name: str
+    model: str
+    sources: list[list[int]]
+    beam_size: int
+    max_new_tokens: int
+    length_penalty: float = 1.0
+    references: list[str] | None = None
+    forced_length: int | None = None
+    sentences_at_once: int | None = None
+
+    def job(self, *, return_outputs: bool = False) -> Job:
+        """All of it, as it is measured, in batches that an engine has yet to choose."""
+        return self._job(self.sources, return_outputs)
+
+    def sample(self, num_sentences: int) -> Job:
+        """At most so many of its sentences, evenly spaced: for warming up and for tuning."""
+        places = np.linspace(0, len(self.sources) - 1, min(num_sentences, len(self.sources))).round().astype(int)
+        return self._job([self.sources[place] for place in places.tolist()], return_outputs=False)
+
+    def _job(self, sources: list[list[int]], return_outputs: bool) -> Job:
+        return Job(
+            sources=sources,
+            beam_size=self.beam_size,
+            max_new_tokens=self.max_new_tokens,
+            length_penalty=self.length_penalty,
+            return_outputs=return_outputs,
+        )
+
+
+def text_workload(
+    model: str, tokenizer: Tokenizer, file: Path, limit: int | None, search: Search, max_tokens: int
+) -> Workload:
+    """Sentences of a file, one a line; a second column, after a tab, holds the reference translations.
+
+    A model of `max_tokens` positions takes so many source tokens, the end included, and generates one fewer: Hugging
+    Face counts the start token. Longer sentences are cut, for every engine alike.
+    """
+    lines = [line.split("\t") for line in file.read_text("utf-8").splitlines()[:limit]]
+    tokens = [tokenizer.encode(line[0]).tolist() for line in lines]
+    is_contract = search == "contract"
+    return Workload(
+        name=f"{file.name.split('.')[0]}, {TITLES[search]}",
+        model=model,
+        sources=[source[: max_tokens - 1] + source[-1:] if len(source) > max_tokens else source for source in tokens],
+        beam_size=BEAM_SIZES[search],
+        max_new_tokens=max_tokens - 1,
+        length_penalty=CONTRACT_LENGTH_PENALTY if is_contract else 1.0,
+        references=[line[1] for line in lines] if all(len(line) > 1 for line in lines) else None,
+        sentences_at_once=CONTRACT_SENTENCES if is_contract else None,
+    )
+
+
+def forced_workload(
+    model: str, vocab_size: int, num_sentences: int, num_tokens: int, search: Search, seed: int = 1
+) -> Workload:
+    """Random tokens for a model that never ends by itself: every engine generates exactly `num_tokens` a sentence.
+
+    Token 0 is the end of the sequence, 1 the unknown token, the last one padding, as in benchmarks.endless.
+    """
+    random = np.random.default_rng(seed)
+    lengths = random.integers(FORCED_SOURCE_LENGTHS[0], FORCED_SOURCE_LENGTHS[1], num_sentences, endpoint=True)
+    is_contract = search == "contract"
+    return Workload(
+        name=f"{model}, {TITLES[search]}",
+        model=model,
+        sources=[[*random.integers(2, vocab_size - 1, length - 1).tolist(), 0] for length in lengths.tolist()],
+        beam_size=BEAM_SIZES[search],
+        max_new_tokens=num_tokens,
+        length_penalty=CONTRACT_LENGTH_PENALTY if is_contract else 1.0,
+        forced_length=num_tokens,
+        sentences_at_once=CONTRACT_SENTENCES if is_contract else None,
+    )

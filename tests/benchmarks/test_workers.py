@@ -1,0 +1,66 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.results import ratio_of
+from benchmarks.workers.process import ROOT, Worker, WorkerFailed
+from benchmarks.workloads import OPUS_VOCAB_SIZE, forced_workload, text_workload
+from export.bundle import Bundle, load_bundle
+from server.text.tokenizer import Tokenizer
+
+BUNDLE = ROOT / "models" / "en-de"
+SENTENCES = "Good morning.\tGuten Morgen.\nWhere is Anna?\tWo ist Anna?\n"
+
+
+@pytest.fixture(scope="module")
+def bundle() -> Bundle:
+    return load_bundle(BUNDLE)
+
+
+def test_a_worker_decodes_and_can_be_asked_again(bundle: Bundle, tmp_path: Path) -> None:
+    tokenizer = Tokenizer(bundle)
+    file = tmp_path / "dev.en-de.tsv"
+    file.write_text(SENTENCES, "utf-8")
+    workload = text_workload("en-de", tokenizer, file, None, "greedy", 256)
+    command = [sys.executable, "-m", "benchmarks.workers.kvasir_worker", str(BUNDLE)]
+    with Worker(command, tmp_path / "worker.log", timeout_seconds=60) as worker:
+        assert worker.versions.keys() >= {"kvasir", "onnxruntime", "python"}
+        first = worker.run(workload.job(return_outputs=True))
+        again = worker.run(workload.job())
+    assert first.outputs is not None
+    assert tokenizer.decode(first.outputs[0]) == "Guten Morgen."
+    assert again.outputs is None
+    assert again.output_tokens == first.output_tokens == sum(map(len, first.outputs))
+    assert again.peak_bytes >= first.peak_bytes > 10_000_000
+    assert ratio_of([first.seconds], [first.seconds]).median == 1.0
+
+
+def test_a_worker_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with pytest.raises(WorkerFailed, match=r"No module named .*no_such_worker.*\(exit code 1\)"):
+        Worker([sys.executable, "-m", "benchmarks.workers.no_such_worker"], tmp_path / "worker.log")
+
+
+def test_a_worker_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
+    with pytest.raises(WorkerFailed, match="no answer within"):
+        Worker([sys.executable, "-c", "input()"], tmp_path / "worker.log", timeout_seconds=0.2)
+
+
+def test_sentences_longer_than_the_model_are_cut_before_their_end(bundle: Bundle, tmp_path: Path) -> None:
+    file = tmp_path / "long.tsv"
+    file.write_text("dog " * 50 + "\tHund\n", "utf-8")
+    workload = text_workload("en-de", Tokenizer(bundle), file, None, "contract", 20)
+    (source,) = workload.sources
+    assert len(source) == 20
+    assert source[-1] == bundle.config.special_tokens.end_of_sequence
+    assert workload.sentences_at_once == 32
+    assert workload.length_penalty == 0.0
+
+
+def test_forced_workloads_repeat_and_hold_text_tokens_only() -> None:
+    workload = forced_workload("opus-size", OPUS_VOCAB_SIZE, 50, 24, "beam4")
+    assert workload == forced_workload("opus-size", OPUS_VOCAB_SIZE, 50, 24, "beam4")
+    assert {source[-1] for source in workload.sources} == {0}
+    inner = {token for source in workload.sources for token in source[:-1]}
+    assert 2 <= min(inner) <= max(inner) < OPUS_VOCAB_SIZE - 1
+    assert len(workload.sample(10).sources) == 10
