@@ -39,16 +39,20 @@ PREVIOUS_TOKENS = "previous_tokens"  # int32 [rows]
 PAST_LENGTHS = "past_lengths"  # int32 [rows]: how many positions of the row's self cache are valid
 NUM_CANDIDATES = "num_candidates"  # int64 [1]
 WITH_SCORES = "with_scores"  # bool [1]: whether `log_normalizer` is wanted, which reads the whole vocabulary again
-SELF_KEYS = "self_keys_{layer}"  # [rows, heads, max_target_tokens, head_dim], in place
+SELF_KEYS = "self_keys_{layer}"  # [rows, heads, max_target_tokens, head_dim], in place; int8 in an int8 bundle
 SELF_VALUES = "self_values_{layer}"
 CROSS_KEYS = "cross_keys_{layer}"  # [rows, heads, max_source_tokens, head_dim], read only
 CROSS_VALUES = "cross_values_{layer}"
-LAST_CROSS_KEY = "last_cross_key_{layer}"  # [rows, 1, heads * head_dim]: the last source position's, once more
+LAST_CROSS_KEY = "last_cross_key_{layer}"  # [rows, 1, heads * head_dim]: the last source position's, never int8
 LAST_CROSS_VALUE = "last_cross_value_{layer}"
 PRESENT = "present_"  # prefix of the outputs that share the memory of the four caches above
 CANDIDATE_TOKENS = "candidate_tokens"  # int64 [rows, num_candidates], best first; meaningless where the logit is -inf
 CANDIDATE_LOGITS = "candidate_logits"  # float32 [rows, num_candidates]
 LOG_NORMALIZER = "log_normalizer"  # float32 [rows]: log-probability = logit - log_normalizer; NaN without scores
+
+# What an int8 bundle's cached keys and values are multiplied by. They are the model's own but for factors that queries
+# and the output projection take back; see export.key_value_ranges.
+INT8_CACHE_STEP = 1 / 127
 
 SHAPES_METADATA = "kvasir.shapes"  # each graph carries the `Shapes` it was exported with, as JSON, under this key
 

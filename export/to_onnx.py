@@ -19,6 +19,8 @@ from export.attention import padded_head_dim
 from export.bundle import Bundle, Precision, Shapes
 from export.description import ExportError, describe_bundle, describe_shapes, require_tokenizer
 from export.graphs import DecoderStepGraph, EncoderGraph, LayerCaches
+from export.int8_cache import store_caches_in_int8
+from export.key_value_ranges import with_unit_keys_values
 from export.optional_output import make_optional
 from export.quantize import quantize_per_row
 from export.verify import verify_bundle
@@ -151,6 +153,8 @@ def _dtype(precision: Precision) -> torch.dtype:
 
 def _cast(transformer: Transformer, precision: Precision) -> Transformer:
     # A copy: the model itself stays the reference that the bundle is verified against.
+    if precision == "int8":
+        return with_unit_keys_values(transformer)
     return copy.deepcopy(transformer).to(_dtype(precision))
 
 
@@ -183,7 +187,7 @@ def _export(
     # Shapes the exporter worked out; those of the candidates are not what they will be.
     del model.graph.value_info[:]
     if precision == "int8":
-        model = quantize_per_row(model)
+        model = store_caches_in_int8(quantize_per_row(model))
     _remove_traces(model)
     if names.LOG_NORMALIZER in output_names:
         model = make_optional(model, names.LOG_NORMALIZER, names.WITH_SCORES, names.PAST_LENGTHS)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from export import bundle as names
 from export.bundle import Bundle, BundleError, Precision
+from export.key_value_ranges import with_unit_keys_values
 from model.transformer import DecoderCache, Transformer
 
 # Largest difference allowed, relative to the largest value of the output. float32 differs by the order of sums only;
@@ -58,7 +59,13 @@ class _Comparison:
         self._transformer = transformer
         self._shapes = bundle.config.shapes
         self._suppressed = list(bundle.config.special_tokens.suppressed)
-        self._dtype = np.float16 if bundle.config.precision == "float16" else np.float32
+        precision = bundle.config.precision
+        # Keys and values of an int8 bundle are those of an equal model whose channels have other scales.
+        self._cached = with_unit_keys_values(transformer) if precision == "int8" else transformer
+        self._cache_step = names.INT8_CACHE_STEP if precision == "int8" else 1.0
+        self._dtype = {"float32": np.float32, "float16": np.float16, "int8": np.int8}[precision]
+        # What was never written must not be read.
+        self._unwritten = 127 if precision == "int8" else np.nan
         self._random = np.random.default_rng(0)
         options = ort.SessionOptions()
         options.log_severity_level = 3
@@ -78,21 +85,25 @@ class _Comparison:
         mask = torch.arange(longest) < torch.from_numpy(lengths)[:, None]
         memory = self._transformer.encode(torch.from_numpy(tokens).long(), mask)
         reference = self._transformer.decoder.project_memory(memory)
+        cached = self._cached.decoder.project_memory(memory)
 
         (cross,) = self._encoder.run(None, {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths})
         valid = mask.numpy()[:, None, :, None]
-        for layer, keys_values in enumerate(reference):
+        for layer, keys_values in enumerate(cached):
             for kind, expected in enumerate(keys_values):
-                found = cross[2 * layer + kind, ..., : expected.shape[-1]].astype(np.float32)
+                found = self._values(cross[2 * layer + kind, ..., : expected.shape[-1]])
                 self._compare(f"cross {('keys', 'values')[kind]} {layer}", found * valid, expected.numpy() * valid)
 
         caches = self._empty_caches(cross, lengths)
         past: DecoderCache | None = None
+        cached_past: DecoderCache | None = None
         previous = np.full(NUM_ROWS, self._transformer.config.decoder_start_token_id, np.int32)
         for step in range(min(NUM_STEPS, shapes.max_target_tokens)):
-            logits, past = self._transformer.decode(torch.from_numpy(previous).long()[:, None], reference, mask, past)
+            previous_tokens = torch.from_numpy(previous).long()[:, None]
+            logits, past = self._transformer.decode(previous_tokens, reference, mask, past)
+            _, cached_past = self._cached.decode(previous_tokens, cached, mask, cached_past)
             self._step(step, previous, lengths, caches, logits[:, -1])
-            self._compare_caches(step, caches, past)
+            self._compare_caches(step, caches, cached_past)
             previous = self._random.integers(0, shapes.target_vocab_size, NUM_ROWS).astype(np.int32)
         return self.differences
 
@@ -105,15 +116,15 @@ class _Comparison:
             self_keys, self_values, *cross_names = names.cache_names(layer)
             last_names = (names.LAST_CROSS_KEY.format(layer=layer), names.LAST_CROSS_VALUE.format(layer=layer))
             for name in (self_keys, self_values):
-                # What was never written must not be read.
-                caches[name] = np.full(self_shape, np.nan, self._dtype)
+                caches[name] = np.full(self_shape, self._unwritten, self._dtype)
             for kind, (name, last_name) in enumerate(zip(cross_names, last_names, strict=True)):
                 plane = cross[2 * layer + kind]
-                caches[name] = np.full(cross_shape, np.nan, self._dtype)
+                caches[name] = np.full(cross_shape, self._unwritten, self._dtype)
                 for row, length in enumerate(lengths):
                     caches[name][row, :, :length] = plane[row, :, :length]
                 last = plane[np.arange(NUM_ROWS), :, lengths - 1]
-                caches[last_name] = np.ascontiguousarray(last.reshape(NUM_ROWS, 1, -1))
+                last = np.ascontiguousarray(last.reshape(NUM_ROWS, 1, -1))
+                caches[last_name] = self._values(last) if last.dtype == np.int8 else last
         return caches
 
     def _step(
@@ -151,8 +162,11 @@ class _Comparison:
         for layer, keys_values in enumerate(past.self_attention):
             for name, expected in zip(names.cache_names(layer), keys_values, strict=False):
                 # A graph's heads may be wider than the model's, see export.attention.
-                found = caches[name][:, :, : step + 1, : expected.shape[-1]].astype(np.float32)
+                found = self._values(caches[name][:, :, : step + 1, : expected.shape[-1]])
                 self._compare(f"{name} of step {step}", found, expected.numpy())
+
+    def _values(self, cached: NDArray[np.generic]) -> NDArray[np.float32]:
+        return cached.astype(np.float32) * np.float32(self._cache_step)
 
     def _compare(self, output: str, found: NDArray[np.floating], expected: NDArray[np.floating]) -> None:
         size = float(np.abs(expected).max()) or 1.0

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from export.bundle import INT8_CACHE_STEP
+
 RowIndices = NDArray[np.intp]
-CrossKeysValues = NDArray[np.floating]
+CrossKeysValues = NDArray[np.number]
 """Of one sentence, [2 * layers, heads, source_len, head_dim], keys at even places."""
 
 FREE = -1
@@ -41,7 +43,7 @@ def fill_holes(is_live: NDArray[np.bool_]) -> tuple[RowIndices, RowIndices]:
     return holes, movers
 
 
-def _lazy_zeros(shape: tuple[int, ...], dtype: type[np.floating]) -> NDArray[np.floating]:
+def _lazy_zeros(shape: tuple[int, ...], dtype: type[np.number]) -> NDArray[np.number]:
     """Memory that the system hands out page by page: rows and positions never used cost nothing.
 
     NumPy asks for huge pages, which hold many positions each, so that the first of them would cost as much as all.
@@ -56,17 +58,20 @@ class KVCache:
     `self_cache` [2 * layers, rows, heads, max_target_tokens, head_dim] (keys at even places) is valid up to
     `past_lengths`, `cross_cache` [2 * layers, rows, heads, max_source_tokens, head_dim] up to `source_lengths`;
     whatever lies behind is never read. `last_cross` [2 * layers, rows, 1, heads * head_dim] repeats the last source
-    position: GroupQueryAttention always appends one, so cross-attention hands it what already is there.
+    position: GroupQueryAttention always appends one, so cross-attention hands it what already is there. It holds the
+    numbers that int8 caches stand for.
     """
 
-    def __init__(self, shapes: CacheShapes, max_rows: int, dtype: type[np.floating] = np.float32) -> None:
+    def __init__(self, shapes: CacheShapes, max_rows: int, dtype: type[np.number] = np.float32) -> None:
         self.shapes = shapes
         self.max_rows = max_rows
         planes = 2 * shapes.num_layers
         per_row = (planes, max_rows, shapes.num_heads)
         self.self_cache = _lazy_zeros((*per_row, shapes.max_target_tokens, shapes.head_dim), dtype)
         self.cross_cache = _lazy_zeros((*per_row, shapes.max_source_tokens, shapes.head_dim), dtype)
-        self.last_cross = np.zeros((planes, max_rows, 1, shapes.num_heads * shapes.head_dim), dtype)
+        last_dtype = np.float32 if dtype is np.int8 else dtype
+        self._step = np.float32(INT8_CACHE_STEP) if dtype is np.int8 else None
+        self.last_cross = np.zeros((planes, max_rows, 1, shapes.num_heads * shapes.head_dim), last_dtype)
         self.previous_tokens = np.zeros(max_rows, np.int32)
         self.past_lengths = np.zeros(max_rows, np.int32)
         self.source_lengths = np.ones(max_rows, np.int32)
@@ -96,7 +101,8 @@ class KVCache:
         """Begin a row: its cross keys and values, and an empty past."""
         source_len = cross.shape[2]
         self.cross_cache[:, row, :, :source_len] = cross
-        self.last_cross[:, row, 0] = cross[:, :, -1].reshape(cross.shape[0], -1)
+        last = cross[:, :, -1].reshape(cross.shape[0], -1)
+        self.last_cross[:, row, 0] = last if self._step is None else last * self._step
         self.source_lengths[row] = source_len
         self.past_lengths[row] = 0
         self.previous_tokens[row] = start_token

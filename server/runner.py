@@ -9,11 +9,13 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from export import bundle as names
-from export.bundle import Bundle, BundleError
+from export.bundle import Bundle, BundleError, Precision
 from server.kv_cache import CacheShapes, CrossKeysValues, KVCache
 from server.request import TokenIds
 
 PROVIDER = "CPUExecutionProvider"
+
+_CACHE_DTYPES: dict[Precision, type[np.number]] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
 
 # An encoder run costs about as much as so many tokens, however few it has.
 _RUN_COSTS_TOKENS = 32
@@ -91,7 +93,6 @@ class OnnxRunner:
         self._num_layers = shapes.num_decoder_layers
         self.start_token = sessions.bundle.config.special_tokens.decoder_start
         self._max_encoder_tokens = max_encoder_tokens
-        dtype = np.float16 if sessions.bundle.config.precision == "float16" else np.float32
         self.cache = KVCache(
             CacheShapes(
                 num_layers=self._num_layers,
@@ -101,7 +102,7 @@ class OnnxRunner:
                 max_target_tokens=shapes.max_target_tokens,
             ),
             max_rows,
-            dtype,
+            _CACHE_DTYPES[sessions.bundle.config.precision],
         )
         special = sessions.bundle.config.special_tokens
         # More would be tokens that cannot be.

@@ -100,22 +100,26 @@ class Rows:
         self.cross = graphs.encode({names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: self._lengths})
         self.past_lengths = np.zeros(num_rows, np.int32)
         self._caches: Arrays = {}
-        dtype = self.cross.dtype
+        dtype, unwritten = self.cross.dtype, 127 if self.cross.dtype == np.int8 else np.nan
         for layer in range(shapes.num_decoder_layers):
             self_keys, self_values, cross_keys, cross_values = names.cache_names(layer)
             target = (num_rows, shapes.num_heads, shapes.max_target_tokens, shapes.head_dim)
             source_shape = (num_rows, shapes.num_heads, shapes.max_source_tokens, shapes.head_dim)
-            self._caches[self_keys] = np.full(target, np.nan, dtype)
-            self._caches[self_values] = np.full(target, np.nan, dtype)
+            self._caches[self_keys] = np.full(target, unwritten, dtype)
+            self._caches[self_values] = np.full(target, unwritten, dtype)
             last = (names.LAST_CROSS_KEY.format(layer=layer), names.LAST_CROSS_VALUE.format(layer=layer))
             for kind, (name, last_name) in enumerate(zip((cross_keys, cross_values), last, strict=True)):
                 plane = self.cross[2 * layer + kind]
-                cache = np.full(source_shape, np.nan, dtype)
+                cache = np.full(source_shape, unwritten, dtype)
                 for row, length in enumerate(self._lengths):
                     cache[row, :, :length] = plane[row, :, :length]
                 self._caches[name] = cache
-                self._caches[last_name] = np.stack(
+                last_position = np.stack(
                     [plane[row, :, length - 1].reshape(1, -1) for row, length in enumerate(self._lengths)]
+                )
+                is_int8 = dtype == np.int8
+                self._caches[last_name] = (
+                    last_position * np.float32(names.INT8_CACHE_STEP) if is_int8 else last_position
                 )
 
     def step(self, previous: Sequence[int], num_candidates: int, *, with_scores: bool = True) -> Step:

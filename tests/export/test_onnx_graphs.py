@@ -104,6 +104,12 @@ def test_suppressed_tokens_are_no_candidates_but_count_in_the_normalizer(
     assert (allowed < 0.999).all()
 
 
+def test_caches_of_an_int8_bundle_are_int8_and_use_their_range(int8_bundle: Bundle) -> None:
+    rows = Rows(_graphs(int8_bundle), int8_bundle.config.shapes, [[1, 2, 3], [4, 5, 6, 7]])
+    assert rows.cross.dtype == np.int8
+    assert 40 < np.abs(rows.cross.astype(int)).max() <= 127
+
+
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_a_step_without_scores_has_the_same_candidates_and_no_normalizer(
     precision: str, request: pytest.FixtureRequest

@@ -25,8 +25,8 @@ START = 99
 class Row:
     """What a row must hold: its source's keys and values, one block for each position of its past, its next input."""
 
-    source: NDArray[np.float32]  # [planes, heads, source_len, head_dim]
-    past: list[NDArray[np.float32]] = field(default_factory=list)  # each [planes, heads, head_dim]
+    source: NDArray[np.number]  # [planes, heads, source_len, head_dim]
+    past: list[NDArray[np.number]] = field(default_factory=list)  # each [planes, heads, head_dim]
     previous_token: int = START
 
     def copy(self) -> "Row":
@@ -46,7 +46,7 @@ def _read(cache: KVCache, row: int) -> Row:
     return Row(source, past, int(cache.previous_tokens[row]))
 
 
-def _memory(cache: KVCache) -> list[NDArray[np.float32]]:
+def _memory(cache: KVCache) -> list[NDArray[np.number]]:
     """The three buffers with the row as their first axis, as they are now."""
     return [np.moveaxis(buffer, 1, 0).copy() for buffer in (cache.self_cache, cache.cross_cache, cache.last_cross)]
 
@@ -141,7 +141,7 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
         assert self.cache.num_rows == self.cache.num_live
         self._assert_at_most_rows_changed(before, num_holes)
 
-    def _assert_at_most_rows_changed(self, before: list[NDArray[np.float32]], num_rows: int) -> None:
+    def _assert_at_most_rows_changed(self, before: list[NDArray[np.number]], num_rows: int) -> None:
         """And what changed lies within the valid prefix of a row that is in use."""
         lengths = (self.cache.past_lengths, self.cache.source_lengths, np.ones(self.MAX_ROWS, np.int32))
         for old, new, valid in zip(before, _memory(self.cache), lengths, strict=True):
@@ -244,3 +244,13 @@ def test_taking_more_rows_than_are_free_is_a_bug_that_shows() -> None:
     cache.take(1, 2)
     with pytest.raises(AssertionError, match="more rows"):
         cache.take(2, 1)
+
+
+def test_an_int8_cache_keeps_the_last_source_position_as_the_numbers_it_stands_for() -> None:
+    cache = KVCache(SHAPES, max_rows=3, dtype=np.int8)
+    source = (_numbers(0, PLANES, SHAPES.num_heads, 4, SHAPES.head_dim) - 60).astype(np.int8)
+    cache.write_source(1, source, START)
+    assert np.array_equal(cache.cross_cache[:, 1, :, :4], source)
+    last = cache.last_cross[:, 1, 0]
+    assert last.dtype == np.float32
+    np.testing.assert_allclose(last * 127, source[:, :, -1].reshape(PLANES, -1), rtol=1e-6)
