@@ -83,9 +83,8 @@ class BeamSearch:
         num_candidates = tokens.shape[2]
         sums = (self._running[:num, :, None] + log_probs).reshape(num, -1)
         best = np.argsort(-sums, axis=1, kind="stable")[:, : 2 * beam_size]
-        requests = self._places[
-            :num, None
-        ]  # [requests, 1]: indexed so, NumPy is several times faster than its own helper
+        # [requests, 1]; indexing with it takes a fraction of the time of np.take_along_axis.
+        requests = self._places[:num, None]
         best_sums = sums[requests, best]
         best_tokens = tokens.reshape(num, -1)[requests, best]
         best_parents = best // num_candidates
