@@ -99,12 +99,12 @@ class Engine:
                 self._encode(admission.admitted)
             except Exception as error:  # noqa: BLE001 - whatever it was, it fails these requests and nobody else
                 ended += self._fail(admission.admitted, error)
-        self._seat()
-        if self._groups_at_work():
-            try:
+        try:
+            self._seat()
+            if self._groups_at_work():
                 self._decode(ended)
-            except Exception as error:  # noqa: BLE001 - the same, and the loop goes on
-                ended += self._fail(self._abandon(), error)
+        except Exception as error:  # noqa: BLE001 - the same, and the loop goes on
+            ended += self._fail(self._abandon(), error)
         if ended:
             self._retire(ended)
         return dropped + ended
@@ -135,14 +135,15 @@ class Engine:
         while self._encoded and self._rows_taken + self._encoded[0][0].params.beam_size <= self._cache.max_rows:
             request, cross = self._encoded.popleft()
             beam_size = request.params.beam_size
+            # In its group first: whatever fails from here on, it fails with those that run and is not lost.
+            group = self._group(beam_size)
+            group.requests.append(request)
+            group.search.add(request.params)
             self._rows_taken += beam_size
             # All beams lie in one row until the first step tells them apart.
             row = int(self._cache.take(request.id, 1)[0])
+            group.rows[len(group.requests) - 1] = row
             self._cache.write_source(row, cross, self._runner.start_token)
-            group = self._group(beam_size)
-            group.rows[len(group.requests)] = row
-            group.requests.append(request)
-            group.search.add(request.params)
             request.timings.seated = now
             self._without_a_token.append(request)
 

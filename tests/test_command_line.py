@@ -16,8 +16,6 @@ from server.settings import DEFAULT_MODEL
 
 ROOT = Path(__file__).resolve().parent.parent
 
-needs_default_model = pytest.mark.skipif(not DEFAULT_MODEL.is_dir(), reason="models/en-de is not exported yet")
-
 
 @pytest.fixture(autouse=True)
 def _process_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -78,7 +76,6 @@ def test_without_torch_export_names_the_extra_that_brings_it(monkeypatch: pytest
     assert 'pip install "kvasir[export]"' in result.stderr
 
 
-@needs_default_model
 def test_a_file_is_translated_line_by_line(tmp_path: Path) -> None:
     source, target, stats = tmp_path / "en.txt", tmp_path / "de.txt", tmp_path / "stats.json"
     source.write_text("Good morning.\n\nThank you.\n", encoding="utf-8")
@@ -105,7 +102,6 @@ def test_a_file_is_translated_line_by_line(tmp_path: Path) -> None:
     }
 
 
-@needs_default_model
 def test_standard_input_goes_to_standard_output() -> None:
     result = _run("translate", text="Good morning.\n")
     assert result.exit_code == 0, result.stderr
@@ -113,7 +109,6 @@ def test_standard_input_goes_to_standard_output() -> None:
     assert result.stdout.count("\n") == 1
 
 
-@needs_default_model
 def test_a_reader_that_stops_reading_is_no_error() -> None:
     command = [sys.executable, "-m", "kvasir", "translate", "--model", str(DEFAULT_MODEL)]
     with subprocess.Popen(
@@ -126,7 +121,6 @@ def test_a_reader_that_stops_reading_is_no_error() -> None:
     assert errors == b""
 
 
-@needs_default_model
 def test_input_that_is_not_utf8_is_named_by_its_line() -> None:
     result = _run("translate", text=b"Good morning.\n\xff\n")
     assert result.exit_code == 1

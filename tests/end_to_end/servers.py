@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx2
-import pytest
 
 from server.settings import DEFAULT_MODEL
 
@@ -44,8 +43,6 @@ class Served:
 
 def started(*flags: str) -> Iterator[Served]:
     """A server with these flags; killed afterwards if it still runs."""
-    if not DEFAULT_MODEL.is_dir():
-        pytest.skip("models/en-de is not exported yet")
     command = [sys.executable, "-m", "kvasir", "serve", "--port", "0", "--model", str(DEFAULT_MODEL), *flags]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         served = Served(process)

@@ -150,7 +150,6 @@ def test_200_mixed_requests_get_the_same_answers_alone_and_in_company(
     _assert_alone_equals_in_company(exported(precision).engine(), _mixed(200))
 
 
-@pytest.mark.skipif(not DEFAULT_MODEL.is_dir(), reason="models/en-de is not exported yet")
 def test_the_default_model_gives_the_same_answers_alone_and_in_company() -> None:
     bundle = load_bundle(DEFAULT_MODEL)
     tokenizer = Tokenizer(bundle)

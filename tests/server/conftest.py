@@ -25,6 +25,4 @@ def echo(echo_bundle: Bundle) -> EchoGenerator:
 @pytest.fixture(scope="session")
 def default_bundle() -> Bundle:
     """The model that comes along."""
-    if not DEFAULT_MODEL.is_dir():
-        pytest.skip("models/en-de is not exported yet")
     return load_bundle(DEFAULT_MODEL)

@@ -209,6 +209,23 @@ def test_an_error_in_a_step_fails_its_rows_and_the_loop_goes_on() -> None:
     _assert_empty(engine)
 
 
+def test_a_request_whose_row_cannot_be_written_fails_and_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = FakeEngine(copying_table(VOCAB), max_rows=4)
+    seated, waiting = _greedy(4), _beam(4, beam_size=4)
+
+    def broken(*arguments: object) -> None:
+        raise MemoryError
+
+    engine.scheduler.submit([seated, waiting])
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.runner.cache, "write_source", broken)
+        [failed] = engine.step()
+    assert failed.request is seated
+    assert isinstance(failed.error, EngineFailed)
+    assert _finish(engine)[waiting].hypotheses[0].token_ids == [3, 3, 3]
+    _assert_empty(engine)
+
+
 def test_a_model_that_says_nan_fails_the_requests_it_says_it_of() -> None:
     healthy = copying_table(VOCAB)
 
