@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 FORMAT_NAME: Final = "kvasir-bundle"
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 
 MANIFEST_FILE = "bundle.json"
 ENCODER_FILE = "encoder.onnx"
@@ -39,12 +39,15 @@ PREVIOUS_TOKENS = "previous_tokens"  # int32 [rows]
 PAST_LENGTHS = "past_lengths"  # int32 [rows]: how many positions of the row's self cache are valid
 NUM_CANDIDATES = "num_candidates"  # int64 [1]
 WITH_SCORES = "with_scores"  # bool [1]: whether `log_normalizer` is wanted, which reads the whole vocabulary again
+LOGIT_ROWS = "logit_rows"  # int64 [logit_rows]: rows whose whole distribution is wanted; usually there are none
 SELF_KEYS = "self_keys_{layer}"  # [rows, heads, max_target_tokens, head_dim], in place; int8 in an int8 bundle
 SELF_VALUES = "self_values_{layer}"
 CROSS_KEYS = "cross_keys_{layer}"  # [rows, heads, max_source_tokens, head_dim], read only
 CROSS_VALUES = "cross_values_{layer}"
 LAST_CROSS_KEY = "last_cross_key_{layer}"  # [rows, 1, heads * head_dim]: the last source position's, never int8
 LAST_CROSS_VALUE = "last_cross_value_{layer}"
+LOGITS = "logits"  # float32 [logit_rows, target_vocab_size], of the rows named; -inf for suppressed tokens
+CROSS_QUERIES = "cross_queries_{layer}"  # [rows, 1, heads * head_dim], before any scale; for those who want alignments
 PRESENT = "present_"  # prefix of the outputs that share the memory of the four caches above
 CANDIDATE_TOKENS = "candidate_tokens"  # int64 [rows, num_candidates], best first; meaningless where the logit is -inf
 CANDIDATE_LOGITS = "candidate_logits"  # float32 [rows, num_candidates]
@@ -115,17 +118,19 @@ class BundleConfig(_Strict):
     """Everything `bundle.json` says.
 
     `target_language_tokens` maps a target language to the piece a source sentence must begin with, in models that
-    translate into several; it is empty in all others.
+    translate into several; it is empty in all others. `attention_scale` is what the products of queries and keys
+    are multiplied by in the decoder's cross-attention.
     """
 
     format: Literal["kvasir-bundle"] = FORMAT_NAME
-    format_version: Literal[2] = FORMAT_VERSION
+    format_version: Literal[3] = FORMAT_VERSION
     name: Annotated[str, Field(min_length=1)]
     source_languages: tuple[str, ...]
     target_languages: tuple[str, ...]
     target_language_tokens: dict[str, str] = {}
     precision: Precision
     shapes: Shapes
+    attention_scale: Annotated[float, Field(gt=0)]
     special_tokens: SpecialTokens
     encoder_inputs: tuple[str, ...]
     encoder_outputs: tuple[str, ...]
@@ -159,7 +164,7 @@ def cache_names(layer: int) -> tuple[str, str, str, str]:
 
 def decoder_input_names(num_layers: int) -> tuple[str, ...]:
     """Inputs of the decoder-step graph, in order."""
-    names = [PREVIOUS_TOKENS, PAST_LENGTHS, SOURCE_LENGTHS, NUM_CANDIDATES, WITH_SCORES]
+    names = [PREVIOUS_TOKENS, PAST_LENGTHS, SOURCE_LENGTHS, NUM_CANDIDATES, LOGIT_ROWS, WITH_SCORES]
     for layer in range(num_layers):
         names += [*cache_names(layer), LAST_CROSS_KEY.format(layer=layer), LAST_CROSS_VALUE.format(layer=layer)]
     return tuple(names)
@@ -167,9 +172,10 @@ def decoder_input_names(num_layers: int) -> tuple[str, ...]:
 
 def decoder_output_names(num_layers: int) -> tuple[str, ...]:
     """Outputs of the decoder-step graph, in order."""
-    names = [CANDIDATE_LOGITS, CANDIDATE_TOKENS, LOG_NORMALIZER]
+    names = [CANDIDATE_LOGITS, CANDIDATE_TOKENS, LOG_NORMALIZER, LOGITS]
     for layer in range(num_layers):
         names += [PRESENT + name for name in cache_names(layer)]
+        names.append(CROSS_QUERIES.format(layer=layer))
     return tuple(names)
 
 

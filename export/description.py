@@ -85,6 +85,7 @@ def describe_bundle(
         target_language_tokens=dict(marian.target_language_tokens),
         precision=precision,
         shapes=describe_shapes(config),
+        attention_scale=config.decoder_shape.head_dim**-0.5,
         special_tokens=names.SpecialTokens(
             end_of_sequence=config.eos_token_id,
             padding=config.pad_token_id,

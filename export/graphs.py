@@ -142,6 +142,7 @@ class _DecoderLayerStep(nn.Module):
     def forward(
         self, hidden: Tensor, past_lengths: Tensor, last_source_positions: Tensor, caches: LayerCaches
     ) -> tuple[Tensor, list[Tensor]]:
+        """The layer's output; the four caches, and the queries of cross-attention."""
         self_keys, self_values, cross_keys, cross_values, last_key, last_value = caches
         layer = self.layer
         fused = self.self_queries_keys_values(layer.sublayer_input(hidden, layer.self_attention_norm))
@@ -155,7 +156,11 @@ class _DecoderLayerStep(nn.Module):
         hidden = layer.add_sublayer(hidden, self.cross_output(attended), layer.cross_attention_norm)
 
         transformed = self.feed_forward(layer.sublayer_input(hidden, layer.feed_forward_norm))
-        return layer.add_sublayer(hidden, transformed, layer.feed_forward_norm), [*present_self, *present_cross]
+        return layer.add_sublayer(hidden, transformed, layer.feed_forward_norm), [
+            *present_self,
+            *present_cross,
+            queries,
+        ]
 
 
 class DecoderStepGraph(nn.Module):
@@ -196,9 +201,10 @@ class DecoderStepGraph(nn.Module):
         past_lengths: Tensor,
         source_lengths: Tensor,
         num_candidates: Tensor,
+        logit_rows: Tensor,
         caches: list[LayerCaches],
     ) -> tuple[Tensor, ...]:
-        """Candidate logits, candidate tokens, log normalizers, then the four caches of every layer."""
+        """Candidate logits, candidate tokens, log normalizers, logits of `logit_rows`; caches and queries by layer."""
         hidden = self.embed.at(previous_tokens.unsqueeze(1), past_lengths.unsqueeze(1))
         last_source_positions = source_lengths - 1
         present: list[Tensor] = []
@@ -213,9 +219,12 @@ class DecoderStepGraph(nn.Module):
             unscaled = (hidden / row_scale @ self.output_weight + self.output_bias).float()
             best, tokens = self.vocabulary.top_k(unscaled, num_candidates)
             best, logits = best * row_scale, unscaled * row_scale
+            # Rows first, and only then their scale: the product over the whole vocabulary is for the normaliser alone.
+            whole_rows = unscaled.index_select(0, logit_rows) * row_scale.index_select(0, logit_rows)
         else:
             logits = (hidden @ self.output_weight + self.output_bias).float()
             best, tokens = self.vocabulary.top_k(logits, num_candidates)
+            whole_rows = logits.index_select(0, logit_rows)
         # The largest log-probability is the largest logit minus the log normaliser. ONNX Runtime's LogSoftmax is
         # vectorised, its ReduceLogSumExp is several times slower, and its Log would give a row another last bit
         # depending on where in the batch it stands.
@@ -225,4 +234,4 @@ class DecoderStepGraph(nn.Module):
             suppressed = (hidden @ self.suppressed_weight + self.suppressed_bias).float()
             both = torch.cat([log_normalizer.unsqueeze(-1), suppressed], dim=-1)
             log_normalizer = torch.logsumexp(both, dim=-1)
-        return best, tokens, log_normalizer, *present
+        return best, tokens, log_normalizer, whole_rows[:, : self.vocabulary.num_tokens], *present

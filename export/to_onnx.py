@@ -111,12 +111,13 @@ def export_decoder(transformer: Transformer, file: Path, precision: Precision) -
         torch.zeros(EXAMPLE_ROWS, dtype=torch.int32),
         torch.ones(EXAMPLE_ROWS, dtype=torch.int32),
         torch.tensor([2]),
+        torch.tensor([2, 0]),
         caches,
     )
     _export(
         graph,
         inputs,
-        ({0: rows}, {0: rows}, {0: rows}, {}, cache_dims),
+        ({0: rows}, {0: rows}, {0: rows}, {}, {0: Dim("logit_rows", min=0, max=2**16)}, cache_dims),
         [name for name in names.decoder_input_names(num_layers) if name != names.WITH_SCORES],
         list(names.decoder_output_names(num_layers)),
         file,

@@ -4,6 +4,8 @@ The reference is the model itself (`Transformer.encode` and `decode`), not the m
 that a mistake in those shows too. Rows of different length run together, and several steps follow each other in place.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +23,7 @@ from model.transformer import DecoderCache, Transformer
 TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "float16": 2e-2, "int8": 2.5e-1}
 NUM_STEPS = 4
 NUM_ROWS = 5
+LOGIT_ROWS = (3, 0)
 
 
 class VerificationError(BundleError):
@@ -52,6 +55,21 @@ def verify_bundle(bundle: Bundle, transformer: Transformer) -> list[Difference]:
             f"more than {tolerance:g} of their size: {worst}"
         )
     return differences
+
+
+@contextmanager
+def _cross_queries(transformer: Transformer) -> Iterator[list[torch.Tensor]]:
+    """Collects, layer by layer, the queries of cross-attention [rows, 1, heads * head_dim] of what runs inside."""
+    queries: list[torch.Tensor] = []
+    hooks = [
+        layer.cross_attention.query_proj.register_forward_hook(lambda _, __, output: queries.append(output))
+        for layer in transformer.decoder.layers
+    ]
+    try:
+        yield queries
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 class _Comparison:
@@ -101,8 +119,9 @@ class _Comparison:
         for step in range(min(NUM_STEPS, shapes.max_target_tokens)):
             previous_tokens = torch.from_numpy(previous).long()[:, None]
             logits, past = self._transformer.decode(previous_tokens, reference, mask, past)
-            _, cached_past = self._cached.decode(previous_tokens, cached, mask, cached_past)
-            self._step(step, previous, lengths, caches, logits[:, -1])
+            with _cross_queries(self._cached) as queries:
+                _, cached_past = self._cached.decode(previous_tokens, cached, mask, cached_past)
+            self._step(step, previous, lengths, caches, logits[:, -1], queries)
             self._compare_caches(step, caches, cached_past)
             previous = self._random.integers(0, shapes.target_vocab_size, NUM_ROWS).astype(np.int32)
         return self.differences
@@ -134,6 +153,7 @@ class _Comparison:
         lengths: NDArray[np.int32],
         caches: dict[str, NDArray[np.floating]],
         expected: torch.Tensor,
+        expected_queries: list[torch.Tensor],
     ) -> None:
         allowed = expected.clone()
         allowed[:, self._suppressed] = -torch.inf
@@ -143,6 +163,7 @@ class _Comparison:
             names.PAST_LENGTHS: np.full(NUM_ROWS, step, np.int32),
             names.SOURCE_LENGTHS: lengths,
             names.NUM_CANDIDATES: np.array([num_candidates], np.int64),
+            names.LOGIT_ROWS: np.array(LOGIT_ROWS, np.int64),
             names.WITH_SCORES: np.array([True]),
         }
         output_names = names.decoder_output_names(self._shapes.num_decoder_layers)
@@ -152,6 +173,18 @@ class _Comparison:
         np.put_along_axis(logits, found[names.CANDIDATE_TOKENS], found[names.CANDIDATE_LOGITS], axis=1)
         hidden = np.isneginf(allowed.numpy())
         self._compare(f"logits of step {step}", np.where(hidden, 0, logits), np.where(hidden, 0, allowed.numpy()))
+        rows = np.array(LOGIT_ROWS)
+        whole, hidden = found[names.LOGITS], hidden[rows]
+        named = f"{names.LOGITS} of named rows of step {step}"
+        self._compare(
+            named, np.where(hidden & np.isneginf(whole), 0, whole), np.where(hidden, 0, allowed.numpy()[rows])
+        )
+        for layer, queries in enumerate(expected_queries):
+            name = names.CROSS_QUERIES.format(layer=layer)
+            num_heads, head_dim = self._shapes.num_heads, self._shapes.head_dim
+            by_head = queries.reshape(NUM_ROWS, num_heads, -1).numpy()
+            ours = found[name].astype(np.float32).reshape(NUM_ROWS, num_heads, head_dim)[..., : by_head.shape[-1]]
+            self._compare(f"{name} of step {step}", ours, by_head)
         normalizer = torch.logsumexp(expected, dim=-1).numpy()
         self._compare(f"log normalizer of step {step}", found[names.LOG_NORMALIZER], normalizer)
         for name in caches:

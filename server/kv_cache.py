@@ -108,6 +108,11 @@ class KVCache:
         self.previous_tokens[row] = start_token
         self._cross_owners[row] = self._owners[row]
 
+    def cross_keys(self, row: int, layer: int) -> NDArray[np.float32]:
+        """The keys that a row's cross-attention looks at in this layer, [heads, source_len, head_dim]."""
+        keys = self.cross_cache[2 * layer, row, :, : self.source_lengths[row]].astype(np.float32)
+        return keys if self._step is None else keys * self._step
+
     def release(self, rows: RowIndices) -> None:
         """Take rows back from a request that ended. Their content stays until somebody needs the place."""
         self._owners[rows] = FREE

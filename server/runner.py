@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from export import bundle as names
 from export.bundle import Bundle, BundleError, Precision
-from server.kv_cache import CacheShapes, CrossKeysValues, KVCache
+from server.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.request import TokenIds
 
 PROVIDER = "CPUExecutionProvider"
@@ -26,11 +26,19 @@ class Candidates:
     """The best continuations of every row, best first.
 
     `tokens` [rows, num_candidates]; `log_probs` [rows, num_candidates] under the softmax over the whole vocabulary,
-    NaN in a step without scores.
+    NaN in a step without scores. `logits` [logit_rows, vocab], of the rows that were named, in their order, -inf where
+    the model suppresses a token; a log-probability is a logit minus the row's `log_normalizer` [rows].
+    `cross_queries` [rows, heads * head_dim], one for each layer, are there in a step that asked for them.
     """
 
     tokens: NDArray[np.int64]
     log_probs: NDArray[np.float32]
+    log_normalizer: NDArray[np.float32]
+    logits: NDArray[np.float32]
+    cross_queries: tuple[NDArray[np.floating], ...] = ()
+
+
+NO_ROWS: RowIndices = np.empty(0, np.intp)
 
 
 class ModelRunner(Protocol):
@@ -39,14 +47,24 @@ class ModelRunner(Protocol):
     cache: KVCache
     start_token: int
     """What a row's `previous_tokens` is before its first step."""
+    attention_scale: float
+    """What products of cross-attention's queries and keys are multiplied by."""
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """Encode sentences, in their order, for `KVCache.write_source`."""
         ...
 
-    def decode(self, num_rows: int, num_candidates: int, with_scores: bool) -> Candidates:
+    def decode(
+        self,
+        num_rows: int,
+        num_candidates: int,
+        with_scores: bool,
+        logit_rows: RowIndices = NO_ROWS,
+        with_queries: bool = False,
+    ) -> Candidates:
         """One step of the first `num_rows` rows, one token each. The arrays are valid until the next call.
 
+        All logits are given of `logit_rows` only, and the queries of cross-attention only to who asks.
         Reads `previous_tokens`, `past_lengths` and `source_lengths` of the cache and adds one position to the past;
         raising `past_lengths` is up to the engine.
         """
@@ -92,6 +110,7 @@ class OnnxRunner:
         shapes = sessions.bundle.config.shapes
         self._num_layers = shapes.num_decoder_layers
         self.start_token = sessions.bundle.config.special_tokens.decoder_start
+        self.attention_scale = sessions.bundle.config.attention_scale
         self._max_encoder_tokens = max_encoder_tokens
         self.cache = KVCache(
             CacheShapes(
@@ -107,7 +126,10 @@ class OnnxRunner:
         special = sessions.bundle.config.special_tokens
         # More would be tokens that cannot be.
         self._max_candidates = shapes.target_vocab_size - len(special.suppressed)
-        self._steps: dict[tuple[int, int, bool], _BoundStep] = {}
+        self._steps: dict[tuple[int, int, bool, int, bool], _BoundStep] = {}
+        self._logit_rows = np.zeros(max_rows, np.int64)
+        # One for all steps: of a large vocabulary it has megabytes. Nothing is touched before somebody wants logits.
+        self._logits = np.empty((max_rows, shapes.target_vocab_size), np.float32)
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """Encode sentences of similar length together, at most `max_encoder_tokens` padded tokens a run."""
@@ -127,13 +149,28 @@ class OnnxRunner:
         )
         return [cross[:, place, :, :length] for place, length in enumerate(lengths.tolist())]
 
-    def decode(self, num_rows: int, num_candidates: int, with_scores: bool) -> Candidates:
-        """One decoder step, through a binding made once for each number of rows and candidates, with scores or not."""
-        key = (num_rows, min(num_candidates, self._max_candidates), with_scores)
+    def decode(
+        self,
+        num_rows: int,
+        num_candidates: int,
+        with_scores: bool,
+        logit_rows: RowIndices = NO_ROWS,
+        with_queries: bool = False,
+    ) -> Candidates:
+        """One decoder step, through a binding made once for each number of rows and candidates and all that is asked.
+
+        The number of `logit_rows` is rounded up to a power of two, so that there are few bindings.
+        """
+        num_logit_rows = logit_rows.size
+        num_bound = min(1 << (num_logit_rows - 1).bit_length(), self.cache.max_rows) if num_logit_rows else 0
+        key = (num_rows, min(num_candidates, self._max_candidates), with_scores, num_bound, with_queries)
         step = self._steps.get(key)
         if step is None:
-            step = self._steps[key] = _BoundStep(self._sessions.decoder, self.cache, *key)
-        return step.run()
+            whole_rows = _WholeRows(self._logit_rows[:num_bound], self._logits[:num_bound], with_queries)
+            step = self._steps[key] = _BoundStep(self._sessions.decoder, self.cache, *key[:3], whole_rows)
+        self._logit_rows[:num_logit_rows] = logit_rows
+        self._logit_rows[num_logit_rows:num_bound] = 0
+        return step.run(num_logit_rows)
 
 
 def batches(lengths: Sequence[int], max_padded_tokens: int) -> list[list[int]]:
@@ -155,23 +192,41 @@ def batches(lengths: Sequence[int], max_padded_tokens: int) -> list[list[int]]:
     return runs
 
 
+@dataclass(frozen=True, slots=True)
+class _WholeRows:
+    """Where the rows whose logits are wanted are named, and where the logits go; and whether queries are wanted."""
+
+    rows: NDArray[np.int64]
+    logits: NDArray[np.float32]
+    with_queries: bool
+
+
 class _BoundStep:
     """The decoder graph bound to the first rows of a cache: nothing is allocated or bound again when it runs."""
 
     def __init__(
-        self, session: ort.InferenceSession, cache: KVCache, num_rows: int, num_candidates: int, with_scores: bool
+        self,
+        session: ort.InferenceSession,
+        cache: KVCache,
+        num_rows: int,
+        num_candidates: int,
+        with_scores: bool,
+        whole_rows: _WholeRows,
     ) -> None:
         self._session = session
         self._binding = session.io_binding()
         self._logits = np.empty((num_rows, num_candidates), np.float32)
         self._tokens = np.empty((num_rows, num_candidates), np.int64)
         self._log_normalizer = np.empty(num_rows, np.float32)
+        self._whole_rows = whole_rows
+        self._queries: list[NDArray[np.floating]] = []
         self._keep_alive: list[ort.OrtValue] = []
         self._bind_input(names.PREVIOUS_TOKENS, cache.previous_tokens[:num_rows])
         self._bind_input(names.PAST_LENGTHS, cache.past_lengths[:num_rows])
         self._bind_input(names.SOURCE_LENGTHS, cache.source_lengths[:num_rows])
         self._bind_input(names.NUM_CANDIDATES, np.array([num_candidates], np.int64))
         self._bind_input(names.WITH_SCORES, np.array([with_scores]))
+        self._bind_input(names.LOGIT_ROWS, whole_rows.rows)
         for layer in range(cache.shapes.num_layers):
             key, value = 2 * layer, 2 * layer + 1
             caches = (cache.self_cache[key], cache.self_cache[value], cache.cross_cache[key], cache.cross_cache[value])
@@ -180,9 +235,15 @@ class _BoundStep:
                 self._binding.bind_ortvalue_output(names.PRESENT + name, value_in_place)
             self._bind_input(names.LAST_CROSS_KEY.format(layer=layer), cache.last_cross[key, :num_rows])
             self._bind_input(names.LAST_CROSS_VALUE.format(layer=layer), cache.last_cross[value, :num_rows])
+            if whole_rows.with_queries:
+                queries = np.empty_like(cache.last_cross[key, :num_rows])
+                self._bind_output(names.CROSS_QUERIES.format(layer=layer), queries)
+                self._queries.append(queries[:, 0])
         self._bind_output(names.CANDIDATE_LOGITS, self._logits)
         self._bind_output(names.CANDIDATE_TOKENS, self._tokens)
         self._bind_output(names.LOG_NORMALIZER, self._log_normalizer)
+        if whole_rows.rows.size:
+            self._bind_output(names.LOGITS, whole_rows.logits)
 
     def _bind_input(self, name: str, array: NDArray[np.generic]) -> ort.OrtValue:
         value = ort.OrtValue.ortvalue_from_numpy(array)  # shares the memory of a contiguous array
@@ -195,6 +256,12 @@ class _BoundStep:
         self._binding.bind_ortvalue_output(name, value)
         self._keep_alive.append(value)
 
-    def run(self) -> Candidates:
+    def run(self, num_logit_rows: int) -> Candidates:
         self._session.run_with_iobinding(self._binding)
-        return Candidates(self._tokens, self._logits - self._log_normalizer[:, None])
+        return Candidates(
+            self._tokens,
+            self._logits - self._log_normalizer[:, None],
+            self._log_normalizer,
+            self._whole_rows.logits[:num_logit_rows],
+            tuple(self._queries),
+        )

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from export.bundle import Bundle, BundleConfig, Provenance, Shapes, SpecialTokens
 from server.decoding.search import SearchLimits
 from server.engine import Engine, EngineObserver
-from server.kv_cache import CacheShapes, CrossKeysValues, KVCache
+from server.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.request import Completion, GenerationParams, Request, Timings, TokenIds
-from server.runner import Candidates, ModelRunner
+from server.runner import NO_ROWS, Candidates, ModelRunner
 from server.scheduler import Scheduler, SchedulerLimits
 
 END = 0
@@ -80,6 +80,16 @@ def copying_table(vocab: int) -> Table:
     return table
 
 
+def log_normalizer(source: Tokens, prefix: Tokens) -> float:
+    """What a fake row's logits have more than its log-probabilities: halves, so that little is lost."""
+    return (sum(source) + sum(prefix)) % 5 / 2
+
+
+def cross_query(prefix: Tokens) -> float:
+    """The one number that a fake row's cross-attention asks with; its keys are the tokens of its source."""
+    return (sum(prefix) % 7 - 3) / 4
+
+
 class FakeRunner:
     """Runs a table. `encoded` [runs][sources] and `decoded` [runs] (rows of each) say what it was asked to do.
 
@@ -87,6 +97,7 @@ class FakeRunner:
     """
 
     start_token = START
+    attention_scale = 0.5
 
     def __init__(
         self, table: Table, max_rows: int = 16, max_source_tokens: int = 64, max_target_tokens: int = 64
@@ -111,7 +122,14 @@ class FakeRunner:
         keys = [source.astype(np.float32).reshape(1, 1, -1, 1) for source in sources]
         return [np.concatenate([each, each + _VALUE_OFFSET]) for each in keys]
 
-    def decode(self, num_rows: int, num_candidates: int, with_scores: bool) -> Candidates:
+    def decode(
+        self,
+        num_rows: int,
+        num_candidates: int,
+        with_scores: bool,
+        logit_rows: RowIndices = NO_ROWS,
+        with_queries: bool = False,
+    ) -> Candidates:
         """Append each row's previous token to its past and look up what may follow."""
         if self.decode_error:
             error, self.decode_error = self.decode_error, None
@@ -120,10 +138,20 @@ class FakeRunner:
         if self._last_answer is not None:  # they were valid until now
             self._last_answer.tokens.fill(-1)
             self._last_answer.log_probs.fill(np.nan)
-        log_probs = np.stack([self._table(*self._read(row)) for row in range(num_rows)])
+            self._last_answer.logits.fill(np.nan)
+        read = [self._read(row) for row in range(num_rows)]
+        log_probs = np.stack([self._table(*each) for each in read])
         tokens = np.argsort(-log_probs, axis=1, kind="stable")[:, :num_candidates]
         scores = np.take_along_axis(log_probs, tokens, axis=1)
-        self._last_answer = Candidates(tokens, scores if with_scores else np.full_like(scores, np.nan))
+        normalizer = np.array([log_normalizer(*each) for each in read], np.float32)
+        queries = np.array([[cross_query(prefix)] for _, prefix in read], np.float32)
+        self._last_answer = Candidates(
+            tokens,
+            scores if with_scores else np.full_like(scores, np.nan),
+            normalizer if with_scores else np.full_like(normalizer, np.nan),
+            log_probs[logit_rows] + normalizer[logit_rows, None],
+            (queries,) if with_queries else (),
+        )
         return self._last_answer
 
     def _read(self, row: int) -> tuple[Tokens, Tokens]:
@@ -214,6 +242,7 @@ def fake_bundle(vocab: int, max_target_tokens: int = 64) -> Bundle:
                 max_source_tokens=64,
                 max_target_tokens=max_target_tokens,
             ),
+            attention_scale=1.0,
             special_tokens=SpecialTokens(end_of_sequence=END, padding=1, decoder_start=START, unknown=2),
             encoder_inputs=(),
             encoder_outputs=(),

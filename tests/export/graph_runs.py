@@ -68,9 +68,9 @@ class EagerGraphs:
         ordered = [torch.from_numpy(inputs[name]) for name in input_names]
         caches: list[LayerCaches] = [
             (ordered[i], ordered[i + 1], ordered[i + 2], ordered[i + 3], ordered[i + 4], ordered[i + 5])
-            for i in range(4, len(ordered), 6)
+            for i in range(5, len(ordered), 6)
         ]
-        outputs = self._decoder(*ordered[:4], caches)
+        outputs = self._decoder(*ordered[:5], caches)
         return {
             name: output.numpy()
             for name, output in zip(names.decoder_output_names(self._num_layers), outputs, strict=True)
@@ -84,6 +84,8 @@ class Step:
     tokens: NDArray[np.int64]
     logits: NDArray[np.float32]
     log_normalizer: NDArray[np.float32]
+    logits_of_rows: NDArray[np.float32]  # [logit_rows, vocab]
+    cross_queries: list[NDArray[np.float32]]  # of every layer
 
 
 class Rows:
@@ -99,6 +101,7 @@ class Rows:
             tokens[row, : len(source)] = source
         self.cross = graphs.encode({names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: self._lengths})
         self.past_lengths = np.zeros(num_rows, np.int32)
+        self._num_layers = shapes.num_decoder_layers
         self._caches: Arrays = {}
         dtype, unwritten = self.cross.dtype, 127 if self.cross.dtype == np.int8 else np.nan
         for layer in range(shapes.num_decoder_layers):
@@ -122,13 +125,16 @@ class Rows:
                     last_position * np.float32(names.INT8_CACHE_STEP) if is_int8 else last_position
                 )
 
-    def step(self, previous: Sequence[int], num_candidates: int, *, with_scores: bool = True) -> Step:
+    def step(
+        self, previous: Sequence[int], num_candidates: int, *, with_scores: bool = True, logit_rows: Sequence[int] = ()
+    ) -> Step:
         """One token for every row, written at its past length."""
         inputs: Arrays = {
             names.PREVIOUS_TOKENS: np.array(previous, np.int32),
             names.PAST_LENGTHS: self.past_lengths.copy(),
             names.SOURCE_LENGTHS: self._lengths,
             names.NUM_CANDIDATES: np.array([num_candidates], np.int64),
+            names.LOGIT_ROWS: np.array(logit_rows, np.int64),
             names.WITH_SCORES: np.array([with_scores]),
         }
         found = self._graphs.step(inputs | self._caches)
@@ -139,6 +145,8 @@ class Rows:
             found[names.CANDIDATE_TOKENS].astype(np.int64),
             found[names.CANDIDATE_LOGITS].astype(np.float32),
             found[names.LOG_NORMALIZER].astype(np.float32),
+            found[names.LOGITS].astype(np.float32),
+            [found[names.CROSS_QUERIES.format(layer=layer)].astype(np.float32) for layer in range(self._num_layers)],
         )
 
 

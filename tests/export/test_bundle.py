@@ -45,6 +45,7 @@ def saved(tmp_path: Path) -> Bundle:
         target_language_tokens={"de": ">>deu<<", "nl": ">>nld<<"},
         precision="int8",
         shapes=SHAPES,
+        attention_scale=1.0,
         special_tokens=SpecialTokens(
             end_of_sequence=0, padding=30, decoder_start=28, unknown=1, suppressed=(28,), forced_end=True
         ),
@@ -107,9 +108,9 @@ def test_everything_that_is_wrong_is_said_at_once(saved: Bundle) -> None:
 
 
 def test_a_newer_format_asks_for_a_newer_kvasir(saved: Bundle) -> None:
-    _change(saved, lambda content: content.update(format_version=3))
+    _change(saved, lambda content: content.update(format_version=4))
     message = _refusal(saved.path)
-    assert "bundle.json has format version 3" in message
+    assert "bundle.json has format version 4" in message
     assert "upgrade Kvasir" in message
 
 

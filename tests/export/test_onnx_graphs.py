@@ -5,13 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from numpy.typing import NDArray
 
 from export import bundle as names
 from export.bundle import Bundle
 from export.description import describe_shapes
 from export.to_onnx import export_decoder, export_encoder
 from model.checkpoints.marian import load_marian
+from model.layers import DecoderLayer
 from model.transformer import Transformer
+from server.decoding.alignment import attention_weights
 from tests.export.graph_runs import EagerGraphs, OnnxGraphs, Rows, Step, assert_equal_to_the_model, random_tokens
 from tests.model.random_models import small_model
 
@@ -184,3 +188,50 @@ def test_a_loud_neighbour_does_not_change_a_bit_of_a_quiet_row(precision: str, t
     loud = keys_values([LOUD, LOUD, LOUD], quiet, [LOUD, 3, LOUD])
     assert np.abs(loud[:, 0]).max() > 100 * np.abs(loud[:, 1]).max()
     assert np.array_equal(keys_values(quiet)[:, 0], loud[:, 1])
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_logits_of_named_rows_are_those_the_candidates_come_from_bit_for_bit(
+    precision: str, request: pytest.FixtureRequest
+) -> None:
+    bundle: Bundle = request.getfixturevalue(f"{precision}_bundle")
+    rows = Rows(_graphs(bundle), bundle.config.shapes, [[1, 2, 3], [4], [5, 6]])
+    num_allowed = bundle.config.shapes.target_vocab_size - len(bundle.config.special_tokens.suppressed)
+    nobody, some = rows.step([2, 3, 4], num_allowed), rows.step([2, 3, 4], num_allowed, logit_rows=[2, 0, 0])
+    assert nobody.logits_of_rows.shape == (0, bundle.config.shapes.target_vocab_size)
+    assert np.array_equal(nobody.logits, some.logits)
+    assert np.array_equal(nobody.log_normalizer, some.log_normalizer)
+    for row, logits in zip([2, 0, 0], some.logits_of_rows, strict=True):
+        assert np.array_equal(logits[some.tokens[row]], some.logits[row])
+        assert np.isneginf(logits[list(bundle.config.special_tokens.suppressed)]).all()
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-5), ("int8", 0.05)])
+def test_queries_and_cached_keys_give_the_attention_of_the_model(
+    precision: str, tolerance: float, marian: Transformer, request: pytest.FixtureRequest
+) -> None:
+    bundle: Bundle = request.getfixturevalue(f"{precision}_bundle")
+    sources = [[1, 2, 3, 9], [4, 5]]
+    rows = Rows(_graphs(bundle), bundle.config.shapes, sources)
+    step = rows.step([7, 8], 1)
+    keys_step = np.float32(names.INT8_CACHE_STEP if precision == "int8" else 1)
+    for layer, queries in enumerate(step.cross_queries):
+        for row, (source, token) in enumerate(zip(sources, [7, 8], strict=True)):
+            keys = rows.cross[2 * layer, row, :, : len(source)].astype(np.float32) * keys_step
+            found = attention_weights(queries[row, 0], keys, bundle.config.attention_scale)
+            np.testing.assert_allclose(found, _attention_of_the_model(marian, layer, source, token), atol=tolerance)
+
+
+def _attention_of_the_model(marian: Transformer, layer: int, source: list[int], token: int) -> NDArray[np.float32]:
+    """Cross-attention's probabilities [heads, source_len] of the first step; its dropout sees them pass."""
+    seen: list[torch.Tensor] = []
+    decoder_layer = marian.decoder.layers[layer]
+    assert isinstance(decoder_layer, DecoderLayer)
+    hook = decoder_layer.cross_attention.dropout.register_forward_hook(lambda _, __, output: seen.append(output))
+    try:
+        tokens = torch.tensor([source])
+        with torch.no_grad():
+            marian(tokens, torch.ones_like(tokens, dtype=torch.bool), torch.tensor([[token]]))
+    finally:
+        hook.remove()
+    return seen[0][0, :, 0].numpy()

@@ -54,6 +54,7 @@ def test_every_output_of_a_good_bundle_is_compared_and_accepted(float32_bundle: 
     compared = {difference.output for difference in differences}
     assert {"cross keys 0", "cross values 0", "logits of step 0", "log normalizer of step 3"} <= compared
     assert {"self_keys_0 of step 3", "self_values_0 of step 3"} <= compared
+    assert {"logits of named rows of step 3", "cross_queries_0 of step 3"} <= compared
     assert max(difference.relative for difference in differences) < TOLERANCE["float32"] / 10
 
 

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from typing import cast
 
+import numpy as np
 import torch
 
 from export.attention import padded_head_dim
 from export.graphs import DecoderStepGraph, EncoderGraph, LayerCaches
 from model.transformer import Transformer
-from server.kv_cache import CacheShapes, CrossKeysValues, KVCache
+from server.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.request import TokenIds
-from server.runner import Candidates
+from server.runner import NO_ROWS, Candidates
 
 
 class EagerRunner:
@@ -20,6 +21,7 @@ class EagerRunner:
         config = transformer.config
         shape = config.decoder_shape
         self.start_token = config.decoder_start_token_id
+        self.attention_scale = shape.head_dim**-0.5
         self._vocab = shape.vocab_size
         self._encoder, self._decoder = EncoderGraph(transformer).eval(), DecoderStepGraph(transformer).eval()
         self.cache = KVCache(
@@ -44,7 +46,14 @@ class EagerRunner:
         return cross[:, 0].numpy()
 
     @torch.no_grad()
-    def decode(self, num_rows: int, num_candidates: int, with_scores: bool) -> Candidates:
+    def decode(
+        self,
+        num_rows: int,
+        num_candidates: int,
+        with_scores: bool,
+        logit_rows: RowIndices = NO_ROWS,
+        with_queries: bool = False,
+    ) -> Candidates:
         """One step of the first rows."""
         cache = self.cache
         layers = []
@@ -60,8 +69,15 @@ class EagerRunner:
             for array in (cache.previous_tokens, cache.past_lengths, cache.source_lengths)
         ]
         limit = torch.tensor([min(num_candidates, self._vocab)])
-        logits, tokens, log_normalizer, *present = self._decoder(*inputs, limit, layers)
+        whole_rows = torch.from_numpy(logit_rows.astype(np.int64))
+        logits, tokens, log_normalizer, whole, *present = self._decoder(*inputs, limit, whole_rows, layers)
         for layer in range(cache.shapes.num_layers):
             for plane in (0, 1):  # the cross caches are as they were
-                cache.self_cache[2 * layer + plane, :num_rows] = present[4 * layer + plane].numpy()
-        return Candidates(tokens.numpy(), (logits - log_normalizer[:, None]).numpy())
+                cache.self_cache[2 * layer + plane, :num_rows] = present[5 * layer + plane].numpy()
+        return Candidates(
+            tokens.numpy(),
+            (logits - log_normalizer[:, None]).numpy(),
+            log_normalizer.numpy(),
+            whole.numpy(),
+            tuple(queries[:, 0].numpy() for queries in present[4::5]) if with_queries else (),
+        )

@@ -74,6 +74,7 @@ def _config(vocab_size: int, padding: int, languages: tuple[str, str]) -> Bundle
             max_source_tokens=MAX_TOKENS,
             max_target_tokens=MAX_TOKENS,
         ),
+        attention_scale=1.0,
         special_tokens=SpecialTokens(end_of_sequence=0, padding=padding, decoder_start=padding, unknown=1),
         encoder_inputs=(),
         encoder_outputs=(),

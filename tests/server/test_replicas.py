@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from server.errors import Draining, EngineFailed, QueueFull
+from server.kv_cache import RowIndices
 from server.replicas import ReplicaOptions, Replicas
 from server.request import Completion, FinishReason, GenerationParams, Request, Timings
-from server.runner import Candidates
+from server.runner import NO_ROWS, Candidates
 from tests.fakes import END, FakeRunner, copying_table, fake_bundle, request
 
 VOCAB = 12
@@ -23,11 +24,18 @@ class HeldRunner(FakeRunner):
         self.entered = threading.Event()
         self.go_on = threading.Event()
 
-    def decode(self, num_rows: int, num_candidates: int, with_scores: bool) -> Candidates:
+    def decode(
+        self,
+        num_rows: int,
+        num_candidates: int,
+        with_scores: bool,
+        logit_rows: RowIndices = NO_ROWS,
+        with_queries: bool = False,
+    ) -> Candidates:
         """One step, when it may."""
         self.entered.set()
         assert self.go_on.wait(PATIENCE_SECONDS), "a test forgot to let its runner go on"
-        return super().decode(num_rows, num_candidates, with_scores)
+        return super().decode(num_rows, num_candidates, with_scores, logit_rows, with_queries)
 
 
 def _request(length: int, beam_size: int = 1, deadline: float | None = None) -> Request:
