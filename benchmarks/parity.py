@@ -74,6 +74,7 @@ def _within(params: GenerationParams, model: MarianMTModel) -> GenerationParams:
         max_new_tokens=model.generation_config.max_length - 1,
         early_stopping=params.early_stopping,
         return_scores=True,
+        max_repetitions=0,
     )
 
 

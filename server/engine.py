@@ -7,7 +7,7 @@ The life of a request:
    was abandoned. More are admitted only when all those encoded before have their rows.
 3. The encoder makes its cross keys and values, which wait here until the request's rows are free.
 4. It takes one row of the cache, its cross keys and values are written there, and it joins the search that decodes its
-   way; from here on it is one line in that search's arrays.
+   way; from here on it is one line in that search's arrays. One with given tokens reads those first.
 5. Every step decodes one token for all live rows. A beam request spreads over its rows after its first step.
 6. Its search chooses tokens and parents; the cache moves what has to move.
 7. When its search says so it is retired: its rows are free, its hypotheses leave with the step's completions.
@@ -17,19 +17,20 @@ The life of a request:
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from server.decoding.beam import BeamSearch
-from server.decoding.greedy import GreedySearch
-from server.decoding.search import Search, SearchLimits
+from server.decoding.group import Group, sorted_logit_rows
+from server.decoding.guide import Guide
+from server.decoding.kinds import READING, SearchKind
+from server.decoding.search import Choice, SearchLimits
 from server.errors import EngineFailed
-from server.kv_cache import CrossKeysValues, RowIndices, fill_holes
+from server.kv_cache import CrossKeysValues, RowIndices
 from server.request import Completion, FinishReason, Hypothesis, Request
-from server.runner import Candidates, ModelRunner
+from server.runner import NO_ROWS, Candidates, ModelRunner
 from server.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
@@ -43,22 +44,13 @@ class EngineObserver(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Group:
-    """The requests of one search and where their beams lie: `rows` [max_requests, beam_size]."""
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """A request that has read its target prefix, and the row it has done so in."""
 
-    search: Search
-    rows: RowIndices
-    requests: list[Request] = field(default_factory=list)
-
-    def remove(self, is_kept: NDArray[np.bool_]) -> None:
-        holes, movers = fill_holes(is_kept)
-        num_left = int(np.count_nonzero(is_kept))
-        self.rows[holes] = self.rows[movers]
-        for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
-            self.requests[hole] = self.requests[mover]
-        del self.requests[num_left:]
-        self.search.remove(holes, movers, num_left)
+    request: Request
+    row: int
+    guide: Guide
 
 
 class Engine:
@@ -81,7 +73,8 @@ class Engine:
         self._replica = replica
         self._observer = observer
         self._encoded: deque[tuple[Request, CrossKeysValues]] = deque()
-        self._groups: dict[int, _Group] = {}
+        self._groups: dict[SearchKind, Group] = {}
+        self._have_read: list[_Reader] = []  # in this step, their search is yet to begin
         self._rows_taken = 0  # or to be taken after the first step: all beams of all requests that run
         self._without_a_token: list[Request] = []
 
@@ -119,7 +112,7 @@ class Engine:
         """Rows of the requests that run, those included that a beam request takes after its first step."""
         return self._rows_taken
 
-    def _groups_at_work(self) -> list[_Group]:
+    def _groups_at_work(self) -> list[Group]:
         return [group for group in self._groups.values() if group.requests]
 
     def _encode(self, admitted: list[Request]) -> None:
@@ -132,27 +125,27 @@ class Engine:
     def _seat(self) -> None:
         """Give rows to those who wait for them, first come, first served: nobody overtakes a beam request."""
         now = self._clock()
-        while self._encoded and self._rows_taken + self._encoded[0][0].params.beam_size <= self._cache.max_rows:
+        while self._encoded and self._rows_taken + self._encoded[0][0].params.num_rows <= self._cache.max_rows:
             request, cross = self._encoded.popleft()
-            beam_size = request.params.beam_size
+            guide = Guide.of(request.params, self._limits.end_token, self._runner.attention_scale)
             # In its group first: whatever fails from here on, it fails with those that run and is not lost.
-            group = self._group(beam_size)
-            group.requests.append(request)
-            group.search.add(request.params)
-            self._rows_taken += beam_size
+            group = self._group(READING if guide is not None and guide.num_to_read else SearchKind.of(request.params))
+            group.add(request, guide)
+            self._rows_taken += request.params.num_rows
             # All beams lie in one row until the first step tells them apart.
             row = int(self._cache.take(request.id, 1)[0])
             group.rows[len(group.requests) - 1] = row
             self._cache.write_source(row, cross, self._runner.start_token)
+            if guide is not None and guide.needs_attention:
+                guide.look_at(self._cache.cross_keys(row, request.params.alignment_layer))
             request.timings.seated = now
             self._without_a_token.append(request)
 
-    def _group(self, beam_size: int) -> _Group:
-        if beam_size not in self._groups:
-            search = GreedySearch(self._limits) if beam_size == 1 else BeamSearch(beam_size, self._limits)
-            rows = np.zeros((self._limits.max_requests // beam_size, beam_size), np.intp)
-            self._groups[beam_size] = _Group(search, rows)
-        return self._groups[beam_size]
+    def _group(self, kind: SearchKind) -> Group:
+        if kind not in self._groups:
+            rows = np.zeros((self._limits.max_requests // kind.num_rows, kind.num_rows), np.intp)
+            self._groups[kind] = Group(kind.open(self._limits), rows)
+        return self._groups[kind]
 
     def _decode(self, ended: list[Completion]) -> None:
         """One token for every row. Adds to `ended` group by group, so that an error does not lose who ended before."""
@@ -163,14 +156,21 @@ class Engine:
             for group in groups:
                 group.rows = moved_to[group.rows]
         num_rows = self._cache.num_rows
+        num_candidates = max(group.search.num_candidates for group in groups)
+        guided = [group for group in groups if group.num_guided]
+        logit_rows = sorted_logit_rows(guided) if guided else NO_ROWS
         candidates = self._runner.decode(
             num_rows,
-            max(group.search.num_candidates for group in groups),
-            any(group.search.needs_scores for group in groups),
+            num_candidates,
+            bool(guided) or any(group.search.needs_scores for group in groups),
+            logit_rows,
+            any(guide is not None and guide.needs_attention for group in guided for guide in group.guides),
         )
         self._cache.past_lengths[:num_rows] += 1
         for group in groups:
-            ended += self._advance(group, candidates)
+            ended += self._advance(group, candidates, logit_rows)
+        while self._have_read:  # only now: a group must not be asked for a choice of who was not in its step
+            self._begin_search(self._have_read.pop())
         now = self._clock()
         for request in self._without_a_token:
             request.timings.first_token = now
@@ -184,13 +184,13 @@ class Engine:
             completion.request.timings.finished = now
         self._scheduler.retire(self._replica, [completion.request for completion in ended], now)
 
-    def _advance(self, group: _Group, candidates: Candidates) -> list[Completion]:
+    def _advance(self, group: Group, candidates: Candidates, logit_rows: RowIndices) -> list[Completion]:
         """Let a group's search choose, and bring cache and group in line with the choice."""
-        num_requests, num_candidates = len(group.requests), group.search.num_candidates
+        num_requests = len(group.requests)
         rows = group.rows[:num_requests]
-        choice = group.search.advance(
-            candidates.tokens[rows, :num_candidates], candidates.log_probs[rows, :num_candidates]
-        )
+        choice = group.advance(candidates, logit_rows)
+        if group.reads:
+            return self._read_on(group, choice)
         runs_on = np.flatnonzero(~choice.finished)
         new_rows = rows[runs_on]
         if group.search.beam_size > 1:
@@ -200,23 +200,49 @@ class Engine:
         if runs_on.size == num_requests:
             return []
         ended = [
-            self._complete(group.requests[place], group.search.hypotheses(place))
+            self._complete(group.requests[place], group.guides[place], group.search.hypotheses(place))
             for place in np.flatnonzero(choice.finished).tolist()
         ]
         self._remove(group, ~choice.finished)
         return ended
 
-    def _remove(self, group: _Group, is_kept: NDArray[np.bool_]) -> None:
-        rows = group.rows[: len(group.requests)][~is_kept].ravel()
-        self._cache.release(rows)
-        self._rows_taken -= rows.size
+    def _read_on(self, group: Group, choice: Choice) -> list[Completion]:
+        """Given tokens are read in one row; who has read them all is scored, or goes over to its search in this row."""
+        rows = group.rows[: len(group.requests)]
+        self._cache.previous_tokens[rows] = choice.tokens
+        scored: list[Completion] = []
+        for place in np.flatnonzero(choice.finished).tolist():
+            request, guide, row = group.requests[place], group.guides[place], int(rows[place, 0])
+            assert guide is not None, "nobody reads without a guide"
+            if request.params.forced_target:
+                scored.append(Completion(request, [guide.scored()], FinishReason.STOP))
+                self._cache.release(rows[place])
+                self._rows_taken -= 1
+            else:
+                self._have_read.append(_Reader(request, row, guide))
+        if choice.finished.any():
+            group.remove(~choice.finished)
+        return scored
+
+    def _begin_search(self, reader: _Reader) -> None:
+        group = self._group(SearchKind.of(reader.request.params))
+        group.add(reader.request, reader.guide)
+        group.rows[len(group.requests) - 1] = reader.row
+
+    def _remove(self, group: Group, is_kept: NDArray[np.bool_]) -> None:
+        """Free the rows of the others, and forget them."""
+        self._cache.release(group.rows[: len(group.requests)][~is_kept].ravel())
+        gone = np.flatnonzero(~is_kept).tolist()
+        self._rows_taken -= sum(group.requests[place].params.num_rows for place in gone)
         group.remove(is_kept)
 
     @staticmethod
-    def _complete(request: Request, hypotheses: list[Hypothesis]) -> Completion:
+    def _complete(request: Request, guide: Guide | None, hypotheses: list[Hypothesis]) -> Completion:
         if not hypotheses:  # the model said NaN, or that nothing is possible
             failure = EngineFailed("the model holds no answer to this request possible")
             return Completion(request, [], FinishReason.CANCELLED, failure)
+        if guide is not None:
+            hypotheses = [guide.annotate(hypothesis) for hypothesis in hypotheses]
         return Completion(request, hypotheses, hypotheses[0].finish_reason)
 
     def _drop(self, dropped: list[tuple[Request, FinishReason]]) -> list[Completion]:
@@ -235,6 +261,8 @@ class Engine:
     def _abandon(self) -> list[Request]:
         """Free every row, whatever state a step that failed has left it in; returns the requests that ran."""
         requests = [request for group in self._groups.values() for request in group.requests]
+        requests += [reader.request for reader in self._have_read]
+        self._have_read = []
         self._groups.clear()
         self._rows_taken = 0
         self._without_a_token = []

@@ -6,7 +6,7 @@ from array import array
 from dataclasses import dataclass, field, fields
 from typing import Self
 
-from server.request import Completion, FinishReason, GenerationParams, Hypothesis, Request, Timings
+from server.request import Completion, FinishReason, GenerationParams, Hypothesis, Request, Timings, TokenDetails
 
 # All that an answer of one model depends on: the bytes of the source tokens, and how to decode them.
 SentenceKey = tuple[bytes, GenerationParams]
@@ -16,22 +16,23 @@ _STATIONS = tuple(station.name for station in fields(Timings) if station.name !=
 
 @dataclass(frozen=True, slots=True)
 class _PackedHypothesis:
-    """A hypothesis in 4 bytes a token; as a list of numbers it takes some 36."""
+    """A hypothesis in 4 bytes a token; as a list of numbers it takes some 36. Details stay as they are."""
 
     token_ids: "array[int]"
     log_probability: float
     score: float
     finish_reason: FinishReason
+    details: TokenDetails | None
 
     @classmethod
     def of(cls, hypothesis: Hypothesis) -> Self:
         """The same, packed."""
         packed = array("i", hypothesis.token_ids)
-        return cls(packed, hypothesis.log_probability, hypothesis.score, hypothesis.finish_reason)
+        return cls(packed, hypothesis.log_probability, hypothesis.score, hypothesis.finish_reason, hypothesis.details)
 
     def unpack(self) -> Hypothesis:
         """The hypothesis, with a list that is nobody else's."""
-        return Hypothesis(self.token_ids.tolist(), self.log_probability, self.score, self.finish_reason)
+        return Hypothesis(self.token_ids.tolist(), self.log_probability, self.score, self.finish_reason, self.details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +102,4 @@ async def landed_or_expired(awaited: "set[tuple[asyncio.Task[dict[SentenceKey, A
 
 def is_finished(completion: Completion) -> bool:
     """Whether it holds an answer, which would be the same another time."""
-    return completion.error is None and completion.finish_reason in (FinishReason.STOP, FinishReason.LENGTH)
+    return completion.error is None and completion.finish_reason not in (FinishReason.CANCELLED, FinishReason.DEADLINE)

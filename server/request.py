@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 TokenIds = NDArray[np.int32]
+Tokens = tuple[int, ...]  # the same where it must be hashable
+
+DEFAULT_MAX_REPETITIONS = 32  # no sane translation says anything so often in a row
 
 _request_ids = count()
 
@@ -17,16 +20,36 @@ class FinishReason(StrEnum):
 
     STOP = "stop"  # every returned hypothesis ended with the end-of-sequence token
     LENGTH = "length"  # the best hypothesis was ended by max_new_tokens
+    REPETITION = "repetition"  # the best hypothesis went round in circles and was ended by max_repetitions
     CANCELLED = "cancelled"
     DEADLINE = "deadline"
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Tokens are drawn instead of chosen: from softmax(logits / temperature), cut down by each filter in this order.
+
+    `top_k` keeps the k most likely tokens (0: all), `top_p` the most likely ones that together reach this probability,
+    `min_p` those at least so likely relative to the most likely one. The draw depends on `seed`, the number of the
+    sample and the position, and on nothing else.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationParams:
     """How one request is decoded. Values are checked where they enter the house, not here.
 
-    `max_new_tokens` counts the end-of-sequence token and not the start token. `length_penalty` is the
-    exponent of the hypothesis length in the beam score: log-probability / num_tokens ** length_penalty.
+    `max_new_tokens` counts the end-of-sequence token and not the start token; `min_new_tokens` counts neither, nor
+    does either count `target_prefix`, which every answer begins with. `length_penalty` is the exponent of the
+    hypothesis length in the beam score: log-probability / num_tokens ** length_penalty. The other scores and limits
+    are explained where they work, in server.decoding. `forced_target` asks for the score of these tokens, the end
+    included, instead of an answer.
     """
 
     beam_size: int = 1
@@ -35,6 +58,30 @@ class GenerationParams:
     num_hypotheses: int = 1
     early_stopping: bool = False
     return_scores: bool = False
+    coverage_penalty: float = 0.0
+    patience: float = 1.0
+    num_beam_groups: int = 1
+    diversity_penalty: float = 0.0
+    sampling: Sampling | None = None
+    target_prefix: Tokens = ()
+    required_phrases: tuple[Tokens, ...] = ()
+    suppress_tokens: Tokens = ()
+    suppress_phrases: tuple[Tokens, ...] = ()
+    no_repeat_ngram_size: int = 0
+    repetition_penalty: float = 1.0
+    min_new_tokens: int = 0
+    max_repetitions: int = DEFAULT_MAX_REPETITIONS
+    return_token_scores: bool = False
+    num_token_alternatives: int = 0
+    return_attention: bool = False
+    alignment_layer: int = -1
+    alignment_heads: Tokens = ()  # none named: all
+    forced_target: Tokens = ()
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that a request takes: one for each beam or sample."""
+        return self.beam_size if self.sampling is None else self.num_hypotheses
 
 
 @dataclass(slots=True)
@@ -68,17 +115,31 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenDetails:
+    """What was noted of each token of a hypothesis, the end-of-sequence token last where it was generated.
+
+    `log_probabilities` are the model's own, `alternatives` the most likely tokens at each place and theirs, best
+    first, if they were asked for. `attention` [num_tokens, source_len] is cross-attention's, averaged over heads.
+    """
+
+    log_probabilities: list[float]
+    alternatives: list[list[tuple[int, float]]]
+    attention: NDArray[np.float32] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Hypothesis:
     """One decoded answer. `token_ids` holds neither the start nor the end-of-sequence token.
 
-    `log_probability` is the sum over all generated tokens, the end-of-sequence token among them; `score` is
-    what the search ranked by. Both are NaN for a greedy request that did not ask for scores.
+    `log_probability` is the model's, summed over all generated tokens, the end-of-sequence token among them; `score`
+    is what the search ranked by. Both are NaN for a greedy request that did not ask for scores.
     """
 
     token_ids: list[int]
     log_probability: float
     score: float
     finish_reason: FinishReason
+    details: TokenDetails | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -38,8 +38,8 @@ class Admission:
 class Scheduler:
     """First come, first served: nobody overtakes a beam request that waits for rows.
 
-    A request reserves `beam_size` rows from admission to retirement. A replica takes no more than its even share of all
-    rows wanted, so that work spreads over the replicas when there is little of it.
+    A request reserves a row for each beam or sample from admission to retirement. A replica takes no more than its even
+    share of all rows wanted, so that work spreads over the replicas when there is little of it.
     """
 
     def __init__(self, limits: SchedulerLimits) -> None:
@@ -77,7 +77,7 @@ class Scheduler:
         Raises `QueueFull` when `max_waiting` requests wait already. A call that finds room brings all its sentences, so
         the queue may exceed the limit by one call's.
         """
-        widest = max((request.params.beam_size for request in requests), default=0)
+        widest = max((request.params.num_rows for request in requests), default=0)
         assert widest <= self._limits.max_rows, "a request of more beams than rows would wait for ever"
         with self._lock:
             if not self._present:
@@ -89,7 +89,7 @@ class Scheduler:
                     self._retry_after_seconds(),
                 )
             self._waiting.extend(requests)
-            self._rows_waiting += sum(request.params.beam_size for request in requests)
+            self._rows_waiting += sum(request.params.num_rows for request in requests)
             self._present.update(requests)
             for request in requests:
                 if request.deadline is not None:
@@ -134,7 +134,7 @@ class Scheduler:
                 max_reserved = self._limits.max_rows + self._limits.max_rows_ahead
                 while self._waiting and self._rows_reserved[replica] < share:
                     request = self._waiting[0]
-                    rows = request.params.beam_size
+                    rows = request.params.num_rows
                     num_tokens += len(request.source)
                     if self._rows_reserved[replica] + rows > max_reserved:
                         break
@@ -157,7 +157,7 @@ class Scheduler:
 
     def _forget(self, replica: int, request: Request) -> None:
         del self._running[replica][request]
-        self._rows_reserved[replica] -= request.params.beam_size
+        self._rows_reserved[replica] -= request.params.num_rows
         self._present.discard(request)
         self._doomed.pop(request, None)
 
@@ -170,7 +170,7 @@ class Scheduler:
         waiting = [request for request in self._waiting if request in self._doomed]
         if waiting:
             self._waiting = deque(request for request in self._waiting if request not in self._doomed)
-            self._rows_waiting -= sum(request.params.beam_size for request in waiting)
+            self._rows_waiting -= sum(request.params.num_rows for request in waiting)
             self._present.difference_update(waiting)
             dropped += [(request, self._doomed.pop(request)) for request in waiting]
         return dropped

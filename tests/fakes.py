@@ -91,7 +91,8 @@ def cross_query(prefix: Tokens) -> float:
 
 
 class FakeRunner:
-    """Runs a table. `encoded` [runs][sources] and `decoded` [runs] (rows of each) say what it was asked to do.
+    """Runs a table. `encoded` [runs][sources], `decoded` [runs] (rows of each) and `num_logit_rows` [runs] say what it
+    was asked to do.
 
     Set `encode_error` or `decode_error`, and the next run of that kind raises it.
     """
@@ -109,6 +110,7 @@ class FakeRunner:
             memory.fill(np.nan)
         self.encoded: list[list[Tokens]] = []
         self.decoded: list[int] = []
+        self.num_logit_rows: list[int] = []
         self.encode_error: Exception | None = None
         self.decode_error: Exception | None = None
         self._last_answer: Candidates | None = None
@@ -135,6 +137,7 @@ class FakeRunner:
             error, self.decode_error = self.decode_error, None
             raise error
         self.decoded.append(num_rows)
+        self.num_logit_rows.append(logit_rows.size)
         if self._last_answer is not None:  # they were valid until now
             self._last_answer.tokens.fill(-1)
             self._last_answer.log_probs.fill(np.nan)

@@ -18,3 +18,14 @@ def attention_weights(queries: NDArray[np.floating], keys: NDArray[np.float32], 
     weights: NDArray[np.float32] = np.exp(products - products.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     return weights
+
+
+def coverage(attention: NDArray[np.float32]) -> float:
+    """How much of the source was left without attention: 0 for nothing, else negative.
+
+    The sum over source tokens of log(min(attention they got from all target tokens, 1)), Wu et al. 2016,
+    arXiv:1609.08144, equation 14 without its factor. `attention` [num_tokens, source_len] without the end-of-sequence
+    token, as CTranslate2 has it; a source token without any attention counts nothing.
+    """
+    received = attention.sum(axis=0)
+    return float(np.log(np.minimum(received[received > 0], 1)).sum())

@@ -5,13 +5,14 @@ Every step of a request with `beam_size` running beams:
 1. All continuations of all running beams are ranked by summed log-probability; the best 2 * beam_size are kept, so that
    at least beam_size of them do not end.
 2. Among the first beam_size of those, each that ends (end-of-sequence token, or the token limit) is a hypothesis with
-   score = log-probability / num_tokens ** length_penalty, where num_tokens counts the end-of-sequence token. The best
-   beam_size hypotheses are kept. Endings further down the ranking are dropped.
-3. The best beam_size continuations that do not end run on.
-4. The request is finished when it holds beam_size hypotheses and
+   score = log-probability / num_tokens ** length_penalty, where num_tokens counts the end-of-sequence token, plus
+   what a coverage penalty makes of it. The best beam_size * patience hypotheses (rounded; Kasai et al. 2022,
+   arXiv:2204.05424) are kept. Endings further down the ranking are dropped.
+3. The best beam_size continuations that do not end run on. One that goes round in circles becomes a hypothesis instead.
+4. The request is finished when it holds beam_size * patience hypotheses and
    * `early_stopping=True`: at once;
-   * `early_stopping=False`: as soon as the best running beam, scored as if it ended now, is not better than the worst
-     hypothesis held. Once that was so, nothing more is added;
+   * `early_stopping=False`: as soon as the best running beam, scored as if it ended now and covered all of the source,
+     is not better than the worst hypothesis held. Once that was so, nothing more is added;
    or when the token limit is reached, or no beam has a possible continuation.
 """
 
@@ -20,7 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from server.decoding.search import Choice, SearchLimits
+from server.decoding.repetition import RepetitionGuard
+from server.decoding.search import Choice, EndBonus, SearchLimits
 from server.request import FinishReason, GenerationParams, Hypothesis
 
 # Hugging Face's "minus infinity": the sum of a beam that does not exist yet. A sum below half of it belongs to no real
@@ -28,11 +30,18 @@ from server.request import FinishReason, GenerationParams, Hypothesis
 _NEVER = np.float32(-1e9)
 
 
+def num_hypotheses_held(patience: float, beam_size: int) -> int:
+    """How many hypotheses a request must hold before it may be finished: beam_size * patience, halves rounded up."""
+    return max(int(beam_size * patience + 0.5), 1)
+
+
 @dataclass(slots=True)
 class _Ended:
     """The hypotheses a request holds, best first."""
 
     params: GenerationParams
+    bonus: EndBonus | None
+    num_held: int
     hypotheses: list[Hypothesis]
 
 
@@ -54,15 +63,16 @@ class BeamSearch:
         self._max_lengths = np.zeros(capacity, np.int32)
         self._penalties = np.zeros(capacity, np.float32)
         self._early_stopping = np.zeros(capacity, np.bool_)
+        self._guard = RepetitionGuard(capacity)
         self._places = np.arange(capacity)
         self._beams = np.arange(beam_size)
         self._worst_ended = np.zeros(capacity, np.float32)  # score of the worst held, -inf while there is room
 
-    def add(self, params: GenerationParams) -> None:
+    def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
         """Take one more request. Its beams are all alike until the first step, so only the first one counts."""
         place = self._num_requests
         self._num_requests += 1
-        self._ended.append(_Ended(params, []))
+        self._ended.append(_Ended(params, bonus, num_hypotheses_held(params.patience, self.beam_size), []))
         self._running[place] = _NEVER
         self._running[place, 0] = 0.0
         self._lengths[place] = 0
@@ -70,6 +80,7 @@ class BeamSearch:
         self._penalties[place] = params.length_penalty
         self._early_stopping[place] = params.early_stopping
         self._worst_ended[place] = -np.inf
+        self._guard.add(place, params)
 
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
         """One step of every request, see the top of this file."""
@@ -105,9 +116,12 @@ class BeamSearch:
         chosen = best_tokens[requests, runs_on].astype(np.int32)
         self._running[:num] = best_sums[requests, runs_on]
         self._continue(parents, chosen)
+        best_running = self._running[:num, 0]
+        looping = self._guard.looping(self._tokens[:num], lengths)
+        if looping is not None:
+            best_running = self._end_loops(looping & ~at_limit[:, None])
 
         # 4. finished?
-        best_running = self._running[:num, 0]
         best_possible = best_running / lengths.astype(np.float32) ** self._penalties[:num]
         is_full = self._worst_ended[:num] > -np.inf
         cannot_improve = best_possible <= self._worst_ended[:num]
@@ -125,22 +139,36 @@ class BeamSearch:
         tokens[at_limit, :, 0] = self._limits.end_token
         return tokens, log_probs
 
-    def _end(self, place: int, beam: int, log_probability: np.float32) -> None:
+    def _end_loops(self, looping: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Make hypotheses of running beams [requests, beam_size]; returns the best sum of what still runs."""
+        running = self._running[: self._num_requests]
+        ends = looping & (running > _NEVER / 2)
+        for place, beam in np.argwhere(ends).tolist():
+            self._end(place, beam, running[place, beam], FinishReason.REPETITION)
+        for place in np.flatnonzero(ends.any(axis=1)).tolist():
+            self._keep_best(place)
+        running[ends] = _NEVER
+        best: NDArray[np.float32] = running.max(axis=1)
+        return best
+
+    def _end(self, place: int, beam: int, log_probability: np.float32, why: FinishReason | None = None) -> None:
         num_tokens = int(self._lengths[place])
         tokens = self._tokens[place, beam, :num_tokens].tolist()
         ended = tokens[-1] == self._limits.end_token
         at_limit = num_tokens >= self._max_lengths[place]
         stopped = ended and not (self._limits.forced_end and at_limit)
-        score = log_probability / np.float32(num_tokens) ** self._penalties[place]
-        reason = FinishReason.STOP if stopped else FinishReason.LENGTH
-        hypothesis = Hypothesis(tokens[:-1] if ended else tokens, float(log_probability), float(score), reason)
-        self._ended[place].hypotheses.append(hypothesis)
+        score = float(log_probability / np.float32(num_tokens) ** self._penalties[place])
+        answer = tokens[:-1] if ended else tokens
+        if (bonus := self._ended[place].bonus) is not None:
+            score += bonus(np.array(answer, np.int32))
+        reason = why or (FinishReason.STOP if stopped else FinishReason.LENGTH)
+        self._ended[place].hypotheses.append(Hypothesis(answer, float(log_probability), score, reason))
 
     def _keep_best(self, place: int) -> None:
-        held = self._ended[place].hypotheses
+        held, num_held = self._ended[place].hypotheses, self._ended[place].num_held
         held.sort(key=lambda hypothesis: -hypothesis.score)
-        del held[self.beam_size :]
-        if len(held) == self.beam_size:
+        del held[num_held:]
+        if len(held) == num_held:
             self._worst_ended[place] = held[-1].score
 
     def _continue(self, parents: NDArray[np.intp], chosen: NDArray[np.int32]) -> None:
@@ -152,10 +180,17 @@ class BeamSearch:
         self._tokens[moved, :, :longest] = self._tokens[moved[:, None], parents[moved], :longest]
         self._tokens[self._places[:num, None], self._beams, lengths[:, None] - 1] = chosen
 
+    def prefixes(self, place: int) -> NDArray[np.int32]:
+        """The tokens of the running beams, [beam_size, length]."""
+        return self._tokens[place, :, : self._lengths[place]]
+
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """The answers of a finished request, best first: as many as it asked for, fewer where no more are possible."""
-        ended = self._ended[place]
-        return ended.hypotheses[: ended.params.num_hypotheses]
+        return self.all_hypotheses(place)[: self._ended[place].params.num_hypotheses]
+
+    def all_hypotheses(self, place: int) -> list[Hypothesis]:
+        """All that a request holds, best first."""
+        return self._ended[place].hypotheses
 
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
         """Drop requests: those at `movers` take the places `holes`."""
@@ -169,6 +204,7 @@ class BeamSearch:
             self._worst_ended,
         ):
             array[holes] = array[movers]
+        self._guard.remove(holes, movers)
         for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
             self._ended[hole] = self._ended[mover]
         del self._ended[num_left:]

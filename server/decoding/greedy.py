@@ -5,12 +5,13 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
-from server.decoding.search import Choice, SearchLimits
+from server.decoding.repetition import RepetitionGuard
+from server.decoding.search import Choice, EndBonus, SearchLimits
 from server.request import FinishReason, GenerationParams, Hypothesis
 
 
 class GreedySearch:
-    """One row a request. Ends with the end-of-sequence token or at `max_new_tokens`."""
+    """One row a request. Ends with the end-of-sequence token, at `max_new_tokens`, or when it goes round in circles."""
 
     beam_size = 1
     num_candidates = 1
@@ -24,6 +25,8 @@ class GreedySearch:
         self._log_probs = np.zeros(limits.max_requests, np.float64)
         self._penalties = np.zeros(limits.max_requests, np.float32)
         self._wants_score = np.zeros(limits.max_requests, np.bool_)
+        self._has_looped = np.zeros(limits.max_requests, np.bool_)
+        self._guard = RepetitionGuard(limits.max_requests)
         self._places = np.arange(limits.max_requests)
         self._parents = np.zeros((limits.max_requests, 1), np.intp)
 
@@ -32,7 +35,7 @@ class GreedySearch:
         """Whether any request asked for its score."""
         return bool(self._wants_score[: self._num_requests].any())
 
-    def add(self, params: GenerationParams) -> None:
+    def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
         """Take one more request."""
         place = self._num_requests
         self._num_requests += 1
@@ -41,6 +44,8 @@ class GreedySearch:
         self._log_probs[place] = 0.0
         self._penalties[place] = params.length_penalty
         self._wants_score[place] = params.return_scores
+        self._has_looped[place] = False
+        self._guard.add(place, params)
 
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
         """Append each request's best candidate."""
@@ -56,7 +61,15 @@ class GreedySearch:
         self._log_probs[:num] += gained
         self._lengths[:num] += 1
         finished = (chosen == self._limits.end_token) | at_limit
+        looping = self._guard.looping(self._tokens[:num, None], self._lengths[:num])
+        if looping is not None:
+            self._has_looped[:num] = looping[:, 0]
+            finished |= looping[:, 0]
         return Choice(chosen[:, None], self._parents[:num], finished)
+
+    def prefixes(self, place: int) -> NDArray[np.int32]:
+        """The tokens so far, [1, length]."""
+        return self._tokens[place, None, : self._lengths[place]]
 
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """The one answer."""
@@ -69,6 +82,8 @@ class GreedySearch:
         log_probability = float(self._log_probs[place]) if self._wants_score[place] else nan
         score = log_probability / num_tokens ** float(self._penalties[place])
         reason = FinishReason.STOP if stopped else FinishReason.LENGTH
+        if self._has_looped[place]:
+            reason = FinishReason.REPETITION
         return [Hypothesis(tokens[:-1] if ended else tokens, log_probability, score, reason)]
 
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
@@ -80,6 +95,8 @@ class GreedySearch:
             self._log_probs,
             self._penalties,
             self._wants_score,
+            self._has_looped,
         ):
             array[holes] = array[movers]
+        self._guard.remove(holes, movers)
         self._num_requests = num_left

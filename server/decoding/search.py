@@ -4,6 +4,7 @@ A search holds all requests that are decoded its way, one place each, in arrays:
 numpy, Python objects appear only when a hypothesis ends. It knows nothing of rows, caches or models.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.request import GenerationParams, Hypothesis
+
+EndBonus = Callable[[NDArray[np.int32]], float]
+"""What is added to the score of a hypothesis that ends, by its tokens [num_tokens] without the end; never positive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class Choice:
 class Search(Protocol):
     """One way of decoding, for many requests at once."""
 
-    beam_size: int
+    beam_size: int  # rows a request
     num_candidates: int  # the search wants this many continuations of each row
 
     @property
@@ -51,8 +55,12 @@ class Search(Protocol):
         """Whether log-probabilities are wanted in the next step; they cost a second pass over the vocabulary."""
         ...
 
-    def add(self, params: GenerationParams) -> None:
+    def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
         """Take one more request; its place is after those already here."""
+        ...
+
+    def prefixes(self, place: int) -> NDArray[np.int32]:
+        """The tokens that a request's beams have so far, [beam_size, length]."""
         ...
 
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:

@@ -169,7 +169,10 @@ def _teacher_forced(model: Transformer, source: Sequence[int], target: Sequence[
 
 def test_the_score_of_a_hypothesis_is_that_of_teacher_forcing_it(float32: Exported) -> None:
     model, end = float32.model, float32.bundle.config.special_tokens.end_of_sequence
-    requests = [request(each.source.tolist(), replace(each.params, return_scores=True)) for each in _mixed(60)]
+    requests = [
+        request(each.source.tolist(), replace(each.params, return_scores=True, max_repetitions=0))
+        for each in _mixed(60)
+    ]
     for done in float32.engine().run(requests):
         params = done.request.params
         assert len(done.hypotheses) == params.num_hypotheses
@@ -184,7 +187,7 @@ def test_the_score_of_a_hypothesis_is_that_of_teacher_forcing_it(float32: Export
 
 
 def test_greedy_with_the_cache_equals_greedy_without_it(float32: Exported) -> None:
-    params = GenerationParams(max_new_tokens=LIMIT)
+    params = GenerationParams(max_new_tokens=LIMIT, max_repetitions=0)
     model, special = float32.model, float32.bundle.config.special_tokens
     requests = [request(each.source.tolist(), params) for each in _mixed(30)]
     for done in float32.engine().run(requests):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 
 from server.request import GenerationParams
 from tests.fakes import END, Table, Tokens
@@ -21,8 +22,14 @@ def greedy(table: Table, params: GenerationParams, forced_end: bool = False) -> 
     return _scored(prefix, total, params)
 
 
-def beam(table: Table, params: GenerationParams, forced_end: bool = False) -> list[Scored]:
-    """Beam search as the top of server/decoding/beam.py words it."""
+def beam(
+    table: Table,
+    params: GenerationParams,
+    forced_end: bool = False,
+    bonus: Callable[[Tokens], float] = lambda _: 0.0,
+) -> list[Scored]:
+    """Beam search as the top of server/decoding/beam.py words it; `bonus` is added to what ends."""
+    num_held = max(math.floor(params.beam_size * params.patience + 0.5), 1)
     running: list[tuple[Tokens, float]] = [((), 0.0)]
     held: list[Scored] = []
     for length in range(1, params.max_new_tokens + 1):
@@ -38,12 +45,13 @@ def beam(table: Table, params: GenerationParams, forced_end: bool = False) -> li
             if tokens[-1] != END and not at_limit:
                 running.append((tokens, total))
             elif rank < params.beam_size:
-                held.append(_scored(tokens, total, params))
-        held = sorted(held, key=lambda each: -each[2])[: params.beam_size]
+                answer, total, score = _scored(tokens, total, params)
+                held.append((answer, total, score + bonus(answer)))
+        held = sorted(held, key=lambda each: -each[2])[:num_held]
         running = running[: params.beam_size]
         if not running:
             break
-        if len(held) == params.beam_size:
+        if len(held) == num_held:
             best_possible = running[0][1] / length**params.length_penalty
             if params.early_stopping or best_possible <= held[-1][2]:
                 break

@@ -14,11 +14,14 @@ LIMITS = (1, 5, 12)
 
 def _greedy(length: int, max_new_tokens: int = 64) -> Request:
     """A request that the copying table answers after `length` steps."""
-    return request([*([3] * (length - 1)), END], GenerationParams(max_new_tokens=max_new_tokens))
+    return request([*([3] * (length - 1)), END], GenerationParams(max_new_tokens=max_new_tokens, max_repetitions=0))
 
 
 def _beam(length: int, beam_size: int) -> Request:
-    return request([*([3] * (length - 1)), END], GenerationParams(beam_size, max_new_tokens=64, early_stopping=True))
+    return request(
+        [*([3] * (length - 1)), END],
+        GenerationParams(beam_size, max_new_tokens=64, early_stopping=True, max_repetitions=0),
+    )
 
 
 def _mixed(num_requests: int) -> list[Request]:

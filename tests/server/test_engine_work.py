@@ -14,7 +14,10 @@ def _greedy(length: int) -> Request:
 
 
 def _beam(length: int, beam_size: int) -> Request:
-    return request([*([3] * (length - 1)), END], GenerationParams(beam_size, max_new_tokens=64, early_stopping=True))
+    return request(
+        [*([3] * (length - 1)), END],
+        GenerationParams(beam_size, max_new_tokens=64, early_stopping=True, max_repetitions=0),
+    )
 
 
 def test_the_first_step_of_a_beam_request_needs_one_row_only() -> None:

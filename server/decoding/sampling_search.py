@@ -1,0 +1,102 @@
+"""Samples: independent answers to one request, each a row of its own, every token drawn."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from server.decoding.repetition import RepetitionGuard
+from server.decoding.search import Choice, EndBonus, SearchLimits
+from server.request import FinishReason, GenerationParams, Hypothesis
+
+
+class SamplingSearch:
+    """`beam_size` samples a request. The one candidate of each row is the token that was drawn for it.
+
+    A sample that has ended keeps its row, and what is drawn there is ignored, until all samples of its request have.
+    """
+
+    num_candidates = 1
+    needs_scores = True
+
+    def __init__(self, num_samples: int, limits: SearchLimits) -> None:
+        self.beam_size = num_samples
+        self._limits = limits
+        self._num_requests = 0
+        capacity = limits.max_requests // num_samples
+        per_sample = (capacity, num_samples)
+        self._tokens = np.zeros((*per_sample, limits.max_new_tokens), np.int32)
+        self._log_probs = np.zeros(per_sample, np.float64)
+        self._num_tokens = np.zeros(per_sample, np.int32)
+        self._has_ended = np.zeros(per_sample, np.bool_)
+        self._has_looped = np.zeros(per_sample, np.bool_)
+        self._steps = np.zeros(capacity, np.int32)
+        self._params: list[GenerationParams] = []
+        self._guard = RepetitionGuard(capacity)
+        self._parents = np.broadcast_to(np.arange(num_samples), per_sample)
+
+    def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
+        """Take one more request."""
+        place = self._num_requests
+        self._num_requests += 1
+        self._params.append(params)
+        self._guard.add(place, params)
+        for array in (self._log_probs, self._num_tokens, self._has_ended, self._has_looped, self._steps):
+            array[place] = 0
+
+    def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
+        """Append each sample's drawn token."""
+        num = self._num_requests
+        drawn, gained = tokens[:num, :, 0].astype(np.int32), log_probs[:num, :, 0]
+        limits = np.array([params.max_new_tokens for params in self._params])
+        at_limit = (self._steps[:num] + 1 >= limits)[:, None]
+        if self._limits.forced_end:
+            drawn = np.where(at_limit, self._limits.end_token, drawn)
+            gained = np.where(at_limit, np.float32(0.0), gained)
+        runs = ~self._has_ended[:num]
+        places = np.arange(num)[:, None], np.arange(self.beam_size), self._steps[:num, None]
+        self._tokens[places] = drawn
+        self._steps[:num] += 1
+        self._log_probs[:num] += np.where(runs, gained, 0.0)
+        self._num_tokens[:num] += runs
+        looping = self._guard.looping(self._tokens[:num], self._steps[:num])
+        if looping is not None:
+            self._has_looped[:num] |= looping & runs
+        self._has_ended[:num] |= (drawn == self._limits.end_token) | at_limit | self._has_looped[:num]
+        return Choice(drawn, self._parents[:num], np.logical_and.reduce(self._has_ended[:num], axis=1))
+
+    def prefixes(self, place: int) -> NDArray[np.int32]:
+        """What the samples have so far."""
+        return self._tokens[place, :, : self._steps[place]]
+
+    def hypotheses(self, place: int) -> list[Hypothesis]:
+        """All samples, the best first; the same answer may come more than once."""
+        samples = [self._sample(place, sample) for sample in range(self.beam_size)]
+        return sorted(samples, key=lambda hypothesis: -hypothesis.score)
+
+    def _sample(self, place: int, sample: int) -> Hypothesis:
+        params, num_tokens = self._params[place], int(self._num_tokens[place, sample])
+        tokens = self._tokens[place, sample, :num_tokens].tolist()
+        ended = tokens[-1] == self._limits.end_token
+        stopped = ended and not (self._limits.forced_end and num_tokens == params.max_new_tokens)
+        reason = FinishReason.STOP if stopped else FinishReason.LENGTH
+        if self._has_looped[place, sample]:
+            reason = FinishReason.REPETITION
+        log_probability = float(self._log_probs[place, sample])
+        score = log_probability / num_tokens**params.length_penalty
+        return Hypothesis(tokens[:-1] if ended else tokens, log_probability, score, reason)
+
+    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
+        """Drop requests: those at `movers` take the places `holes`."""
+        for array in (
+            self._tokens,
+            self._log_probs,
+            self._num_tokens,
+            self._has_ended,
+            self._has_looped,
+            self._steps,
+        ):
+            array[holes] = array[movers]
+        self._guard.remove(holes, movers)
+        for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
+            self._params[hole] = self._params[mover]
+        del self._params[num_left:]
+        self._num_requests = num_left
