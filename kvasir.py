@@ -5,19 +5,33 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 import typer
+from typer.models import OptionInfo
 
 if TYPE_CHECKING:
     from server.offline import OfflineStats
+
+
+def _option(help_text: str, rich_help_panel: str) -> OptionInfo:
+    option: OptionInfo = typer.Option(help=help_text, rich_help_panel=rich_help_panel)
+    return option
+
 
 app = typer.Typer(
     help="Kvasir serves encoder-decoder Transformers.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+)
+
+# The options of decoding, sorted as `kvasir translate --help` shows them; README.md explains them.
+_BEAMS, _SAMPLES, _RULES, _DETAILS = (
+    partial(_option, rich_help_panel=panel)
+    for panel in ("Beam search", "Sampling", "What may be said", "Details, with --json")
 )
 
 _WRONG_USE = 2  # the exit code for flags and settings that make no sense; other failures end with 1
@@ -45,12 +59,15 @@ def serve(context: typer.Context) -> None:
 
 @app.command()
 def translate(
+    context: typer.Context,
     source_file: Annotated[
         str, typer.Argument(metavar="INPUT", help="UTF-8 file, one text a line; - is standard input.")
     ] = "-",
     output: Annotated[str, typer.Option(help="File for the translations; - is standard output.")] = "-",
     model: Annotated[Path | None, typer.Option(help="Folder of a bundle; by default the one that comes along.")] = None,
-    beam_size: Annotated[int, typer.Option(min=1, max=8, help="Hypotheses followed at once; 1 is greedy.")] = 4,
+    beam_size: Annotated[
+        int | None, typer.Option(min=1, max=8, help="Hypotheses followed at once, by default 4; 1 is greedy.")
+    ] = None,
     source: Annotated[str | None, typer.Option(help="Language of the input, where the model has several.")] = None,
     target: Annotated[str | None, typer.Option(help="Language to translate into, where the model has several.")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; by default every usable one.")] = None,
@@ -59,6 +76,39 @@ def translate(
         typer.Option(min=0, help="Translated sentences kept for identical ones, by default 10000; 0 decodes each."),
     ] = None,
     stats: Annotated[Path | None, typer.Option(help="File for numbers about the run, as JSON.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write JSON objects: scores, alternatives and details, as asked for.")
+    ] = False,
+    length_penalty: Annotated[float, typer.Option(help="Exponent of the length in scores.")] = 1.0,
+    max_new_tokens: Annotated[int | None, typer.Option(help="Most tokens of a sentence.")] = None,
+    num_hypotheses: Annotated[int, typer.Option(help="Translations of each line; see --json.")] = 1,
+    early_stopping: Annotated[bool, typer.Option(help="End when beam_size * patience are complete.")] = False,
+    return_scores: Annotated[bool, typer.Option(help="With --json: scores.")] = False,
+    coverage_penalty: Annotated[float, _BEAMS("What source tokens without attention cost.")] = 0.0,
+    patience: Annotated[float, _BEAMS("Complete hypotheses to wait for, by beam_size.")] = 1.0,
+    num_beam_groups: Annotated[int, _BEAMS("Groups of beams that choose one after the other.")] = 1,
+    diversity_penalty: Annotated[float, _BEAMS("Cost of a token that an earlier group has chosen.")] = 0.0,
+    temperature: Annotated[float | None, _SAMPLES("Less than 1: likelier tokens; more: others, too.")] = None,
+    top_k: Annotated[int | None, _SAMPLES("Draw among the k likeliest tokens.")] = None,
+    top_p: Annotated[float | None, _SAMPLES("Draw among the likeliest that reach this probability.")] = None,
+    min_p: Annotated[float | None, _SAMPLES("Draw among those so likely, relative to the likeliest.")] = None,
+    seed: Annotated[int | None, _SAMPLES("The same seed draws the same tokens.")] = None,
+    target_prefix: Annotated[str | None, _RULES("How every translation begins.")] = None,
+    required_phrases: Annotated[list[str] | None, _RULES("What each has; may be repeated.")] = None,
+    suppress_phrases: Annotated[list[str] | None, _RULES("What none has; may be repeated.")] = None,
+    suppress_tokens: Annotated[list[int] | None, _RULES("Ids of tokens that none has; may be repeated.")] = None,
+    no_repeat_ngram_size: Annotated[int, _RULES("No so many tokens come twice.")] = 0,
+    repetition_penalty: Annotated[float, _RULES("More than 1: tokens once said are less likely.")] = 1.0,
+    min_new_tokens: Annotated[int, _RULES("Fewest tokens of a sentence.")] = 0,
+    max_length_ratio: Annotated[float | None, _RULES("Most tokens for each token of the source.")] = None,
+    max_repetitions: Annotated[int, _RULES("A loop of more repetitions ends a sentence; 0: it does not.")] = 32,
+    return_alternatives: Annotated[bool, _DETAILS("Different tokens behind the prefix, and how each goes on.")] = False,
+    return_token_scores: Annotated[bool, _DETAILS("Log-probabilities of tokens.")] = False,
+    num_token_alternatives: Annotated[int, _DETAILS("Likeliest tokens at each place.")] = 0,
+    return_alignments: Annotated[bool, _DETAILS("The source token of each target token.")] = False,
+    return_attention: Annotated[bool, _DETAILS("All attention.")] = False,
+    alignment_layer: Annotated[int, _DETAILS("Decoder layer that is meant; -1 is the last.")] = -1,
+    alignment_heads: Annotated[list[int] | None, _DETAILS("Heads that are meant; may be repeated.")] = None,
 ) -> None:
     """Translate a file or standard input, one line in, one line out."""
     # Like any filter: when whoever reads the output stops reading, end without a word.
@@ -66,12 +116,24 @@ def translate(
     with _one_line_errors():
         from export.bundle import load_bundle
         from server.offline import OfflineOptions, translate_file
+        from server.options import decoding_options
         from server.sentence_cache import DEFAULT_MAX_SENTENCES
         from server.settings import DEFAULT_MODEL
 
         bundle = load_bundle(model or DEFAULT_MODEL)
         options = OfflineOptions(
-            source, target, beam_size, threads, DEFAULT_MAX_SENTENCES if cache_sentences is None else cache_sentences
+            source=source,
+            target=target,
+            beam_size=beam_size,
+            threads=threads,
+            cache_sentences=DEFAULT_MAX_SENTENCES if cache_sentences is None else cache_sentences,
+            length_penalty=length_penalty,
+            max_new_tokens=max_new_tokens,
+            num_hypotheses=num_hypotheses,
+            early_stopping=early_stopping,
+            return_scores=return_scores,
+            decoding=decoding_options(context.params),
+            as_json=as_json,
         )
         with _opened(source_file, "rb") as lines, _opened(output, "wb") as translations, _progress() as advance:
             result = translate_file(bundle, lines, translations, options, advance)

@@ -23,11 +23,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from server.decoding.group import Group, sorted_logit_rows
 from server.decoding.guide import Guide
 from server.decoding.kinds import READING, SearchKind
 from server.decoding.search import Choice, SearchLimits
 from server.errors import EngineFailed
+from server.group import Group, sorted_logit_rows
 from server.kv_cache import CrossKeysValues, RowIndices
 from server.request import Completion, FinishReason, Hypothesis, Request
 from server.runner import NO_ROWS, Candidates, ModelRunner

@@ -11,6 +11,8 @@ from typing import BinaryIO
 
 from export.bundle import Bundle
 from server.catalogue import Catalogue
+from server.json_lines import json_line
+from server.options import NO_OPTIONS, DecodingOptions
 from server.replicas import ReplicaOptions, Replicas
 from server.sentence_cache import DEFAULT_MAX_SENTENCES, CachingGenerator, SentenceOutcome
 from server.settings import usable_cpus
@@ -33,13 +35,23 @@ class NotUtf8(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class OfflineOptions:
-    """How to translate a file. Languages are needed only where the bundle has several."""
+    """How to translate a file. Languages are needed only where the bundle has several.
+
+    With `as_json` a line is a JSON object, which has room for all that may be asked, instead of the translation.
+    """
 
     source: str | None = None
     target: str | None = None
-    beam_size: int = 4
+    beam_size: int | None = None
     threads: int | None = None  # None: every usable processor
     cache_sentences: int = DEFAULT_MAX_SENTENCES  # 0: every sentence is decoded
+    length_penalty: float = 1.0
+    max_new_tokens: int | None = None
+    num_hypotheses: int = 1
+    early_stopping: bool = False
+    return_scores: bool = False
+    decoding: DecodingOptions = NO_OPTIONS
+    as_json: bool = False
 
 
 @dataclass(slots=True)
@@ -161,7 +173,7 @@ class _Run:
             for block in blocks:
                 result = await self._translate_block([lines[index] for index in block])
                 for index, translation in zip(block, result.translations, strict=True):
-                    translated[index] = translation.text
+                    translated[index] = json_line(translation) if self._options.as_json else translation.text
                 self.stats.add(len(block), result)
                 self._on_progress(len(block))
 
@@ -176,6 +188,12 @@ class _Run:
             source=self._route.source,
             target=self._route.target,
             beam_size=self._options.beam_size,
+            length_penalty=self._options.length_penalty,
+            max_new_tokens=self._options.max_new_tokens,
+            num_hypotheses=self._options.num_hypotheses,
+            early_stopping=self._options.early_stopping,
+            return_scores=self._options.return_scores,
+            options=self._options.decoding,
         )
         return await self._route.translator.translate(request)
 

@@ -94,12 +94,11 @@ def _sizes(record: RequestRecord) -> Mapping[str, object]:
         "characters": record.num_characters,
     }
     if (result := record.result) is not None:
-        was_cut = any(translation.finish_reason is FinishReason.LENGTH for translation in result.translations)
         fields |= {
             "sentences": len(result.sentence_tokens),
             "source_tokens": sum(source for source, _ in result.sentence_tokens),
             "target_tokens": sum(target for _, target in result.sentence_tokens),
-            "finish_reason": str(FinishReason.LENGTH if was_cut else FinishReason.STOP),
+            "finish_reason": str(FinishReason.of_all(translation.finish_reason for translation in result.translations)),
             **{f"{name}_milliseconds": _milliseconds(seconds) for name, seconds in _named(result.phases).items()},
         }
     return fields

@@ -1,5 +1,6 @@
 """What travels between the translator and the engine: one sentence to decode, and what came of it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count
@@ -23,6 +24,12 @@ class FinishReason(StrEnum):
     REPETITION = "repetition"  # the best hypothesis went round in circles and was ended by max_repetitions
     CANCELLED = "cancelled"
     DEADLINE = "deadline"
+
+    @classmethod
+    def of_all(cls, reasons: "Iterable[FinishReason]") -> "FinishReason":
+        """That of a whole whose parts ended like this: the one that says most against its being complete."""
+        found = set(reasons)
+        return next((reason for reason in (cls.REPETITION, cls.LENGTH) if reason in found), cls.STOP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +55,9 @@ class GenerationParams:
     `max_new_tokens` counts the end-of-sequence token and not the start token; `min_new_tokens` counts neither, nor
     does either count `target_prefix`, which every answer begins with. `length_penalty` is the exponent of the
     hypothesis length in the beam score: log-probability / num_tokens ** length_penalty. The other scores and limits
-    are explained where they work, in server.decoding. `forced_target` asks for the score of these tokens, the end
-    included, instead of an answer.
+    are explained where they work, in server.decoding. With `return_alternatives` the hypotheses begin with the most
+    likely first tokens, one each, and go on greedily; the end is no first token. `forced_target` asks for the score
+    of these tokens, the end included, instead of an answer.
     """
 
     beam_size: int = 1
@@ -63,6 +71,7 @@ class GenerationParams:
     num_beam_groups: int = 1
     diversity_penalty: float = 0.0
     sampling: Sampling | None = None
+    return_alternatives: bool = False
     target_prefix: Tokens = ()
     required_phrases: tuple[Tokens, ...] = ()
     suppress_tokens: Tokens = ()
@@ -80,8 +89,13 @@ class GenerationParams:
 
     @property
     def num_rows(self) -> int:
-        """Rows that a request takes: one for each beam or sample."""
-        return self.beam_size if self.sampling is None else self.num_hypotheses
+        """Rows that a request takes: one for each beam, sample or alternative."""
+        return self.num_hypotheses if self.sampling is not None or self.return_alternatives else self.beam_size
+
+
+def num_hypotheses_held(patience: float, beam_size: int) -> int:
+    """How many hypotheses a request must hold before it may be finished: beam_size * patience, halves rounded up."""
+    return max(int(beam_size * patience + 0.5), 1)
 
 
 @dataclass(slots=True)

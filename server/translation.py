@@ -1,10 +1,13 @@
 """What is asked of a translator, what comes back, and how much may be asked."""
 
+import math
+import secrets
 from dataclasses import dataclass
 
 from export.bundle import Shapes
 from server.errors import InvalidRequest, TextTooLong
-from server.request import FinishReason, GenerationParams
+from server.options import NO_OPTIONS, RANGES, AskedOfBeams, DecodingOptions, check_options
+from server.request import FinishReason, GenerationParams, num_hypotheses_held
 
 MAX_BEAM_SIZE = 8  # of any server
 MAX_LENGTH_PENALTY = 10.0  # of either sign
@@ -28,6 +31,7 @@ class TranslationRequest:
     early_stopping: bool = False
     return_scores: bool = False
     timeout_seconds: float | None = None
+    options: DecodingOptions = NO_OPTIONS
 
     @property
     def num_characters(self) -> int:
@@ -37,20 +41,38 @@ class TranslationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One whole translation of a text. `score` is NaN unless scores were asked for."""
+    """One whole translation of a text. `score` and `log_probability` are NaN unless scores were asked for."""
 
     text: str
     score: float
+    log_probability: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceDetails:
+    """A sentence token by token, as pieces of text; what was not asked for is None.
+
+    `target_tokens` has the end where the translation has one. `token_scores` are log-probabilities, of every target
+    token; `token_alternatives` the most likely pieces at each place, best first, with theirs. `alignment` names the
+    source token that each target token but the end looks at most; `attention` has all weights, target by source.
+    """
+
+    source_tokens: list[str]
+    target_tokens: list[str]
+    token_scores: list[float] | None
+    token_alternatives: list[list[tuple[str, float]]] | None
+    alignment: list[int] | None
+    attention: list[list[float]] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
     """What became of one text.
 
-    Tokens count the end-of-sequence token of every sentence. `finish_reason` is LENGTH if any sentence ended so.
-    `score` is the sentence's score; of several sentences the mean, weighted by their target tokens. `alternatives`
-    are the second and further hypotheses: the i-th joins the i-th hypothesis of every sentence (the last there is,
-    where a sentence has fewer).
+    Tokens count the end-of-sequence token of every sentence. `finish_reason` is that of the sentence that ended worst.
+    `score` is the sentence's score; of several sentences the mean, weighted by their target tokens; `log_probability`
+    is their sum. `alternatives` are the second and further hypotheses: the i-th joins the i-th hypothesis of every
+    sentence (the last there is, where a sentence has fewer). `details` are those of the best hypotheses.
     """
 
     text: str
@@ -59,6 +81,8 @@ class Translation:
     finish_reason: FinishReason
     score: float
     alternatives: tuple[Alternative, ...] = ()
+    log_probability: float = math.nan
+    details: tuple[SentenceDetails, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +104,7 @@ class TranslationResult:
     phases: Phases
     sentence_tokens: list[tuple[int, int]]  # source and target tokens of every sentence that was decoded
     num_splits: int  # places where a sentence was divided because the model takes no longer ones
+    seed: int | None = None  # that tokens were drawn with
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +123,10 @@ class TranslationLimits:
             raise InvalidRequest(
                 f"{len(request.texts)} texts in one request; this server takes {self.max_texts}: send them in parts"
             )
+        self.check_characters(request)
+
+    def check_characters(self, request: TranslationRequest) -> None:
+        """Raise `TextTooLong` for more characters than one request may hold."""
         if self.max_text_characters is not None and request.num_characters > self.max_text_characters:
             raise TextTooLong(
                 f"{request.num_characters} characters in one request; this server takes {self.max_text_characters}: "
@@ -106,19 +135,44 @@ class TranslationLimits:
 
     def generation_params(self, request: TranslationRequest, shapes: Shapes) -> GenerationParams:
         """How to decode each sentence; raises `InvalidRequest` for what this server or this model does not do."""
+        options = request.options
         beam_size = request.beam_size
-        if beam_size is None:
+        if options.decodes_independently:
+            beam_size = beam_size or 1
+        elif beam_size is None:
             # Whoever wants several hypotheses and says nothing of beams wants as many beams as that takes.
             beam_size = max(self.default_beam_size, min(request.num_hypotheses, self.max_beam_size))
         max_new_tokens = shapes.max_target_tokens if request.max_new_tokens is None else request.max_new_tokens
         _check_range("beam_size", beam_size, self.max_beam_size, "on this server")
         _check_range("max_new_tokens", max_new_tokens, shapes.max_target_tokens, "with this model")
-        _check_range("num_hypotheses", request.num_hypotheses, beam_size, f"with a beam_size of {beam_size}")
+        check_options(
+            options,
+            AskedOfBeams(
+                len(request.texts),
+                beam_size,
+                request.beam_size is not None,
+                request.num_hypotheses,
+                request.early_stopping,
+                max_new_tokens,
+            ),
+        )
+        groups = options.num_beam_groups
+        if options.decodes_independently:
+            _check_range("num_hypotheses", request.num_hypotheses, self.max_beam_size, "on this server")
+        else:
+            _check_range("num_hypotheses", request.num_hypotheses, beam_size, f"with a beam_size of {beam_size}")
+            held = groups * num_hypotheses_held(options.patience, beam_size // groups)
+            _check_range("num_hypotheses", request.num_hypotheses, held, f"with a patience of {options.patience:g}")
         if not abs(request.length_penalty) <= MAX_LENGTH_PENALTY:
             raise InvalidRequest(
                 f"length_penalty is {request.length_penalty:g}; "
                 f"it must be from {-MAX_LENGTH_PENALTY:g} to {MAX_LENGTH_PENALTY:g}"
             )
+        if unknown := [token for token in options.suppress_tokens if not 0 <= token < shapes.target_vocab_size]:
+            raise InvalidRequest(
+                f"suppress_tokens has {unknown[0]}; it must be from 0 to {shapes.target_vocab_size - 1} with this model"
+            )
+        self.check_details(options, shapes)
         return GenerationParams(
             beam_size=beam_size,
             length_penalty=request.length_penalty,
@@ -126,7 +180,38 @@ class TranslationLimits:
             num_hypotheses=request.num_hypotheses,
             early_stopping=request.early_stopping,
             return_scores=request.return_scores,
+            coverage_penalty=options.coverage_penalty,
+            patience=options.patience,
+            num_beam_groups=options.num_beam_groups,
+            diversity_penalty=options.diversity_penalty,
+            sampling=options.sampling(secrets.randbelow(int(RANGES["seed"].most) + 1)),
+            return_alternatives=options.return_alternatives,
+            suppress_tokens=options.suppress_tokens,
+            no_repeat_ngram_size=options.no_repeat_ngram_size,
+            repetition_penalty=options.repetition_penalty,
+            min_new_tokens=options.min_new_tokens,
+            max_repetitions=options.max_repetitions,
+            return_token_scores=options.return_token_scores,
+            num_token_alternatives=options.num_token_alternatives,
+            return_attention=options.return_attention or options.return_alignments,
+            alignment_layer=options.alignment_layer,
+            alignment_heads=options.alignment_heads,
         )
+
+    @staticmethod
+    def check_details(options: DecodingOptions, shapes: Shapes) -> None:
+        """Raise `InvalidRequest` for details that this model has not."""
+        layers, heads = shapes.num_decoder_layers, shapes.num_heads
+        if not -layers <= options.alignment_layer < layers:
+            raise InvalidRequest(
+                f"alignment_layer is {options.alignment_layer}; it must be from {-layers} to {layers - 1} "
+                "with this model"
+            )
+        if wrong := [head for head in options.alignment_heads if not 0 <= head < heads]:
+            raise InvalidRequest(f"alignment_heads has {wrong[0]}; it must be from 0 to {heads - 1} with this model")
+        range_ = RANGES["num_token_alternatives"]
+        if not range_.least <= options.num_token_alternatives <= range_.most:
+            raise InvalidRequest(f"num_token_alternatives is {options.num_token_alternatives}; it must be {range_}")
 
     def deadline(self, request: TranslationRequest, arrived: float) -> float | None:
         """When the request's time is up, on the clock of `arrived`; None without any limit."""

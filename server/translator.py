@@ -7,14 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from export.bundle import Bundle
-from server.errors import DeadlineExceeded, Draining, EngineFailed, TextTooLong
+from server.details import sentence_details
+from server.dispatch import dispatch, num_tokens, phases, sentence_tokens
+from server.errors import TextTooLong
 from server.generator import Generator
+from server.options import DecodingOptions
 from server.request import Completion, FinishReason, GenerationParams, Hypothesis, Request, Timings
-from server.text.sentences import Segment, join, split
+from server.scorer import Scorer
+from server.sentence_params import SentenceParams
+from server.text.sentences import Segment, join, split, whole
 from server.text.tokenizer import Tokenizer, replace_lone_surrogates
 from server.translation import (
     Alternative,
-    Phases,
+    SentenceDetails,
     Translation,
     TranslationLimits,
     TranslationRequest,
@@ -44,6 +49,7 @@ class Translator:
         self._limits = limits
         self._clock = clock
         self._tokenizer = Tokenizer(generator.bundle)
+        self.scorer = Scorer(generator, limits, self._tokenizer, clock)
 
     @property
     def bundle(self) -> Bundle:
@@ -66,29 +72,36 @@ class Translator:
         else:
             prepared = await asyncio.to_thread(self._prepare, request, params, deadline)
         tokenized = self._clock()
-        completions = await self._generate(prepared, tokenized)
-        for completion in completions.values():
-            _check(completion, allowed_seconds=math.inf if deadline is None else deadline - arrived)
+        allowed_seconds = math.inf if deadline is None else deadline - arrived
+        requests = [request for text in prepared for request in text.requests if request is not None]
+        completions = await dispatch(self._generator, requests, tokenized, allowed_seconds)
         if inline:
-            translations = self._assemble(prepared, completions, params.num_hypotheses)
+            translations = self._assemble(prepared, completions, request)
         else:
-            translations = await asyncio.to_thread(self._assemble, prepared, completions, params.num_hypotheses)
+            translations = await asyncio.to_thread(self._assemble, prepared, completions, request)
         return TranslationResult(
             translations,
-            _phases(tokenized - arrived, completions),
-            [(len(done.request.source), _num_tokens(done.hypotheses[0])) for done in completions.values()],
+            phases(tokenized - arrived, completions),
+            sentence_tokens(list(completions.values())),
             sum(segment.continues for text in prepared for segment in text.segments),
+            params.sampling.seed if params.sampling else None,
         )
 
     def _prepare(
         self, request: TranslationRequest, params: GenerationParams, deadline: float | None
     ) -> list[_Prepared]:
-        return [self._prepare_text(text, request, params, deadline) for text in request.texts]
+        sentence_params = SentenceParams(params, request.options, self._tokenizer, self.bundle.config.shapes)
+        return [
+            self._prepare_text(number, text, request, sentence_params, deadline)
+            for number, text in enumerate(request.texts)
+        ]
 
     def _prepare_text(
-        self, text: str, request: TranslationRequest, params: GenerationParams, deadline: float | None
+        self, number: int, text: str, request: TranslationRequest, params: SentenceParams, deadline: float | None
     ) -> _Prepared:
-        prepared = _Prepared(split(replace_lone_surrogates(text), request.source, self._fits))
+        readable = replace_lone_surrogates(text)
+        is_whole = request.options.is_about_whole_texts
+        prepared = _Prepared([whole(readable)] if is_whole else split(readable, request.source, self._fits))
         max_tokens = self.bundle.config.shapes.max_source_tokens
         for segment in prepared.segments:
             if not segment.has_words:
@@ -96,47 +109,40 @@ class Translator:
                 continue
             source = self._tokenizer.encode(segment.text, request.target)
             if len(source) > max_tokens:
-                raise TextTooLong(
-                    f"a part of the text that cannot be divided has {len(source)} tokens; this model takes {max_tokens}"
-                )
-            prepared.requests.append(Request(source, params, Timings(arrived=0.0), deadline))
+                what = "a text taken as one sentence" if is_whole else "a part of the text that cannot be divided"
+                raise TextTooLong(f"{what} has {len(source)} tokens; this model takes {max_tokens}")
+            prepared.requests.append(Request(source, params.of(number, len(source)), Timings(arrived=0.0), deadline))
         return prepared
 
     def _fits(self, text: str) -> bool:
         return self._tokenizer.count_tokens(text) <= self.bundle.config.shapes.max_source_tokens
 
-    async def _generate(self, prepared: Sequence[_Prepared], now: float) -> dict[int, Completion]:
-        """Completions of all sentences by request id, in the order of the texts."""
-        requests = [request for text in prepared for request in text.requests if request is not None]
-        if not requests:
-            return {}
-        for request in requests:
-            request.timings.arrived = now
-        # Sentences of like length share an encoder run with little padding, and long ones take longest to decode.
-        longest_first = sorted(requests, key=lambda request: len(request.source), reverse=True)
-        completions = {done.request.id: done for done in await self._generator.generate(longest_first)}
-        return {request.id: completions[request.id] for request in requests}
-
     def _assemble(
-        self, prepared: Sequence[_Prepared], completions: Mapping[int, Completion], num_hypotheses: int
+        self, prepared: Sequence[_Prepared], completions: Mapping[int, Completion], request: TranslationRequest
     ) -> list[Translation]:
-        return [self._assemble_text(text, completions, num_hypotheses) for text in prepared]
+        return [self._assemble_text(text, completions, request) for text in prepared]
 
     def _assemble_text(
-        self, prepared: _Prepared, completions: Mapping[int, Completion], num_hypotheses: int
+        self, prepared: _Prepared, completions: Mapping[int, Completion], request: TranslationRequest
     ) -> Translation:
         done = [None if request is None else completions[request.id] for request in prepared.requests]
-        best, *others = (self._alternative(prepared.segments, done, rank) for rank in range(num_hypotheses))
+        best, *others = (self._alternative(prepared.segments, done, rank) for rank in range(request.num_hypotheses))
         decoded = [completion for completion in done if completion is not None]
-        was_cut = any(completion.finish_reason is FinishReason.LENGTH for completion in decoded)
         return Translation(
             best.text,
             sum(len(completion.request.source) for completion in decoded),
-            sum(_num_tokens(completion.hypotheses[0]) for completion in decoded),
-            FinishReason.LENGTH if was_cut else FinishReason.STOP,
+            sum(num_tokens(completion.hypotheses[0]) for completion in decoded),
+            FinishReason.of_all(completion.finish_reason for completion in decoded),
             best.score,
             tuple(others),
+            best.log_probability,
+            tuple(self._details(completion, request.options) for completion in decoded)
+            if request.options.wants_details
+            else (),
         )
+
+    def _details(self, completion: Completion, options: DecodingOptions) -> SentenceDetails:
+        return sentence_details(completion.request.source, completion.hypotheses[0], options, self._tokenizer)
 
     def _alternative(
         self, segments: Sequence[Segment], completions: Sequence[Completion | None], rank: int
@@ -146,37 +152,16 @@ class Translator:
             segment.text if hypothesis is None else self._tokenizer.decode(hypothesis.token_ids)
             for segment, hypothesis in zip(segments, chosen, strict=True)
         ]
-        scored = [(hypothesis.score, _num_tokens(hypothesis)) for hypothesis in chosen if hypothesis is not None]
-        num_tokens = sum(count for _, count in scored)
-        score = sum(score * count for score, count in scored) / num_tokens if num_tokens else math.nan
-        return Alternative(join(segments, texts), score)
-
-
-def _check(completion: Completion, allowed_seconds: float) -> None:
-    if completion.error is not None:
-        raise EngineFailed("the engine failed on this request; the log has the cause") from completion.error
-    if completion.finish_reason is FinishReason.DEADLINE:
-        raise DeadlineExceeded(f"not finished within {allowed_seconds:g} seconds; send less text, or try again later")
-    if not completion.hypotheses:
-        raise Draining("the server stopped before this request was finished; send it again")
+        decoded = [hypothesis for hypothesis in chosen if hypothesis is not None]
+        total_tokens = sum(map(num_tokens, decoded))
+        if not total_tokens:
+            return Alternative(join(segments, texts), math.nan)
+        score = sum(hypothesis.score * num_tokens(hypothesis) for hypothesis in decoded) / total_tokens
+        return Alternative(
+            join(segments, texts), score, math.fsum(hypothesis.log_probability for hypothesis in decoded)
+        )
 
 
 def _ranked(hypotheses: Sequence[Hypothesis], rank: int) -> Hypothesis:
     """The hypothesis of this rank, or the last where there are fewer."""
     return hypotheses[min(rank, len(hypotheses) - 1)]
-
-
-def _num_tokens(hypothesis: Hypothesis) -> int:
-    """Tokens that were generated: the end-of-sequence token counts where it was reached."""
-    return len(hypothesis.token_ids) + (hypothesis.finish_reason is FinishReason.STOP)
-
-
-def _phases(tokenize_seconds: float, completions: Mapping[int, Completion]) -> Phases:
-    timings = [completion.request.timings for completion in completions.values()]
-    return Phases(
-        tokenize_seconds,
-        max((timing.queue_seconds for timing in timings), default=0.0),
-        max((timing.encode_seconds for timing in timings), default=0.0),
-        max((timing.decode_seconds for timing in timings), default=0.0),
-        max((timing.first_token - timing.arrived for timing in timings), default=0.0),
-    )

@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from kvasir import app
+from kvasir import app, translate
+from server.options import DecodingOptions
 from server.settings import DEFAULT_MODEL
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -100,6 +103,40 @@ def test_a_file_is_translated_line_by_line(tmp_path: Path) -> None:
         "tokens_per_second",
         "rows_per_step",
     }
+
+
+def test_json_lines_have_all_that_was_asked_for_and_nothing_else() -> None:
+    flags = ["--num-hypotheses", "2", "--return-scores", "--return-alignments", "--suppress-phrases", "Haus"]
+    result = _run("translate", "--json", *flags, "--suppress-phrases", "Danke", text="Thank you.\n\nA house.\n")
+    assert result.exit_code == 0, result.stderr
+    first, empty, last = map(json.loads, result.stdout.splitlines())
+    assert set(first) == {
+        "text",
+        "source_tokens",
+        "target_tokens",
+        "finish_reason",
+        "score",
+        "alternatives",
+        "log_probability",
+        "details",
+    }
+    assert set(first["details"][0]) == {"source_tokens", "target_tokens", "alignment"}
+    assert empty["text"] == ""
+    assert "Haus" not in last["text"]
+    assert "Danke" not in first["text"]
+
+
+def test_every_option_of_decoding_is_a_flag_with_the_same_default() -> None:
+    flags = signature(translate).parameters
+    for field in fields(DecodingOptions):
+        default = flags[field.name].default
+        assert (() if default is None and field.default == () else default) == field.default
+
+
+def test_options_that_contradict_each_other_are_told_in_one_line() -> None:
+    result = _run("translate", "--temperature", "0.5", "--beam-size", "4", text="Good morning.\n")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("kvasir: temperature does not go together with beam_size of 4")
 
 
 def test_standard_input_goes_to_standard_output() -> None:

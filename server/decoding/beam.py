@@ -23,16 +23,11 @@ from numpy.typing import NDArray
 
 from server.decoding.repetition import RepetitionGuard
 from server.decoding.search import Choice, EndBonus, SearchLimits
-from server.request import FinishReason, GenerationParams, Hypothesis
+from server.request import FinishReason, GenerationParams, Hypothesis, num_hypotheses_held
 
 # Hugging Face's "minus infinity": the sum of a beam that does not exist yet. A sum below half of it belongs to no real
 # hypothesis: it continues such a beam, or a token that the model or a constraint ruled out.
 _NEVER = np.float32(-1e9)
-
-
-def num_hypotheses_held(patience: float, beam_size: int) -> int:
-    """How many hypotheses a request must hold before it may be finished: beam_size * patience, halves rounded up."""
-    return max(int(beam_size * patience + 0.5), 1)
 
 
 @dataclass(slots=True)

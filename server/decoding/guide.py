@@ -153,6 +153,11 @@ class Guide:
             drawn = [draw(row, self.params.sampling, sample, place) for sample, row in enumerate(scores)]
             tokens = np.array(drawn, np.int64)[:, None]
             best = np.take_along_axis(scores, tokens, axis=1)
+        elif self.params.return_alternatives and sequences.shape[1] == self._prompt_len:
+            scores[0, self._end_token] = -np.inf
+            first_tokens, _ = top_k(scores[:1], len(sequences))
+            tokens = first_tokens.T
+            best = np.take_along_axis(scores, tokens, axis=1)
         else:
             tokens, best = top_k(scores, num_candidates)
         by_model = np.take_along_axis(logits, tokens, axis=1) - log_normalizer
@@ -201,6 +206,7 @@ def _needs_logits(params: GenerationParams) -> bool:
     """Whether a search cannot be told the graph's own candidates."""
     return bool(
         params.sampling
+        or params.return_alternatives
         or params.repetition_penalty != 1.0
         or params.no_repeat_ngram_size
         or params.suppress_phrases

@@ -6,8 +6,8 @@ from typing import Literal
 from server.decoding.beam import BeamSearch
 from server.decoding.diverse import DiverseBeamSearch
 from server.decoding.greedy import GreedySearch
+from server.decoding.independent import IndependentSearch
 from server.decoding.reading import ReadingSearch
-from server.decoding.sampling_search import SamplingSearch
 from server.decoding.search import Search, SearchLimits
 from server.request import GenerationParams
 
@@ -16,15 +16,15 @@ from server.request import GenerationParams
 class SearchKind:
     """Requests of one kind are held by one search. `num_rows` rows a request, `num_groups` groups of beams."""
 
-    name: Literal["greedy", "beam", "diverse", "sampling", "reading"]
+    name: Literal["greedy", "beam", "diverse", "independent", "reading"]
     num_rows: int = 1
     num_groups: int = 1
 
     @classmethod
     def of(cls, params: GenerationParams) -> "SearchKind":
         """The kind that these parameters ask for."""
-        if params.sampling is not None:
-            return cls("sampling", params.num_hypotheses)
+        if params.sampling is not None or params.return_alternatives:
+            return cls("independent", params.num_hypotheses)
         if params.num_beam_groups > 1:
             return cls("diverse", params.beam_size, params.num_beam_groups)
         return _GREEDY if params.beam_size == 1 else cls("beam", params.beam_size)
@@ -33,8 +33,8 @@ class SearchKind:
         """A search without requests."""
         if self.name == "reading":
             return ReadingSearch(limits)
-        if self.name == "sampling":
-            return SamplingSearch(self.num_rows, limits)
+        if self.name == "independent":
+            return IndependentSearch(self.num_rows, limits)
         if self.name == "diverse":
             return DiverseBeamSearch(self.num_rows, self.num_groups, limits)
         return GreedySearch(limits) if self.name == "greedy" else BeamSearch(self.num_rows, limits)

@@ -1,55 +1,45 @@
 """Kvasir's own protocol: everything the engine can do, by its own names."""
 
-import math
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from export.bundle import BundleConfig, Precision
 from server.errors import Draining
+from server.options import decoding_options
 from server.request import FinishReason
+from server.routes.decoding_fields import DecodingFields, SentenceAnswer, finite, sentence_answer
 from server.routes.disconnect import unless_disconnected
 from server.routes.envelope import error_responses
 from server.state import RequestRecord, ServerState, request_record, server_state
-from server.translation import MAX_BEAM_SIZE, MAX_LENGTH_PENALTY, Translation, TranslationRequest
+from server.translation import MAX_BEAM_SIZE, Translation, TranslationRequest
 
 router = APIRouter(prefix="/v1", tags=["translation"])
 
-_MAX_TAG_CHARACTERS = 64  # of a language; the longest real ones have half as many
+MAX_TAG_CHARACTERS = 64  # of a language; the longest real ones have half as many
 
 Server = Annotated[ServerState, Depends(server_state)]
 
 
-class TranslateBody(BaseModel):
+class TranslateBody(DecodingFields):
     """One text or several, and how to translate them."""
 
-    # Strict: true is no number and "4" is none either; whoever sends them has a bug that a guess would hide.
     model_config = ConfigDict(
-        strict=True,
-        extra="forbid",
-        allow_inf_nan=False,
         json_schema_extra={"examples": [{"text": "Good morning. How are you today?", "source": "en", "target": "de"}]},
     )
 
     text: str | list[str] = Field(description="a text, or a list of texts; sentences, line breaks and all")
     source: str | None = Field(
-        None, max_length=_MAX_TAG_CHARACTERS, description="language of the texts; not needed where only one is possible"
+        None, max_length=MAX_TAG_CHARACTERS, description="language of the texts; not needed where only one is possible"
     )
     target: str | None = Field(
         None,
-        max_length=_MAX_TAG_CHARACTERS,
+        max_length=MAX_TAG_CHARACTERS,
         description="language to translate into; not needed where only one is possible",
     )
     beam_size: int | None = Field(
         None, ge=1, le=MAX_BEAM_SIZE, description="hypotheses followed at once; 1 is greedy; the server has a default"
-    )
-    length_penalty: float = Field(
-        1.0,
-        ge=-MAX_LENGTH_PENALTY,
-        le=MAX_LENGTH_PENALTY,
-        description="exponent of the length in the score of a hypothesis: more than 0 favours longer translations",
     )
     max_new_tokens: int | None = Field(
         None, ge=1, description="most tokens for a sentence; by default the model's limit"
@@ -57,9 +47,10 @@ class TranslateBody(BaseModel):
     num_hypotheses: int = Field(
         1, ge=1, le=MAX_BEAM_SIZE, description="translations of each text: the best, and the others as alternatives"
     )
-    early_stopping: bool = Field(False, description="end a beam search as soon as beam_size hypotheses are complete")
-    return_scores: bool = Field(False, description="add the score of each translation")
-    timeout_seconds: float | None = Field(None, gt=0, description="time for the answer; then 504")
+    early_stopping: bool = Field(
+        False, description="end a beam search as soon as beam_size * patience hypotheses are complete"
+    )
+    return_scores: bool = Field(False, description="add the score and the log-probability of each translation")
 
     @field_validator("text", mode="before")
     @classmethod
@@ -79,6 +70,7 @@ class AlternativeAnswer(BaseModel):
 
     text: str
     score: float | None = None
+    log_probability: float | None = None
 
 
 class TranslationAnswer(BaseModel):
@@ -87,14 +79,19 @@ class TranslationAnswer(BaseModel):
     text: str
     source_tokens: int
     target_tokens: int
-    finish_reason: FinishReason = Field(description="stop, or length when a sentence was ended by max_new_tokens")
+    finish_reason: FinishReason = Field(
+        description="stop; length when max_new_tokens ended a sentence, repetition when max_repetitions did"
+    )
     score: float | None = Field(
         None,
-        description="log-probability over length ** length_penalty; of several sentences the mean by target tokens",
+        description="log-probability over length ** length_penalty, less penalties; of several sentences the mean "
+        "by target tokens",
     )
+    log_probability: float | None = Field(None, description="of all sentences, natural; the target prefix not counted")
     alternatives: list[AlternativeAnswer] | None = Field(
         None, description="second and further hypotheses; the i-th joins the i-th of every sentence"
     )
+    sentences: list[SentenceAnswer] | None = Field(None, description="token by token, where anything of it was asked")
 
 
 class TranslateAnswer(BaseModel):
@@ -102,24 +99,7 @@ class TranslateAnswer(BaseModel):
 
     translations: list[TranslationAnswer]
     model: str
-
-
-class ModelAnswer(BaseModel):
-    """A model that this server has."""
-
-    name: str
-    source_languages: list[str]
-    target_languages: list[str]
-    precision: Precision
-    num_parameters: int
-    max_source_tokens: int
-    max_target_tokens: int
-
-
-class ModelsAnswer(BaseModel):
-    """All models, the one asked first in front."""
-
-    models: list[ModelAnswer]
+    seed: int | None = Field(None, description="that tokens were drawn with")
 
 
 @router.post(
@@ -151,22 +131,21 @@ async def translate(
         early_stopping=body.early_stopping,
         return_scores=body.return_scores,
         timeout_seconds=body.timeout_seconds,
+        options=decoding_options(body.model_dump()),
     )
     record.result = await unless_disconnected(request, route.translator.translate(asked))
     answers = [_answer(translation, asked) for translation in record.result.translations]
-    return TranslateAnswer(translations=answers, model=record.model)
-
-
-@router.get("/models")
-async def models(server: Server) -> ModelsAnswer:
-    """The models of this server and what they translate."""
-    configs = [] if server.catalogue is None else server.catalogue.configs
-    return ModelsAnswer(models=[_model(config) for config in configs])
+    return TranslateAnswer(translations=answers, model=record.model, seed=record.result.seed)
 
 
 def _answer(translation: Translation, asked: TranslationRequest) -> TranslationAnswer:
     others = [
-        AlternativeAnswer(text=other.text, score=_score(other.score, asked)) for other in translation.alternatives
+        AlternativeAnswer(
+            text=other.text,
+            score=_score(other.score, asked),
+            log_probability=_score(other.log_probability, asked),
+        )
+        for other in translation.alternatives
     ]
     return TranslationAnswer(
         text=translation.text,
@@ -174,21 +153,11 @@ def _answer(translation: Translation, asked: TranslationRequest) -> TranslationA
         target_tokens=translation.target_tokens,
         finish_reason=translation.finish_reason,
         score=_score(translation.score, asked),
+        log_probability=_score(translation.log_probability, asked),
         alternatives=others if asked.num_hypotheses > 1 else None,
+        sentences=[sentence_answer(details) for details in translation.details] or None,
     )
 
 
 def _score(score: float, asked: TranslationRequest) -> float | None:
-    return score if asked.return_scores and math.isfinite(score) else None
-
-
-def _model(config: BundleConfig) -> ModelAnswer:
-    return ModelAnswer(
-        name=config.name,
-        source_languages=list(config.source_languages),
-        target_languages=list(config.target_languages),
-        precision=config.precision,
-        num_parameters=config.provenance.num_parameters,
-        max_source_tokens=config.shapes.max_source_tokens,
-        max_target_tokens=config.shapes.max_target_tokens,
-    )
+    return finite(score) if asked.return_scores else None

@@ -44,6 +44,13 @@ def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Segment
     )
 
 
+def whole(text: str) -> Segment:
+    """The text as one segment, however many sentences it has."""
+    words = text.strip()
+    before = text[: len(text) - len(text.lstrip())] if words else text
+    return Segment(before, words, text[len(before) + len(words) :])
+
+
 def join(segments: Sequence[Segment], translations: Sequence[str]) -> str:
     """The segments' translations with the whitespace that stood around their sources."""
     return "".join(

@@ -59,6 +59,9 @@ class Tokenizer:
             dtype=np.int32,
         )
         target_control = {tokens.end_of_sequence, tokens.padding, tokens.unknown}
+        self._target_ids = {piece: id_ for piece, id_ in target_vocabulary.items() if id_ not in target_control}
+        self._source_names = {id_: piece for piece, id_ in vocabulary.items()}
+        self._target_names = {id_: piece for piece, id_ in target_vocabulary.items()}
         self._target_pieces = {id_: piece for piece, id_ in target_vocabulary.items() if id_ not in target_control}
 
     def encode(self, text: str, target_language: str | None = None) -> NDArray[np.int32]:
@@ -71,6 +74,29 @@ class Tokenizer:
         code = None if target_language is None else self._language_codes.get(f">>{target_language}<<")
         front = () if code is None else (code,)
         return np.array([*front, *ids, self._end_of_sequence], dtype=np.int32)
+
+    @property
+    def end_token(self) -> int:
+        """The end-of-sequence token."""
+        return self._end_of_sequence
+
+    @property
+    def unknown_token(self) -> int:
+        """What stands for pieces that a vocabulary does not hold."""
+        return self._unknown
+
+    def encode_target(self, text: str) -> list[int]:
+        """Token ids of `text` as a translation, without the end-of-sequence token."""
+        pieces = self._target.encode(replace_lone_surrogates(text), out_type=str)
+        return [self._target_ids.get(piece, self._unknown) for piece in pieces]
+
+    def source_pieces(self, token_ids: Sequence[int]) -> list[str]:
+        """The piece of text that each source token stands for, control tokens by their names."""
+        return [self._source_names.get(id_, "") for id_ in token_ids]
+
+    def target_pieces(self, token_ids: Sequence[int]) -> list[str]:
+        """The piece of text that each target token stands for, control tokens by their names."""
+        return [self._target_names.get(id_, "") for id_ in token_ids]
 
     def count_tokens(self, text: str) -> int:
         """How many tokens `encode` gives, the end-of-sequence token and a language code included."""

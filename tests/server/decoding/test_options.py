@@ -208,3 +208,19 @@ def test_where_every_token_is_forbidden_a_greedy_answer_ends() -> None:
     [done] = FakeEngine(random_table(1, VOCAB)).run([request((5, END), everything_else)])
     assert done.hypotheses[0].token_ids == []
     assert done.finish_reason is FinishReason.STOP
+
+
+@pytest.mark.parametrize("prompt", [(), (4, 2)])
+def test_alternatives_begin_with_the_most_likely_tokens_and_go_on_greedily(prompt: Tokens) -> None:
+    table, source = random_table(13, VOCAB, end_bias=0.5), (5, 3, END)
+    params = replace(PLAIN, target_prefix=prompt, num_hypotheses=5, return_alternatives=True)
+    engine = FakeEngine(table, max_rows=16)
+    [done, *_] = engine.run([request(source, params), *_mixed(2)])
+    first_tokens = [token for token in np.argsort(-table(source, prompt)).tolist() if token != END][:5]
+    assert len(done.hypotheses) == 5
+    for token, hypothesis in zip(first_tokens, done.hypotheses, strict=True):
+        rest = replace(PLAIN, target_prefix=(*prompt, token), max_new_tokens=params.max_new_tokens - 1)
+        [(tokens, log_probability, _)] = expected(table, source, rest)
+        assert tuple(hypothesis.token_ids) == tokens
+        first = float(table(source, prompt)[token])
+        assert hypothesis.log_probability == pytest.approx(first + log_probability, abs=1e-5)

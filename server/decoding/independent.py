@@ -1,4 +1,4 @@
-"""Samples: independent answers to one request, each a row of its own, every token drawn."""
+"""Independent answers to one request, each in a row of its own: samples, or what follows several first tokens."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,30 +8,30 @@ from server.decoding.search import Choice, EndBonus, SearchLimits
 from server.request import FinishReason, GenerationParams, Hypothesis
 
 
-class SamplingSearch:
-    """`beam_size` samples a request. The one candidate of each row is the token that was drawn for it.
+class IndependentSearch:
+    """`beam_size` answers a request. The one candidate of each row is the token that its guide has drawn or chosen.
 
-    A sample that has ended keeps its row, and what is drawn there is ignored, until all samples of its request have.
+    An answer that has ended keeps its row, and what comes there is ignored, until all answers of its request have.
     """
 
     num_candidates = 1
     needs_scores = True
 
-    def __init__(self, num_samples: int, limits: SearchLimits) -> None:
-        self.beam_size = num_samples
+    def __init__(self, num_answers: int, limits: SearchLimits) -> None:
+        self.beam_size = num_answers
         self._limits = limits
         self._num_requests = 0
-        capacity = limits.max_requests // num_samples
-        per_sample = (capacity, num_samples)
-        self._tokens = np.zeros((*per_sample, limits.max_new_tokens), np.int32)
-        self._log_probs = np.zeros(per_sample, np.float64)
-        self._num_tokens = np.zeros(per_sample, np.int32)
-        self._has_ended = np.zeros(per_sample, np.bool_)
-        self._has_looped = np.zeros(per_sample, np.bool_)
+        capacity = limits.max_requests // num_answers
+        per_answer = (capacity, num_answers)
+        self._tokens = np.zeros((*per_answer, limits.max_new_tokens), np.int32)
+        self._log_probs = np.zeros(per_answer, np.float64)
+        self._num_tokens = np.zeros(per_answer, np.int32)
+        self._has_ended = np.zeros(per_answer, np.bool_)
+        self._has_looped = np.zeros(per_answer, np.bool_)
         self._steps = np.zeros(capacity, np.int32)
         self._params: list[GenerationParams] = []
         self._guard = RepetitionGuard(capacity)
-        self._parents = np.broadcast_to(np.arange(num_samples), per_sample)
+        self._parents = np.broadcast_to(np.arange(num_answers), per_answer)
 
     def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
         """Take one more request."""
@@ -43,7 +43,7 @@ class SamplingSearch:
             array[place] = 0
 
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
-        """Append each sample's drawn token."""
+        """Append each answer's next token."""
         num = self._num_requests
         drawn, gained = tokens[:num, :, 0].astype(np.int32), log_probs[:num, :, 0]
         limits = np.array([params.max_new_tokens for params in self._params])
@@ -64,23 +64,25 @@ class SamplingSearch:
         return Choice(drawn, self._parents[:num], np.logical_and.reduce(self._has_ended[:num], axis=1))
 
     def prefixes(self, place: int) -> NDArray[np.int32]:
-        """What the samples have so far."""
+        """What the answers have so far, [beam_size, length]."""
         return self._tokens[place, :, : self._steps[place]]
 
     def hypotheses(self, place: int) -> list[Hypothesis]:
-        """All samples, the best first; the same answer may come more than once."""
-        samples = [self._sample(place, sample) for sample in range(self.beam_size)]
-        return sorted(samples, key=lambda hypothesis: -hypothesis.score)
+        """Samples with the best first, among which may be equals; alternatives in the order of their first tokens."""
+        answers = [self._answer(place, row) for row in range(self.beam_size)]
+        if self._params[place].return_alternatives:
+            return answers
+        return sorted(answers, key=lambda hypothesis: -hypothesis.score)
 
-    def _sample(self, place: int, sample: int) -> Hypothesis:
-        params, num_tokens = self._params[place], int(self._num_tokens[place, sample])
-        tokens = self._tokens[place, sample, :num_tokens].tolist()
+    def _answer(self, place: int, row: int) -> Hypothesis:
+        params, num_tokens = self._params[place], int(self._num_tokens[place, row])
+        tokens = self._tokens[place, row, :num_tokens].tolist()
         ended = tokens[-1] == self._limits.end_token
         stopped = ended and not (self._limits.forced_end and num_tokens == params.max_new_tokens)
         reason = FinishReason.STOP if stopped else FinishReason.LENGTH
-        if self._has_looped[place, sample]:
+        if self._has_looped[place, row]:
             reason = FinishReason.REPETITION
-        log_probability = float(self._log_probs[place, sample])
+        log_probability = float(self._log_probs[place, row])
         score = log_probability / num_tokens**params.length_penalty
         return Hypothesis(tokens[:-1] if ended else tokens, log_probability, score, reason)
 

@@ -1,0 +1,46 @@
+"""What is answered of each token of a sentence: pieces of text, log-probabilities, alternatives, attention."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from server.options import DecodingOptions
+from server.request import FinishReason, Hypothesis, TokenIds
+from server.text.tokenizer import Tokenizer
+from server.translation import SentenceDetails
+
+
+def sentence_details(
+    source: TokenIds, hypothesis: Hypothesis, options: DecodingOptions, tokenizer: Tokenizer
+) -> SentenceDetails:
+    """Of a sentence and its translation."""
+    details = hypothesis.details
+    assert details is not None, "who asks for details has a guide that notes them"
+    tokens = list(hypothesis.token_ids)
+    if hypothesis.finish_reason is FinishReason.STOP:
+        tokens.append(tokenizer.end_token)
+    attention = details.attention
+    return SentenceDetails(
+        source_tokens=tokenizer.source_pieces(source.tolist()),
+        target_tokens=tokenizer.target_pieces(tokens),
+        token_scores=details.log_probabilities if options.return_token_scores else None,
+        token_alternatives=_in_pieces(details.alternatives, tokenizer) if options.num_token_alternatives else None,
+        alignment=_alignment(attention) if options.return_alignments and attention is not None else None,
+        attention=attention.tolist() if options.return_attention and attention is not None else None,
+    )
+
+
+def _in_pieces(
+    alternatives: Sequence[Sequence[tuple[int, float]]], tokenizer: Tokenizer
+) -> list[list[tuple[str, float]]]:
+    return [
+        list(zip(tokenizer.target_pieces([token for token, _ in best]), [score for _, score in best], strict=True))
+        for best in alternatives
+    ]
+
+
+def _alignment(attention: NDArray[np.float32]) -> list[int]:
+    """The source token that each target token looks at most; the end is where attention rests, and is no answer."""
+    without_end = attention[:, :-1]
+    return [int(place) for place in without_end.argmax(axis=1)] if without_end.size else [0] * len(attention)

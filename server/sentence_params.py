@@ -1,0 +1,59 @@
+"""How one sentence is decoded: options that were said in text, or relative to it, become tokens and numbers."""
+
+import math
+from dataclasses import replace
+
+from export.bundle import Shapes
+from server.errors import InvalidRequest, TextTooLong
+from server.options import DecodingOptions
+from server.request import GenerationParams, Tokens
+from server.text.tokenizer import Tokenizer
+
+
+class SentenceParams:
+    """Of one request: `of` each of its sentences. Raises `InvalidRequest` where an option does not fit the model."""
+
+    def __init__(
+        self, params: GenerationParams, options: DecodingOptions, tokenizer: Tokenizer, shapes: Shapes
+    ) -> None:
+        self._options = options
+        self._tokenizer = tokenizer
+        self._shapes = shapes
+        self._is_plain = not (options.target_prefix or options.max_length_ratio)
+        self._prefixes: dict[str, Tokens] = {"": ()}
+        self._params = replace(
+            params,
+            suppress_phrases=tuple(self._tokens(phrase, "suppress_phrases") for phrase in options.suppress_phrases),
+            required_phrases=tuple(self._tokens(phrase, "required_phrases") for phrase in options.required_phrases),
+        )
+
+    def of(self, text: int, source_len: int) -> GenerationParams:
+        """For a sentence of `source_len` tokens in the text with this number."""
+        if self._is_plain:
+            return self._params
+        params, prefix = self._params, self._prefix(self._options.prefix_of(text))
+        max_new_tokens = min(params.max_new_tokens, self._shapes.max_target_tokens - len(prefix))
+        if self._options.max_length_ratio is not None:
+            # The source's end counts on both sides.
+            max_new_tokens = min(max_new_tokens, math.ceil(self._options.max_length_ratio * source_len))
+        return replace(
+            params,
+            target_prefix=prefix,
+            max_new_tokens=max_new_tokens,
+            min_new_tokens=min(params.min_new_tokens, max_new_tokens - 1),
+        )
+
+    def _prefix(self, prefix: str) -> Tokens:
+        if prefix not in self._prefixes:
+            tokens = self._tokens(prefix, "target_prefix") if prefix.strip() else ()
+            limit = self._shapes.max_target_tokens - 1
+            if len(tokens) > limit:
+                raise TextTooLong(f"target_prefix has {len(tokens)} tokens; with this model it may have {limit}")
+            self._prefixes[prefix] = tokens
+        return self._prefixes[prefix]
+
+    def _tokens(self, text: str, name: str) -> Tokens:
+        tokens = tuple(self._tokenizer.encode_target(text))
+        if not tokens or self._tokenizer.unknown_token in tokens:
+            raise InvalidRequest(f"{name}: {text!r} has characters that this model cannot write")
+        return tokens

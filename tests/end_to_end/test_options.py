@@ -1,0 +1,94 @@
+"""Options over HTTP with the model that comes along."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from server.app import create_app
+from server.settings import Settings
+
+TEXT = "The old house by the river is very beautiful."
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with TestClient(create_app(Settings(threads=1))) as client:
+        yield client
+
+
+def _translate(client: TestClient, **body: object) -> dict[str, Any]:
+    answer = client.post("/v1/translate", json={"text": TEXT, "return_scores": True} | body)
+    assert answer.status_code == 200, answer.text
+    translation: dict[str, Any] = answer.json()["translations"][0]
+    return translation
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_the_score_of_an_answer_is_its_log_probability_whatever_options_it_was_found_with(
+    client: TestClient, beam_size: int
+) -> None:
+    options: list[dict[str, object]] = [
+        {},
+        {"repetition_penalty": 1.5, "suppress_phrases": ["Haus"]},
+        {"no_repeat_ngram_size": 1, "min_new_tokens": 15},
+        {"coverage_penalty": 0.3} if beam_size > 1 else {"seed": 3, "top_k": 5},
+        {"num_beam_groups": 2, "diversity_penalty": 2.0, "num_hypotheses": 4} if beam_size > 1 else {"seed": 1},
+    ]
+    for each in options:
+        beams = {} if "seed" in each else {"beam_size": beam_size}
+        found = _translate(client, return_token_scores=True, return_alignments=True, **beams, **each)
+        assert found["finish_reason"] == "stop"
+        [sentence] = found["sentences"]
+        assert math.fsum(sentence["token_scores"]) == pytest.approx(found["log_probability"], abs=1e-4)
+        assert sentence["target_tokens"][-1] == "</s>"
+        assert len(sentence["alignment"]) == len(sentence["target_tokens"]) - 1
+        assert max(sentence["alignment"]) < len(sentence["source_tokens"]) - 1
+        body = {"text": TEXT, "translation": found["text"], "return_token_scores": True}
+        [scored] = client.post("/v1/score", json=body).json()["scores"]
+        if scored["sentence"]["target_tokens"] == sentence["target_tokens"]:  # text may be cut otherwise
+            assert scored["log_probability"] == pytest.approx(found["log_probability"], abs=1e-3)
+            assert scored["score"] == pytest.approx(scored["log_probability"] / scored["target_tokens"])
+
+
+def test_a_translation_begins_as_it_was_told_and_another_is_forbidden(client: TestClient) -> None:
+    plain = _translate(client)["text"]
+    assert _translate(client, target_prefix="Ein altes Haus")["text"].startswith("Ein altes Haus")
+    word = next(word for word in plain.split() if word.lower() in ("haus", "das", "der"))
+    assert word not in _translate(client, suppress_phrases=[word])["text"].split()
+
+
+def test_alternatives_differ_behind_the_prefix(client: TestClient) -> None:
+    found = _translate(client, target_prefix="Das", num_hypotheses=4, return_alternatives=True)
+    texts = [found["text"], *(other["text"] for other in found["alternatives"])]
+    assert all(text.startswith("Das") for text in texts)
+    assert len(set(texts)) == 4
+
+
+def test_the_same_seed_says_the_same_and_another_something_else(client: TestClient) -> None:
+    def sample(seed: int) -> list[str]:
+        found = _translate(client, temperature=1.3, seed=seed, num_hypotheses=3)
+        return [found["text"], *(other["text"] for other in found["alternatives"])]
+
+    assert sample(1) == sample(1)
+    assert sample(1) != sample(2)
+
+
+def test_attention_is_a_matrix_of_weights_and_alternatives_begin_with_the_chosen_token(client: TestClient) -> None:
+    found = _translate(client, beam_size=1, return_attention=True, num_token_alternatives=3, alignment_heads=[0, 1])
+    [sentence] = found["sentences"]
+    assert len(sentence["attention"]) == len(sentence["target_tokens"]) - 1
+    for row in sentence["attention"]:
+        assert len(row) == len(sentence["source_tokens"])
+        assert math.fsum(row) == pytest.approx(1, abs=1e-4)
+    firsts = [best[0]["token"] for best in sentence["token_alternatives"]]
+    assert firsts == sentence["target_tokens"]
+    assert all(best[0]["score"] >= best[1]["score"] >= best[2]["score"] for best in sentence["token_alternatives"])
+
+
+def test_metrics_count_what_was_scored(client: TestClient) -> None:
+    client.post("/v1/score", json={"text": ["Tea.", "Good morning."], "translation": ["Tee.", "Guten Morgen."]})
+    exposition = client.get("/metrics").text
+    assert 'endpoint="/v1/score"' in exposition
