@@ -156,7 +156,7 @@ class Engine:
             for group in groups:
                 group.rows = moved_to[group.rows]
         num_rows = self._cache.num_rows
-        num_candidates = max(group.search.num_candidates for group in groups)
+        num_candidates = max(group.num_graph_candidates for group in groups)
         guided = [group for group in groups if group.num_guided]
         logit_rows = sorted_logit_rows(guided) if guided else NO_ROWS
         candidates = self._runner.decode(

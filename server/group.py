@@ -51,6 +51,11 @@ class Group:
         self.num_guided = sum(guide is not None for guide in self.guides)
         self.search.remove(holes, movers, num_left)
 
+    @property
+    def num_graph_candidates(self) -> int:
+        """How many candidates the graph must find for each row: guides that see whole rows need none of them."""
+        return self.search.num_candidates if self.search.takes_graph_candidates else 1
+
     def rows_with_logits(self) -> list[int]:
         """Rows whose whole distribution the guides want to see in the next step."""
         return [

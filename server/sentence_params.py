@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 from export.bundle import Shapes
+from server.decoding.constrained import MAX_REQUIRED_TOKENS
 from server.errors import InvalidRequest, TextTooLong
 from server.options import DecodingOptions
 from server.request import GenerationParams, Tokens
@@ -26,6 +27,11 @@ class SentenceParams:
             suppress_phrases=tuple(self._tokens(phrase, "suppress_phrases") for phrase in options.suppress_phrases),
             required_phrases=tuple(self._tokens(phrase, "required_phrases") for phrase in options.required_phrases),
         )
+
+        num_required = sum(map(len, self._params.required_phrases))
+        limit = min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1)
+        if num_required > limit:
+            raise InvalidRequest(f"required_phrases have {num_required} tokens together; they may have {limit} here")
 
     def of(self, text: int, source_len: int) -> GenerationParams:
         """For a sentence of `source_len` tokens in the text with this number."""

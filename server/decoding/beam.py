@@ -44,6 +44,7 @@ class BeamSearch:
     """`beam_size` rows a request."""
 
     needs_scores = True
+    takes_graph_candidates = True
 
     def __init__(self, beam_size: int, limits: SearchLimits) -> None:
         self.beam_size = beam_size

@@ -23,6 +23,7 @@ class DiverseBeamSearch:
     """
 
     needs_scores = True
+    takes_graph_candidates = True
 
     def __init__(self, beam_size: int, num_groups: int, limits: SearchLimits) -> None:
         self.beam_size = beam_size

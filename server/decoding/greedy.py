@@ -15,6 +15,7 @@ class GreedySearch:
 
     beam_size = 1
     num_candidates = 1
+    takes_graph_candidates = True
 
     def __init__(self, limits: SearchLimits) -> None:
         self._limits = limits

@@ -43,6 +43,7 @@ class Guide:
         self._attention_scale = attention_scale
         self._cross_keys: NDArray[np.float32] | None = None  # [heads, source_len, head_dim]
         self._to_read = np.array(params.forced_target or params.target_prefix, np.int32)
+        self._required = np.array(sorted({token for phrase in params.required_phrases for token in phrase}), np.int64)
         self._prompt_len = len(params.target_prefix)
         self._wants_token_scores = params.return_token_scores or bool(params.forced_target)
         self._trace = Trace() if self._wants_token_scores or _needs_trace(params) else None
@@ -158,10 +159,20 @@ class Guide:
             first_tokens, _ = top_k(scores[:1], len(sequences))
             tokens = first_tokens.T
             best = np.take_along_axis(scores, tokens, axis=1)
+        elif self._required.size:
+            tokens, best = self._with_required(scores)
         else:
             tokens, best = top_k(scores, num_candidates)
         by_model = np.take_along_axis(logits, tokens, axis=1) - log_normalizer
         return tokens, best if is_beam else by_model, by_model
+
+    def _with_required(self, scores: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The best candidates of each row, and every token of the required phrases behind them."""
+        best_tokens, best = top_k(scores, 2 * self.params.beam_size)
+        required = np.broadcast_to(self._required, (len(scores), self._required.size))
+        is_there = (required[:, :, None] == best_tokens[:, None]).any(axis=2)
+        required_scores = np.where(is_there, np.float32(-np.inf), scores[:, self._required])
+        return np.concatenate([best_tokens, required], axis=1), np.concatenate([best, required_scores], axis=1)
 
     def _note(
         self,

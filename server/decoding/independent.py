@@ -15,6 +15,7 @@ class IndependentSearch:
     """
 
     num_candidates = 1
+    takes_graph_candidates = False
     needs_scores = True
 
     def __init__(self, num_answers: int, limits: SearchLimits) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from server.decoding.beam import BeamSearch
+from server.decoding.constrained import ConstrainedBeamSearch
 from server.decoding.diverse import DiverseBeamSearch
 from server.decoding.greedy import GreedySearch
 from server.decoding.independent import IndependentSearch
@@ -16,7 +17,7 @@ from server.request import GenerationParams
 class SearchKind:
     """Requests of one kind are held by one search. `num_rows` rows a request, `num_groups` groups of beams."""
 
-    name: Literal["greedy", "beam", "diverse", "independent", "reading"]
+    name: Literal["greedy", "beam", "diverse", "constrained", "independent", "reading"]
     num_rows: int = 1
     num_groups: int = 1
 
@@ -27,6 +28,8 @@ class SearchKind:
             return cls("independent", params.num_hypotheses)
         if params.num_beam_groups > 1:
             return cls("diverse", params.beam_size, params.num_beam_groups)
+        if params.required_phrases:
+            return cls("constrained", params.beam_size)
         return _GREEDY if params.beam_size == 1 else cls("beam", params.beam_size)
 
     def open(self, limits: SearchLimits) -> Search:
@@ -37,6 +40,8 @@ class SearchKind:
             return IndependentSearch(self.num_rows, limits)
         if self.name == "diverse":
             return DiverseBeamSearch(self.num_rows, self.num_groups, limits)
+        if self.name == "constrained":
+            return ConstrainedBeamSearch(self.num_rows, limits)
         return GreedySearch(limits) if self.name == "greedy" else BeamSearch(self.num_rows, limits)
 
 

@@ -12,6 +12,7 @@ class ReadingSearch:
 
     beam_size = 1
     num_candidates = 1
+    takes_graph_candidates = False
     needs_scores = False
 
     def __init__(self, limits: SearchLimits) -> None:

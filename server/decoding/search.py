@@ -49,6 +49,7 @@ class Search(Protocol):
 
     beam_size: int  # rows a request
     num_candidates: int  # the search wants this many continuations of each row
+    takes_graph_candidates: bool  # or all its requests have guides that make them of whole rows
 
     @property
     def needs_scores(self) -> bool:

@@ -60,6 +60,13 @@ def test_a_translation_begins_as_it_was_told_and_another_is_forbidden(client: Te
     assert word not in _translate(client, suppress_phrases=[word])["text"].split()
 
 
+def test_required_phrases_are_in_the_translation(client: TestClient) -> None:
+    for phrases in (["Ufer"], ["Gebäude", "wunderschön"]):
+        found = _translate(client, required_phrases=phrases, beam_size=6)
+        assert all(phrase in found["text"] for phrase in phrases), found
+        assert found["finish_reason"] == "stop"
+
+
 def test_alternatives_differ_behind_the_prefix(client: TestClient) -> None:
     found = _translate(client, target_prefix="Das", num_hypotheses=4, return_alternatives=True)
     texts = [found["text"], *(other["text"] for other in found["alternatives"])]
