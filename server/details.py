@@ -42,5 +42,5 @@ def _in_pieces(
 
 def _alignment(attention: NDArray[np.float32]) -> list[int]:
     """The source token that each target token looks at most; the end is where attention rests, and is no answer."""
-    without_end = attention[:, :-1]
-    return [int(place) for place in without_end.argmax(axis=1)] if without_end.size else [0] * len(attention)
+    but_the_end = max(attention.shape[1] - 1, 1)  # of an empty source nothing else is there
+    return [int(place) for place in attention[:, :but_the_end].argmax(axis=1)]
