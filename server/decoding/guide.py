@@ -126,7 +126,7 @@ class Guide:
         answer = self._to_read[:-1]
         score = log_probability / self._to_read.size**self.params.length_penalty
         if self.params.coverage_penalty:
-            score += self.params.coverage_penalty * coverage(self._attention_of(answer))
+            score += self.params.coverage_penalty * coverage(self._attention_of(self._to_read))
         details = self._details(answer, self._to_read)
         return Hypothesis(answer.tolist(), log_probability, score, FinishReason.STOP, details)
 

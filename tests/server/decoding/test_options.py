@@ -107,7 +107,7 @@ def test_as_many_beams_as_prefixes_find_the_best_score_with_coverage(seed: int) 
 
     ranked = sorted(
         (
-            (tokens, score + coverage_bonus(source, tokens, params))
+            (tokens, score + coverage_bonus(source, (*tokens, END)[:2], params))
             for tokens, _, score in everything(everywhere, vocab, params)
         ),
         key=lambda each: -each[1],
