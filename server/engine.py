@@ -189,7 +189,7 @@ class Engine:
         num_requests = len(group.requests)
         rows = group.rows[:num_requests]
         choice = group.advance(candidates, logit_rows)
-        if group.reads:
+        if group.num_guided and group.reads:
             return self._read_on(group, choice)
         runs_on = np.flatnonzero(~choice.finished)
         new_rows = rows[runs_on]
