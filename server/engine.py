@@ -10,6 +10,7 @@ The life of a request:
    way; from here on it is one line in that search's arrays.
 5. Every step decodes one token for all live rows. A beam request spreads over its rows after its first step.
 6. Its search chooses tokens and parents; the cache moves what has to move.
+   Of a request that streams, the tokens that became final are told.
 7. When its search says so it is retired: its rows are free, its hypotheses leave with the step's completions.
 8. Holes are closed by the last live rows before the next step, unless newcomers have filled them.
 """
@@ -84,12 +85,16 @@ class Engine:
         self._groups: dict[int, _Group] = {}
         self._rows_taken = 0  # or to be taken after the first step: all beams of all requests that run
         self._without_a_token: list[Request] = []
+        self._num_told: dict[Request, int] = {}  # tokens of those that stream, while they have rows
+        # After a step: the requests that stream and got on without ending, and the tokens their answers begin with.
+        self.progress: list[tuple[Request, list[int]]] = []
 
     def step(self) -> list[Completion]:
         """Admit whoever fits, decode one token for every live row, and return the requests that ended.
 
         An error in the model fails the requests of this step, as completions that carry it, and never escapes.
         """
+        self.progress = []
         can_encode = not self._encoded and self._rows_taken < self._cache.max_rows
         admission = self._scheduler.admit(self._replica, self._clock(), may_admit=can_encode)
         dropped = self._drop(admission.dropped) if admission.dropped else []
@@ -146,6 +151,8 @@ class Engine:
             self._cache.write_source(row, cross, self._runner.start_token)
             request.timings.seated = now
             self._without_a_token.append(request)
+            if request.on_progress is not None:
+                self._num_told[request] = 0
 
     def _group(self, beam_size: int) -> _Group:
         if beam_size not in self._groups:
@@ -171,6 +178,8 @@ class Engine:
         self._cache.past_lengths[:num_rows] += 1
         for group in groups:
             ended += self._advance(group, candidates)
+        if self._num_told:
+            self._note_progress(groups)
         now = self._clock()
         for request in self._without_a_token:
             request.timings.first_token = now
@@ -182,6 +191,8 @@ class Engine:
         now = self._clock()
         for completion in ended:
             completion.request.timings.finished = now
+            if self._num_told:
+                self._num_told.pop(completion.request, None)
         self._scheduler.retire(self._replica, [completion.request for completion in ended], now)
 
     def _advance(self, group: _Group, candidates: Candidates) -> list[Completion]:
@@ -205,6 +216,17 @@ class Engine:
         ]
         self._remove(group, ~choice.finished)
         return ended
+
+    def _note_progress(self, groups: list[_Group]) -> None:
+        """Find what became final of those that stream. Walks over all requests, so only when there is one."""
+        for group in groups:
+            for place, request in enumerate(group.requests):
+                if request not in self._num_told:
+                    continue
+                tokens = group.search.final_tokens(place)
+                if len(tokens) > self._num_told[request]:
+                    self._num_told[request] = len(tokens)
+                    self.progress.append((request, tokens.tolist()))
 
     def _remove(self, group: _Group, is_kept: NDArray[np.bool_]) -> None:
         rows = group.rows[: len(group.requests)][~is_kept].ravel()
@@ -230,6 +252,7 @@ class Engine:
         now = self._clock()
         for request in requests:
             request.timings.finished = now
+            self._num_told.pop(request, None)
         return [Completion(request, [], reason) for request, reason in dropped]
 
     def _abandon(self) -> list[Request]:
@@ -238,6 +261,7 @@ class Engine:
         self._groups.clear()
         self._rows_taken = 0
         self._without_a_token = []
+        self._num_told.clear()
         self._cache.release(np.arange(self._cache.max_rows))
         return requests
 

@@ -152,6 +152,19 @@ class BeamSearch:
         self._tokens[moved, :, :longest] = self._tokens[moved[:, None], parents[moved], :longest]
         self._tokens[self._places[:num, None], self._beams, lengths[:, None] - 1] = chosen
 
+    def final_tokens(self, place: int) -> NDArray[np.int32]:
+        """The prefix that the running beams and the best hypothesis held agree on: the answer is of one of them.
+
+        Other hypotheses held never win, the best one being better already.
+        """
+        num_tokens = int(self._lengths[place])
+        beams = self._tokens[place, self._running[place] > _NEVER / 2, :num_tokens]
+        if held := self._ended[place].hypotheses:
+            best = np.array(held[0].token_ids[:num_tokens], np.int32)
+            beams = np.concatenate([beams[:, : best.size], best[None]])
+        agreed = (beams == beams[:1]).all(axis=0)
+        return beams[0, : agreed.size if agreed.all() else int(agreed.argmin())]
+
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """The answers of a finished request, best first: as many as it asked for, fewer where no more are possible."""
         ended = self._ended[place]

@@ -58,6 +58,10 @@ class GreedySearch:
         finished = (chosen == self._limits.end_token) | at_limit
         return Choice(chosen[:, None], self._parents[:num], finished)
 
+    def final_tokens(self, place: int) -> NDArray[np.int32]:
+        """All tokens so far: greedy search never goes back."""
+        return self._tokens[place, : self._lengths[place]]
+
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """The one answer."""
         num_tokens = int(self._lengths[place])
