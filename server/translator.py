@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from export.bundle import Bundle
 from server.errors import DeadlineExceeded, Draining, EngineFailed, TextTooLong
+from server.feed import TextFeed
 from server.generator import Generator
 from server.request import Completion, FinishReason, GenerationParams, Hypothesis, Request, Timings
 from server.text.sentences import Segment, join, split
@@ -50,8 +51,10 @@ class Translator:
         """The model it translates with."""
         return self._generator.bundle
 
-    async def translate(self, request: TranslationRequest) -> TranslationResult:
-        """All texts translated, in their order.
+    async def translate(self, request: TranslationRequest, feed: TextFeed | None = None) -> TranslationResult:
+        """All texts translated, in their order; `feed` gets them meanwhile, as they become final.
+
+        What was taken from the feed, and what is left to take when this returns, are the texts of the result.
 
         Raises `InvalidRequest` or `TextTooLong` before anything is decoded, `DeadlineExceeded`, and whatever
         `Generator.generate` raises. Cancelling it frees the rows of all its sentences.
@@ -66,9 +69,13 @@ class Translator:
         else:
             prepared = await asyncio.to_thread(self._prepare, request, params, deadline)
         tokenized = self._clock()
+        if feed is not None:
+            feed.open([(text.segments, text.requests) for text in prepared], self._tokenizer)
         completions = await self._generate(prepared, tokenized)
         for completion in completions.values():
             _check(completion, allowed_seconds=math.inf if deadline is None else deadline - arrived)
+        if feed is not None:
+            feed.complete(completions)
         if inline:
             translations = self._assemble(prepared, completions, params.num_hypotheses)
         else:

@@ -1,6 +1,7 @@
 """Kvasir's own protocol: everything the engine can do, by its own names."""
 
 import math
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
@@ -12,8 +13,9 @@ from server.errors import Draining
 from server.request import FinishReason
 from server.routes.disconnect import unless_disconnected
 from server.routes.envelope import error_responses
+from server.routes.events import EVENTS_CONTENT, EventStream
 from server.state import RequestRecord, ServerState, request_record, server_state
-from server.translation import MAX_BEAM_SIZE, MAX_LENGTH_PENALTY, Translation, TranslationRequest
+from server.translation import MAX_BEAM_SIZE, MAX_LENGTH_PENALTY, Translation, TranslationRequest, TranslationResult
 
 router = APIRouter(prefix="/v1", tags=["translation"])
 
@@ -60,6 +62,7 @@ class TranslateBody(BaseModel):
     early_stopping: bool = Field(False, description="end a beam search as soon as beam_size hypotheses are complete")
     return_scores: bool = Field(False, description="add the score of each translation")
     timeout_seconds: float | None = Field(None, gt=0, description="time for the answer; then 504")
+    stream: bool = Field(False, description="answer with server-sent events, text by text as it becomes final")
 
     @field_validator("text", mode="before")
     @classmethod
@@ -124,16 +127,20 @@ class ModelsAnswer(BaseModel):
 
 @router.post(
     "/translate",
+    response_model=TranslateAnswer,
     response_model_exclude_none=True,
-    responses=error_responses(400, 413, 422, 429, 500, 503, 504),
+    responses={200: {"content": EVENTS_CONTENT}, **error_responses(400, 413, 422, 429, 500, 503, 504)},
 )
 async def translate(
     body: TranslateBody,
     request: Request,
     server: Server,
     record: Annotated[RequestRecord, Depends(request_record)],
-) -> TranslateAnswer:
-    """Translate one text or several; the order is kept, and so are line breaks and blank lines."""
+) -> TranslateAnswer | EventStream:
+    """Translate one text or several; the order is kept, and so are line breaks and blank lines.
+
+    With `stream` the text comes in pieces, as soon as they are final.
+    """
     texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
     record.num_texts, record.num_characters = len(texts), sum(map(len, texts))
     if server.draining or server.catalogue is None:
@@ -152,9 +159,11 @@ async def translate(
         return_scores=body.return_scores,
         timeout_seconds=body.timeout_seconds,
     )
+    answer = partial(_answer, asked, record.model)
+    if body.stream:
+        return EventStream(partial(route.translator.translate, asked), answer, record, server.metrics)
     record.result = await unless_disconnected(request, route.translator.translate(asked))
-    answers = [_answer(translation, asked) for translation in record.result.translations]
-    return TranslateAnswer(translations=answers, model=record.model)
+    return answer(record.result)
 
 
 @router.get("/models")
@@ -164,7 +173,13 @@ async def models(server: Server) -> ModelsAnswer:
     return ModelsAnswer(models=[_model(config) for config in configs])
 
 
-def _answer(translation: Translation, asked: TranslationRequest) -> TranslationAnswer:
+def _answer(asked: TranslationRequest, model: str, result: TranslationResult) -> TranslateAnswer:
+    return TranslateAnswer(
+        translations=[_translation(translation, asked) for translation in result.translations], model=model
+    )
+
+
+def _translation(translation: Translation, asked: TranslationRequest) -> TranslationAnswer:
     others = [
         AlternativeAnswer(text=other.text, score=_score(other.score, asked)) for other in translation.alternatives
     ]
