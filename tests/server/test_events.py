@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -31,7 +31,7 @@ _TEXTS = ["  Good morning.  How are you today?\r\n\r\n", "", "---\n\nWhere is th
 class TellingEcho(EchoGenerator):
     """Tells every token on the way, and may fail when it has told some."""
 
-    async def generate(self, requests: "list[Request]") -> list[Completion]:  # type: ignore[override]
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """The echo, token by token."""
         self.batches.append(list(requests))
         longest = max(len(request.source) for request in requests)
