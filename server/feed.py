@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from server.errors import EngineFailed
@@ -104,12 +105,11 @@ class TextFeed:
 
     async def wait(self, timeout_seconds: float) -> bool:
         """Whether something has happened since the last `take`, or does within this time."""
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                await self._changed.wait()
-        except TimeoutError:
-            return False
-        return True
+        with suppress(TimeoutError):
+            if not self._changed.is_set():
+                async with asyncio.timeout(timeout_seconds):
+                    await self._changed.wait()
+        return self._changed.is_set()
 
     def take(self) -> list[Piece]:
         """What is final and was not taken before, at most one piece a text."""
