@@ -1,4 +1,4 @@
-"""The servers of the end-to-end tests; starting one costs a second, so there are two."""
+"""The servers of the end-to-end tests; starting one costs a second, so there are few."""
 
 from collections.abc import Iterator
 
@@ -17,3 +17,9 @@ def served() -> Iterator[Served]:
 def draining() -> Iterator[Served]:
     """A server of its own, to be taken down."""
     yield from started("--drain-timeout-seconds", "60", "--cache-sentences", "0")
+
+
+@pytest.fixture
+def remembering() -> Iterator[Served]:
+    """A server with its cache, to be taken down."""
+    yield from started("--drain-timeout-seconds", "60")

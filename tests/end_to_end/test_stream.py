@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import signal
 from pathlib import Path
 
 import httpx2
@@ -127,3 +128,20 @@ def test_what_is_wrong_from_the_beginning_has_its_status(served: Served) -> None
             answer = client.post("/v1/translate", json={"stream": True} | body)
             assert answer.status_code == 422
             assert answer.json()["error"]["code"] == "invalid_request"
+
+
+def test_a_stream_is_the_same_from_memory_and_is_finished_after_sigterm(remembering: Served) -> None:
+    body: dict[str, object] = {"text": "\n".join(SENTENCES[:10] * 2), "stream": True}
+    long = {"text": "".join(f"I would like to go home at {hour} now. " for hour in range(300)), "beam_size": 8}
+    with remembering.client() as client:
+        decoded, kept = _post(client, body).text, _post(client, body).text
+        assert texts_of(kept, 1) == texts_of(decoded, 1) == _texts(_post(client, body | {"stream": False}))
+        with client.stream("POST", "/v1/translate", json=long | {"stream": True}) as answer:
+            lines = answer.iter_lines()
+            first = next(lines)
+            remembering.process.send_signal(signal.SIGTERM)
+            streamed = "\n".join([first, *lines, ""])
+    *_, (name, last) = read_events(streamed)
+    assert name == "done"
+    assert [translation["text"] for translation in last["translations"]] == texts_of(streamed, 1)  # type: ignore[attr-defined]
+    assert remembering.process.wait(PATIENCE_SECONDS) == 0
