@@ -180,6 +180,19 @@ class BeamSearch:
         """The tokens of the running beams, [beam_size, length]."""
         return self._tokens[place, :, : self._lengths[place]]
 
+    def final_tokens(self, place: int) -> NDArray[np.int32]:
+        """The prefix that the running beams and the best hypothesis held agree on: the answer is of one of them.
+
+        Other hypotheses held never win, the best one being better already.
+        """
+        num_tokens = int(self._lengths[place])
+        beams = self._tokens[place, self._running[place] > _NEVER / 2, :num_tokens]
+        if held := self._ended[place].hypotheses:
+            best = np.array(held[0].token_ids[:num_tokens], np.int32)
+            beams = np.concatenate([beams[:, : best.size], best[None]])
+        agreed = (beams == beams[:1]).all(axis=0)
+        return beams[0, : agreed.size if agreed.all() else int(agreed.argmin())]
+
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """The answers of a finished request, best first: as many as it asked for, fewer where no more are possible."""
         return self.all_hypotheses(place)[: self._ended[place].params.num_hypotheses]
