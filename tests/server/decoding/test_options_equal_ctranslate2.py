@@ -19,7 +19,6 @@ from tests.export.tiny_checkpoint import write_checkpoint
 from tests.fakes import DrivenEngine, request
 from tests.server.eager_runner import EagerRunner
 
-
 NUM_SENTENCES, LIMIT = 8, 12
 PLAIN = GenerationParams(max_new_tokens=LIMIT, return_scores=True, length_penalty=0.0)
 
