@@ -14,7 +14,7 @@ from server.generator import Generator
 from server.metrics import Metrics
 from server.recorder import RequestRecorder
 from server.replicas import ReplicaOptions, Replicas
-from server.routes import health, metrics, models, native, score
+from server.routes import health, limits, metrics, models, native, page, score
 from server.routes.envelope import install_error_handlers
 from server.sentence_cache import CachingGenerator
 from server.settings import Settings
@@ -70,8 +70,8 @@ def create_app(
     app = FastAPIOffline(title="Kvasir", description=_DESCRIPTION, lifespan=lifespan, redoc_url=None)
     app.state.server = server
     install_error_handlers(app)
-    for router in (native.router, score.router, models.router, health.router, metrics.router):
-        app.include_router(router)
+    for part in (native, score, models, limits, health, metrics, page):
+        app.include_router(part.router)
     # The last one added is the outermost.
     app.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
     if settings.cors_origins:
