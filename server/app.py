@@ -8,41 +8,21 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi_offline import FastAPIOffline
 
-from export.bundle import load_bundle
 from server.body_limit import BodyLimit
 from server.generator import Generator
+from server.loading import open_replicas
 from server.metrics import Metrics
 from server.recorder import RequestRecorder
-from server.replicas import ReplicaOptions, Replicas
 from server.routes import health, metrics, models, native, score
 from server.routes.envelope import install_error_handlers
-from server.sentence_cache import CachingGenerator
 from server.settings import Settings
 from server.state import ServerState
+from server.text.detection import load_identifier
 
 _DESCRIPTION = """Translation by encoder-decoder Transformers, batched continuously.
 
 Every answer carries `X-Request-ID` (yours, if you send one) and `Server-Timing` in milliseconds. Every error has the
 body `{"error": {"code", "message"}}`."""
-
-
-def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
-    """The engines of all models of `settings`, loaded and warm, each behind its cache.
-
-    Raises `BundleError` for a bundle that cannot be served, with the file and the reason.
-    """
-    options = ReplicaOptions(
-        replicas=settings.num_replicas,
-        threads_per_replica=settings.threads_per_replica,
-        max_rows=settings.max_rows,
-        max_waiting=settings.max_waiting_requests,
-        max_encoder_tokens=settings.max_encoder_tokens,
-        observe=observer,
-    )
-    return [
-        CachingGenerator(Replicas.open(load_bundle(folder), options), settings.cache_sentences, observer)
-        for folder in settings.model
-    ]
 
 
 def create_app(
@@ -60,6 +40,7 @@ def create_app(
         if opened is None:
             opened = await asyncio.to_thread(open_replicas, settings, server.metrics)
         try:
+            await asyncio.to_thread(load_identifier)
             server.open(opened)
             yield
         finally:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import uvicorn
 
-from server.app import create_app, open_replicas
+from server.app import create_app
+from server.loading import open_replicas
 from server.logs import configure_logging
 from server.metrics import Metrics
 from server.settings import Settings

@@ -40,13 +40,29 @@ class Settings(BaseSettings):
     )
 
     model: Annotated[
-        list[Path], NoDecode, Field(min_length=1, description="folders of the bundles to serve, one for each model")
+        list[Path],
+        NoDecode,
+        Field(min_length=1, description="folders of the bundles to serve, or folders that hold such folders"),
     ] = [DEFAULT_MODEL]
+    pivot: Annotated[
+        str,
+        Field(
+            max_length=64,
+            description="language through which pairs without a model of their own are translated, where both legs "
+            "have one; empty: no such pairs",
+        ),
+    ] = "en"
+    detect_languages: Annotated[
+        list[str],
+        NoDecode,
+        Field(description="languages that texts are expected in where none is named; unset: those the models read"),
+    ] = []
     host: Annotated[str, Field(min_length=1, description="address to listen on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="TCP port to listen on; 0 takes any free one")] = 8000
-    threads: Annotated[int, Field(ge=1, le=1024, description="CPU threads of all replicas of a model together")] = (
-        usable_cpus()
-    )
+    threads: Annotated[
+        int,
+        Field(ge=1, le=1024, description="CPU threads of all models together, shared out evenly; each has one or more"),
+    ] = usable_cpus()
     replicas: Annotated[
         int | None,
         Field(
@@ -111,7 +127,7 @@ class Settings(BaseSettings):
         list[str], NoDecode, Field(description="origins whose pages may call the API from a browser; none by default")
     ] = []
 
-    @field_validator("model", "cors_origins", mode="before")
+    @field_validator("model", "cors_origins", "detect_languages", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
@@ -126,15 +142,11 @@ class Settings(BaseSettings):
             )
         return self
 
-    @property
-    def num_replicas(self) -> int:
-        """Engines of each model."""
-        return self.replicas or self.threads
-
-    @property
-    def threads_per_replica(self) -> int:
-        """CPU threads of each engine."""
-        return self.threads // self.num_replicas
+    def shares(self, num_models: int) -> tuple[int, int]:
+        """Engines of each of so many models, and CPU threads of each engine; what does not divide is rounded up."""
+        threads = -(-self.threads // num_models)
+        replicas = min(self.replicas or threads, threads)
+        return replicas, threads // replicas
 
     @property
     def limits(self) -> TranslationLimits:

@@ -1,6 +1,7 @@
 """What the parts of one running server share."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -8,24 +9,30 @@ from typing import cast
 from fastapi import Request
 
 from server.catalogue import Catalogue
+from server.errors import Draining
 from server.generator import Generator
+from server.interpreter import Interpreter
 from server.metrics import Metrics
 from server.settings import Settings
+from server.text.detection import Detector
 from server.translation import TranslationResult
 from server.translator import Translator
+
+_log = logging.getLogger("kvasir")
 
 
 @dataclass(slots=True)
 class ServerState:
     """One for each application, owned by the event loop's thread.
 
-    `catalogue` is None until the models are loaded. `draining` is set once and never taken back.
+    `catalogue` and `interpreter` are None until the models are loaded. `draining` is set once and never taken back.
     """
 
     settings: Settings
     metrics: Metrics
     generators: Sequence[Generator] = ()
     catalogue: Catalogue | None = None
+    interpreter: Interpreter | None = None
     draining: bool = False
     num_in_flight: int = 0  # HTTP requests begun and not yet answered
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while none is in flight
@@ -33,10 +40,21 @@ class ServerState:
     def open(self, generators: Sequence[Generator]) -> None:
         """Serve with these from now on."""
         self.generators = generators
-        self.catalogue = Catalogue([Translator(generator, self.settings.limits) for generator in generators])
+        limits = self.settings.limits
+        self.catalogue = Catalogue([Translator(generator, limits) for generator in generators], self.settings.pivot)
+        detector = Detector(self.settings.detect_languages or self.catalogue.source_languages)
+        if detector.unknown:
+            _log.warning("languages that cannot be detected", extra={"languages": detector.unknown})
+        self.interpreter = Interpreter(self.catalogue, detector, limits)
         for generator in generators:
             self.metrics.model_served(generator.bundle.config)
         self.metrics.watch(generators)
+
+    def accept(self) -> tuple[Interpreter, Catalogue]:
+        """Who takes a new request; raises `Draining` where nobody does."""
+        if self.draining or self.interpreter is None or self.catalogue is None:
+            raise Draining("this server takes no new requests; send it to another, or again in a moment")
+        return self.interpreter, self.catalogue
 
     def begin_request(self) -> None:
         """An HTTP request came in."""

@@ -32,6 +32,7 @@ class TranslationRequest:
     return_scores: bool = False
     timeout_seconds: float | None = None
     options: DecodingOptions = NO_OPTIONS
+    size_is_checked: bool = False  # a part, or the second leg, of a request whose size was found good
 
     @property
     def num_characters(self) -> int:
@@ -119,6 +120,8 @@ class TranslationLimits:
 
     def check_size(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` for more text than one request may hold."""
+        if request.size_is_checked:
+            return
         if self.max_texts is not None and len(request.texts) > self.max_texts:
             raise InvalidRequest(
                 f"{len(request.texts)} texts in one request; this server takes {self.max_texts}: send them in parts"

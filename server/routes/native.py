@@ -6,13 +6,13 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from server.errors import Draining
 from server.options import decoding_options
 from server.request import FinishReason
 from server.routes.decoding_fields import DecodingFields, SentenceAnswer, finite, sentence_answer
 from server.routes.disconnect import unless_disconnected
 from server.routes.envelope import error_responses
 from server.state import RequestRecord, ServerState, request_record, server_state
+from server.text.detection import Detection
 from server.translation import MAX_BEAM_SIZE, Translation, TranslationRequest
 
 router = APIRouter(prefix="/v1", tags=["translation"])
@@ -31,7 +31,9 @@ class TranslateBody(DecodingFields):
 
     text: str | list[str] = Field(description="a text, or a list of texts; sentences, line breaks and all")
     source: str | None = Field(
-        None, max_length=MAX_TAG_CHARACTERS, description="language of the texts; not needed where only one is possible"
+        None,
+        max_length=MAX_TAG_CHARACTERS,
+        description="language of the texts, or auto: each is detected; not needed where only one is possible",
     )
     target: str | None = Field(
         None,
@@ -73,10 +75,18 @@ class AlternativeAnswer(BaseModel):
     log_probability: float | None = None
 
 
+class DetectedLanguage(BaseModel):
+    """The likeliest of the languages that were expected."""
+
+    language: str
+    confidence: float = Field(ge=0, le=1, description="probability, small where the text says little")
+
+
 class TranslationAnswer(BaseModel):
     """What became of one text. Tokens count the end of every sentence."""
 
     text: str
+    detected_language: DetectedLanguage | None = Field(None, description="where source was auto and there are letters")
     source_tokens: int
     target_tokens: int
     finish_reason: FinishReason = Field(
@@ -98,7 +108,8 @@ class TranslateAnswer(BaseModel):
     """The translations in the order of the texts."""
 
     translations: list[TranslationAnswer]
-    model: str
+    model: str | None = Field(None, description="who translated; two models joined by + went one after the other")
+    pivot: str | None = Field(None, description="the language between them")
     seed: int | None = Field(None, description="that tokens were drawn with")
 
 
@@ -116,14 +127,11 @@ async def translate(
     """Translate one text or several; the order is kept, and so are line breaks and blank lines."""
     texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
     record.num_texts, record.num_characters = len(texts), sum(map(len, texts))
-    if server.draining or server.catalogue is None:
-        raise Draining("this server takes no new requests; send it to another, or again in a moment")
-    route = server.catalogue.find(body.source, body.target)
-    record.model = route.translator.bundle.config.name
+    interpreter, _ = server.accept()
     asked = TranslationRequest(
         texts=texts,
-        source=route.source,
-        target=route.target,
+        source="",
+        target="",
         beam_size=body.beam_size,
         length_penalty=body.length_penalty,
         max_new_tokens=body.max_new_tokens,
@@ -133,12 +141,17 @@ async def translate(
         timeout_seconds=body.timeout_seconds,
         options=decoding_options(body.model_dump()),
     )
-    record.result = await unless_disconnected(request, route.translator.translate(asked))
-    answers = [_answer(translation, asked) for translation in record.result.translations]
-    return TranslateAnswer(translations=answers, model=record.model, seed=record.result.seed)
+    done = await unless_disconnected(request, interpreter.translate(asked, body.source, body.target))
+    record.result, record.model = done.result, done.model
+    detected = done.detected or (None,) * len(texts)
+    answers = [
+        _answer(translation, asked, language)
+        for translation, language in zip(done.result.translations, detected, strict=True)
+    ]
+    return TranslateAnswer(translations=answers, model=done.model, pivot=done.pivot, seed=done.result.seed)
 
 
-def _answer(translation: Translation, asked: TranslationRequest) -> TranslationAnswer:
+def _answer(translation: Translation, asked: TranslationRequest, detected: Detection | None) -> TranslationAnswer:
     others = [
         AlternativeAnswer(
             text=other.text,
@@ -149,6 +162,9 @@ def _answer(translation: Translation, asked: TranslationRequest) -> TranslationA
     ]
     return TranslationAnswer(
         text=translation.text,
+        detected_language=None
+        if detected is None
+        else DetectedLanguage(language=detected.language, confidence=round(detected.confidence, 4)),
         source_tokens=translation.source_tokens,
         target_tokens=translation.target_tokens,
         finish_reason=translation.finish_reason,

@@ -115,6 +115,19 @@ def test_models_are_described(client: TestClient) -> None:
     assert model["name"] == "echo-en-de"
     assert (model["source_languages"], model["target_languages"]) == (["en"], ["de"])
     assert model["max_source_tokens"] == 32
+    pairs = client.get("/v1/models").json()["pairs"]
+    assert pairs == [{"source": "en", "target": "de", "models": ["echo-en-de"], "pivot": None}]
+
+
+def test_the_language_of_each_text_is_detected_where_the_source_is_auto(client: TestClient) -> None:
+    body = {"text": ["Where is the station?", "12:30", "Привет, как дела?"], "source": "auto", "target": "de"}
+    answer = client.post("/v1/translate", json=body).json()
+    sure, nothing, unsure = (each.get("detected_language") for each in answer["translations"])
+    assert sure["language"] == unsure["language"] == "en"
+    assert sure["confidence"] > 0.95
+    assert unsure["confidence"] < 0.05
+    assert nothing is None
+    assert answer["model"] == "echo-en-de"
 
 
 def test_the_documentation_page_needs_nobody_elses_server(client: TestClient) -> None:
