@@ -13,7 +13,7 @@ from server.generator import Generator
 from server.loading import open_replicas
 from server.metrics import Metrics
 from server.recorder import RequestRecorder
-from server.routes import health, metrics, models, native, score
+from server.routes import health, libretranslate, libretranslate_service, metrics, models, native, score
 from server.routes.envelope import install_error_handlers
 from server.settings import Settings
 from server.state import ServerState
@@ -51,8 +51,8 @@ def create_app(
     app = FastAPIOffline(title="Kvasir", description=_DESCRIPTION, lifespan=lifespan, redoc_url=None)
     app.state.server = server
     install_error_handlers(app)
-    for router in (native.router, score.router, models.router, health.router, metrics.router):
-        app.include_router(router)
+    for protocol in (native, score, models, libretranslate, libretranslate_service, health, metrics):
+        app.include_router(protocol.router)
     # The last one added is the outermost.
     app.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
     if settings.cors_origins:

@@ -1,25 +1,20 @@
 """Kvasir's own protocol: everything the engine can do, by its own names."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from server.options import decoding_options
 from server.request import FinishReason
 from server.routes.decoding_fields import DecodingFields, SentenceAnswer, finite, sentence_answer
-from server.routes.disconnect import unless_disconnected
 from server.routes.envelope import error_responses
-from server.state import RequestRecord, ServerState, request_record, server_state
+from server.routes.interpret import interpret
 from server.text.detection import Detection
 from server.translation import MAX_BEAM_SIZE, Translation, TranslationRequest
 
 router = APIRouter(prefix="/v1", tags=["translation"])
 
 MAX_TAG_CHARACTERS = 64  # of a language; the longest real ones have half as many
-
-Server = Annotated[ServerState, Depends(server_state)]
 
 
 class TranslateBody(DecodingFields):
@@ -121,13 +116,9 @@ class TranslateAnswer(BaseModel):
 async def translate(
     body: TranslateBody,
     request: Request,
-    server: Server,
-    record: Annotated[RequestRecord, Depends(request_record)],
 ) -> TranslateAnswer:
     """Translate one text or several; the order is kept, and so are line breaks and blank lines."""
     texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
-    record.num_texts, record.num_characters = len(texts), sum(map(len, texts))
-    interpreter, _ = server.accept()
     asked = TranslationRequest(
         texts=texts,
         source="",
@@ -141,8 +132,7 @@ async def translate(
         timeout_seconds=body.timeout_seconds,
         options=decoding_options(body.model_dump()),
     )
-    done = await unless_disconnected(request, interpreter.translate(asked, body.source, body.target))
-    record.result, record.model = done.result, done.model
+    done = await interpret(request, asked, body.source, body.target)
     detected = done.detected or (None,) * len(texts)
     answers = [
         _answer(translation, asked, language)
