@@ -13,7 +13,17 @@ from server.generator import Generator
 from server.loading import open_replicas
 from server.metrics import Metrics
 from server.recorder import RequestRecorder
-from server.routes import health, libretranslate, libretranslate_service, metrics, models, native, score
+from server.routes import (
+    deepl,
+    deepl_glossaries,
+    health,
+    libretranslate,
+    libretranslate_service,
+    metrics,
+    models,
+    native,
+    score,
+)
 from server.routes.envelope import install_error_handlers
 from server.settings import Settings
 from server.state import ServerState
@@ -44,6 +54,7 @@ def create_app(
             server.open(opened)
             yield
         finally:
+            server.close()
             for generator in opened:
                 await asyncio.to_thread(generator.close)
 
@@ -51,7 +62,17 @@ def create_app(
     app = FastAPIOffline(title="Kvasir", description=_DESCRIPTION, lifespan=lifespan, redoc_url=None)
     app.state.server = server
     install_error_handlers(app)
-    for protocol in (native, score, models, libretranslate, libretranslate_service, health, metrics):
+    for protocol in (
+        native,
+        score,
+        models,
+        libretranslate,
+        libretranslate_service,
+        deepl,
+        deepl_glossaries,
+        health,
+        metrics,
+    ):
         app.include_router(protocol.router)
     # The last one added is the outermost.
     app.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
@@ -59,7 +80,7 @@ def create_app(
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
-            allow_methods=["GET", "POST"],
+            allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["Content-Type", "X-Request-ID"],
             expose_headers=["Retry-After", "Server-Timing", "X-Request-ID"],
         )

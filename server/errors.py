@@ -4,6 +4,7 @@ KvasirError
 ├── InvalidRequest        the request itself is wrong; the message says what would be right
 │   ├── TextTooLong       more text than the limits of this server or of its model allow
 │   └── UnsupportedPair   no model for these languages
+├── NotFound              what the request names is not here
 ├── QueueFull             as many requests wait as may; try again after `retry_after_seconds`
 ├── Draining              the server is going down and takes nothing new
 ├── ClientGone            nobody waits for the answer any more
@@ -34,6 +35,12 @@ class UnsupportedPair(InvalidRequest):
     """No model here translates between these two languages."""
 
     code = "unsupported_language_pair"
+
+
+class NotFound(KvasirError):
+    """What the request names is not here, or no more."""
+
+    code = "not_found"
 
 
 class QueueFull(KvasirError):

@@ -66,6 +66,8 @@ class Interpreter:
             route = self._catalogue.find(source, target)
             result = await route.translator.translate(_part(asked, range(len(asked.texts)), route))
             return Interpretation(result, (), (route,))
+        if asked.glossary is not None:
+            raise InvalidRequest("a glossary is of one language: name the source instead of having it detected")
         target = self._target(target)
         detected = await self.detect(asked.texts)
         parts = self._share_out(detected, target)

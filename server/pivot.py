@@ -47,6 +47,11 @@ class PivotTranslator:
                 f"no model here translates from {request.source} to {request.target} directly: "
                 f"through {self._pivot[0]} there are no scores, alternatives or alignments of tokens"
             )
+        if request.glossary is not None:
+            raise InvalidRequest(
+                f"no model here translates from {request.source} to {request.target} directly: "
+                f"a glossary cannot be kept through {self._pivot[0]}"
+            )
         begun = self._clock()
         first = await self._first.translate(
             replace(

@@ -59,6 +59,12 @@ class Settings(BaseSettings):
     ] = []
     host: Annotated[str, Field(min_length=1, description="address to listen on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="TCP port to listen on; 0 takes any free one")] = 8000
+    glossary_file: Annotated[
+        Path | None,
+        Field(
+            description="SQLite file of stored glossaries, made where there is none; unset: they end with the server"
+        ),
+    ] = None
     threads: Annotated[
         int,
         Field(ge=1, le=1024, description="CPU threads of all models together, shared out evenly; each has one or more"),

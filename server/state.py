@@ -11,6 +11,7 @@ from fastapi import Request
 from server.catalogue import Catalogue
 from server.errors import Draining
 from server.generator import Generator
+from server.glossary_store import GlossaryStore
 from server.interpreter import Interpreter
 from server.metrics import Metrics
 from server.settings import Settings
@@ -25,7 +26,8 @@ _log = logging.getLogger("kvasir")
 class ServerState:
     """One for each application, owned by the event loop's thread.
 
-    `catalogue` and `interpreter` are None until the models are loaded. `draining` is set once and never taken back.
+    `catalogue`, `interpreter` and `glossaries` are None until the models are loaded. `draining` is set once and never
+    taken back.
     """
 
     settings: Settings
@@ -33,13 +35,21 @@ class ServerState:
     generators: Sequence[Generator] = ()
     catalogue: Catalogue | None = None
     interpreter: Interpreter | None = None
+    glossaries: GlossaryStore | None = None
+    num_characters_billed: int = 0  # since the start; nobody pays, but clients of DeepL ask
     draining: bool = False
     num_in_flight: int = 0  # HTTP requests begun and not yet answered
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while none is in flight
 
+    def close(self) -> None:
+        """Give up what `open` took."""
+        if self.glossaries is not None:
+            self.glossaries.close()
+
     def open(self, generators: Sequence[Generator]) -> None:
         """Serve with these from now on."""
         self.generators = generators
+        self.glossaries = GlossaryStore(self.settings.glossary_file)
         limits = self.settings.limits
         self.catalogue = Catalogue([Translator(generator, limits) for generator in generators], self.settings.pivot)
         detector = Detector(self.settings.detect_languages or self.catalogue.source_languages)
@@ -55,6 +65,12 @@ class ServerState:
         if self.draining or self.interpreter is None or self.catalogue is None:
             raise Draining("this server takes no new requests; send it to another, or again in a moment")
         return self.interpreter, self.catalogue
+
+    def stored_glossaries(self) -> GlossaryStore:
+        """The glossaries; raises `Draining` where the server has not begun to serve."""
+        if self.glossaries is None:
+            raise Draining("this server is starting; send the request again in a moment")
+        return self.glossaries
 
     def begin_request(self) -> None:
         """An HTTP request came in."""

@@ -8,6 +8,7 @@ from export.bundle import Shapes
 from server.errors import InvalidRequest, TextTooLong
 from server.options import NO_OPTIONS, RANGES, AskedOfBeams, DecodingOptions, check_options
 from server.request import FinishReason, GenerationParams, num_hypotheses_held
+from server.text.glossary import Glossary
 
 MAX_BEAM_SIZE = 8  # of any server
 MAX_LENGTH_PENALTY = 10.0  # of either sign
@@ -17,7 +18,8 @@ MAX_LENGTH_PENALTY = 10.0  # of either sign
 class TranslationRequest:
     """Texts to translate and how; None leaves the choice to the server.
 
-    `source` and `target` are languages of the model's bundle. `max_new_tokens` counts for each sentence, by default
+    `source` and `target` are languages of the model's bundle. Where a sentence has terms of the `glossary`, its
+    translation has theirs, and is found with beams. `max_new_tokens` counts for each sentence, by default
     what the model can write.
     """
 
@@ -32,6 +34,7 @@ class TranslationRequest:
     return_scores: bool = False
     timeout_seconds: float | None = None
     options: DecodingOptions = NO_OPTIONS
+    glossary: Glossary | None = None
     size_is_checked: bool = False  # a part, or the second leg, of a request whose size was found good
 
     @property
@@ -159,6 +162,8 @@ class TranslationLimits:
                 max_new_tokens,
             ),
         )
+        if request.glossary is not None and (options.decodes_independently or options.num_beam_groups > 1):
+            raise InvalidRequest("a glossary does not go together with sampling, return_alternatives or beam groups")
         groups = options.num_beam_groups
         if options.decodes_independently:
             _check_range("num_hypotheses", request.num_hypotheses, self.max_beam_size, "on this server")

@@ -15,6 +15,7 @@ from server.options import DecodingOptions
 from server.request import Completion, FinishReason, GenerationParams, Hypothesis, Request, Timings
 from server.scorer import Scorer
 from server.sentence_params import SentenceParams
+from server.text.glossary import Glossary, capitalized_like
 from server.text.sentences import Segment, join, split, whole
 from server.text.tokenizer import Tokenizer, replace_lone_surrogates
 from server.translation import (
@@ -111,7 +112,9 @@ class Translator:
             if len(source) > max_tokens:
                 what = "a text taken as one sentence" if is_whole else "a part of the text that cannot be divided"
                 raise TextTooLong(f"{what} has {len(source)} tokens; this model takes {max_tokens}")
-            prepared.requests.append(Request(source, params.of(number, len(source)), Timings(arrived=0.0), deadline))
+            terms = request.glossary.target_terms(segment.text) if request.glossary else ()
+            asked = params.of(number, len(source), terms)
+            prepared.requests.append(Request(source, asked, Timings(arrived=0.0), deadline))
         return prepared
 
     def _fits(self, text: str) -> bool:
@@ -126,7 +129,8 @@ class Translator:
         self, prepared: _Prepared, completions: Mapping[int, Completion], request: TranslationRequest
     ) -> Translation:
         done = [None if request is None else completions[request.id] for request in prepared.requests]
-        best, *others = (self._alternative(prepared.segments, done, rank) for rank in range(request.num_hypotheses))
+        ranks = range(request.num_hypotheses)
+        best, *others = (self._alternative(prepared.segments, done, rank, request.glossary) for rank in ranks)
         decoded = [completion for completion in done if completion is not None]
         return Translation(
             best.text,
@@ -145,13 +149,22 @@ class Translator:
         return sentence_details(completion.request.source, completion.hypotheses[0], options, self._tokenizer)
 
     def _alternative(
-        self, segments: Sequence[Segment], completions: Sequence[Completion | None], rank: int
+        self,
+        segments: Sequence[Segment],
+        completions: Sequence[Completion | None],
+        rank: int,
+        glossary: Glossary | None,
     ) -> Alternative:
         chosen = [None if done is None else _ranked(done.hypotheses, rank) for done in completions]
         texts = [
             segment.text if hypothesis is None else self._tokenizer.decode(hypothesis.token_ids)
             for segment, hypothesis in zip(segments, chosen, strict=True)
         ]
+        if glossary is not None:
+            texts = [
+                capitalized_like(segment.text, text, glossary.target_terms(segment.text))
+                for segment, text in zip(segments, texts, strict=True)
+            ]
         decoded = [hypothesis for hypothesis in chosen if hypothesis is not None]
         total_tokens = sum(map(num_tokens, decoded))
         if not total_tokens:

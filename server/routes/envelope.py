@@ -16,6 +16,7 @@ from server.errors import (
     EngineFailed,
     InvalidRequest,
     KvasirError,
+    NotFound,
     QueueFull,
     TextTooLong,
 )
@@ -25,6 +26,7 @@ from server.text.tokenizer import replace_lone_surrogates
 CLIENT_GONE_STATUS = 499  # nobody sees it but logs and metrics; the number is nginx's
 
 _STATUS: Mapping[type[KvasirError], int] = {
+    NotFound: 404,
     QueueFull: 429,
     ClientGone: CLIENT_GONE_STATUS,
     EngineFailed: 500,

@@ -1,15 +1,20 @@
 """Kvasir's own protocol: everything the engine can do, by its own names."""
 
+import asyncio
+
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from server.errors import InvalidRequest
 from server.options import decoding_options
 from server.request import FinishReason
 from server.routes.decoding_fields import DecodingFields, SentenceAnswer, finite, sentence_answer
 from server.routes.envelope import error_responses
 from server.routes.interpret import interpret
+from server.state import ServerState, server_state
 from server.text.detection import Detection
+from server.text.glossary import Glossary
 from server.translation import MAX_BEAM_SIZE, Translation, TranslationRequest
 
 router = APIRouter(prefix="/v1", tags=["translation"])
@@ -47,6 +52,8 @@ class TranslateBody(DecodingFields):
     early_stopping: bool = Field(
         False, description="end a beam search as soon as beam_size * patience hypotheses are complete"
     )
+    glossary: dict[str, str] | None = Field(None, description="terms of the source language, and what is said for them")
+    glossary_id: str | None = Field(None, max_length=64, description="a stored glossary instead; see /v2/glossaries")
     return_scores: bool = Field(False, description="add the score and the log-probability of each translation")
 
     @field_validator("text", mode="before")
@@ -111,7 +118,7 @@ class TranslateAnswer(BaseModel):
 @router.post(
     "/translate",
     response_model_exclude_none=True,
-    responses=error_responses(400, 413, 422, 429, 500, 503, 504),
+    responses=error_responses(400, 404, 413, 422, 429, 500, 503, 504),
 )
 async def translate(
     body: TranslateBody,
@@ -129,6 +136,7 @@ async def translate(
         num_hypotheses=body.num_hypotheses,
         early_stopping=body.early_stopping,
         return_scores=body.return_scores,
+        glossary=await _glossary(body, server_state(request)),
         timeout_seconds=body.timeout_seconds,
         options=decoding_options(body.model_dump()),
     )
@@ -139,6 +147,16 @@ async def translate(
         for translation, language in zip(done.result.translations, detected, strict=True)
     ]
     return TranslateAnswer(translations=answers, model=done.model, pivot=done.pivot, seed=done.result.seed)
+
+
+async def _glossary(body: TranslateBody, server: ServerState) -> Glossary | None:
+    if body.glossary is not None and body.glossary_id is not None:
+        raise InvalidRequest("give a glossary or a glossary_id, not both")
+    if body.glossary is not None:
+        return await asyncio.to_thread(Glossary, body.glossary)
+    if body.glossary_id is not None:
+        return await asyncio.to_thread(server.stored_glossaries().glossary, body.glossary_id)
+    return None
 
 
 def _answer(translation: Translation, asked: TranslationRequest, detected: Detection | None) -> TranslationAnswer:

@@ -19,6 +19,10 @@ class Parameters:
         self._values = {name: [value for value in given if value is not None] for name, given in values.items()}
         self.is_json = is_json
 
+    def has(self, name: str) -> bool:
+        """Whether it was given, and not as None, the empty string or an empty list."""
+        return any(value not in ("", []) for value in self._values.get(name, ()))
+
     def text(self, name: str) -> str | None:
         """One string; of several in a form, the first. None for none. Raises `InvalidRequest` for another type."""
         return next(iter(self.texts(name)), None)
@@ -31,6 +35,13 @@ class Parameters:
         if any(not isinstance(value, str) for value in values):
             raise InvalidRequest(f"Invalid request: {name} must be text")
         return [str(value) for value in values]
+
+    def word(self, name: str) -> str | None:
+        """One string, number or flag as text, for fields that clients send in all three ways."""
+        value = next(iter(self._values.get(name, ())), None)
+        if isinstance(value, bool):
+            return "1" if value else "0"
+        return str(value) if isinstance(value, int) else self.text(name)
 
     def is_list(self, name: str) -> bool:
         """Whether several values may come: a list in JSON, a repeated field in a form."""

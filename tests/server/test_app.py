@@ -140,7 +140,7 @@ def test_the_documentation_page_needs_nobody_elses_server(client: TestClient) ->
 
 def test_every_operation_documents_its_errors_in_the_envelope(client: TestClient) -> None:
     responses = client.get("/openapi.json").json()["paths"]["/v1/translate"]["post"]["responses"]
-    assert set(responses) == {"200", "400", "413", "422", "429", "500", "503", "504"}
+    assert set(responses) == {"200", "400", "404", "413", "422", "429", "500", "503", "504"}
     for status, response in responses.items():
         if status != "200":
             assert response["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorEnvelope")
