@@ -24,8 +24,8 @@ def coverage(attention: NDArray[np.float32]) -> float:
     """How much of the source was left without attention: 0 for nothing, else negative.
 
     The sum over source tokens of log(min(attention they got from all target tokens, 1)), Wu et al. 2016,
-    arXiv:1609.08144, equation 14 without its factor. `attention` [num_tokens, source_len] without the end-of-sequence
-    token, as CTranslate2 has it; a source token without any attention counts nothing.
+    arXiv:1609.08144, equation 14 without its factor. `attention` [num_tokens, source_len]; the end-of-sequence token
+    is one of them, and a source token without any attention counts nothing, as in CTranslate2.
     """
     received = attention.sum(axis=0)
     return float(np.log(np.minimum(received[received > 0], 1)).sum())

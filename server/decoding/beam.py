@@ -156,7 +156,7 @@ class BeamSearch:
         score = float(log_probability / np.float32(num_tokens) ** self._penalties[place])
         answer = tokens[:-1] if ended else tokens
         if (bonus := self._ended[place].bonus) is not None:
-            score += bonus(np.array(answer, np.int32))
+            score += bonus(np.array(tokens, np.int32))
         reason = why or (FinishReason.STOP if stopped else FinishReason.LENGTH)
         self._ended[place].hypotheses.append(Hypothesis(answer, float(log_probability), score, reason))
 

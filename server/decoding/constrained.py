@@ -194,7 +194,7 @@ class _Constrained:
         score = float(beam.log_probability / np.float32(num_tokens) ** self.params.length_penalty)
         answer = beam.tokens[:-1] if beam.tokens[-1:] == [self._limits.end_token] else beam.tokens
         if self._bonus is not None:
-            score += self._bonus(np.array(answer, np.int32))
+            score += self._bonus(np.array(beam.tokens, np.int32))
         hypothesis = Hypothesis(answer, float(beam.log_probability), score, reason)
         self.ended.append((self._phrases.num_met(beam.state), hypothesis))
 

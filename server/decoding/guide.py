@@ -100,8 +100,7 @@ class Guide:
 
     def coverage_bonus(self, tokens: NDArray[np.int32]) -> float:
         """What the coverage penalty adds to the score of a hypothesis with these tokens [num_tokens]."""
-        assert self._trace is not None
-        return self.params.coverage_penalty * coverage(self._trace.attention(self._with_prompt(tokens.tolist())))
+        return self.params.coverage_penalty * coverage(self._attention_of(self._with_prompt(tokens.tolist())))
 
     def annotate(self, hypothesis: Hypothesis) -> Hypothesis:
         """The hypothesis as it is answered: behind the target prefix, with the model's own log-probability."""
@@ -127,7 +126,7 @@ class Guide:
         answer = self._to_read[:-1]
         score = log_probability / self._to_read.size**self.params.length_penalty
         if self.params.coverage_penalty:
-            score += self.params.coverage_penalty * coverage(self._trace.attention(answer))
+            score += self.params.coverage_penalty * coverage(self._attention_of(self._to_read))
         details = self._details(answer, self._to_read)
         return Hypothesis(answer.tolist(), log_probability, score, FinishReason.STOP, details)
 
@@ -203,13 +202,22 @@ class Guide:
         mean: NDArray[np.float32] = (weights[chosen] if chosen else weights).mean(axis=0)
         return mean
 
-    def _details(self, answer: NDArray[np.int32], sequence: NDArray[np.int32]) -> TokenDetails:
+    def _attention_of(self, sequence: NDArray[np.int32]) -> NDArray[np.float32]:
+        """[num_tokens, source_len], also where there are no tokens."""
+        assert self._trace is not None
+        assert self._cross_keys is not None
+        return self._trace.attention(sequence).reshape(-1, self._cross_keys.shape[1])
+
+    def _details(self, answer: NDArray[np.int32], sequence: NDArray[np.int32]) -> TokenDetails | None:
         """Of an answer, and of the sequence that has its end-of-sequence token as well, where it was generated."""
         assert self._trace is not None
+        params = self.params
+        if not (self._wants_token_scores or params.num_token_alternatives or params.return_attention):
+            return None
         return TokenDetails(
             self._trace.log_probabilities(sequence) if self._wants_token_scores else [],
             self._trace.alternatives(sequence) if self.params.num_token_alternatives else [],
-            self._trace.attention(answer) if self.params.return_attention else None,
+            self._attention_of(answer) if self.params.return_attention else None,
         )
 
 

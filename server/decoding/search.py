@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from server.request import GenerationParams, Hypothesis
 
 EndBonus = Callable[[NDArray[np.int32]], float]
-"""What is added to the score of a hypothesis that ends, by its tokens [num_tokens] without the end; never positive."""
+"""What is added to the score of a hypothesis that ends, by all its tokens [num_tokens]; never positive."""
 
 
 @dataclass(frozen=True, slots=True)

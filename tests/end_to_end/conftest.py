@@ -1,9 +1,14 @@
-"""The servers of the end-to-end tests; starting one costs a second, so there are few."""
+"""The servers and the exported model of the end-to-end tests; making one takes seconds, so they are shared."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from export.bundle import Precision
+from export.to_onnx import export_bundle
+from model.checkpoints.marian import load_marian
+from tests.end_to_end.exported import Exported, write_random_checkpoint
 from tests.end_to_end.servers import Served, relabelled, started
 
 
@@ -29,3 +34,18 @@ def polyglot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def draining() -> Iterator[Served]:
     """A server of its own, to be taken down."""
     yield from started("--drain-timeout-seconds", "60", "--cache-sentences", "0")
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Precision], Exported]:
+    """Bundles of one random model, each made once."""
+    checkpoint: Path = write_random_checkpoint(tmp_path_factory.mktemp("marian"))
+    made: dict[Precision, Exported] = {}
+
+    def export(precision: Precision) -> Exported:
+        if precision not in made:
+            folder = tmp_path_factory.mktemp(precision) / "bundle"
+            made[precision] = Exported(export_bundle(checkpoint, folder, precision), load_marian(checkpoint).model)
+        return made[precision]
+
+    return export

@@ -1,94 +1,24 @@
 """The whole engine over ONNX Runtime: what an answer may depend on, and what it may not."""
 
-import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from export.bundle import Bundle, Precision, load_bundle
-from export.to_onnx import export_bundle
-from model.checkpoints.marian import load_marian
+from export.bundle import Precision, load_bundle
 from model.transformer import Transformer
 from server.request import Completion, GenerationParams, Request
-from server.runner import OnnxRunner, OnnxSessions
 from server.settings import DEFAULT_MODEL
 from server.text.tokenizer import Tokenizer
+from tests.end_to_end.exported import MAX_SOURCE_TOKENS, Exported, driven_engine
 from tests.fakes import DrivenEngine, request
-from tests.model.random_models import save_marian
 
 SENTENCES = Path(__file__).resolve().parents[2] / "loadtest" / "sentences.txt"
-MAX_SOURCE_TOKENS = 48
-MAX_ROWS = 32
 LIMIT = 40
-# Small, and yet all that a graph can have more than one of.
-OPTIONS = {
-    "vocab_size": 61,
-    "decoder_vocab_size": 61,
-    "d_model": 32,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48,
-    "max_position_embeddings": MAX_SOURCE_TOKENS,
-    "pad_token_id": 60,
-    "decoder_start_token_id": 60,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """A bundle, and the model it was made of."""
-
-    bundle: Bundle
-    model: Transformer
-
-    def engine(self) -> DrivenEngine:
-        """A new engine, nothing decoded yet."""
-        return _engine(self.bundle)
-
-
-def _engine(bundle: Bundle) -> DrivenEngine:
-    special = bundle.config.special_tokens
-    runner = OnnxRunner(OnnxSessions.open(bundle, threads=1), MAX_ROWS, max_encoder_tokens=400)
-    return DrivenEngine(runner, special.end_of_sequence, special.forced_end)
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random Marian model that ends its sentences now and then; its tokenizer is never read."""
-    torch.manual_seed(7)
-    folder = tmp_path_factory.mktemp("marian")
-    saved = save_marian(folder, OPTIONS)
-    with torch.no_grad():
-        saved.reference.final_logits_bias[0, 0] += 2.0
-    saved.reference.save_pretrained(folder)
-    for name in ("source.spm", "target.spm"):
-        (folder / name).write_bytes(b"no SentencePiece model")
-    (folder / "vocab.json").write_text(json.dumps({"</s>": 0, "<unk>": 1, "<pad>": 60}), encoding="utf-8")
-    languages = {"source_lang": "eng", "target_lang": "deu"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(languages), encoding="utf-8")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def exported(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Precision], Exported]:
-    """Bundles of that model, each made once."""
-    made: dict[Precision, Exported] = {}
-
-    def export(precision: Precision) -> Exported:
-        if precision not in made:
-            folder = tmp_path_factory.mktemp(precision) / "bundle"
-            made[precision] = Exported(export_bundle(checkpoint, folder, precision), load_marian(checkpoint).model)
-        return made[precision]
-
-    return export
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +86,7 @@ def test_the_default_model_gives_the_same_answers_alone_and_in_company() -> None
     sentences = SENTENCES.read_text(encoding="utf-8").splitlines()[:60]
     sources = [tokenizer.encode(sentence).tolist() for sentence in sentences]
     requests = [request(source, _mixed_params(number)) for number, source in enumerate(sources)]
-    _assert_alone_equals_in_company(_engine(bundle), requests)
+    _assert_alone_equals_in_company(driven_engine(bundle), requests)
 
 
 def _teacher_forced(model: Transformer, source: Sequence[int], target: Sequence[int]) -> torch.Tensor:

@@ -45,8 +45,8 @@ def beam(
             if tokens[-1] != END and not at_limit:
                 running.append((tokens, total))
             elif rank < params.beam_size:
-                answer, total, score = _scored(tokens, total, params)
-                held.append((answer, total, score + bonus(answer)))
+                answer, gained, score = _scored(tokens, total, params)
+                held.append((answer, gained, score + bonus(tokens)))
         held = sorted(held, key=lambda each: -each[2])[:num_held]
         running = running[: params.beam_size]
         if not running:

@@ -72,7 +72,7 @@ def attention(source: Tokens, prefix: Tokens) -> list[float]:
 
 
 def coverage_bonus(source: Tokens, tokens: Sequence[int], params: GenerationParams) -> float:
-    """The coverage penalty, Wu et al. 2016, equation 14."""
+    """The coverage penalty, Wu et al. 2016, equation 14, of tokens with their end."""
     answer = (*params.target_prefix, *tokens)
     matrix = [attention(source, answer[:place]) for place in range(len(answer))]
     received = [sum(column) for column in zip(*matrix, strict=True)]
