@@ -17,8 +17,11 @@ _MAX_GLOSSARIES = 5  # of one request
 
 
 def one_of(sent: Parameters, name: str, allowed: Sequence[str]) -> str | None:
-    """The value of a field that may have these; None without one. Raises `InvalidRequest` for another."""
-    value = sent.word(name)
+    """A value of a field that may have these; None where it is missing or empty.
+
+    Raises `InvalidRequest` for another.
+    """
+    value = sent.word(name) or None
     if value is not None and value not in allowed:
         raise InvalidRequest(f"Value for '{name}' not supported.")
     return value

@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime
 
 from fastapi import APIRouter, Request
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel, Field
 
 from server.catalogue import Catalogue
@@ -111,10 +111,9 @@ async def one(request: Request, glossary_id: str) -> GlossaryAnswer:
 
 @router.get(
     "/glossaries/{glossary_id}/entries",
-    response_class=PlainTextResponse,
     responses={200: {"content": {"text/tab-separated-values": {}}}, **deepl_responses(404, 503)},
 )
-async def entries(request: Request, glossary_id: str) -> PlainTextResponse:
+async def entries(request: Request, glossary_id: str) -> Response:
     """The entries, a term and its translation in each line."""
     glossary = await asyncio.to_thread(server_state(request).stored_glossaries().glossary, glossary_id)
     lines = "\n".join(f"{term}\t{translation}" for term, translation in glossary.entries.items())

@@ -134,8 +134,8 @@ def _texts(sent: Parameters) -> tuple[str, ...]:
     texts = sent.texts("q")
     if not texts or (not sent.is_list("q") and not texts[0]):
         raise InvalidRequest("Invalid request: missing q parameter")
-    # What browsers send in a form has their line ends.
-    return tuple(texts) if sent.is_json else tuple("\n".join(text.splitlines()) for text in texts)
+    # In a form browsers end lines in their own way. The last one is kept: in message catalogues it has a meaning.
+    return tuple(texts) if sent.is_json else tuple(text.replace("\r\n", "\n").replace("\r", "\n") for text in texts)
 
 
 def _required_tag(sent: Parameters, name: str) -> str:

@@ -48,7 +48,7 @@ def test_a_text_in_json_in_a_form_and_in_the_query(client: TestClient) -> None:
 
 def test_line_ends_become_plain_in_a_form_and_stay_in_json(client: TestClient) -> None:
     fields = {"q": "Tea.\r\nWater.\r\n", "source": "en", "target": "de"}
-    assert client.post("/translate", data=fields).json()["translatedText"] == "Tea.\nWater."
+    assert client.post("/translate", data=fields).json()["translatedText"] == "Tea.\nWater.\n"
     assert client.post("/translate", json=fields).json()["translatedText"] == "Tea.\r\nWater.\r\n"
 
 
