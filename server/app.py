@@ -31,8 +31,8 @@ from server.text.detection import load_identifier
 
 _DESCRIPTION = """Translation by encoder-decoder Transformers, batched continuously.
 
-Every answer carries `X-Request-ID` (yours, if you send one) and `Server-Timing` in milliseconds. Every error has the
-body `{"error": {"code", "message"}}`."""
+Every answer carries `X-Request-ID` (yours, if you send one) and `Server-Timing` in milliseconds; a stream ends with its
+timings instead. Every error has the body `{"error": {"code", "message"}}`."""
 
 
 def create_app(

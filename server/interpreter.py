@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 
 from server.catalogue import Catalogue, Route
 from server.errors import InvalidRequest, UnsupportedPair
+from server.feed import TextFeed
 from server.languages import match_language
 from server.request import FinishReason
 from server.text.detection import Detection, Detector
@@ -53,25 +54,37 @@ class Interpreter:
         self._detector = detector
         self._limits = limits
 
-    async def translate(self, asked: TranslationRequest, source: str | None, target: str | None) -> Interpretation:
+    async def translate(
+        self, asked: TranslationRequest, source: str | None, target: str | None, feed: TextFeed | None = None
+    ) -> Interpretation:
         """`asked`, from and to these languages instead of its own; None where only one is possible, `AUTO` to detect.
 
+        `feed` gets the texts meanwhile, as they become final.
         A text that is in the target language already, or in none, comes back as it is. Raises as `Catalogue.find` and
         `Translator.translate` do.
         """
+        if feed is not None and asked.glossary is not None:
+            # Its terms may change how a translation begins, when all of it is there.
+            done = await self.translate(asked, source, target)
+            for place, translation in enumerate(done.result.translations):
+                feed.pass_through(place, translation.text)
+            return done
         self._limits.check_size(asked)
         if asked.timeout_seconds is None:
             asked = replace(asked, timeout_seconds=self._limits.max_timeout_seconds)
         if source != AUTO:
             route = self._catalogue.find(source, target)
-            result = await route.translator.translate(_part(asked, range(len(asked.texts)), route))
+            result = await route.translator.translate(_part(asked, range(len(asked.texts)), route), feed)
             return Interpretation(result, (), (route,))
         if asked.glossary is not None:
             raise InvalidRequest("a glossary is of one language: name the source instead of having it detected")
         target = self._target(target)
         detected = await self.detect(asked.texts)
         parts = self._share_out(detected, target)
-        results = await _all_or_none([self._translate_part(asked, part) for part in parts])
+        if feed is not None:
+            for place in set(range(len(asked.texts))).difference(*(part.places for part in parts)):
+                feed.pass_through(place, asked.texts[place])
+        results = await _all_or_none([self._translate_part(asked, part, feed) for part in parts])
         return Interpretation(
             _merge(asked.texts, [part.places for part in parts], results),
             tuple(detected),
@@ -109,8 +122,9 @@ class Interpreter:
         return [_Part(route, its_places) for route, its_places in places.items()]
 
     @staticmethod
-    async def _translate_part(asked: TranslationRequest, part: "_Part") -> TranslationResult:
-        return await part.route.translator.translate(_part(asked, part.places, part.route))
+    async def _translate_part(asked: TranslationRequest, part: "_Part", feed: TextFeed | None) -> TranslationResult:
+        its_feed = None if feed is None else feed.part(part.places)
+        return await part.route.translator.translate(_part(asked, part.places, part.route), its_feed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from server.errors import InvalidRequest
+from server.feed import TextFeed
 from server.options import NO_OPTIONS
 from server.request import FinishReason
 from server.translation import Phases, TranslationRequest, TranslationResult
@@ -14,8 +15,8 @@ from server.translation import Phases, TranslationRequest, TranslationResult
 class TextTranslator(Protocol):
     """Text in, text out, with one model or several."""
 
-    async def translate(self, request: TranslationRequest) -> TranslationResult:
-        """All texts translated, in their order."""
+    async def translate(self, request: TranslationRequest, feed: TextFeed | None = None) -> TranslationResult:
+        """All texts translated, in their order; `feed` gets them meanwhile, as they become final."""
         ...
 
 
@@ -37,7 +38,7 @@ class PivotTranslator:
         self._pivot = pivot
         self._clock = clock
 
-    async def translate(self, request: TranslationRequest) -> TranslationResult:
+    async def translate(self, request: TranslationRequest, feed: TextFeed | None = None) -> TranslationResult:
         """All texts translated, in their order; tokens, phases and splits are those of both together.
 
         Raises as `Translator.translate` does, and `InvalidRequest` for details that tie source tokens to target tokens.
@@ -75,7 +76,8 @@ class PivotTranslator:
                 source=self._pivot[1],
                 timeout_seconds=seconds_left,
                 size_is_checked=True,
-            )
+            ),
+            feed,
         )
         return _joined(first, second)
 

@@ -1,18 +1,21 @@
 """Kvasir's own protocol: everything the engine can do, by its own names."""
 
 import asyncio
+from functools import partial
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from server.errors import InvalidRequest
+from server.interpreter import Interpretation
 from server.options import decoding_options
 from server.request import FinishReason
 from server.routes.decoding_fields import DecodingFields, SentenceAnswer, finite, sentence_answer
 from server.routes.envelope import error_responses
-from server.routes.interpret import interpret
-from server.state import ServerState, server_state
+from server.routes.events import EVENTS_CONTENT, EventStream
+from server.routes.interpret import accept, interpret
+from server.state import ServerState, request_record, server_state
 from server.text.detection import Detection
 from server.text.glossary import Glossary
 from server.translation import MAX_BEAM_SIZE, Translation, TranslationRequest
@@ -54,6 +57,7 @@ class TranslateBody(DecodingFields):
     )
     glossary: dict[str, str] | None = Field(None, description="terms of the source language, and what is said for them")
     glossary_id: str | None = Field(None, max_length=64, description="a stored glossary instead; see /v2/glossaries")
+    stream: bool = Field(False, description="answer with server-sent events, text by text as it becomes final")
     return_scores: bool = Field(False, description="add the score and the log-probability of each translation")
 
     @field_validator("text", mode="before")
@@ -117,14 +121,18 @@ class TranslateAnswer(BaseModel):
 
 @router.post(
     "/translate",
+    response_model=TranslateAnswer,
     response_model_exclude_none=True,
-    responses=error_responses(400, 404, 413, 422, 429, 500, 503, 504),
+    responses={200: {"content": EVENTS_CONTENT}, **error_responses(400, 404, 413, 422, 429, 500, 503, 504)},
 )
 async def translate(
     body: TranslateBody,
     request: Request,
-) -> TranslateAnswer:
-    """Translate one text or several; the order is kept, and so are line breaks and blank lines."""
+) -> TranslateAnswer | EventStream:
+    """Translate one text or several; the order is kept, and so are line breaks and blank lines.
+
+    With `stream` the text comes in pieces, as soon as they are final.
+    """
     texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
     asked = TranslationRequest(
         texts=texts,
@@ -140,13 +148,12 @@ async def translate(
         timeout_seconds=body.timeout_seconds,
         options=decoding_options(body.model_dump()),
     )
-    done = await interpret(request, asked, body.source, body.target)
-    detected = done.detected or (None,) * len(texts)
-    answers = [
-        _answer(translation, asked, language)
-        for translation, language in zip(done.result.translations, detected, strict=True)
-    ]
-    return TranslateAnswer(translations=answers, model=done.model, pivot=done.pivot, seed=done.result.seed)
+    if body.stream:
+        interpreter = accept(request, asked)
+        translate_to = partial(interpreter.translate, asked, body.source, body.target)
+        record, metrics = request_record(request), server_state(request).metrics
+        return EventStream(translate_to, partial(_answer, asked), record, metrics)
+    return _answer(asked, await interpret(request, asked, body.source, body.target))
 
 
 async def _glossary(body: TranslateBody, server: ServerState) -> Glossary | None:
@@ -159,7 +166,16 @@ async def _glossary(body: TranslateBody, server: ServerState) -> Glossary | None
     return None
 
 
-def _answer(translation: Translation, asked: TranslationRequest, detected: Detection | None) -> TranslationAnswer:
+def _answer(asked: TranslationRequest, done: Interpretation) -> TranslateAnswer:
+    detected = done.detected or (None,) * len(asked.texts)
+    translations = [
+        _translation(translation, asked, language)
+        for translation, language in zip(done.result.translations, detected, strict=True)
+    ]
+    return TranslateAnswer(translations=translations, model=done.model, pivot=done.pivot, seed=done.result.seed)
+
+
+def _translation(translation: Translation, asked: TranslationRequest, detected: Detection | None) -> TranslationAnswer:
     others = [
         AlternativeAnswer(
             text=other.text,

@@ -10,9 +10,11 @@ import pytest
 
 from server.catalogue import Catalogue
 from server.errors import InvalidRequest, QueueFull, TextTooLong, UnsupportedPair
+from server.feed import TextFeed
 from server.interpreter import AUTO, Interpretation, Interpreter
 from server.options import DecodingOptions
 from server.text.detection import Detector
+from server.text.glossary import Glossary
 from server.translation import TranslationLimits, TranslationRequest
 from server.translator import Translator
 from tests.server.echo import EchoGenerator, make_bundle
@@ -140,3 +142,29 @@ def test_what_is_not_there_is_refused(
 ) -> None:
     with pytest.raises(UnsupportedPair, match=message):
         _translate(interpreter, _asked(GERMAN), source, target)
+
+
+def _streamed(
+    interpreter: Interpreter, asked: TranslationRequest, source: str, target: str
+) -> tuple[list[str], list[str]]:
+    """The texts put together from the feed, and those of the result."""
+    feed = TextFeed()
+    done = asyncio.run(interpreter.translate(asked, source, target, feed))
+    texts = [""] * len(asked.texts)
+    for piece in feed.take():
+        texts[piece.index] += piece.text
+    return texts, _texts(done)
+
+
+def test_a_feed_gets_every_text_in_its_place_whoever_translates_it(interpreter: Interpreter) -> None:
+    asked = _asked(f" {GERMAN}\n", "", ENGLISH, "12:30 !", GERMAN)
+    for target in ("fr", "de"):
+        streamed, whole = _streamed(interpreter, asked, AUTO, target)
+        assert streamed == whole == list(asked.texts)
+
+
+def test_a_feed_gets_what_comes_behind_the_pivot_and_what_a_glossary_changed(interpreter: Interpreter) -> None:
+    assert _streamed(interpreter, _asked(GERMAN), "de", "fr") == ([GERMAN], [GERMAN])
+    asked = replace(_asked("Where is the water?"), glossary=Glossary({"water": "where"}))
+    streamed, whole = _streamed(interpreter, asked, "en", "de")
+    assert streamed == whole

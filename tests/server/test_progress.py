@@ -1,0 +1,137 @@
+"""What an engine tells of requests that stream, and what that costs those that do not."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+
+from server.request import Completion, GenerationParams, Request
+from tests.fakes import FakeEngine, Table, Tokens, random_table, request, spelled_out
+
+VOCAB = 8
+
+
+def _ignore(_token_ids: list[int], _is_complete: bool) -> None:
+    """Makes a request one that streams; an engine alone tells nobody."""
+
+
+def _request(source: Sequence[int], params: GenerationParams, streams: bool) -> Request:
+    asked = request(source, params)
+    asked.on_progress = _ignore if streams else None
+    return asked
+
+
+def _run(engine: FakeEngine, requests: Sequence[Request]) -> tuple[list[Completion], dict[Request, list[list[int]]]]:
+    """The answers, and what was told before them."""
+    told: dict[Request, list[list[int]]] = {}
+    done: dict[Request, Completion] = {}
+    engine.scheduler.submit(requests)
+    while len(done) < len(requests):
+        done.update((completion.request, completion) for completion in engine.step())
+        for asked, tokens in engine.engine.progress.found:
+            assert asked not in done
+            told.setdefault(asked, []).append(tokens)
+    return [done[asked] for asked in requests], told
+
+
+def _best(completion: Completion) -> list[int]:
+    return completion.hypotheses[0].token_ids
+
+
+def _mixed(streams: Sequence[bool]) -> list[Request]:
+    return [
+        _request(
+            [number % 7 + 1, number % 3 + 1, 0],
+            GenerationParams(
+                beam_size=(1, 2, 4, 3)[number % 4],
+                length_penalty=(1.0, 0.0, -0.5, 2.0)[number // 4 % 4],
+                max_new_tokens=(16, 3, 30)[number % 3],
+                early_stopping=number % 5 == 0,
+                return_scores=True,
+            ),
+            streams=each,
+        )
+        for number, each in enumerate(streams)
+    ]
+
+
+def test_greedy_tells_every_token_in_its_step() -> None:
+    table: dict[Tokens, list[float]] = {(): [0, 0, 1, 0], (2,): [0, 0, 0, 1], (2, 3): [0, 1, 0, 0]}
+    asked = _request([5, 0], GenerationParams(max_new_tokens=9), streams=True)
+    [done], told = _run(FakeEngine(spelled_out(table)), [asked])
+    assert _best(done) == [2, 3, 1]
+    assert told == {asked: [[2], [2, 3], [2, 3, 1]]}
+
+
+def test_beams_tell_what_all_of_them_and_the_best_ended_one_agree_on() -> None:
+    table: dict[Tokens, list[float]] = {
+        (): [0, 0.6, 0.4, 0],
+        (1,): [0, 0.5, 0.5, 0],
+        (2,): [0.5, 0, 0, 0.5],
+        (1, 1): [1, 0, 0, 0],  # ends as the best, while (1, 2) runs on and agrees with it on the first token only
+        (1, 2): [0, 0, 0, 1],
+        (1, 2, 3): [0.5, 0, 0, 0.5],
+    }
+    asked = _request([5, 0], GenerationParams(beam_size=2, max_new_tokens=9), streams=True)
+    [done], told = _run(FakeEngine(spelled_out(table)), [asked])
+    assert _best(done) == [1, 1]
+    assert told == {asked: [[1]]}
+
+
+def test_an_ended_hypothesis_that_is_not_the_best_holds_nothing_up() -> None:
+    table: dict[Tokens, list[float]] = {
+        (): [0, 0.7, 0.2, 0.1],
+        (1,): [0.4, 0.31, 0.14, 0.15],
+        (2,): [1, 0, 0, 0],
+        (3,): [1, 0, 0, 0],
+    }
+    params = GenerationParams(beam_size=3, length_penalty=0.0, max_new_tokens=9, num_hypotheses=2)
+    asked = _request([5, 0], params, streams=True)
+    engine = FakeEngine(spelled_out(table))
+    engine.scheduler.submit([asked])
+    engine.step()
+    assert engine.engine.progress.found == []
+    engine.step()  # (1) and (2) end; (1, 1), (1, 3) and (1, 2) run on
+    assert engine.engine.progress.found == [(asked, [1])]
+    [done] = engine.step()
+    assert [hypothesis.token_ids for hypothesis in done.hypotheses] == [[1], [1, 1]]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_was_told_is_never_taken_back(seed: int) -> None:
+    table: Table = random_table(seed, VOCAB, end_bias=-0.5)
+    requests = _mixed([True] * 60)
+    completions, told = _run(FakeEngine(table, max_rows=24), requests)
+    for done in completions:
+        steps = told.get(done.request, [])
+        for shorter, longer in pairwise([*steps, _best(done)]):
+            assert longer[: len(shorter)] == shorter
+        assert [len(tokens) for tokens in steps] == sorted({len(tokens) for tokens in steps})
+    beams = [done for done in completions if done.request.params.beam_size > 1]
+    assert sum(done.request in told for done in beams) > len(beams) / 4, "a poor test: hardly anything was told"
+
+
+def test_answers_are_the_same_with_streams_among_them_and_only_those_tell() -> None:
+    table = random_table(11, VOCAB, end_bias=-0.5)
+    plain, nothing = _run(FakeEngine(table, max_rows=24), _mixed([False] * 60))
+    mixed = _mixed([number % 3 == 0 for number in range(60)])
+    completions, told = _run(FakeEngine(table, max_rows=24), mixed)
+    assert [done.hypotheses for done in completions] == [done.hypotheses for done in plain]
+    assert not nothing
+    assert told
+    assert all(asked.on_progress is not None for asked in told)
+
+
+def test_nothing_is_remembered_of_those_that_ended_were_dropped_or_failed() -> None:
+    engine = FakeEngine(random_table(2, VOCAB, end_bias=-9.0))
+    cancelled, failed = (_request([each, 0], GenerationParams(max_new_tokens=30), streams=True) for each in (1, 2))
+    engine.scheduler.submit([cancelled, failed])
+    engine.step()
+    engine.scheduler.cancel([cancelled])
+    engine.step()
+    assert [asked for asked, _ in engine.engine.progress.found] == [failed]
+    engine.runner.decode_error = RuntimeError("the device is gone")
+    assert [done.request for done in engine.step()] == [failed]
+    assert engine.engine.progress.found == []
+    engine.run([_request([3, 0], GenerationParams(beam_size=2, max_new_tokens=5), streams=True)])
+    assert engine.engine.progress.followed == 0
