@@ -32,7 +32,8 @@ from server.text.detection import load_identifier
 _DESCRIPTION = """Translation by encoder-decoder Transformers, batched continuously.
 
 Every answer carries `X-Request-ID` (yours, if you send one) and `Server-Timing` in milliseconds; a stream ends with its
-timings instead. Every error has the body `{"error": {"code", "message"}}`."""
+timings instead. Every error has the body `{"error": {"code", "message"}}`, except in the protocols of others: those have
+`{"error": "…"}` (LibreTranslate-compatible) and `{"message": "…"}` (DeepL-compatible)."""
 
 
 def create_app(
@@ -81,7 +82,7 @@ def create_app(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "POST", "DELETE"],
-            allow_headers=["Content-Type", "X-Request-ID"],
+            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
             expose_headers=["Retry-After", "Server-Timing", "X-Request-ID"],
         )
     app.add_middleware(RequestRecorder, server=server)

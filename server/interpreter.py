@@ -14,6 +14,7 @@ from server.feed import TextFeed
 from server.languages import match_language
 from server.request import FinishReason
 from server.text.detection import Detection, Detector
+from server.text.tokenizer import replace_lone_surrogates
 from server.translation import Phases, Translation, TranslationLimits, TranslationRequest, TranslationResult
 
 AUTO = "auto"  # as source: the language of each text is detected
@@ -83,7 +84,7 @@ class Interpreter:
         parts = self._share_out(detected, target)
         if feed is not None:
             for place in set(range(len(asked.texts))).difference(*(part.places for part in parts)):
-                feed.pass_through(place, asked.texts[place])
+                feed.pass_through(place, replace_lone_surrogates(asked.texts[place]))
         results = await _all_or_none([self._translate_part(asked, part, feed) for part in parts])
         return Interpretation(
             _merge(asked.texts, [part.places for part in parts], results),
@@ -169,7 +170,7 @@ def _merge(
     texts: Sequence[str], places: Sequence[Sequence[int]], results: Sequence[TranslationResult]
 ) -> TranslationResult:
     """The results of the parts in the order of the texts; a text in no part stands for itself."""
-    translations = [Translation(text, 0, 0, FinishReason.STOP, math.nan) for text in texts]
+    translations = [Translation(replace_lone_surrogates(text), 0, 0, FinishReason.STOP, math.nan) for text in texts]
     for its_places, result in zip(places, results, strict=True):
         for place, translation in zip(its_places, result.translations, strict=True):
             translations[place] = translation

@@ -8,6 +8,7 @@ from fastapi import Request
 from starlette.datastructures import UploadFile
 
 from server.errors import InvalidRequest
+from server.text.tokenizer import replace_lone_surrogates
 
 _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "False"})
 
@@ -34,7 +35,7 @@ class Parameters:
             values += value if isinstance(value, list) else [value]
         if any(not isinstance(value, str) for value in values):
             raise InvalidRequest(f"Invalid request: {name} must be text")
-        return [str(value) for value in values]
+        return [replace_lone_surrogates(str(value)) for value in values]
 
     def word(self, name: str) -> str | None:
         """One string, number or flag as text, for fields that clients send in all three ways."""

@@ -130,6 +130,16 @@ def test_the_language_of_each_text_is_detected_where_the_source_is_auto(client: 
     assert answer["model"] == "echo-en-de"
 
 
+def test_what_passes_through_can_be_written_as_utf_8(client: TestClient) -> None:
+    for body in (
+        '{"text": "\\ud800", "source": "auto"}',
+        '{"text": ["\\ud800", "tea"], "source": "auto", "stream": true}',
+    ):
+        answer = client.post("/v1/translate", content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 200
+        assert "\N{REPLACEMENT CHARACTER}" in answer.text
+
+
 def test_the_documentation_page_needs_nobody_elses_server(client: TestClient) -> None:
     page = client.get("/docs").text
     assert "http://" not in page

@@ -199,6 +199,18 @@ def test_glossaries_that_make_no_sense_are_refused(
     assert _create(client, **changed) == {"message": message}
 
 
+def test_characters_that_are_none_do_no_harm(client: TestClient) -> None:
+    for path, body in (
+        ("/v2/glossaries", '{"name":"\\ud800","source_lang":"en","target_lang":"de","entries":"a\\t\\ud800"}'),
+        ("/v2/translate", '{"text":"\\ud800","target_lang":"de"}'),
+        ("/v2/translate", '{"text":"a","target_lang":"de","source_lang":"en","glossary_id":"\\ud800"}'),
+        ("/v1/translate", '{"text":"a","target":"de","source":"en","glossary_id":"\\ud800"}'),
+        ("/v1/translate", '{"text":"a","target":"de","source":"en","glossary":{"a":"\\ud800"}}'),
+    ):
+        answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code in (200, 201, 400, 404, 422), answer.text
+
+
 def test_a_native_glossary_that_makes_no_sense_is_refused(client: TestClient) -> None:
     body: dict[str, object] = {"text": "Tea.", "source": "en", "target": "de"}
     both = client.post("/v1/translate", json=body | {"glossary": {"a": "b"}, "glossary_id": "x"})
