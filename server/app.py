@@ -32,7 +32,7 @@ from server.text.detection import load_identifier
 _DESCRIPTION = """Translation by encoder-decoder Transformers, batched continuously.
 
 Every answer carries `X-Request-ID` (yours, if you send one) and `Server-Timing` in milliseconds; a stream ends with its
-timings instead. Every error has the body `{"error": {"code", "message"}}`, except in the protocols of others: those have
+timings instead. Every error has the body `{"error": {"code", "message"}}`, except in other protocols: those have
 `{"error": "…"}` (LibreTranslate-compatible) and `{"message": "…"}` (DeepL-compatible)."""
 
 
