@@ -12,6 +12,8 @@ from starlette.exceptions import HTTPException
 from server.errors import (
     ClientGone,
     DeadlineExceeded,
+    DocumentNotReady,
+    DocumentTooLarge,
     Draining,
     EngineFailed,
     InvalidRequest,
@@ -19,13 +21,19 @@ from server.errors import (
     NotFound,
     QueueFull,
     TextTooLong,
+    UnknownDocument,
+    UnsupportedFormat,
 )
 from server.routes.error_shape import NATIVE, ErrorShape, error_shape
 from server.text.tokenizer import replace_lone_surrogates
 
 CLIENT_GONE_STATUS = 499  # nobody sees it but logs and metrics; the number is nginx's
 
-_STATUS: Mapping[type[KvasirError], int] = {
+_STATUS: Mapping[type, int] = {
+    UnsupportedFormat: 415,
+    DocumentTooLarge: 413,
+    UnknownDocument: 404,
+    DocumentNotReady: 409,
     NotFound: 404,
     QueueFull: 429,
     ClientGone: CLIENT_GONE_STATUS,
@@ -36,8 +44,10 @@ _STATUS: Mapping[type[KvasirError], int] = {
 _DESCRIPTIONS = {
     400: "The body cannot be read, or the request is not valid; the message says why.",
     403: "This server does not do that.",
-    404: "There is no such thing.",
+    404: "There is no such thing here, or not any more.",
+    409: "Not yet, or never: the message has the status.",
     413: "The body has more bytes than this server takes.",
+    415: "No such kind of document is translated here.",
     422: "The request is not valid; the message has the numbers.",
     429: "As many sentences wait as may; `Retry-After` says when to try again.",
     500: "A bug, or a broken device.",
@@ -96,14 +106,18 @@ def deepl_responses(*statuses: int) -> dict[int | str, dict[str, object]]:
 
 def error_response(error: KvasirError, shape: ErrorShape = NATIVE) -> JSONResponse:
     """The answer to a request that failed with `error`."""
-    if isinstance(error, InvalidRequest):
-        status = shape.too_long_status if isinstance(error, TextTooLong) else shape.invalid_status
-    else:
-        status = next(_STATUS[base] for base in type(error).__mro__ if base in _STATUS)
+    status = next(_status(base, shape) for base in type(error).__mro__ if _status(base, shape))
     headers = {}
     if isinstance(error, QueueFull):
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
     return _answer(shape, status, error.code, str(error), headers)
+
+
+def _status(error: type, shape: ErrorShape) -> int:
+    """Of this very class; 0 where the table has only a class above it."""
+    if error is TextTooLong:
+        return shape.too_long_status
+    return shape.invalid_status if error is InvalidRequest else _STATUS.get(error, 0)
 
 
 def install_error_handlers(app: FastAPI) -> None:
