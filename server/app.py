@@ -14,7 +14,7 @@ from server.generator import Generator
 from server.metrics import Metrics
 from server.recorder import RequestRecorder
 from server.replicas import ReplicaOptions, Replicas
-from server.routes import health, metrics, native
+from server.routes import documents, health, metrics, native
 from server.routes.envelope import install_error_handlers
 from server.sentence_cache import CachingGenerator
 from server.settings import Settings
@@ -63,6 +63,7 @@ def create_app(
             server.open(opened)
             yield
         finally:
+            await server.documents.close()
             for generator in opened:
                 await asyncio.to_thread(generator.close)
 
@@ -70,17 +71,18 @@ def create_app(
     app = FastAPIOffline(title="Kvasir", description=_DESCRIPTION, lifespan=lifespan, redoc_url=None)
     app.state.server = server
     install_error_handlers(app)
-    for router in (native.router, health.router, metrics.router):
+    for router in (native.router, documents.router, health.router, metrics.router):
         app.include_router(router)
     # The last one added is the outermost.
-    app.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
+    upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
+    app.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes, upload_bytes={documents.PATH: upload_bytes})
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
-            allow_methods=["GET", "POST"],
+            allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["Content-Type", "X-Request-ID"],
-            expose_headers=["Retry-After", "Server-Timing", "X-Request-ID"],
+            expose_headers=["Content-Disposition", "Location", "Retry-After", "Server-Timing", "X-Request-ID"],
         )
     app.add_middleware(RequestRecorder, server=server)
     return app

@@ -8,6 +8,7 @@ from typing import cast
 from fastapi import Request
 
 from server.catalogue import Catalogue
+from server.files.jobs import DocumentStore
 from server.generator import Generator
 from server.metrics import Metrics
 from server.settings import Settings
@@ -29,6 +30,12 @@ class ServerState:
     draining: bool = False
     num_in_flight: int = 0  # HTTP requests begun and not yet answered
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while none is in flight
+    documents: DocumentStore = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without documents."""
+        self.documents = DocumentStore(self.settings.document_options, self.metrics.document_finished)
+        self.metrics.watch_documents(self.documents.__len__)
 
     def open(self, generators: Sequence[Generator]) -> None:
         """Serve with these from now on."""

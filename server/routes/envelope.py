@@ -12,11 +12,15 @@ from starlette.exceptions import HTTPException
 from server.errors import (
     ClientGone,
     DeadlineExceeded,
+    DocumentNotReady,
+    DocumentTooLarge,
     Draining,
     EngineFailed,
     InvalidRequest,
     KvasirError,
     QueueFull,
+    UnknownDocument,
+    UnsupportedFormat,
 )
 from server.text.tokenizer import replace_lone_surrogates
 
@@ -24,6 +28,10 @@ CLIENT_GONE_STATUS = 499  # nobody sees it but logs and metrics; the number is n
 
 _STATUS: Mapping[type[KvasirError], int] = {
     InvalidRequest: 422,
+    UnsupportedFormat: 415,
+    DocumentTooLarge: 413,
+    UnknownDocument: 404,
+    DocumentNotReady: 409,
     QueueFull: 429,
     ClientGone: CLIENT_GONE_STATUS,
     EngineFailed: 500,
@@ -32,7 +40,10 @@ _STATUS: Mapping[type[KvasirError], int] = {
 }
 _DESCRIPTIONS = {
     400: "The body cannot be read.",
+    404: "There is no such thing here, or not any more.",
+    409: "Not yet, or never: the message has the status.",
     413: "The body has more bytes than this server takes.",
+    415: "No such kind of document is translated here.",
     422: "The request is not valid; the message has the numbers.",
     429: "As many sentences wait as may; `Retry-After` says when to try again.",
     500: "A bug, or a broken device.",
