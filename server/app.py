@@ -16,6 +16,7 @@ from server.recorder import RequestRecorder
 from server.routes import (
     deepl,
     deepl_glossaries,
+    documents,
     health,
     libretranslate,
     libretranslate_service,
@@ -55,7 +56,7 @@ def create_app(
             server.open(opened)
             yield
         finally:
-            server.close()
+            await server.close()
             for generator in opened:
                 await asyncio.to_thread(generator.close)
 
@@ -67,6 +68,7 @@ def create_app(
         native,
         score,
         models,
+        documents,
         libretranslate,
         libretranslate_service,
         deepl,
@@ -76,14 +78,15 @@ def create_app(
     ):
         app.include_router(protocol.router)
     # The last one added is the outermost.
-    app.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
+    upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
+    app.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes, upload_bytes={documents.PATH: upload_bytes})
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
-            expose_headers=["Retry-After", "Server-Timing", "X-Request-ID"],
+            expose_headers=["Content-Disposition", "Location", "Retry-After", "Server-Timing", "X-Request-ID"],
         )
     app.add_middleware(RequestRecorder, server=server)
     return app

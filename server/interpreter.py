@@ -92,6 +92,14 @@ class Interpreter:
             tuple(part.route for part in parts),
         )
 
+    def check(self, asked: TranslationRequest, source: str | None, target: str | None) -> str:
+        """The language that is translated into. Raises for whatever is wrong with `asked`, whatever its texts are."""
+        if source == AUTO:
+            return self._target(target)
+        route = self._catalogue.find(source, target)
+        self._limits.generation_params(asked, route.legs[-1].translator.bundle.config.shapes)
+        return route.target
+
     async def detect(self, texts: Sequence[str]) -> list[Detection | None]:
         """The language of each text; None for a text without letters."""
         if sum(map(len, texts)) <= _INLINE_CHARACTERS:

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from server.files.jobs import StoreOptions
+from server.files.limits import MEGABYTE, FileLimits
 from server.sentence_cache import DEFAULT_MAX_SENTENCES
 from server.translation import MAX_BEAM_SIZE, TranslationLimits
 
@@ -120,6 +122,26 @@ class Settings(BaseSettings):
     request_timeout_seconds: Annotated[
         float, Field(gt=0, le=3600, description="longest time for an answer, and the default; then 504")
     ] = 60.0
+    max_file_megabytes: Annotated[
+        int, Field(ge=1, le=1000, description="megabytes of a document as it is sent; more gets 413")
+    ] = 20
+    max_uncompressed_megabytes: Annotated[
+        int, Field(ge=1, le=10_000, description="megabytes of all files in a document (docx, epub) unpacked")
+    ] = 200
+    max_part_megabytes: Annotated[
+        int,
+        Field(ge=1, le=1000, description="megabytes of a document parsed at once; takes some ten times that in memory"),
+    ] = 32
+    max_documents: Annotated[
+        int, Field(ge=1, le=100_000, description="documents waiting, in work and kept; more gets 429")
+    ] = 100
+    max_running_documents: Annotated[int, Field(ge=1, le=64, description="documents translated at once")] = 2
+    document_lifetime_seconds: Annotated[
+        float, Field(gt=0, le=604_800, description="time that a translated document is kept")
+    ] = 3600.0
+    documents_folder: Annotated[
+        Path | None, Field(description="folder for documents while they are kept; unset: the system's temporary one")
+    ] = None
     drain_timeout_seconds: Annotated[
         float, Field(ge=0, le=3600, description="time for running requests to finish after SIGTERM")
     ] = 30.0
@@ -163,6 +185,22 @@ class Settings(BaseSettings):
             max_beam_size=self.max_beam_size,
             default_beam_size=self.default_beam_size,
             max_timeout_seconds=self.request_timeout_seconds,
+        )
+
+    @property
+    def document_options(self) -> StoreOptions:
+        """How many documents there may be, how large, and for how long."""
+        limits = FileLimits(
+            max_file_bytes=self.max_file_megabytes * MEGABYTE,
+            max_uncompressed_bytes=self.max_uncompressed_megabytes * MEGABYTE,
+            max_part_bytes=self.max_part_megabytes * MEGABYTE,
+        )
+        return StoreOptions(
+            limits=limits,
+            max_documents=self.max_documents,
+            max_running=self.max_running_documents,
+            lifetime_seconds=self.document_lifetime_seconds,
+            folder=self.documents_folder,
         )
 
 

@@ -10,6 +10,7 @@ from fastapi import Request
 
 from server.catalogue import Catalogue
 from server.errors import Draining
+from server.files.jobs import DocumentStore
 from server.generator import Generator
 from server.glossary_store import GlossaryStore
 from server.interpreter import Interpreter
@@ -40,9 +41,16 @@ class ServerState:
     draining: bool = False
     num_in_flight: int = 0  # HTTP requests begun and not yet answered
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while none is in flight
+    documents: DocumentStore = field(init=False)
 
-    def close(self) -> None:
-        """Give up what `open` took."""
+    def __post_init__(self) -> None:
+        """Begin without documents."""
+        self.documents = DocumentStore(self.settings.document_options, self.metrics.document_finished)
+        self.metrics.watch_documents(self.documents.__len__)
+
+    async def close(self) -> None:
+        """Give up what it has: documents, and the file of the glossaries."""
+        await self.documents.close()
         if self.glossaries is not None:
             self.glossaries.close()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from server.errors import InvalidRequest, QueueFull
+from server.errors import DeadlineExceeded, InvalidDocument, QueueFull
 from server.files.archive import Rewrite
 from server.files.formats import DocumentFormat
 from server.files.fragment import Fragment, from_html, plain_texts, texts_in, to_html, with_plain_texts
@@ -23,6 +23,7 @@ Result = TypeVar("Result")
 _BLOCK_TEXTS = 32
 _BLOCK_CHARACTERS = 4000
 _BLOCKS_AT_ONCE = 4
+_MAX_LATE = 3  # times that a block may miss its deadline, as all do while the server has too much to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class DocumentSize:
 
 async def measure(source: Path, kind: DocumentFormat, limits: FileLimits) -> DocumentSize:
     """Read the whole document; raises `InvalidDocument` and `DocumentTooLarge` for whatever is wrong with it."""
-    return await _in_thread(_measure, source, kind, limits)
+    return await in_thread(_measure, source, kind, limits)
 
 
 async def translate_document(
@@ -67,9 +68,9 @@ async def translate_document(
     """
     work = _Work(translate, size, on_progress, sleep)
     with source.open("rb") as read, sink.open("wb") as written, closing(kind.rewrite(read, written, limits)) as steps:
-        fragments = await _in_thread(_advance, steps, None)
+        fragments = await in_thread(_advance, steps, None)
         while fragments is not None:
-            fragments = await _in_thread(_advance, steps, await work.translate(fragments))
+            fragments = await in_thread(_advance, steps, await work.translate(fragments))
 
 
 def _measure(source: Path, kind: DocumentFormat, limits: FileLimits) -> DocumentSize:
@@ -90,10 +91,10 @@ def _advance(steps: Rewrite, translations: list[Fragment] | None) -> list[Fragme
     except StopIteration:
         return None
     except RecursionError:
-        raise InvalidRequest("the document is nested too deeply") from None
+        raise InvalidDocument("the document is nested too deeply") from None
 
 
-async def _in_thread(work: Callable[..., Result], *arguments: object) -> Result:
+async def in_thread(work: Callable[..., Result], *arguments: object) -> Result:
     """Like `asyncio.to_thread`, but when cancelled, waits for the thread: it holds files that are closed next."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
@@ -165,9 +166,12 @@ class _Work:
             part.translation = part.text
             if any(map(str.isalpha, part.text)):
                 wanted.append(part)
-        async with asyncio.TaskGroup() as group:
-            for block in _blocks(wanted):
-                group.create_task(self._run_block(block, translate))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for block in _blocks(wanted):
+                    group.create_task(self._run_block(block, translate))
+        except ExceptionGroup as failed:  # the first is the reason; the others were under way
+            raise failed.exceptions[0] from None
         # Those without a letter, which were in no block.
         self._advance(sum(part.num_units for part in parts) - sum(part.num_units for part in wanted))
 
@@ -181,11 +185,16 @@ class _Work:
         self._advance(sum(part.num_units for part in block))
 
     async def _patiently(self, translate: TranslateTexts, texts: Sequence[str]) -> Sequence[str]:
+        num_late = 0
         while True:
             try:
                 return await translate(texts)
             except QueueFull as full:
                 await self._sleep(full.retry_after_seconds)
+            except DeadlineExceeded:
+                num_late += 1
+                if num_late == _MAX_LATE:
+                    raise
 
     def _advance(self, num_units: int) -> None:
         if num_units:
