@@ -13,7 +13,7 @@ from server.routes.decoding_fields import DecodingFields, SentenceAnswer, finite
 from server.routes.disconnect import unless_disconnected
 from server.routes.envelope import error_responses
 from server.state import RequestRecord, ServerState, request_record, server_state
-from server.translation import MAX_BEAM_SIZE, Translation, TranslationRequest
+from server.translation import MAX_BEAM_SIZE, TextFormat, Translation, TranslationRequest
 
 router = APIRouter(prefix="/v1", tags=["translation"])
 
@@ -51,6 +51,7 @@ class TranslateBody(DecodingFields):
         False, description="end a beam search as soon as beam_size * patience hypotheses are complete"
     )
     return_scores: bool = Field(False, description="add the score and the log-probability of each translation")
+    format: TextFormat = Field("text", description="html and xml keep their tags, and are translated around them")
 
     @field_validator("text", mode="before")
     @classmethod
@@ -132,6 +133,7 @@ async def translate(
         return_scores=body.return_scores,
         timeout_seconds=body.timeout_seconds,
         options=decoding_options(body.model_dump()),
+        format=body.format,
     )
     record.result = await unless_disconnected(request, route.translator.translate(asked))
     answers = [_answer(translation, asked) for translation in record.result.translations]
