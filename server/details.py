@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from server.options import DecodingOptions
 from server.request import FinishReason, Hypothesis, TokenIds
 from server.text.tokenizer import Tokenizer
-from server.translation import SentenceDetails
+from server.translation import SentenceDetails, TokenScore
 
 
 def sentence_details(
@@ -31,13 +31,8 @@ def sentence_details(
     )
 
 
-def _in_pieces(
-    alternatives: Sequence[Sequence[tuple[int, float]]], tokenizer: Tokenizer
-) -> list[list[tuple[str, float]]]:
-    return [
-        list(zip(tokenizer.target_pieces([token for token, _ in best]), [score for _, score in best], strict=True))
-        for best in alternatives
-    ]
+def _in_pieces(alternatives: Sequence[Sequence[tuple[int, float]]], tokenizer: Tokenizer) -> list[list[TokenScore]]:
+    return [[TokenScore(tokenizer.target_pieces([token])[0], score) for token, score in best] for best in alternatives]
 
 
 def _alignment(attention: NDArray[np.float32]) -> list[int]:

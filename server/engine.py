@@ -29,7 +29,7 @@ from server.decoding.search import Choice, SearchLimits
 from server.errors import EngineFailed
 from server.group import Group, sorted_logit_rows
 from server.kv_cache import CrossKeysValues, RowIndices
-from server.request import Completion, FinishReason, Hypothesis, Request
+from server.request import Completion, FinishReason, Request
 from server.runner import NO_ROWS, Candidates, ModelRunner
 from server.scheduler import Scheduler
 
@@ -199,10 +199,7 @@ class Engine:
         self._cache.previous_tokens[new_rows] = choice.tokens[runs_on]
         if runs_on.size == num_requests:
             return []
-        ended = [
-            self._complete(group.requests[place], group.guides[place], group.search.hypotheses(place))
-            for place in np.flatnonzero(choice.finished).tolist()
-        ]
+        ended = [self._complete(group, place) for place in np.flatnonzero(choice.finished).tolist()]
         self._remove(group, ~choice.finished)
         return ended
 
@@ -214,10 +211,10 @@ class Engine:
         for place in np.flatnonzero(choice.finished).tolist():
             request, guide, row = group.requests[place], group.guides[place], int(rows[place, 0])
             assert guide is not None, "nobody reads without a guide"
-            if request.params.forced_target:
-                scored.append(Completion(request, [guide.scored()], FinishReason.STOP))
+            if request.params.forced_target or place in group.failures:
+                scored.append(self._complete(group, place))
                 self._cache.release(rows[place])
-                self._rows_taken -= 1
+                self._rows_taken -= request.params.num_rows
             else:
                 self._have_read.append(_Reader(request, row, guide))
         if choice.finished.any():
@@ -236,13 +233,23 @@ class Engine:
         self._rows_taken -= sum(group.requests[place].params.num_rows for place in gone)
         group.remove(is_kept)
 
-    @staticmethod
-    def _complete(request: Request, guide: Guide | None, hypotheses: list[Hypothesis]) -> Completion:
+    def _complete(self, group: Group, place: int) -> Completion:
+        """The answer to a request that has finished, or what its options failed with."""
+        request, guide = group.requests[place], group.guides[place]
+        try:
+            if place in group.failures:
+                raise group.failures[place]
+            if guide is not None and group.reads:
+                hypotheses = [guide.scored()]
+            else:
+                hypotheses = group.search.hypotheses(place)
+                if guide is not None:
+                    hypotheses = [guide.annotate(hypothesis) for hypothesis in hypotheses]
+        except Exception as error:  # noqa: BLE001 - whatever it was, it fails this request and nobody else
+            return self._fail([request], error)[0]
         if not hypotheses:  # the model said NaN, or that nothing is possible
             failure = EngineFailed("the model holds no answer to this request possible")
             return Completion(request, [], FinishReason.CANCELLED, failure)
-        if guide is not None:
-            hypotheses = [guide.annotate(hypothesis) for hypothesis in hypotheses]
         return Completion(request, hypotheses, hypotheses[0].finish_reason)
 
     def _drop(self, dropped: list[tuple[Request, FinishReason]]) -> list[Completion]:

@@ -17,7 +17,8 @@ from server.runner import NO_ROWS, Candidates
 class Group:
     """The requests of one search and where their beams lie: `rows` [max_requests, beam_size].
 
-    `guides` has one for each request that needs one, None for the others.
+    `guides` has one for each request that needs one, None for the others. `failures` are those of guides in the last
+    step, by place: what an option breaks is its own request.
     """
 
     search: Search
@@ -25,6 +26,7 @@ class Group:
     requests: list[Request] = field(default_factory=list)
     guides: list[Guide | None] = field(default_factory=list)
     num_guided: int = 0
+    failures: dict[int, Exception] = field(default_factory=dict)
 
     @property
     def reads(self) -> bool:
@@ -67,6 +69,7 @@ class Group:
 
     def advance(self, candidates: Candidates, logit_rows: RowIndices) -> Choice:
         """Let the search choose among what the step gave, or what guides have made of it. `logit_rows` is sorted."""
+        self.failures.clear()
         num_candidates = self.search.num_candidates
         rows = self.rows[: len(self.requests)]
         tokens, log_probs = candidates.tokens[rows, :num_candidates], candidates.log_probs[rows, :num_candidates]
@@ -77,8 +80,14 @@ class Group:
                 log_probs = np.pad(log_probs, ((0, 0), (0, 0), (0, missing)), constant_values=-np.inf)
             for place, guide in enumerate(self.guides):
                 if guide is not None:
-                    self._guide(place, guide, candidates, logit_rows, (tokens[place], log_probs[place]))
-        return self.search.advance(tokens, log_probs)
+                    try:
+                        self._guide(place, guide, candidates, logit_rows, (tokens[place], log_probs[place]))
+                    except Exception as error:  # noqa: BLE001 - whatever it was, it fails this request and nobody else
+                        self.failures[place] = error
+        choice = self.search.advance(tokens, log_probs)
+        if self.failures:
+            choice.finished[list(self.failures)] = True
+        return choice
 
     def _guide(
         self,

@@ -11,7 +11,7 @@ _EMPTY: tuple[object, ...] = (None, (), [])
 
 
 def json_line(translation: Translation) -> str:
-    """The fields of the translation by their names; `details` are of its sentences."""
+    """The fields of the translation by their names, which are those of `POST /v1/translate`."""
     return json.dumps(_known(asdict(translation)), ensure_ascii=False)
 
 

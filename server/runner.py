@@ -17,6 +17,9 @@ PROVIDER = "CPUExecutionProvider"
 
 _CACHE_DTYPES: dict[Precision, type[np.number]] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
 
+# Bindings a runner keeps; requests with unusual mixes of options must not make it keep thousands.
+_MAX_BOUND_STEPS = 1024
+
 # An encoder run costs about as much as so many tokens, however few it has.
 _RUN_COSTS_TOKENS = 32
 
@@ -130,6 +133,7 @@ class OnnxRunner:
         self._logit_rows = np.zeros(max_rows, np.int64)
         # One for all steps: of a large vocabulary it has megabytes. Nothing is touched before somebody wants logits.
         self._logits = np.empty((max_rows, shapes.target_vocab_size), np.float32)
+        self._queries = np.empty((self._num_layers, *self.cache.last_cross.shape[1:]), self.cache.last_cross.dtype)
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """Encode sentences of similar length together, at most `max_encoder_tokens` padded tokens a run."""
@@ -166,7 +170,10 @@ class OnnxRunner:
         key = (num_rows, min(num_candidates, self._max_candidates), with_scores, num_bound, with_queries)
         step = self._steps.get(key)
         if step is None:
-            whole_rows = _WholeRows(self._logit_rows[:num_bound], self._logits[:num_bound], with_queries)
+            if len(self._steps) == _MAX_BOUND_STEPS:
+                self._steps.clear()
+            queries = tuple(self._queries[:, :num_rows]) if with_queries else ()
+            whole_rows = _WholeRows(self._logit_rows[:num_bound], self._logits[:num_bound], queries)
             step = self._steps[key] = _BoundStep(self._sessions.decoder, self.cache, *key[:3], whole_rows)
         self._logit_rows[:num_logit_rows] = logit_rows
         self._logit_rows[num_logit_rows:num_bound] = 0
@@ -194,11 +201,11 @@ def batches(lengths: Sequence[int], max_padded_tokens: int) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class _WholeRows:
-    """Where the rows whose logits are wanted are named, and where the logits go; and whether queries are wanted."""
+    """Where the rows whose logits are wanted are named, and where these go; and queries of each layer, if wanted."""
 
     rows: NDArray[np.int64]
     logits: NDArray[np.float32]
-    with_queries: bool
+    queries: tuple[NDArray[np.floating], ...]
 
 
 class _BoundStep:
@@ -219,7 +226,6 @@ class _BoundStep:
         self._tokens = np.empty((num_rows, num_candidates), np.int64)
         self._log_normalizer = np.empty(num_rows, np.float32)
         self._whole_rows = whole_rows
-        self._queries: list[NDArray[np.floating]] = []
         self._keep_alive: list[ort.OrtValue] = []
         self._bind_input(names.PREVIOUS_TOKENS, cache.previous_tokens[:num_rows])
         self._bind_input(names.PAST_LENGTHS, cache.past_lengths[:num_rows])
@@ -235,13 +241,11 @@ class _BoundStep:
                 self._binding.bind_ortvalue_output(names.PRESENT + name, value_in_place)
             self._bind_input(names.LAST_CROSS_KEY.format(layer=layer), cache.last_cross[key, :num_rows])
             self._bind_input(names.LAST_CROSS_VALUE.format(layer=layer), cache.last_cross[value, :num_rows])
-            if whole_rows.with_queries:
-                queries = np.empty_like(cache.last_cross[key, :num_rows])
-                self._bind_output(names.CROSS_QUERIES.format(layer=layer), queries)
-                self._queries.append(queries[:, 0])
         self._bind_output(names.CANDIDATE_LOGITS, self._logits)
         self._bind_output(names.CANDIDATE_TOKENS, self._tokens)
         self._bind_output(names.LOG_NORMALIZER, self._log_normalizer)
+        for layer, queries in enumerate(whole_rows.queries):
+            self._bind_output(names.CROSS_QUERIES.format(layer=layer), queries)
         if whole_rows.rows.size:
             self._bind_output(names.LOGITS, whole_rows.logits)
 
@@ -263,5 +267,5 @@ class _BoundStep:
             self._logits - self._log_normalizer[:, None],
             self._log_normalizer,
             self._whole_rows.logits[:num_logit_rows],
-            tuple(self._queries),
+            tuple(queries[:, 0] for queries in self._whole_rows.queries),
         )

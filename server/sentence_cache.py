@@ -33,9 +33,9 @@ class SentenceObserver(Protocol):
 class CachingGenerator:
     """A `Generator` that sends another one only sentences whose answer it neither has nor is waiting for.
 
-    It keeps up to `max_sentences` answers, by source tokens and `GenerationParams`, and forgets the least recently used
-    one first; with 0 it hands everything on, identical or not. Methods belong to the event loop's thread. Answers
-    outlive an event loop, nothing else does.
+    It keeps up to `max_sentences` answers, samples not among them, by source tokens and `GenerationParams`, and forgets
+    the least recently used one first; with 0 it hands everything on, identical or not. Methods belong to the event
+    loop's thread. Answers outlive an event loop, nothing else does.
     """
 
     def __init__(self, generator: Generator, max_sentences: int, observer: SentenceObserver) -> None:
@@ -137,12 +137,11 @@ class CachingGenerator:
             self._strike_off(flight)
         answers = {key: Answer.of(completion) for key, completion in zip(flight.requests, completions, strict=True)}
         num_before = len(self._answers)
-        finished = {
-            key: answers[key]
-            for key, completion in zip(flight.requests, completions, strict=True)
-            if is_finished(completion)
-        }
-        self._answers.update(finished)
+        finished = [
+            key for key, completion in zip(flight.requests, completions, strict=True) if is_finished(completion)
+        ]
+        # Nobody draws the same seed again; who names one can decode again.
+        self._answers.update({key: answers[key] for key in finished if key[1].sampling is None})
         self._observer.cache_grew(len(self._answers) - num_before)
         self._observer.sentences("decoded", len(finished))
         return answers

@@ -56,6 +56,14 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenScore:
+    """A token that might have stood at a place, and its log-probability there."""
+
+    token: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class SentenceDetails:
     """A sentence token by token, as pieces of text; what was not asked for is None.
 
@@ -67,7 +75,7 @@ class SentenceDetails:
     source_tokens: list[str]
     target_tokens: list[str]
     token_scores: list[float] | None
-    token_alternatives: list[list[tuple[str, float]]] | None
+    token_alternatives: list[list[TokenScore]] | None
     alignment: list[int] | None
     attention: list[list[float]] | None
 
@@ -79,7 +87,7 @@ class Translation:
     Tokens count the end-of-sequence token of every sentence. `finish_reason` is that of the sentence that ended worst.
     `score` is the sentence's score; of several sentences the mean, weighted by their target tokens; `log_probability`
     is their sum. `alternatives` are the second and further hypotheses: the i-th joins the i-th hypothesis of every
-    sentence (the last there is, where a sentence has fewer). `details` are those of the best hypotheses.
+    sentence (the last there is, where a sentence has fewer). `sentences` are the details of the best hypotheses.
     """
 
     text: str
@@ -89,7 +97,7 @@ class Translation:
     score: float
     alternatives: tuple[Alternative, ...] = ()
     log_probability: float = math.nan
-    details: tuple[SentenceDetails, ...] = ()
+    sentences: tuple[SentenceDetails, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

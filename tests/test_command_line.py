@@ -118,9 +118,9 @@ def test_json_lines_have_all_that_was_asked_for_and_nothing_else() -> None:
         "score",
         "alternatives",
         "log_probability",
-        "details",
+        "sentences",
     }
-    assert set(first["details"][0]) == {"source_tokens", "target_tokens", "alignment"}
+    assert set(first["sentences"][0]) == {"source_tokens", "target_tokens", "alignment"}
     assert empty["text"] == ""
     assert "Haus" not in last["text"]
     assert "Danke" not in first["text"]

@@ -5,6 +5,8 @@ from numpy.typing import NDArray
 
 from server.request import Sampling
 
+_HEAD = 256
+
 
 def draw(logits: NDArray[np.float32], sampling: Sampling, sample: int, place: int) -> int:
     """The token that the `sample`-th sample of a request has at `place`, of `logits` [vocab].
@@ -28,16 +30,31 @@ def token_probabilities(logits: NDArray[np.float32], sampling: Sampling) -> NDAr
         scores[scores < np.partition(scores, -sampling.top_k)[-sampling.top_k]] = -np.inf
     probabilities = _softmax(scores)
     if sampling.top_p < 1.0:
-        ascending = np.argsort(probabilities, kind="stable")
-        # What lies below the most likely tokens that reach top_p; the most likely one always stays.
-        is_tail = np.cumsum(probabilities[ascending]) <= 1.0 - sampling.top_p
-        is_tail[-1] = False
-        scores[ascending[is_tail]] = -np.inf
+        scores[~_nucleus(probabilities, sampling.top_p)] = -np.inf
         probabilities = _softmax(scores)
     if sampling.min_p > 0.0:
         scores[probabilities < sampling.min_p * probabilities.max()] = -np.inf
         probabilities = _softmax(scores)
     return probabilities
+
+
+def _nucleus(probabilities: NDArray[np.float64], top_p: float) -> NDArray[np.bool_]:
+    """The most likely tokens that reach `top_p`: those before which less than that has been reached.
+
+    Few do as a rule, so the few hundred most likely ones are tried before all are sorted. Of equals the larger id
+    counts as more likely, as in Hugging Face.
+    """
+    head = np.arange(probabilities.size)
+    if probabilities.size > _HEAD:
+        head = np.sort(np.argpartition(probabilities, -_HEAD)[-_HEAD:])
+        likelier = probabilities[head] > probabilities[head].min()  # equals of the last one may be missing
+        if probabilities[head[likelier]].sum() < top_p:
+            head = np.arange(probabilities.size)
+    descending = head[np.argsort(probabilities[head], kind="stable")[::-1]]
+    reached_before = np.cumsum(probabilities[descending]) - probabilities[descending]
+    is_kept = np.zeros(probabilities.size, np.bool_)
+    is_kept[descending[reached_before < top_p]] = True
+    return is_kept
 
 
 def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -38,7 +38,9 @@ class Trace:
     def log_probabilities(self, sequence: NDArray[np.int32], start: int = 0) -> list[float]:
         """The model's, of each token from `start` on."""
         notes = self._of(sequence)[start:]
-        return [note.log_probs[token] for token, note in zip(sequence[start:].tolist(), notes, strict=True)]
+        return [
+            note.log_probs.get(token, -np.inf) for token, note in zip(sequence[start:].tolist(), notes, strict=True)
+        ]
 
     def alternatives(self, sequence: NDArray[np.int32]) -> list[list[tuple[int, float]]]:
         """The most likely tokens at each place, and their log-probabilities."""

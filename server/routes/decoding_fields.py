@@ -128,7 +128,7 @@ def sentence_answer(details: SentenceDetails) -> SentenceAnswer:
         token_alternatives=None
         if alternatives is None
         else [
-            [TokenAlternative(token=token, score=score) for token, score in best if math.isfinite(score)]
+            [TokenAlternative(token=each.token, score=each.score) for each in best if math.isfinite(each.score)]
             for best in alternatives
         ],
         alignment=details.alignment,

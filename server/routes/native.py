@@ -157,7 +157,7 @@ def _answer(translation: Translation, asked: TranslationRequest) -> TranslationA
         score=_score(translation.score, asked),
         log_probability=_score(translation.log_probability, asked),
         alternatives=others if asked.num_hypotheses > 1 else None,
-        sentences=[sentence_answer(details) for details in translation.details] or None,
+        sentences=[sentence_answer(details) for details in translation.sentences] or None,
     )
 
 

@@ -139,6 +139,8 @@ def test_without_a_seed_one_is_drawn_and_told(client: TestClient, echo: EchoGene
         ({"diversity_penalty": 1}, ["diversity_penalty is 1", "num_beam_groups"]),
         ({"beam_size": 4, "num_beam_groups": 2, "required_phrases": ["Tee"]}, ["required_phrases", "num_beam_groups"]),
         ({"required_phrases": ["Tee"], "suppress_phrases": ["Tee"]}, ["required_phrases", "suppress_phrases", "Tee"]),
+        ({"required_phrases": ["ein Glas Wasser"], "max_new_tokens": 3}, ["required_phrases have", "may have 2"]),
+        ({"required_phrases": ["Tee"] * 9}, ["required_phrases", "8"]),
         ({"min_new_tokens": 9, "max_new_tokens": 9}, ["min_new_tokens is 9", "max_new_tokens 9"]),
         ({"beam_size": 4, "patience": 0.5, "num_hypotheses": 3}, ["num_hypotheses is 3", "from 1 to 2", "patience"]),
     ],

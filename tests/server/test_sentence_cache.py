@@ -9,7 +9,7 @@ from export.bundle import Bundle
 from server.app import create_app
 from server.errors import Draining
 from server.metrics import Metrics
-from server.request import FinishReason, GenerationParams
+from server.request import FinishReason, GenerationParams, Sampling
 from server.sentence_cache import CachingGenerator
 from server.settings import Settings
 from tests.fakes import END
@@ -42,6 +42,20 @@ def test_a_sentence_that_was_decoded_is_answered_from_the_cache(echo: EchoGenera
     assert cached.decoded == [[[5, 6, END]]]
     assert cached.watcher.outcomes == {"decoded": 1, "cached": 1}
     assert cached.watcher.num_kept == 1
+
+
+def test_samples_are_shared_in_flight_and_not_kept(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+    sampled = GenerationParams(max_new_tokens=16, sampling=Sampling(seed=3))
+
+    async def scenario() -> None:
+        for _ in range(2):
+            await cached.generator.generate([ask(5, params=sampled), ask(5, params=sampled)])
+
+    run(scenario)
+    assert cached.decoded == [[[5, END]]] * 2
+    assert cached.watcher.outcomes == {"decoded": 2, "coalesced": 2}
+    assert cached.watcher.num_kept == 0
 
 
 def test_an_answer_from_the_cache_took_no_time_in_the_engine(echo: EchoGenerator) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from server.decoding.guide import Guide
 from server.request import Completion, FinishReason, GenerationParams, Request
 from tests.fakes import END, FakeEngine, LogProbs, Table, Tokens, random_table, request, spelled_out
 from tests.server.decoding.reference_options import attention, coverage_bonus, expected, own_log_probability
@@ -224,3 +225,29 @@ def test_alternatives_begin_with_the_most_likely_tokens_and_go_on_greedily(promp
         assert tuple(hypothesis.token_ids) == tokens
         first = float(table(source, prompt)[token])
         assert hypothesis.log_probability == pytest.approx(first + log_probability, abs=1e-5)
+
+
+@pytest.mark.parametrize("method", ["advise", "read", "annotate", "scored"])
+def test_an_option_that_fails_fails_its_own_request_and_no_other(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    works = getattr(Guide, method)
+
+    def fails_for_one(guide: Guide, *arguments: object) -> object:
+        if guide.params.suppress_tokens == (8,):
+            raise RuntimeError("a bug of this option")
+        return works(guide, *arguments)
+
+    monkeypatch.setattr(Guide, method, fails_for_one)
+    table = random_table(9, VOCAB, end_bias=0.5)
+    for beam_size in (1, 2):
+        broken = replace(
+            PLAIN, beam_size=beam_size, suppress_tokens=(8,), target_prefix=(1, 2) if method == "read" else ()
+        )
+        if method == "scored":
+            broken = replace(broken, beam_size=1, forced_target=(1, 2, END))
+        engine, others = FakeEngine(table, max_rows=16), _mixed(beam_size)
+        plain = [request((5, 3, END), replace(PLAIN, beam_size=beam_size)) for _ in range(4)]
+        first, *rest = engine.run([request((5, 3, END), broken), *plain, *others])
+        assert first.error is not None
+        for completion in rest:
+            _assert_as_expected(table, completion)
+        assert engine.engine.num_rows_taken == engine.scheduler.num_rows_reserved == engine.runner.cache.num_live == 0
