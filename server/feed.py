@@ -86,15 +86,20 @@ class TextFeed:
         part._places = places
         return part
 
-    def pass_through(self, place: int, text: str) -> None:
-        """The text at this place is its own translation."""
-        self._texts[place] = _Text([Segment(text, "", "")], [_Sentence(is_complete=True, text="")], None)
+    def whole(self, number: int, translation: str) -> None:
+        """All of the text of this number is there at once."""
+        place = self._place(number)
+        self._texts[place] = _Text([Segment(translation, "", "")], [_Sentence(is_complete=True, text="")], None)
         self._grown.add(place)
+        self._changed.set()
+
+    def _place(self, number: int) -> int:
+        return number if self._places is None else self._places[number]
 
     def open(self, texts: Sequence[tuple[Sequence[Segment], Sequence[Request | None]]], tokenizer: Tokenizer) -> None:
         """Follow these requests; a segment has its request, or None where it passes through."""
         for number, (segments, requests) in enumerate(texts):
-            index = number if self._places is None else self._places[number]
+            index = self._place(number)
             sentences = []
             for segment, request in zip(segments, requests, strict=True):
                 passes = request is None

@@ -68,7 +68,7 @@ class Interpreter:
             # Its terms may change how a translation begins, when all of it is there.
             done = await self.translate(asked, source, target)
             for place, translation in enumerate(done.result.translations):
-                feed.pass_through(place, translation.text)
+                feed.whole(place, translation.text)
             return done
         self._limits.check_size(asked)
         if asked.timeout_seconds is None:
@@ -84,7 +84,7 @@ class Interpreter:
         parts = self._share_out(detected, target)
         if feed is not None:
             for place in set(range(len(asked.texts))).difference(*(part.places for part in parts)):
-                feed.pass_through(place, replace_lone_surrogates(asked.texts[place]))
+                feed.whole(place, replace_lone_surrogates(asked.texts[place]))
         results = await _all_or_none([self._translate_part(asked, part, feed) for part in parts])
         return Interpretation(
             _merge(asked.texts, [part.places for part in parts], results),

@@ -3,12 +3,17 @@
 import math
 import secrets
 from dataclasses import dataclass
+from typing import Literal
 
 from export.bundle import Shapes
 from server.errors import InvalidRequest, TextTooLong
 from server.options import NO_OPTIONS, RANGES, AskedOfBeams, DecodingOptions, check_options
 from server.request import FinishReason, GenerationParams, num_hypotheses_held
 from server.text.glossary import Glossary
+from server.text.markup import NO_MARKUP_OPTIONS, MarkupOptions
+
+# html and xml keep their tags; text keeps what is no words in it as well.
+TextFormat = Literal["text", "html", "xml"]
 
 MAX_BEAM_SIZE = 8  # of any server
 MAX_LENGTH_PENALTY = 10.0  # of either sign
@@ -36,6 +41,8 @@ class TranslationRequest:
     options: DecodingOptions = NO_OPTIONS
     glossary: Glossary | None = None
     size_is_checked: bool = False  # a part, or the second leg, of a request whose size was found good
+    format: TextFormat = "text"
+    markup: MarkupOptions = NO_MARKUP_OPTIONS
 
     @property
     def num_characters(self) -> int:

@@ -12,6 +12,7 @@ from server.dispatch import dispatch, num_tokens, phases, sentence_tokens
 from server.errors import TextTooLong
 from server.feed import TextFeed
 from server.generator import Generator
+from server.lossless import LosslessTranslator
 from server.options import DecodingOptions
 from server.request import Completion, FinishReason, GenerationParams, Hypothesis, Request, Timings
 from server.scorer import Scorer
@@ -51,6 +52,7 @@ class Translator:
         self._limits = limits
         self._clock = clock
         self._tokenizer = Tokenizer(generator.bundle)
+        self._lossless = LosslessTranslator(generator, limits, self._tokenizer, clock)
         self.scorer = Scorer(generator, limits, self._tokenizer, clock)
 
     @property
@@ -66,6 +68,12 @@ class Translator:
         Raises `InvalidRequest` or `TextTooLong` before anything is decoded, `DeadlineExceeded`, and whatever
         `Generator.generate` raises. Cancelling it frees the rows of all its sentences.
         """
+        if self._lossless.is_for(request):
+            result = await self._lossless.translate(request)
+            if feed is not None:
+                for number, translation in enumerate(result.translations):
+                    feed.whole(number, translation.text)
+            return result
         arrived = self._clock()
         self._limits.check_size(request)
         params = self._limits.generation_params(request, self.bundle.config.shapes)

@@ -18,7 +18,7 @@ from server.routes.interpret import accept, interpret
 from server.state import ServerState, request_record, server_state
 from server.text.detection import Detection
 from server.text.glossary import Glossary
-from server.translation import MAX_BEAM_SIZE, Translation, TranslationRequest
+from server.translation import MAX_BEAM_SIZE, TextFormat, Translation, TranslationRequest
 
 router = APIRouter(prefix="/v1", tags=["translation"])
 
@@ -59,6 +59,7 @@ class TranslateBody(DecodingFields):
     glossary_id: str | None = Field(None, max_length=64, description="a stored glossary instead; see /v2/glossaries")
     stream: bool = Field(False, description="answer with server-sent events, text by text as it becomes final")
     return_scores: bool = Field(False, description="add the score and the log-probability of each translation")
+    format: TextFormat = Field("text", description="html and xml keep their tags, and are translated around them")
 
     @field_validator("text", mode="before")
     @classmethod
@@ -147,6 +148,7 @@ async def translate(
         glossary=await _glossary(body, server_state(request)),
         timeout_seconds=body.timeout_seconds,
         options=decoding_options(body.model_dump()),
+        format=body.format,
     )
     if body.stream:
         interpreter = accept(request, asked)
