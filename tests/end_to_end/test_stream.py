@@ -51,7 +51,7 @@ def test_the_pieces_of_many_texts_are_their_plain_answers(served: Served, beam_s
     assert texts_of(streamed, len(texts)) == _texts(plain)
     *pieces, (name, last) = read_events(streamed)
     assert all(name == "text" and piece["text"] for name, piece in pieces)
-    assert len(pieces) > len(texts)
+    assert len(pieces) >= sum(map(bool, _texts(plain)))  # more, the slower the model is for its reader
     assert name == "done"
     assert last.pop("timings")
     assert last == plain.json()
