@@ -11,7 +11,12 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 SERVE_STAMP := $(VENV)/.installed-serve
 DEV_STAMP := $(VENV)/.installed-dev
 BENCH_STAMP := $(VENV)/.installed-bench
-REQUIREMENTS := pyproject.toml constraints.txt
+# Installing compiles the native operators too, so their sources count among what an installation depends on.
+REQUIREMENTS := pyproject.toml constraints.txt setup.py $(wildcard kernels/source/*)
+KERNELS := kernels/libkvasir.so
+# pip shows nothing of a build that went through, and one without operators does.
+SAY_IF_SLOW := test -f $(KERNELS) || echo "$(KERNELS) was not built, and int8 models run more slowly without it;" \
+	"to see why: $(BIN)/python -m pip install -v -e ." >&2
 
 URL ?= http://127.0.0.1:8000
 
@@ -27,17 +32,20 @@ $(BIN)/python:
 
 $(SERVE_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	$(PIP_INSTALL) -e .
+	@$(SAY_IF_SLOW)
 	@touch $@
 
 # torch comes first and alone, so that a CPU build offered beside the default one is the one taken.
 $(DEV_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	$(PIP_INSTALL) torch==2.13.0
 	$(PIP_INSTALL) -e '.[dev]'
+	@$(SAY_IF_SLOW)
 	@touch $(SERVE_STAMP) $@
 
 $(BENCH_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	$(PIP_INSTALL) torch==2.13.0
 	$(PIP_INSTALL) -e '.[bench]'
+	@$(SAY_IF_SLOW)
 	@touch $(SERVE_STAMP) $@
 
 venv: $(SERVE_STAMP)  ## Set up .venv for serving (no torch)
@@ -87,5 +95,5 @@ constraints:  ## Resolve all versions anew and write constraints.txt
 	rm -rf $(VENV)-constraints
 
 clean:  ## Remove the environment and everything that can be made again
-	rm -rf $(VENV) $(VENV)-constraints build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-constraints build dist $(KERNELS) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

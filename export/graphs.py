@@ -8,11 +8,9 @@ from torch import Tensor, nn
 
 from export.attention import Heads, attend_in_encoder, attend_in_step
 from export.candidates import BlockedVocabulary
+from export.operators import Ranking
 from model.layers import DecoderLayer, EncoderLayer
 from model.transformer import TokenStack, Transformer
-
-# A row of zeros has no scale: its logits are all zero, and what they are divided by does not matter.
-SMALLEST_ROW_SCALE = 1e-30
 
 LayerCaches = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 """Self keys, self values, cross keys, cross values, last cross key, last cross value, shaped as in export.bundle."""
@@ -170,12 +168,7 @@ class DecoderStepGraph(nn.Module):
     Hugging Face `generate`, which hides them after its softmax.
     """
 
-    def __init__(self, transformer: Transformer, *, scale_candidates: bool = False) -> None:
-        """With `scale_candidates` the output projection reads rows divided by their largest magnitude.
-
-        int8 makes that division anyway; to multiply the candidates with it instead of the whole vocabulary is the
-        gain. It needs logits without a bias, and is left alone in a model that has one.
-        """
+    def __init__(self, transformer: Transformer) -> None:
         super().__init__()
         config = transformer.config
         decoder = transformer.decoder
@@ -185,15 +178,26 @@ class DecoderStepGraph(nn.Module):
         weight = transformer.output_projection.weight.detach()
         no_bias = weight.new_zeros(weight.shape[0])
         bias = no_bias if transformer.output_bias is None else transformer.output_bias.detach()
-        self.scale_candidates = scale_candidates and not bool(bias.any())
         self.vocabulary = BlockedVocabulary.of(weight.shape[0])
         suppressed = list(config.suppressed_token_ids)
-        hidden_bias = bias.clone()
-        hidden_bias[suppressed] = -torch.inf
+        self.mask = torch.zeros_like(bias)
+        self.mask[suppressed] = -torch.inf
         self.output_weight = nn.Parameter(self.vocabulary.pad(weight, 0.0).T.contiguous())
-        self.output_bias = nn.Parameter(self.vocabulary.pad(hidden_bias, -torch.inf))
+        self.output_bias = nn.Parameter(self.vocabulary.pad(bias + self.mask, -torch.inf))
+        self.bias = bias
         self.suppressed_weight = nn.Parameter(weight[suppressed].T.contiguous()) if suppressed else None
         self.suppressed_bias = nn.Parameter(bias[suppressed])
+
+    @property
+    def ranking(self) -> Ranking:
+        """The end of the graph, for an exporter that puts one operator in its place."""
+        return Ranking(
+            "output_weight",
+            self.vocabulary.pad(self.bias, -torch.inf).numpy(),
+            self.vocabulary.pad(self.mask, 0.0).numpy(),
+            self.vocabulary.block_size,
+            self.vocabulary.num_tokens,
+        )
 
     def forward(
         self,
@@ -214,17 +218,11 @@ class DecoderStepGraph(nn.Module):
         if self.final_norm is not None:
             hidden = self.final_norm(hidden)
         hidden = hidden.squeeze(1)
-        if self.scale_candidates:
-            row_scale = hidden.abs().amax(dim=-1, keepdim=True).clamp(min=SMALLEST_ROW_SCALE)
-            unscaled = (hidden / row_scale @ self.output_weight + self.output_bias).float()
-            best, tokens = self.vocabulary.top_k(unscaled, num_candidates)
-            best, logits = best * row_scale, unscaled * row_scale
-            # Rows first, and only then their scale: the product over the whole vocabulary is for the normaliser alone.
-            whole_rows = unscaled.index_select(0, logit_rows) * row_scale.index_select(0, logit_rows)
-        else:
-            logits = (hidden @ self.output_weight + self.output_bias).float()
-            best, tokens = self.vocabulary.top_k(logits, num_candidates)
-            whole_rows = logits.index_select(0, logit_rows)
+        logits = (hidden @ self.output_weight + self.output_bias).float()
+        best, tokens = self.vocabulary.top_k(logits, num_candidates)
+        # A product of their own: usually there are none, and it costs nothing.
+        named_rows = hidden.index_select(0, logit_rows)
+        whole_rows = (named_rows @ self.output_weight + self.output_bias).float()
         # The largest log-probability is the largest logit minus the log normaliser. ONNX Runtime's LogSoftmax is
         # vectorised, its ReduceLogSumExp is several times slower, and its Log would give a row another last bit
         # depending on where in the batch it stands.

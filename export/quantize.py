@@ -10,56 +10,176 @@ import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
+from export import bundle as names
+from export import operators
+from export.operators import Ranking
+from export.unused import remove_unused
+from kernels.layout import QUAD
+
 _LARGEST = 127  # symmetric: -127 ... 127
 _LARGEST_UNSIGNED = 255
-_ZERO_POINTS = {"signed": 128, "unsigned": 0}
+_ZERO_POINT = 128
 _MICROSOFT = "com.microsoft"
 
 
-def quantize_per_row(model: ModelProto) -> ModelProto:
+def quantize_per_row(model: ModelProto, ranking: Ranking | None = None) -> ModelProto:
     """Replace every product with a constant matrix, and every embedding table, by its int8 counterpart.
 
-    Products with a single column (suppressed tokens' logits) stay as they are. The model is changed in place.
+    With `ranking` all that makes candidates and normalisers of the output projection's input becomes one operator, and
+    scores are an input's choice. The model is changed in place.
     """
-    return _Quantizer(model).run()
+    return _Quantizer(model, ranking).run()
 
 
 class _Quantizer:
-    def __init__(self, model: ModelProto) -> None:
+    def __init__(self, model: ModelProto, ranking: Ranking | None) -> None:
+        self._ranking = ranking
         self._model = model
         self._graph = model.graph
         self._constants = {tensor.name: tensor for tensor in self._graph.initializer}
         self._nodes: list[NodeProto] = []
         self._producers = {output: node for node in self._graph.node for output in node.output}
-        self._row_zero_points: set[str] = set()
-        self._waiting_for_bias: dict[str, NodeProto] = {}
+        self._consumers: dict[str, list[NodeProto]] = {}
+        for node in self._graph.node:
+            for name in node.input:
+                self._consumers.setdefault(name, []).append(node)
+        # What follows a product and is done by its operator, by its last output; and everything before that.
+        self._at_the_end: dict[str, tuple[NodeProto, list[NodeProto]]] = {}
+        self._in_between: set[str] = set()
+        self._replaced: set[str] = set()
 
     def run(self) -> ModelProto:
-        self._add_constant("int8/signed_step", np.float32(1 / _LARGEST))
-        self._add_constant("int8/unsigned_step", np.float32(1 / _LARGEST_UNSIGNED))
-        self._add_constant("int8/one", np.float32(1.0))
-        self._add_constant("int8/signed_zero_point", np.uint8(_ZERO_POINTS["signed"]))
-        self._add_constant("int8/unsigned_zero_point", np.uint8(_ZERO_POINTS["unsigned"]))
-        self._add_constant("int8/last_axis", np.array([-1], np.int64))
-        self._add_constant("int8/flat", np.array([-1], np.int64))
         for node in self._graph.node:
-            if node.op_type == "MatMul" and self._is_matrix(node.input[1]):
-                if self._has_scaled_rows(node.input[0]):
-                    self._quantize_product_of_scaled_rows(node)
-                else:
-                    self._quantize_product(node)
-            elif node.op_type == "Add" and node.input[0] in self._waiting_for_bias:
-                self._give_bias(node)
+            if self._is_product(node) and not self._is_ranked(node):
+                followers = self._followers(node)
+                chain = [node, *followers]
+                self._at_the_end[chain[-1].output[0]] = node, followers
+                self._in_between.update(member.output[0] for member in chain[:-1])
+        for node in self._graph.node:
+            if not self._replaced.isdisjoint(node.output):
+                continue
+            if node.output[0] in self._at_the_end:
+                self._emit_linear(*self._at_the_end[node.output[0]])
+            elif node.output[0] in self._in_between:
+                continue
+            elif self._is_product(node):
+                self._emit_best_tokens(node)
             elif node.op_type == "Gather" and self._is_embedding(node.input[0]):
                 self._quantize_lookup(node)
             else:
                 self._nodes.append(node)
         del self._graph.node[:]
         self._graph.node.extend(self._nodes)
-        self._keep_used_constants()
+        remove_unused(self._model)
         if all(opset.domain != _MICROSOFT for opset in self._model.opset_import):
             self._model.opset_import.append(helper.make_opsetid(_MICROSOFT, 1))
         return self._model
+
+    def _is_product(self, node: NodeProto) -> bool:
+        return node.op_type == "MatMul" and self._is_matrix(node.input[1])
+
+    def _followers(self, product: NodeProto) -> list[NodeProto]:
+        """What the operator of this product does as well: a bias, then a ReLU or a residual, then a normalisation."""
+        found: list[NodeProto] = []
+        bias = self._only_consumer(product, "Add")
+        if bias is None or not self._is_vector(bias.input[1]):
+            return found
+        found.append(bias)
+        relu = self._only_consumer(bias, "Relu")
+        if relu is not None:
+            return [*found, relu]
+        residual = self._only_consumer(bias, "Add")
+        if residual is None or any(name in self._constants for name in residual.input):
+            return found
+        found.append(residual)
+        normalization = self._only_consumer(residual, "LayerNormalization")
+        if normalization is not None and len(normalization.input) == 3:
+            found.append(normalization)
+        return found
+
+    def _only_consumer(self, node: NodeProto, operator: str) -> NodeProto | None:
+        consumers = self._consumers.get(node.output[0], [])
+        is_output = any(output.name == node.output[0] for output in self._graph.output)
+        return consumers[0] if len(consumers) == 1 and consumers[0].op_type == operator and not is_output else None
+
+    def _emit_linear(self, product: NodeProto, followers: list[NodeProto]) -> None:
+        """x @ W as (per-row quantised x) @ (per-column quantised W), scaled back, with all that follows."""
+        inputs, attributes = self._factors(product)
+        kinds = [node.op_type for node in followers]
+        if followers:
+            inputs.append(followers[0].input[1])
+        else:
+            num_columns = self._constants[product.input[1]].dims[1]
+            inputs.append(self._add_constant(f"int8/no_bias_{num_columns}", np.zeros(num_columns, np.float32)))
+        name = operators.LINEAR
+        if kinds[1:] == ["Relu"]:
+            name = operators.LINEAR_RELU
+        elif kinds[1:]:
+            name = operators.LINEAR_ADD
+            inputs += [other for other in followers[1].input if other != followers[0].output[0]]
+            if len(kinds) == 3:
+                name = operators.LINEAR_ADD_NORMALIZATION
+                inputs += followers[2].input[1:]
+                epsilon = (attribute.f for attribute in followers[2].attribute if attribute.name == "epsilon")
+                attributes["epsilon"] = next(epsilon, 1e-5)
+        output = (followers[-1] if followers else product).output[0]
+        self._emit(name, inputs, [output], domain=operators.DOMAIN, **attributes)
+
+    def _emit_best_tokens(self, product: NodeProto) -> None:
+        """In place of the nodes between the projection's input and the outputs, which nothing needs any more."""
+        assert self._ranking is not None
+        ranking = self._ranking
+        factors, attributes = self._factors(product)
+        inputs = [
+            *factors,
+            self._add_constant(f"{ranking.weight}/bias", ranking.bias),
+            self._add_constant(f"{ranking.weight}/mask", ranking.mask),
+            names.NUM_CANDIDATES,
+            names.WITH_SCORES,
+        ]
+        outputs = [names.CANDIDATE_LOGITS, names.CANDIDATE_TOKENS, names.LOG_NORMALIZER]
+        last_token = ranking.num_tokens - 1
+        attributes |= {"block_size": ranking.block_size, "last_token": last_token}
+        self._emit(operators.BEST_TOKENS, inputs, outputs, domain=operators.DOMAIN, **attributes)
+        self._graph.input.append(helper.make_tensor_value_info(names.WITH_SCORES, onnx.TensorProto.BOOL, [1]))
+        self._replaced.update(outputs)
+
+    def _factors(self, product: NodeProto) -> tuple[list[str], dict[str, int | float]]:
+        """The first inputs of an operator that begins with a product, and how it quantises its activations."""
+        hidden, weight = product.input
+        quantized, scales = quantize_columns(numpy_helper.to_array(self._constants[weight]))
+        missing = -quantized.shape[0] % QUAD
+        # What went through a ReLU has no sign to spend a bit on.
+        is_positive = hidden in self._producers and self._producers[hidden].op_type == "Relu"
+        if missing:
+            quantized = np.pad(quantized, ((0, missing), (0, 0)))
+            hidden = self._fill_up(hidden, missing, product.output[0])
+        inputs = [
+            hidden,
+            self._add_constant(f"{weight}/panels", operators.in_panels(quantized)),
+            self._add_constant(f"{weight}/scales", scales),
+            self._add_constant(f"{weight}/sums", quantized.sum(axis=0, dtype=np.int32)),
+        ]
+        return inputs, {
+            "zero_point": 0 if is_positive else _ZERO_POINT,
+            "levels": float(_LARGEST_UNSIGNED if is_positive else _LARGEST),
+        }
+
+    def _is_ranked(self, product: NodeProto) -> bool:
+        """Whether it is the output projection of all rows; that of named rows, gathered before, is like any product."""
+        if self._ranking is None or product.input[1] != self._ranking.weight:
+            return False
+        producer = self._producers.get(product.input[0])
+        return producer is None or producer.op_type != "Gather"
+
+    def _fill_up(self, hidden: str, missing: int, product: str) -> str:
+        pads = self._add_constant(f"{product}/pads", np.array([0, missing], np.int64))
+        axes = self._add_constant("int8/last_axis", np.array([-1], np.int64))
+        self._emit("Pad", [hidden, pads, "", axes], [f"{product}/filled"])
+        return f"{product}/filled"
+
+    def _is_vector(self, name: str) -> bool:
+        return name in self._constants and len(self._constants[name].dims) == 1
 
     def _is_matrix(self, name: str) -> bool:
         return name in self._constants and len(self._constants[name].dims) == 2 and self._constants[name].dims[1] > 1
@@ -68,83 +188,11 @@ class _Quantizer:
         # Position tables are small and exact; they stay.
         return self._is_matrix(name) and name.endswith("embed.weight")
 
-    def _has_scaled_rows(self, name: str) -> bool:
-        """Whether no value of `name` is larger than 1, because every row was divided by its largest magnitude."""
-        producer = self._producers.get(name)
-        return producer is not None and producer.op_type == "Div"
-
-    def _quantize_product_of_scaled_rows(self, node: NodeProto) -> None:
-        """The same for rows whose scale is multiplied in further down: one fixed scale, and room for a bias."""
-        hidden, weight = node.input
-        product = node.output[0]
-        quantized, scales = quantize_columns(numpy_helper.to_array(self._constants[weight]))
-        self._emit("QuantizeLinear", [hidden, "int8/signed_step", "int8/signed_zero_point"], [f"{product}/int8"])
-        inputs = [
-            f"{product}/int8",
-            self._add_constant(f"{weight}/int8", quantized),
-            "int8/signed_step",
-            self._add_constant(f"{weight}/scales", scales),
-            "int8/signed_zero_point",
-            "",
-        ]
-        self._emit("MatMulIntegerToFloat", inputs, [product], domain=_MICROSOFT)
-        self._waiting_for_bias[product] = self._nodes[-1]
-
-    def _give_bias(self, node: NodeProto) -> None:
-        """Let the product before it do the addition."""
-        product, bias = node.input
-        integer_product = self._waiting_for_bias[product]
-        integer_product.input.append(bias)
-        integer_product.output[0] = node.output[0]
-
-    def _quantize_product(self, node: NodeProto) -> None:
-        """x @ W as (per-row quantised x) @ (per-column quantised W), scaled back."""
-        hidden, weight = node.input
-        product = node.output[0]
-        quantized, scales = quantize_columns(numpy_helper.to_array(self._constants[weight]))
-        row_scale = f"{product}/row_scale"
-        # What went through a ReLU has no sign to spend a bit on.
-        is_positive = hidden in self._producers and self._producers[hidden].op_type == "Relu"
-        sign = "unsigned" if is_positive else "signed"
-        magnitudes = hidden
-        if not is_positive:
-            magnitudes = f"{product}/magnitudes"
-            self._emit("Abs", [hidden], [magnitudes])
-        self._emit("ReduceMax", [magnitudes, "int8/last_axis"], [f"{product}/largest"], keepdims=1)
-        self._emit("Mul", [f"{product}/largest", f"int8/{sign}_step"], [row_scale])
-        self._emit("Reshape", [row_scale, "int8/flat"], [f"{row_scale}s"])
-        # A row of zeros divides 0 by 0 here, and whatever comes of that is multiplied by its row scale, 0, below.
-        inputs = [hidden, f"{row_scale}s", self._zero_point_of_each_row(hidden, sign)]
-        self._emit("QuantizeLinear", inputs, [f"{product}/int8"], axis=0)
-        self._emit(
-            "MatMulIntegerToFloat",
-            [
-                f"{product}/int8",
-                self._add_constant(f"{weight}/int8", quantized),
-                "int8/one",
-                self._add_constant(f"{weight}/scales", scales),
-                f"int8/{sign}_zero_point",
-            ],
-            [f"{product}/unscaled"],
-            domain=_MICROSOFT,
-        )
-        self._emit("Mul", [f"{product}/unscaled", row_scale], [product])
-
-    def _zero_point_of_each_row(self, hidden: str, sign: str) -> str:
-        # Every product of a graph has the same number of rows.
-        name = f"int8/{sign}_zero_points"
-        if name not in self._row_zero_points:
-            self._row_zero_points.add(name)
-            self._emit("Shape", [hidden], [f"{name}/num_rows"], start=0, end=1)
-            value = helper.make_tensor("value", onnx.TensorProto.UINT8, [1], [_ZERO_POINTS[sign]])
-            self._emit("ConstantOfShape", [f"{name}/num_rows"], [name], value=value)
-        return name
-
     def _quantize_lookup(self, node: NodeProto) -> None:
         table, tokens = node.input
         quantized, scales = quantize_columns(numpy_helper.to_array(self._constants[table]).T)
         width = quantized.shape[0]
-        unsigned = (quantized.T.astype(np.int16) + _ZERO_POINTS["signed"]).astype(np.uint8)
+        unsigned = (quantized.T.astype(np.int16) + _ZERO_POINT).astype(np.uint8)
         inputs = [
             self._add_constant(f"{table}/int8", np.ascontiguousarray(unsigned)),
             tokens,
@@ -169,7 +217,7 @@ class _Quantizer:
         inputs: list[str],
         outputs: list[str],
         domain: str | None = None,
-        **attributes: int | onnx.TensorProto,
+        **attributes: float | onnx.TensorProto,
     ) -> None:
         node = helper.make_node(operator, inputs, outputs, domain=domain)
         node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
@@ -181,12 +229,6 @@ class _Quantizer:
             self._constants[name] = tensor
             self._graph.initializer.append(tensor)
         return name
-
-    def _keep_used_constants(self) -> None:
-        used = {name for node in self._graph.node for name in node.input}
-        kept = [tensor for tensor in self._graph.initializer if tensor.name in used]
-        del self._graph.initializer[:]
-        self._graph.initializer.extend(kept)
 
 
 def quantize_columns(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:

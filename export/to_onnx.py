@@ -21,6 +21,7 @@ from export.description import ExportError, describe_bundle, describe_shapes, re
 from export.graphs import DecoderStepGraph, EncoderGraph, LayerCaches
 from export.int8_cache import store_caches_in_int8
 from export.key_value_ranges import with_unit_keys_values
+from export.operators import add_functions
 from export.optional_output import make_optional
 from export.quantize import quantize_per_row
 from export.verify import verify_bundle
@@ -92,7 +93,7 @@ def export_encoder(transformer: Transformer, file: Path, precision: Precision) -
 
 def export_decoder(transformer: Transformer, file: Path, precision: Precision) -> None:
     """Write the decoder-step graph."""
-    graph = DecoderStepGraph(_cast(transformer, precision), scale_candidates=precision == "int8").eval()
+    graph = DecoderStepGraph(_cast(transformer, precision)).eval()
     num_layers = transformer.config.num_decoder_layers
     # At run time every row has its buffer's full length; the graph itself does not fix it.
     caches = example_caches(transformer, EXAMPLE_ROWS, 9, 11, _dtype(precision))
@@ -187,10 +188,12 @@ def _export(
             output.type.tensor_type.shape.dim[1].dim_param = names.NUM_CANDIDATES
     # Shapes the exporter worked out; those of the candidates are not what they will be.
     del model.graph.value_info[:]
-    if precision == "int8":
-        model = store_caches_in_int8(quantize_per_row(model))
     _remove_traces(model)
-    if names.LOG_NORMALIZER in output_names:
+    if precision == "int8":
+        ranking = graph.ranking if isinstance(graph, DecoderStepGraph) else None
+        model = store_caches_in_int8(quantize_per_row(model, ranking))
+        add_functions(model)
+    elif names.LOG_NORMALIZER in output_names:
         model = make_optional(model, names.LOG_NORMALIZER, names.WITH_SCORES, names.PAST_LENGTHS)
     model.metadata_props.add(key=names.SHAPES_METADATA, value=shapes.model_dump_json())
     onnx.save(model, file)

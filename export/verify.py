@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from export import bundle as names
 from export.bundle import Bundle, BundleError, Precision
 from export.key_value_ranges import with_unit_keys_values
+from kernels.library import ONNX_RUNTIME, register, running_kernels
 from model.transformer import DecoderCache, Transformer
 
 # Largest difference allowed, relative to the largest value of the output. float32 differs by the order of sums only;
@@ -39,12 +40,14 @@ class Difference:
 
 
 def verify_bundle(bundle: Bundle, transformer: Transformer) -> list[Difference]:
-    """Compare every output of both graphs with the model's.
+    """Compare every output of both graphs with the model's, without native operators and, if there are any, with them.
 
     Returns the differences found; raises `VerificationError` naming every output beyond the tolerance of the bundle's
     precision.
     """
-    differences = _Comparison(bundle, transformer).run()
+    differences = _Comparison(bundle, transformer, is_native=False).run()
+    if bundle.config.precision == "int8" and running_kernels() != ONNX_RUNTIME:
+        differences += _Comparison(bundle, transformer, is_native=True).run()
     tolerance = TOLERANCE[bundle.config.precision]
     # NaN is a difference, too.
     beyond = [d for d in differences if not d.relative <= tolerance]
@@ -73,7 +76,7 @@ def _cross_queries(transformer: Transformer) -> Iterator[list[torch.Tensor]]:
 
 
 class _Comparison:
-    def __init__(self, bundle: Bundle, transformer: Transformer) -> None:
+    def __init__(self, bundle: Bundle, transformer: Transformer, *, is_native: bool) -> None:
         self._transformer = transformer
         self._shapes = bundle.config.shapes
         self._suppressed = list(bundle.config.special_tokens.suppressed)
@@ -87,6 +90,8 @@ class _Comparison:
         self._random = np.random.default_rng(0)
         options = ort.SessionOptions()
         options.log_severity_level = 3
+        if is_native:
+            register(options)
         self._encoder, self._decoder = (
             ort.InferenceSession(bundle.file(file), options, providers=["CPUExecutionProvider"])
             for file in (names.ENCODER_FILE, names.DECODER_FILE)

@@ -22,8 +22,8 @@ from server.state import ServerState
 
 _DESCRIPTION = """Translation by encoder-decoder Transformers, batched continuously.
 
-Every answer carries `X-Request-ID` (yours, if you send one) and `Server-Timing` in milliseconds. Every error has the
-body `{"error": {"code", "message"}}`."""
+Every answer carries `X-Request-ID` (yours, if you send one) and `Server-Timing` in milliseconds; a stream ends with its
+timings instead. Every error has the body `{"error": {"code", "message"}}`."""
 
 
 def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:

@@ -10,6 +10,7 @@ The life of a request:
    way; from here on it is one line in that search's arrays. One with given tokens reads those first.
 5. Every step decodes one token for all live rows. A beam request spreads over its rows after its first step.
 6. Its search chooses tokens and parents; the cache moves what has to move.
+   Of a request that streams, the tokens that became final are told.
 7. When its search says so it is retired: its rows are free, its hypotheses leave with the step's completions.
 8. Holes are closed by the last live rows before the next step, unless newcomers have filled them.
 """
@@ -29,6 +30,7 @@ from server.decoding.search import Choice, SearchLimits
 from server.errors import EngineFailed
 from server.group import Group, sorted_logit_rows
 from server.kv_cache import CrossKeysValues, RowIndices
+from server.progress import Progress
 from server.request import Completion, FinishReason, Request
 from server.runner import NO_ROWS, Candidates, ModelRunner
 from server.scheduler import Scheduler
@@ -77,12 +79,14 @@ class Engine:
         self._have_read: list[_Reader] = []  # in this step, their search is yet to begin
         self._rows_taken = 0  # or to be taken after the first step: all beams of all requests that run
         self._without_a_token: list[Request] = []
+        self.progress = Progress()
 
     def step(self) -> list[Completion]:
         """Admit whoever fits, decode one token for every live row, and return the requests that ended.
 
         An error in the model fails the requests of this step, as completions that carry it, and never escapes.
         """
+        self.progress.found = []
         can_encode = not self._encoded and self._rows_taken < self._cache.max_rows
         admission = self._scheduler.admit(self._replica, self._clock(), may_admit=can_encode)
         dropped = self._drop(admission.dropped) if admission.dropped else []
@@ -140,6 +144,7 @@ class Engine:
                 guide.look_at(self._cache.cross_keys(row, request.params.alignment_layer))
             request.timings.seated = now
             self._without_a_token.append(request)
+            self.progress.follow(request)
 
     def _group(self, kind: SearchKind) -> Group:
         if kind not in self._groups:
@@ -169,6 +174,7 @@ class Engine:
         self._cache.past_lengths[:num_rows] += 1
         for group in groups:
             ended += self._advance(group, candidates, logit_rows)
+        self.progress.look(groups)
         while self._have_read:  # only now: a group must not be asked for a choice of who was not in its step
             self._begin_search(self._have_read.pop())
         now = self._clock()
@@ -182,6 +188,7 @@ class Engine:
         now = self._clock()
         for completion in ended:
             completion.request.timings.finished = now
+            self.progress.forget(completion.request)
         self._scheduler.retire(self._replica, [completion.request for completion in ended], now)
 
     def _advance(self, group: Group, candidates: Candidates, logit_rows: RowIndices) -> list[Completion]:
@@ -263,6 +270,7 @@ class Engine:
         now = self._clock()
         for request in requests:
             request.timings.finished = now
+            self.progress.forget(request)
         return [Completion(request, [], reason) for request, reason in dropped]
 
     def _abandon(self) -> list[Request]:
@@ -273,6 +281,7 @@ class Engine:
         self._groups.clear()
         self._rows_taken = 0
         self._without_a_token = []
+        self.progress.forget_all()
         self._cache.release(np.arange(self._cache.max_rows))
         return requests
 

@@ -6,7 +6,16 @@ from array import array
 from dataclasses import dataclass, field, fields
 from typing import Self
 
-from server.request import Completion, FinishReason, GenerationParams, Hypothesis, Request, Timings, TokenDetails
+from server.request import (
+    Completion,
+    FinishReason,
+    GenerationParams,
+    Hypothesis,
+    ProgressListener,
+    Request,
+    Timings,
+    TokenDetails,
+)
 
 # All that an answer of one model depends on: the bytes of the source tokens, and how to decode them.
 SentenceKey = tuple[bytes, GenerationParams]
@@ -49,6 +58,10 @@ class Answer:
         packed = tuple(map(_PackedHypothesis.of, completion.hypotheses))
         return cls(packed, completion.finish_reason, completion.error)
 
+    def best_token_ids(self) -> list[int]:
+        """The tokens of the best hypothesis."""
+        return self.hypotheses[0].token_ids.tolist()
+
     def completion(self, request: Request) -> Completion:
         """The answer to this request, without a time in the queue, the encoder or the decoder."""
         timings = request.timings
@@ -60,11 +73,35 @@ class Answer:
 
 
 @dataclass(slots=True, eq=False)
+class Broadcast:
+    """What is told of one sentence in flight, to everybody who listens; who comes late hears what they missed."""
+
+    listeners: list[ProgressListener] = field(default_factory=list)
+    heard: tuple[list[int], bool] = ([], False)
+
+    def join(self, listener: ProgressListener) -> None:
+        """Tell this one too from now on, and at once what the others have heard."""
+        self.listeners.append(listener)
+        if any(self.heard):
+            listener(*self.heard)
+
+    def tell(self, token_ids: list[int], is_complete: bool) -> None:
+        """What the engine tells."""
+        self.heard = token_ids, is_complete
+        for listener in self.listeners:
+            listener(token_ids, is_complete)
+
+
+@dataclass(slots=True, eq=False)
 class Flight:
-    """Sentences that went to the engine in one call, and how many calls wait for them."""
+    """Sentences that went to the engine in one call, and how many calls wait for them.
+
+    Those that somebody streamed from the beginning have a broadcast.
+    """
 
     requests: dict[SentenceKey, Request]
     num_calls: int = 0
+    broadcasts: dict[SentenceKey, Broadcast] = field(default_factory=dict)
     task: "asyncio.Task[dict[SentenceKey, Answer]]" = field(init=False)
 
     def completion(self, key: SentenceKey, request: Request) -> Completion:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from export.bundle import INT8_CACHE_STEP
+from kernels.rows import RowCopier
 
 RowIndices = NDArray[np.intp]
 CrossKeysValues = NDArray[np.number]
@@ -38,8 +39,8 @@ def fill_holes(is_live: NDArray[np.bool_]) -> tuple[RowIndices, RowIndices]:
     Holes are free places before the number of live ones; movers are live places from there on, equally many.
     """
     num_live = int(np.count_nonzero(is_live))
-    holes = np.flatnonzero(~is_live[:num_live])
-    movers = num_live + np.flatnonzero(is_live[num_live:])
+    holes = (~is_live[:num_live]).nonzero()[0]
+    movers = num_live + is_live[num_live:].nonzero()[0]
     return holes, movers
 
 
@@ -72,9 +73,12 @@ class KVCache:
         last_dtype = np.float32 if dtype is np.int8 else dtype
         self._step = np.float32(INT8_CACHE_STEP) if dtype is np.int8 else None
         self.last_cross = np.zeros((planes, max_rows, 1, shapes.num_heads * shapes.head_dim), last_dtype)
-        self.previous_tokens = np.zeros(max_rows, np.int32)
-        self.past_lengths = np.zeros(max_rows, np.int32)
-        self.source_lengths = np.ones(max_rows, np.int32)
+        self._self_rows, self._cross_rows = RowCopier(self.self_cache), RowCopier(self.cross_cache)
+        # One array, so that moving a row is one assignment.
+        self._per_row = np.zeros((3, max_rows), np.int32)
+        self.previous_tokens, self.past_lengths, self.source_lengths = self._per_row
+        self.source_lengths[:] = 1
+        self._places = np.arange(max_rows)
         self._owners = np.full(max_rows, FREE, np.int64)
         # Whose cross keys and values a row holds; beams of one request need them copied only once.
         self._cross_owners = np.full(max_rows, FREE, np.int64)
@@ -126,29 +130,26 @@ class KVCache:
         beam died. So no row is read after it was written, in whatever order the copies run.
         A request that has only its first row yet (all of `rows[i]` the same) is given the rest here.
         """
-        parent_rows = np.take_along_axis(rows, parents, axis=1)
-        if rows.shape[1] > 1:
-            unforked = np.flatnonzero(rows[:, 0] == rows[:, 1])
+        num_requests, beam_size = rows.shape
+        parent_rows: RowIndices = rows[self._places[:num_requests, None], parents]
+        if beam_size > 1:
+            unforked = (rows[:, 0] == rows[:, 1]).nonzero()[0]
             if unforked.size:
                 rows = rows.copy()
-                for request in unforked:
-                    rows[request, 1:] = self.take(int(self._owners[rows[request, 0]]), rows.shape[1] - 1)
-        if np.array_equal(parent_rows, rows):
+                for request in unforked.tolist():
+                    rows[request, 1:] = self.take(int(self._owners[rows[request, 0]]), beam_size - 1)
+        if (parent_rows == rows).all():
             return rows
-        flat_parents = parent_rows.ravel()
-        places = np.arange(flat_parents.size)
-        first_child = np.empty(self.max_rows, np.intp)
-        first_child[flat_parents[::-1]] = places[::-1]  # the last assignment wins: the first child
-        stays = first_child[flat_parents] == places
-        survives = np.zeros(self.max_rows, np.bool_)
-        survives[flat_parents] = True
-        flat_rows = rows.ravel()
+        # [requests, beam_size]: whether an earlier child has the same parent, and whether nobody continues a row.
+        beams = self._places[:beam_size]
+        is_same = parent_rows[:, :, None] == parent_rows[:, None, :]
+        is_repeated = (is_same & (beams < beams[:, None])).any(axis=2)
+        dies = (parent_rows[:, None, :] != rows[:, :, None]).all(axis=2)
         # Both run request by request, and within a request as many rows die as children need a place.
-        destinations = flat_rows[~survives[flat_rows]]
-        new_rows = flat_parents.copy()
-        new_rows[~stays] = destinations
-        self._copy(flat_parents[~stays], destinations)
-        return new_rows.reshape(rows.shape)
+        destinations = rows[dies]
+        self._copy(parent_rows[is_repeated], destinations)
+        parent_rows[is_repeated] = destinations
+        return parent_rows
 
     def close_holes(self) -> RowIndices | None:
         """Move the last live rows into free places before them.
@@ -163,23 +164,18 @@ class KVCache:
         self._owners[holes] = owners
         self._owners[movers] = FREE
         self._cross_owners[movers] = FREE
-        moved_to = np.arange(self.max_rows)
+        moved_to = self._places.copy()
         moved_to[movers] = holes
         return moved_to
 
     def _copy(self, sources: RowIndices, destinations: RowIndices) -> None:
         """Copy the valid prefix of rows; no row is both a source and a destination."""
-        different_cross = self._cross_owners[sources] != self._cross_owners[destinations]
-        lengths = self.past_lengths[sources]
-        for source, destination, length in zip(sources.tolist(), destinations.tolist(), lengths.tolist(), strict=True):
-            self.self_cache[:, destination, :, :length] = self.self_cache[:, source, :, :length]
-        for source, destination in zip(
-            sources[different_cross].tolist(), destinations[different_cross].tolist(), strict=True
-        ):
-            length = int(self.source_lengths[source])
-            self.cross_cache[:, destination, :, :length] = self.cross_cache[:, source, :, :length]
-            self.last_cross[:, destination] = self.last_cross[:, source]
-        self.past_lengths[destinations] = lengths
-        self.source_lengths[destinations] = self.source_lengths[sources]
-        self.previous_tokens[destinations] = self.previous_tokens[sources]
-        self._cross_owners[destinations] = self._cross_owners[sources]
+        self._self_rows.copy(sources, destinations, self.past_lengths[sources])
+        owners = self._cross_owners[sources]
+        different = (owners != self._cross_owners[destinations]).nonzero()[0]
+        if different.size:
+            others, to = sources[different], destinations[different]
+            self._cross_rows.copy(others, to, self.source_lengths[others])
+            self.last_cross[:, to] = self.last_cross[:, others]
+            self._cross_owners[to] = owners[different]
+        self._per_row[:, destinations] = self._per_row[:, sources]

@@ -12,6 +12,7 @@ from server.translation import TranslationResult
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0)
 _STEP_SECONDS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 1.0)
+_GAP_SECONDS = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
 
 _PROVIDER = "CPUExecutionProvider"  # of ONNX Runtime; there is no other yet
@@ -41,6 +42,12 @@ class Metrics:
         self._decode_seconds = self._seconds("kvasir_decode_seconds", "All decoder steps, longest of the sentences.")
         self._first_token_seconds = self._seconds(
             "kvasir_time_to_first_token_seconds", "From submission to the first token, longest of the sentences."
+        )
+        self._stream_first_seconds = self._seconds(
+            "kvasir_stream_first_event_seconds", "From a request to the first event with text of its stream."
+        )
+        self._stream_gap_seconds = self._seconds(
+            "kvasir_stream_event_gap_seconds", "Between two events with text of one stream.", _GAP_SECONDS
         )
         self._step_seconds = self._seconds("kvasir_step_seconds", "One decoder step of one replica.", _STEP_SECONDS)
         self._step_rows = self._counts("kvasir_step_rows", "Rows that shared a decoder step.")
@@ -119,6 +126,14 @@ class Metrics:
             self._target_tokens.observe(target_tokens)
         self._tokens.labels("source").inc(sum(source for source, _ in result.sentence_tokens))
         self._tokens.labels("target").inc(sum(target for _, target in result.sentence_tokens))
+
+    def stream_begun(self, seconds: float) -> None:
+        """The first text of a stream was sent so long after its request came."""
+        self._stream_first_seconds.observe(seconds)
+
+    def stream_continued(self, seconds: float) -> None:
+        """More text of a stream was sent so long after the last."""
+        self._stream_gap_seconds.observe(seconds)
 
     def answered(self, endpoint: str, status: int, outcome: str, seconds: float) -> None:
         """An HTTP request ended. `endpoint` is the template of its route, or a fixed word where it has none."""

@@ -12,8 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from server.errors import EngineFailed
 from server.request import FinishReason
 from server.routes.envelope import CLIENT_GONE_STATUS, error_response
-from server.state import RequestRecord, ServerState
-from server.translation import Phases
+from server.state import RequestRecord, ServerState, milliseconds
 
 _log = logging.getLogger("kvasir.request")
 
@@ -36,7 +35,7 @@ class RequestRecorder:
             await self._app(scope, receive, send)
             return
         begun = self._clock()
-        record = RequestRecord(_request_id(Headers(scope=scope)))
+        record = RequestRecord(_request_id(Headers(scope=scope)), lambda: self._clock() - begun)
         scope.setdefault("state", {})["record"] = record
         status = 0
 
@@ -46,7 +45,8 @@ class RequestRecorder:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-ID"] = record.id
-                headers["Server-Timing"] = _server_timing(record, self._clock() - begun)
+                if not record.is_streamed:  # a stream ends with its timings
+                    headers["Server-Timing"] = _server_timing(record)
                 if self._server.draining:
                     headers["Connection"] = "close"
             await send(message)
@@ -63,7 +63,7 @@ class RequestRecorder:
         finally:
             self._server.end_request()
             # Cancelled from outside, which uvicorn does when the time to drain is over.
-            self._finish(scope, record, status or CLIENT_GONE_STATUS, self._clock() - begun)
+            self._finish(scope, record, record.late_status or status or CLIENT_GONE_STATUS, record.elapsed_seconds())
 
     def _finish(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
         endpoint = str(getattr(scope.get("route"), "path", "") or _UNKNOWN_ENDPOINT)
@@ -77,7 +77,7 @@ class RequestRecorder:
             "endpoint": endpoint,
             "status": status,
             "outcome": outcome,
-            "milliseconds": _milliseconds(seconds),
+            "milliseconds": milliseconds(seconds),
             **_sizes(record),
         }
         # Probes and scrapes come every few seconds and say nothing when all is well.
@@ -99,29 +99,14 @@ def _sizes(record: RequestRecord) -> Mapping[str, object]:
             "source_tokens": sum(source for source, _ in result.sentence_tokens),
             "target_tokens": sum(target for _, target in result.sentence_tokens),
             "finish_reason": str(FinishReason.of_all(translation.finish_reason for translation in result.translations)),
-            **{f"{name}_milliseconds": _milliseconds(seconds) for name, seconds in _named(result.phases).items()},
+            **{f"{name}_milliseconds": milliseconds(phase) for name, phase in result.phases.by_name().items()},
         }
     return fields
 
 
-def _named(phases: Phases) -> dict[str, float]:
-    return {
-        "tokenize": phases.tokenize_seconds,
-        "queue": phases.queue_seconds,
-        "encode": phases.encode_seconds,
-        "decode": phases.decode_seconds,
-    }
-
-
-def _server_timing(record: RequestRecord, seconds: float) -> str:
+def _server_timing(record: RequestRecord) -> str:
     """The four phases, in milliseconds, and the total: https://www.w3.org/TR/server-timing/."""
-    phases = Phases() if record.result is None else record.result.phases
-    durations = _named(phases) | {"total": seconds}
-    return ", ".join(f"{name};dur={_milliseconds(duration)}" for name, duration in durations.items())
-
-
-def _milliseconds(seconds: float) -> float:
-    return round(seconds * 1000, 3)
+    return ", ".join(f"{name};dur={duration}" for name, duration in record.timings().items())
 
 
 def _outcome(status: int) -> str:

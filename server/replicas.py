@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,6 +115,8 @@ class Replicas:
         while not self._closed:
             completions = engine.step()
             self._heartbeats[replica] = time.monotonic()
+            if engine.progress.found:
+                self._tell(engine.progress.found)
             if completions:
                 self._deliver(completions)
             if not engine.num_running:
@@ -132,8 +135,21 @@ class Replicas:
             except RuntimeError:  # the loop was closed under its requests
                 _log.warning("%d answers had no event loop left to go to", len(settled))
 
+    def _tell(self, progress: list[tuple[Request, list[int]]]) -> None:
+        """The same for those that stream and go on; what is told before the completion is heard before it."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Request, list[int]]]] = {}
+        for request, tokens in progress:
+            if (future := self._futures.get(request)) is not None:
+                by_loop.setdefault(future.get_loop(), []).append((request, tokens))
+        for loop, heard in by_loop.items():
+            with suppress(RuntimeError):  # the loop was closed under its requests; their answers say so in the log
+                loop.call_soon_threadsafe(_listen, heard)
+
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Decode all of these, in company with everybody else; completions in the order of the requests.
+
+        Those with an `on_progress` are told what became final after each step, and their whole answer as soon as it is
+        there, however long the others take.
 
         Cancelling the awaiting task frees their rows within one step. A request that expired comes back with
         `FinishReason.DEADLINE` and no hypotheses. Raises `QueueFull` or `Draining` (nothing was taken) and whatever
@@ -191,3 +207,11 @@ def _settle(settled: list[tuple[asyncio.Future[Completion], Completion]]) -> Non
     for future, completion in settled:
         if not future.done():
             future.set_result(completion)
+            if completion.request.on_progress is not None and completion.hypotheses:
+                completion.request.on_progress(completion.hypotheses[0].token_ids, True)
+
+
+def _listen(heard: list[tuple[Request, list[int]]]) -> None:
+    for request, tokens in heard:
+        if request.on_progress is not None:
+            request.on_progress(tokens, False)

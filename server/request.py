@@ -1,6 +1,6 @@
 """What travels between the translator and the engine: one sentence to decode, and what came of it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count
@@ -12,6 +12,10 @@ TokenIds = NDArray[np.int32]
 Tokens = tuple[int, ...]  # the same where it must be hashable
 
 DEFAULT_MAX_REPETITIONS = 32  # no sane translation says anything so often in a row
+
+# Is told, on the event loop's thread, the tokens that a request's best answer is certain to begin with, each time from
+# the first one on, and whether they are all of it.
+ProgressListener = Callable[[list[int], bool], None]
 
 _request_ids = count()
 
@@ -158,12 +162,16 @@ class Hypothesis:
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One sentence for the engine. `source` [source_len] ends with the end-of-sequence token."""
+    """One sentence for the engine. `source` [source_len] ends with the end-of-sequence token.
+
+    `on_progress` hears of it while it is decoded; a request without costs the engine nothing for it.
+    """
 
     source: TokenIds
     params: GenerationParams
     timings: Timings
     deadline: float | None = None
+    on_progress: ProgressListener | None = None
     id: int = field(default_factory=lambda: next(_request_ids))
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from export import bundle as names
 from export.bundle import Bundle, BundleError, Precision
+from kernels.library import register
 from server.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.request import TokenIds
 
@@ -97,6 +98,7 @@ def _open_session(bundle: Bundle, file: str, threads: int) -> ort.InferenceSessi
     # A thread that spins between steps takes the core from its neighbour replica.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0" if threads == 1 else "1")
     try:
+        register(options)
         # ONNX Runtime's fused SkipLayerNormalization is several times slower on the CPU than Add + LayerNormalization.
         return ort.InferenceSession(
             bundle.file(file), options, providers=[PROVIDER], disabled_optimizers=["SkipLayerNormFusion"]

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Literal, Protocol
 
 from cachetools import LRUCache
 
 from export.bundle import Bundle
-from server.flight import Answer, Flight, SentenceKey, is_finished, landed_or_expired
+from server.flight import Answer, Broadcast, Flight, SentenceKey, is_finished, landed_or_expired
 from server.generator import Generator, GeneratorStatus
 from server.request import Completion, Request, Timings
 
@@ -54,6 +54,10 @@ class CachingGenerator:
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Completions in the order of the requests; no two share a list.
 
+        A request that streams hears a kept answer at once and whole. In flight it hears what the engine tells of it,
+        from the beginning even if it joined late. It joins no flight of which the engine tells nothing, because nobody
+        who began it streams: it is decoded again instead, and can then be joined.
+
         A request expires at its own deadline, and cancelling the awaiting task cancels what nobody else waits for.
         Raises what the engine raises, be it for a call that this one shares a sentence with.
         """
@@ -64,14 +68,21 @@ class CachingGenerator:
         keys = [(request.source.tobytes(), request.params) for request in requests]
         asked = dict(zip(keys, requests, strict=True))
         cached = {key: self._answers[key] for key in asked if key in self._answers}
-        flights = self._flights_to_share(asked.keys() - cached.keys(), len(asked))
+        streams = {key for key, request in zip(keys, requests, strict=True) if request.on_progress is not None}
+        flights = self._flights_to_share(asked.keys() - cached.keys(), len(asked), streams)
         own = {key: request for key, request in asked.items() if key not in cached and key not in flights}
         if own:
-            flights |= dict.fromkeys(own, self._depart(own))
+            flights |= dict.fromkeys(own, self._depart(own, streams))
         boarded = set(flights.values())
         for flight in boarded:
             flight.num_calls += 1
         try:
+            if streams:
+                await asyncio.sleep(0)  # the flight is submitted: a full queue refuses it before anything is told
+                for flight in boarded:
+                    if flight.task.done():
+                        flight.task.result()
+                _listen(keys, requests, cached, flights)
             await landed_or_expired(
                 {
                     (flights[key].task, request.deadline)
@@ -109,16 +120,22 @@ class CachingGenerator:
         self._is_draining = True
         self._generator.close()
 
-    def _flights_to_share(self, keys: Set[SentenceKey], num_sentences: int) -> dict[SentenceKey, Flight]:
+    def _flights_to_share(
+        self, keys: Set[SentenceKey], num_sentences: int, streams: Set[SentenceKey]
+    ) -> dict[SentenceKey, Flight]:
         """Flights that a call of so many sentences joins.
 
         The engine answers a whole call at once. So a call joins none that is larger than itself: one sentence would
         wait for all of somebody's document. It is decoded again instead, and can then be joined there.
         """
         flights = {key: self._flights[key] for key in keys if key in self._flights}
-        return {key: flight for key, flight in flights.items() if len(flight.requests) <= num_sentences}
+        return {
+            key: flight
+            for key, flight in flights.items()
+            if len(flight.requests) <= num_sentences and (key not in streams or key in flight.broadcasts)
+        }
 
-    def _depart(self, requests: dict[SentenceKey, Request]) -> Flight:
+    def _depart(self, requests: dict[SentenceKey, Request], streams: Set[SentenceKey]) -> Flight:
         """Send these to the engine in one call. They expire for nobody: who waits for them keeps the time."""
         flight = Flight(
             {
@@ -126,6 +143,9 @@ class CachingGenerator:
                 for key, request in requests.items()
             }
         )
+        for key in requests.keys() & streams:
+            flight.broadcasts[key] = Broadcast()
+            flight.requests[key].on_progress = flight.broadcasts[key].tell
         flight.task = asyncio.create_task(self._fly(flight))
         self._flights.update(dict.fromkeys(requests, flight))
         return flight
@@ -160,3 +180,19 @@ class CachingGenerator:
         for key in flight.requests:
             if self._flights.get(key) is flight:  # not a smaller one that has taken its place
                 del self._flights[key]
+
+
+def _listen(
+    keys: Sequence[SentenceKey],
+    requests: Sequence[Request],
+    cached: Mapping[SentenceKey, Answer],
+    flights: Mapping[SentenceKey, Flight],
+) -> None:
+    """Let those of a call that stream hear what is known, and what becomes known."""
+    for key, request in zip(keys, requests, strict=True):
+        if request.on_progress is None:
+            continue
+        if key in cached:
+            request.on_progress(cached[key].best_token_ids(), True)
+        else:
+            flights[key].broadcasts[key].join(request.on_progress)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import uvicorn
 
+from kernels.library import running_kernels
 from server.app import create_app, open_replicas
 from server.logs import configure_logging
 from server.metrics import Metrics
@@ -28,7 +29,10 @@ def serve(settings: Settings) -> int:
     """
     configure_logging(settings.log_level)
     observer = Metrics()
-    app = create_app(settings, open_replicas(settings, observer), observer)
+    generators = open_replicas(settings, observer)
+    names = [generator.bundle.config.name for generator in generators]
+    _log.info("loaded", extra={"models": names, "kernels": running_kernels()})
+    app = create_app(settings, generators, observer)
     config = uvicorn.Config(
         app,
         host=settings.host,

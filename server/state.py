@@ -1,7 +1,7 @@
 """What the parts of one running server share."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -11,7 +11,7 @@ from server.catalogue import Catalogue
 from server.generator import Generator
 from server.metrics import Metrics
 from server.settings import Settings
-from server.translation import TranslationResult
+from server.translation import Phases, TranslationResult
 from server.translator import Translator
 
 
@@ -52,13 +52,30 @@ class ServerState:
 
 @dataclass(slots=True)
 class RequestRecord:
-    """What the log line and the headers of one HTTP request are made of; routes fill in what they know."""
+    """What the log line and the headers of one HTTP request are made of; routes fill in what they know.
+
+    `late_status` is the status of what went wrong after an answer with another one had begun.
+    """
 
     id: str
+    elapsed_seconds: Callable[[], float] = field(default=lambda: 0.0, repr=False)
+    late_status: int | None = None
+    is_streamed: bool = False
     model: str | None = None
     num_texts: int = 0
     num_characters: int = 0
     result: TranslationResult | None = field(default=None, repr=False)
+
+    def timings(self) -> dict[str, float]:
+        """The four phases and the total up to now, in milliseconds."""
+        phases = Phases() if self.result is None else self.result.phases
+        durations = phases.by_name() | {"total": self.elapsed_seconds()}
+        return {name: milliseconds(duration) for name, duration in durations.items()}
+
+
+def milliseconds(seconds: float) -> float:
+    """As headers, logs and answers show a time."""
+    return round(seconds * 1000, 3)
 
 
 def server_state(request: Request) -> ServerState:

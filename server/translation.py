@@ -110,6 +110,15 @@ class Phases:
     decode_seconds: float = 0.0
     time_to_first_token_seconds: float = 0.0
 
+    def by_name(self) -> dict[str, float]:
+        """The four that answers and logs carry, in seconds, by the names they have there."""
+        return {
+            "tokenize": self.tokenize_seconds,
+            "queue": self.queue_seconds,
+            "encode": self.encode_seconds,
+            "decode": self.decode_seconds,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class TranslationResult:

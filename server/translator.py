@@ -10,6 +10,7 @@ from export.bundle import Bundle
 from server.details import sentence_details
 from server.dispatch import dispatch, num_tokens, phases, sentence_tokens
 from server.errors import TextTooLong
+from server.feed import TextFeed
 from server.generator import Generator
 from server.lossless import LosslessTranslator
 from server.options import DecodingOptions
@@ -58,16 +59,24 @@ class Translator:
         """The model it translates with."""
         return self._generator.bundle
 
-    async def translate(self, request: TranslationRequest) -> TranslationResult:
-        """All texts translated, in their order.
+    async def translate(self, request: TranslationRequest, feed: TextFeed | None = None) -> TranslationResult:
+        """All texts translated, in their order; `feed` gets them meanwhile, as they become final.
+
+        Texts with anything but words are fed whole, at the end.
+
+        What was taken from the feed, and what is left to take when this returns, are the texts of the result.
 
         Raises `InvalidRequest` or `TextTooLong` before anything is decoded, `DeadlineExceeded`, and whatever
         `Generator.generate` raises. Cancelling it frees the rows of all its sentences.
         """
-        if self._lossless.is_for(request):
-            return await self._lossless.translate(request)
         arrived = self._clock()
         self._limits.check_size(request)
+        if (taken := await self._lossless.take_apart(request)) is not None:
+            result = await self._lossless.translate(request, taken, arrived)
+            if feed is not None:
+                feed.open([([whole(each.text)], [None]) for each in result.translations], self._tokenizer)
+                feed.wake()
+            return result
         params = self._limits.generation_params(request, self.bundle.config.shapes)
         deadline = self._limits.deadline(request, arrived)
         inline = request.num_characters <= _INLINE_CHARACTERS
@@ -78,7 +87,11 @@ class Translator:
         tokenized = self._clock()
         allowed_seconds = math.inf if deadline is None else deadline - arrived
         requests = [request for text in prepared for request in text.requests if request is not None]
+        if feed is not None:
+            feed.open([(text.segments, text.requests) for text in prepared], self._tokenizer)
         completions = await dispatch(self._generator, requests, tokenized, allowed_seconds)
+        if feed is not None:
+            feed.complete(completions)
         if inline:
             translations = self._assemble(prepared, completions, request)
         else:

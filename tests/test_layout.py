@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("export", "loadtest", "model", "server")
+ROOMS = ("export", "kernels", "loadtest", "model", "server")
 MAX_LINES = 300
 
 # Written in pieces, so that this file does not find itself.
@@ -43,6 +43,7 @@ def test_the_import_contracts_hold() -> None:
         ("export/bundle.py", "import onnx"),
         ("loadtest/run.py", "import server.request"),
         ("loadtest/run.py", "import model.config"),
+        ("kernels/layout.py", "import export.bundle"),
     ],
 )
 def test_a_wrong_import_breaks_a_contract(module: str, line: str, tmp_path: Path) -> None:

@@ -63,6 +63,10 @@ class ConstrainedBeamSearch:
         """What each row holds: rows without a beam of their own repeat the first one."""
         return request.beams + request.beams[:1] * (self.beam_size - len(request.beams))
 
+    def final_tokens(self, place: int) -> NDArray[np.int32]:
+        """None before the end: a hypothesis with fewer of the phrases may still give way to one with more."""
+        return np.empty(0, np.int32)
+
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """The answers of a finished request, best first."""
         request = self._requests[place]

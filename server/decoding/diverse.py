@@ -69,6 +69,10 @@ class DiverseBeamSearch:
         """The tokens of all groups' beams, [beam_size, length]."""
         return np.concatenate([group.prefixes(place) for group in self._groups])
 
+    def final_tokens(self, place: int) -> NDArray[np.int32]:
+        """None before the end: groups are there to disagree."""
+        return np.empty(0, np.int32)
+
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """The answers of all groups, the best first; two groups may have the same one."""
         found = [hypothesis for group in self._groups for hypothesis in group.all_hypotheses(place)]

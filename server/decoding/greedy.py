@@ -72,6 +72,10 @@ class GreedySearch:
         """The tokens so far, [1, length]."""
         return self._tokens[place, None, : self._lengths[place]]
 
+    def final_tokens(self, place: int) -> NDArray[np.int32]:
+        """All tokens so far: greedy search never goes back."""
+        return self._tokens[place, : self._lengths[place]]
+
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """The one answer."""
         num_tokens = int(self._lengths[place])

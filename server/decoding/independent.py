@@ -68,6 +68,12 @@ class IndependentSearch:
         """What the answers have so far, [beam_size, length]."""
         return self._tokens[place, :, : self._steps[place]]
 
+    def final_tokens(self, place: int) -> NDArray[np.int32]:
+        """All tokens of a single sample; none of several before the end, when the best is known."""
+        if self.beam_size > 1:
+            return np.empty(0, np.int32)
+        return self._tokens[place, 0, : self._num_tokens[place, 0]]
+
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """Samples with the best first, among which may be equals; alternatives in the order of their first tokens."""
         answers = [self._answer(place, row) for row in range(self.beam_size)]

@@ -42,6 +42,10 @@ class ReadingSearch:
         """None: what was read is known to whoever gave it."""
         return np.empty((1, 0), np.int32)
 
+    def final_tokens(self, place: int) -> NDArray[np.int32]:
+        """None: what is read comes before what is searched."""
+        return np.empty(0, np.int32)
+
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """None: nothing was searched."""
         return []

@@ -71,6 +71,14 @@ class Search(Protocol):
         """
         ...
 
+    def final_tokens(self, place: int) -> NDArray[np.int32]:
+        """The tokens [num_final] with which the best answer of a running request begins, whatever is still to come.
+
+        Never taken back: what this gives later, and the answer in the end, begin with them. Asked only for requests
+        that stream.
+        """
+        ...
+
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """The answers of a finished request, best first, at most as many as it asked for; none if none is possible."""
         ...

@@ -1,5 +1,6 @@
 """Kvasir's own protocol: everything the engine can do, by its own names."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
@@ -12,8 +13,9 @@ from server.request import FinishReason
 from server.routes.decoding_fields import DecodingFields, SentenceAnswer, finite, sentence_answer
 from server.routes.disconnect import unless_disconnected
 from server.routes.envelope import error_responses
+from server.routes.events import EVENTS_CONTENT, EventStream
 from server.state import RequestRecord, ServerState, request_record, server_state
-from server.translation import MAX_BEAM_SIZE, TextFormat, Translation, TranslationRequest
+from server.translation import MAX_BEAM_SIZE, TextFormat, Translation, TranslationRequest, TranslationResult
 
 router = APIRouter(prefix="/v1", tags=["translation"])
 
@@ -52,6 +54,7 @@ class TranslateBody(DecodingFields):
     )
     return_scores: bool = Field(False, description="add the score and the log-probability of each translation")
     format: TextFormat = Field("text", description="html and xml keep their tags, and are translated around them")
+    stream: bool = Field(False, description="answer with server-sent events, text by text as it becomes final")
 
     @field_validator("text", mode="before")
     @classmethod
@@ -105,16 +108,20 @@ class TranslateAnswer(BaseModel):
 
 @router.post(
     "/translate",
+    response_model=TranslateAnswer,
     response_model_exclude_none=True,
-    responses=error_responses(400, 413, 422, 429, 500, 503, 504),
+    responses={200: {"content": EVENTS_CONTENT}, **error_responses(400, 413, 422, 429, 500, 503, 504)},
 )
 async def translate(
     body: TranslateBody,
     request: Request,
     server: Server,
     record: Annotated[RequestRecord, Depends(request_record)],
-) -> TranslateAnswer:
-    """Translate one text or several; the order is kept, and so are line breaks and blank lines."""
+) -> TranslateAnswer | EventStream:
+    """Translate one text or several; the order is kept, and so are line breaks and blank lines.
+
+    With `stream` the text comes in pieces, as soon as they are final.
+    """
     texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
     record.num_texts, record.num_characters = len(texts), sum(map(len, texts))
     if server.draining or server.catalogue is None:
@@ -135,12 +142,22 @@ async def translate(
         options=decoding_options(body.model_dump()),
         format=body.format,
     )
+    answer = partial(_answer, asked, record.model)
+    if body.stream:
+        return EventStream(partial(route.translator.translate, asked), answer, record, server.metrics)
     record.result = await unless_disconnected(request, route.translator.translate(asked))
-    answers = [_answer(translation, asked) for translation in record.result.translations]
-    return TranslateAnswer(translations=answers, model=record.model, seed=record.result.seed)
+    return answer(record.result)
 
 
-def _answer(translation: Translation, asked: TranslationRequest) -> TranslationAnswer:
+def _answer(asked: TranslationRequest, model: str, result: TranslationResult) -> TranslateAnswer:
+    return TranslateAnswer(
+        translations=[_translation(translation, asked) for translation in result.translations],
+        model=model,
+        seed=result.seed,
+    )
+
+
+def _translation(translation: Translation, asked: TranslationRequest) -> TranslationAnswer:
     others = [
         AlternativeAnswer(
             text=other.text,

@@ -1,5 +1,6 @@
 """From text to token ids and back, as the checkpoint's family (Marian) does it, torch-free."""
 
+import codecs
 import json
 import re
 from collections.abc import Sequence
@@ -64,6 +65,10 @@ class Tokenizer:
         self._target_ids = {piece: id_ for piece, id_ in target_vocabulary.items() if id_ not in target_control}
         self._source_names = {id_: piece for piece, id_ in vocabulary.items()}
         self._target_names = {id_: piece for piece, id_ in target_vocabulary.items()}
+        # The pieces that are one byte of a character that the target model has no piece for.
+        self._target_bytes = {
+            id_: int(piece[1:-1], 16) for piece, id_ in target_vocabulary.items() if self._is_byte(piece)
+        }
         self._target_pieces = {id_: piece for piece, id_ in target_vocabulary.items() if id_ not in target_control}
 
     def encode(self, text: str, target_language: str | None = None) -> NDArray[np.int32]:
@@ -131,6 +136,25 @@ class Tokenizer:
         pieces = [self._target_pieces[id_] for id_ in token_ids if id_ in self._target_pieces]
         text: str = self._target.decode_pieces(pieces)
         return text.replace(_WORD_START, " ").strip()
+
+    def decode_beginning(self, token_ids: Sequence[int]) -> str:
+        """The text that every translation beginning with `token_ids` begins with.
+
+        Less than `decode` gives by the bytes of a character whose other bytes are still to come.
+        """
+        end = len(token_ids)
+        while end and token_ids[end - 1] in self._target_bytes:
+            end -= 1
+        if end == len(token_ids):
+            return self.decode(token_ids)
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        decoder.decode(bytes(self._target_bytes[id_] for id_ in token_ids[end:]))
+        num_pending = len(decoder.getstate()[0])
+        return self.decode(token_ids[: len(token_ids) - num_pending])
+
+    def _is_byte(self, piece: str) -> bool:
+        is_byte: bool = self._target.is_byte(self._target.piece_to_id(piece))
+        return is_byte
 
     def _piece_ids(self, text: str) -> list[int]:
         text = replace_lone_surrogates(text)

@@ -37,3 +37,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Precision], 
         return made[precision]
 
     return export
+
+
+@pytest.fixture
+def remembering() -> Iterator[Served]:
+    """A server with its cache, to be taken down."""
+    yield from started("--drain-timeout-seconds", "60")

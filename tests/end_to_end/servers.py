@@ -68,3 +68,9 @@ def gauge(client: httpx2.Client, name: str) -> float:
     """What the server's metrics say of `name`."""
     [line] = [line for line in client.get("/metrics").text.splitlines() if line.startswith(f"{name} ")]
     return float(line.split()[1])
+
+
+def num_cancelled(client: httpx2.Client) -> float:
+    """Requests whose clients went away, so far."""
+    counts = [line for line in client.get("/metrics").text.splitlines() if 'outcome="cancelled",status="499"' in line]
+    return sum(float(line.split()[1]) for line in counts if line.startswith("kvasir_requests_total"))

@@ -15,6 +15,7 @@ from export import bundle as names
 from export.bundle import Shapes
 from export.description import describe_shapes
 from export.graphs import DecoderStepGraph, EncoderGraph, LayerCaches
+from kernels.library import register
 from model.transformer import Transformer
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -29,11 +30,13 @@ class Graphs(Protocol):
 
 
 class OnnxGraphs:
-    """Exported graphs, loaded as the server loads them."""
+    """Exported graphs, loaded as the server loads them; or without the native operators, where they were not built."""
 
-    def __init__(self, encoder: Path, decoder: Path) -> None:
+    def __init__(self, encoder: Path, decoder: Path, *, is_native: bool = True) -> None:
         options = ort.SessionOptions()
         options.intra_op_num_threads = 1
+        if is_native:
+            register(options)
         self._encoder, self._decoder = (
             ort.InferenceSession(
                 path, options, providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]

@@ -14,6 +14,8 @@ _NAMES = {
     "kvasir_encode_seconds": "histogram",
     "kvasir_decode_seconds": "histogram",
     "kvasir_time_to_first_token_seconds": "histogram",
+    "kvasir_stream_first_event_seconds": "histogram",
+    "kvasir_stream_event_gap_seconds": "histogram",
     "kvasir_step_seconds": "histogram",
     "kvasir_step_rows": "histogram",
     "kvasir_source_tokens": "histogram",

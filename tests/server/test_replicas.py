@@ -1,115 +1,54 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
 
 import pytest
 
 from server.errors import Draining, EngineFailed, QueueFull
-from server.kv_cache import RowIndices
 from server.replicas import ReplicaOptions, Replicas
-from server.request import Completion, FinishReason, GenerationParams, Request, Timings
-from server.runner import NO_ROWS, Candidates
-from tests.fakes import END, FakeRunner, copying_table, fake_bundle, request
-
-VOCAB = 12
-PATIENCE_SECONDS = 20.0
-
-
-class HeldRunner(FakeRunner):
-    """A runner whose decoder steps wait until a test lets them go."""
-
-    def __init__(self) -> None:
-        super().__init__(copying_table(VOCAB))
-        self.entered = threading.Event()
-        self.go_on = threading.Event()
-
-    def decode(
-        self,
-        num_rows: int,
-        num_candidates: int,
-        with_scores: bool,
-        logit_rows: RowIndices = NO_ROWS,
-        with_queries: bool = False,
-    ) -> Candidates:
-        """One step, when it may."""
-        self.entered.set()
-        assert self.go_on.wait(PATIENCE_SECONDS), "a test forgot to let its runner go on"
-        return super().decode(num_rows, num_candidates, with_scores, logit_rows, with_queries)
-
-
-def _request(length: int, beam_size: int = 1, deadline: float | None = None) -> Request:
-    asked = request([*([3] * (length - 1)), END], GenerationParams(beam_size, max_new_tokens=64), deadline)
-    asked.timings = Timings(time.monotonic())
-    return asked
-
-
-def _tokens(completions: Sequence[Completion]) -> list[list[int]]:
-    return [completion.hypotheses[0].token_ids for completion in completions]
-
-
-def _begin(replicas: Replicas, *requests: Request) -> asyncio.Task[list[Completion]]:
-    return asyncio.create_task(replicas.generate(requests))
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    """Lets everybody else go on until something has become true."""
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up, "it never became true"
-        await asyncio.sleep(0)
-
-
-async def _reached(event: threading.Event) -> None:
-    assert await asyncio.to_thread(event.wait, PATIENCE_SECONDS)
-
-
-def _with_replicas(
-    runners: Sequence[FakeRunner],
-    scenario: Callable[[Replicas], "asyncio.Future[None] | object"],
-    max_waiting: int = 100,
-) -> None:
-    """Runs a coroutine of a test beside started engines, and closes them whatever happens."""
-    options = ReplicaOptions(replicas=len(runners), max_rows=16, max_waiting=max_waiting)
-    replicas = Replicas(fake_bundle(VOCAB), runners, options)
-    replicas.start()
-    try:
-        asyncio.run(asyncio.wait_for(scenario(replicas), 2 * PATIENCE_SECONDS))  # type: ignore[arg-type]
-    finally:
-        for runner in runners:
-            if isinstance(runner, HeldRunner):
-                runner.go_on.set()
-        replicas.close()
+from server.request import FinishReason
+from tests.fakes import FakeRunner, copying_table, fake_bundle
+from tests.server.held_replicas import (
+    PATIENCE_SECONDS,
+    VOCAB,
+    HeldRunner,
+    begin,
+    reached,
+    sentence,
+    tokens,
+    until,
+    with_replicas,
+)
 
 
 def test_completions_come_in_the_order_of_the_requests() -> None:
     async def scenario(replicas: Replicas) -> None:
-        completions = await replicas.generate([_request(9), _request(2), _request(5, beam_size=3)])
-        assert _tokens(completions) == [[3] * 8, [3], [3] * 4]
+        completions = await replicas.generate([sentence(9), sentence(2), sentence(5, beam_size=3)])
+        assert tokens(completions) == [[3] * 8, [3], [3] * 4]
         assert [done.request.params.beam_size for done in completions] == [1, 1, 3]
 
-    _with_replicas([FakeRunner(copying_table(VOCAB))], scenario)
+    with_replicas([FakeRunner(copying_table(VOCAB))], scenario)
 
 
 def test_no_requests_have_no_completions() -> None:
     async def scenario(replicas: Replicas) -> None:
         assert await replicas.generate([]) == []
 
-    _with_replicas([FakeRunner(copying_table(VOCAB))], scenario)
+    with_replicas([FakeRunner(copying_table(VOCAB))], scenario)
 
 
 def test_callers_on_one_loop_share_the_engine() -> None:
     runner = HeldRunner()
 
     async def scenario(replicas: Replicas) -> None:
-        first = _begin(replicas, _request(8))
-        await _reached(runner.entered)
-        others = [_begin(replicas, _request(length)) for length in (3, 4)]
-        await _until(lambda: replicas.status().waiting == 2)
+        first = begin(replicas, sentence(8))
+        await reached(runner.entered)
+        others = [begin(replicas, sentence(length)) for length in (3, 4)]
+        await until(lambda: replicas.status().waiting == 2)
         runner.go_on.set()
-        assert [_tokens(await task) for task in (first, *others)] == [[[3] * 7], [[3] * 2], [[3] * 3]]
+        assert [tokens(await task) for task in (first, *others)] == [[[3] * 7], [[3] * 2], [[3] * 3]]
 
-    _with_replicas([runner], scenario)
+    with_replicas([runner], scenario)
     # The others joined at the second step, and the last of the first's eight steps it made alone again.
     assert runner.decoded == [1, 3, 3, 3, 2, 1, 1, 1]
 
@@ -118,15 +57,15 @@ def test_two_replicas_share_the_work() -> None:
     runners = [HeldRunner(), HeldRunner()]
 
     async def scenario(replicas: Replicas) -> None:
-        task = _begin(replicas, *(_request(4) for _ in range(6)))
+        task = begin(replicas, *(sentence(4) for _ in range(6)))
         for runner in runners:
-            await _reached(runner.entered)
+            await reached(runner.entered)
         assert replicas.status().rows_in_use == 6
         for runner in runners:
             runner.go_on.set()
-        assert _tokens(await task) == [[3] * 3] * 6
+        assert tokens(await task) == [[3] * 3] * 6
 
-    _with_replicas(runners, scenario)
+    with_replicas(runners, scenario)
     assert [runner.decoded for runner in runners] == [[3] * 4, [3] * 4]
 
 
@@ -134,20 +73,20 @@ def test_cancelling_the_awaiting_task_frees_its_rows_and_leaves_the_others() -> 
     runner = HeldRunner()
 
     async def scenario(replicas: Replicas) -> None:
-        stays = _begin(replicas, _request(6))
-        goes = _begin(replicas, _request(60, beam_size=4), _request(60))
-        await _reached(runner.entered)
-        await _until(lambda: replicas.status().waiting + replicas.status().running == 3)
+        stays = begin(replicas, sentence(6))
+        goes = begin(replicas, sentence(60, beam_size=4), sentence(60))
+        await reached(runner.entered)
+        await until(lambda: replicas.status().waiting + replicas.status().running == 3)
         goes.cancel()
         with pytest.raises(asyncio.CancelledError):
             await goes
         runner.go_on.set()
-        assert _tokens(await stays) == [[3] * 5]
-        await _until(lambda: replicas.status().running == 0)
+        assert tokens(await stays) == [[3] * 5]
+        await until(lambda: replicas.status().running == 0)
         status = replicas.status()
         assert (status.waiting, status.running, status.rows_in_use) == (0, 0, 0)
 
-    _with_replicas([runner], scenario)
+    with_replicas([runner], scenario)
     assert runner.cache.num_live == 0
     assert len(runner.decoded) < 10
 
@@ -156,18 +95,18 @@ def test_cancelling_requests_that_wait_takes_them_out_of_the_queue() -> None:
     runner = HeldRunner()
 
     async def scenario(replicas: Replicas) -> None:
-        running = _begin(replicas, *(_request(3) for _ in range(16)))
-        await _reached(runner.entered)
-        waiting = _begin(replicas, *(_request(40) for _ in range(5)))
-        await _until(lambda: replicas.status().waiting == 5)
+        running = begin(replicas, *(sentence(3) for _ in range(16)))
+        await reached(runner.entered)
+        waiting = begin(replicas, *(sentence(40) for _ in range(5)))
+        await until(lambda: replicas.status().waiting == 5)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
         runner.go_on.set()
         await running
-        await _until(lambda: replicas.status().waiting == replicas.status().running == 0)
+        await until(lambda: replicas.status().waiting == replicas.status().running == 0)
 
-    _with_replicas([runner], scenario)
+    with_replicas([runner], scenario)
     assert runner.decoded == [16] * 3
 
 
@@ -175,28 +114,28 @@ def test_a_full_queue_takes_nothing_and_what_waits_is_answered() -> None:
     runner = HeldRunner()
 
     async def scenario(replicas: Replicas) -> None:
-        running = _begin(replicas, *(_request(2) for _ in range(16)))
-        await _reached(runner.entered)
-        waiting = _begin(replicas, _request(3), _request(3))
-        await _until(lambda: replicas.status().waiting == 2)
+        running = begin(replicas, *(sentence(2) for _ in range(16)))
+        await reached(runner.entered)
+        waiting = begin(replicas, sentence(3), sentence(3))
+        await until(lambda: replicas.status().waiting == 2)
         with pytest.raises(QueueFull):
-            await replicas.generate([_request(4), _request(4)])
+            await replicas.generate([sentence(4), sentence(4)])
         assert replicas.status().waiting == 2
         runner.go_on.set()
-        assert _tokens(await running + await waiting) == [[3]] * 16 + [[3, 3]] * 2
-        assert _tokens(await replicas.generate([_request(4)])) == [[3, 3, 3]]
+        assert tokens(await running + await waiting) == [[3]] * 16 + [[3, 3]] * 2
+        assert tokens(await replicas.generate([sentence(4)])) == [[3, 3, 3]]
 
-    _with_replicas([runner], scenario, max_waiting=2)
+    with_replicas([runner], scenario, max_waiting=2)
 
 
 def test_an_expired_request_comes_back_without_hypotheses() -> None:
     async def scenario(replicas: Replicas) -> None:
-        expired = _request(5, deadline=time.monotonic() - 1.0)
-        late, in_time = await replicas.generate([expired, _request(3)])
+        expired = sentence(5, deadline=time.monotonic() - 1.0)
+        late, in_time = await replicas.generate([expired, sentence(3)])
         assert (late.request, late.finish_reason, late.hypotheses) == (expired, FinishReason.DEADLINE, [])
-        assert _tokens([in_time]) == [[3, 3]]
+        assert tokens([in_time]) == [[3, 3]]
 
-    _with_replicas([FakeRunner(copying_table(VOCAB))], scenario)
+    with_replicas([FakeRunner(copying_table(VOCAB))], scenario)
 
 
 def test_an_error_of_the_engine_reaches_its_caller_and_the_next_request_works() -> None:
@@ -205,46 +144,46 @@ def test_an_error_of_the_engine_reaches_its_caller_and_the_next_request_works() 
     async def scenario(replicas: Replicas) -> None:
         runner.decode_error = RuntimeError("the device is gone")
         with pytest.raises(EngineFailed, match="RuntimeError"):
-            await replicas.generate([_request(5), _request(5)])
-        assert _tokens(await replicas.generate([_request(4)])) == [[3, 3, 3]]
+            await replicas.generate([sentence(5), sentence(5)])
+        assert tokens(await replicas.generate([sentence(4)])) == [[3, 3, 3]]
         assert replicas.status().rows_in_use == 0
 
-    _with_replicas([runner], scenario)
+    with_replicas([runner], scenario)
 
 
 def test_draining_waits_for_what_runs_and_refuses_what_comes() -> None:
     runner = HeldRunner()
 
     async def scenario(replicas: Replicas) -> None:
-        running = _begin(replicas, _request(6))
-        await _reached(runner.entered)
+        running = begin(replicas, sentence(6))
+        await reached(runner.entered)
         draining = asyncio.create_task(replicas.drain(PATIENCE_SECONDS))
-        await _until(lambda: replicas.status().draining)
+        await until(lambda: replicas.status().draining)
         with pytest.raises(Draining):
-            await replicas.generate([_request(2)])
+            await replicas.generate([sentence(2)])
         assert not draining.done()
         runner.go_on.set()
-        assert _tokens(await running) == [[3] * 5]
+        assert tokens(await running) == [[3] * 5]
         assert await draining is True
 
-    _with_replicas([runner], scenario)
+    with_replicas([runner], scenario)
 
 
 def test_draining_gives_up_when_its_time_is_over_and_what_ran_is_told_when_the_engines_close() -> None:
     runner = HeldRunner()
 
     async def scenario(replicas: Replicas) -> None:
-        running = _begin(replicas, _request(60))
-        await _reached(runner.entered)
+        running = begin(replicas, sentence(60))
+        await reached(runner.entered)
         assert await replicas.drain(0.0) is False
         closing = asyncio.create_task(asyncio.to_thread(replicas.close))
-        await _until(lambda: replicas._closed)
+        await until(lambda: replicas._closed)
         runner.go_on.set()
         await closing
         with pytest.raises(Draining):
             await running
 
-    _with_replicas([runner], scenario)
+    with_replicas([runner], scenario)
 
 
 def test_closing_ends_the_threads_and_a_closed_engine_takes_nothing() -> None:
@@ -257,7 +196,7 @@ def test_closing_ends_the_threads_and_a_closed_engine_takes_nothing() -> None:
     replicas.close()
     assert set(threading.enumerate()) <= before
     with pytest.raises(Draining):
-        asyncio.run(asyncio.wait_for(replicas.generate([_request(2)]), PATIENCE_SECONDS))
+        asyncio.run(asyncio.wait_for(replicas.generate([sentence(2)]), PATIENCE_SECONDS))
 
 
 def test_engines_that_were_never_started_can_be_closed() -> None:
@@ -268,15 +207,15 @@ def test_the_heartbeat_is_as_old_as_the_step_that_hangs() -> None:
     runner = HeldRunner()
 
     async def scenario(replicas: Replicas) -> None:
-        task = _begin(replicas, _request(2))
-        await _reached(runner.entered)
+        task = begin(replicas, sentence(2))
+        await reached(runner.entered)
         age = replicas.status().heartbeat_age_seconds
-        await _until(lambda: replicas.status().heartbeat_age_seconds > age)
+        await until(lambda: replicas.status().heartbeat_age_seconds > age)
         runner.go_on.set()
         await task
-        await _until(lambda: replicas.status().running == 0)
+        await until(lambda: replicas.status().running == 0)
 
-    _with_replicas([runner], scenario)
+    with_replicas([runner], scenario)
 
 
 def test_a_model_that_cannot_decode_one_sentence_does_not_start() -> None:

@@ -1,10 +1,11 @@
-"""Options that CTranslate2 has too, on the same random weights. It is no dependency: where it is missing, a skip."""
+"""Options that CTranslate2 has too, on the same random weights."""
 
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import ctranslate2
 import numpy as np
 import pytest
 import torch
@@ -15,8 +16,6 @@ from server.request import GenerationParams, Tokens
 from tests.export.tiny_checkpoint import write_checkpoint
 from tests.fakes import DrivenEngine, request
 from tests.server.eager_runner import EagerRunner
-
-ctranslate2 = pytest.importorskip("ctranslate2")
 
 NUM_SENTENCES, LIMIT = 8, 12
 PLAIN = GenerationParams(max_new_tokens=LIMIT, return_scores=True, length_penalty=0.0)

@@ -1,5 +1,8 @@
 import json
+import random
+import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from export.bundle import (
 from server.text.tokenizer import Tokenizer
 from tests.server.echo import SENTENCES, make_bundle
 
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _TEXTS = (
     *SENTENCES,
     "",
@@ -113,3 +117,41 @@ def test_tokens_outside_the_vocabulary_are_skipped(echo_bundle: Bundle) -> None:
     tokenizer = Tokenizer(echo_bundle)
     tokens = tokenizer.encode("the lazy dog").tolist()
     assert tokenizer.decode([10_000, *tokens, echo_bundle.config.special_tokens.padding]) == "the lazy dog"
+
+
+def _beginnings(tokenizer: Tokenizer, tokens: list[int]) -> list[str]:
+    return [tokenizer.decode_beginning(tokens[:end]) for end in range(len(tokens) + 1)]
+
+
+@pytest.mark.parametrize("text", _TEXTS)
+def test_a_translation_begins_with_the_text_of_its_first_tokens(default_bundle: Bundle, text: str) -> None:
+    tokenizer = Tokenizer(default_bundle)
+    tokens = tokenizer.encode(text).tolist()[:-1]
+    beginnings = _beginnings(tokenizer, tokens)
+    whole = tokenizer.decode(tokens)
+    assert beginnings[-1] == whole
+    assert all(longer.startswith(shorter) for shorter, longer in pairwise(beginnings))
+    assert all(_REPLACEMENT not in beginning for beginning in beginnings)
+
+
+def test_a_character_of_several_bytes_comes_whole_and_only_then(default_bundle: Bundle) -> None:
+    tokenizer = Tokenizer(default_bundle)
+    vocabulary = json.loads(default_bundle.file(VOCABULARY_FILE).read_text(encoding="utf-8"))
+    tokens = [vocabulary[f"<0x{byte:02X}>"] for byte in "é你🎉".encode()]
+    assert _beginnings(tokenizer, tokens) == ["", "", "é", "é", "é", "é你", "é你", "é你", "é你", "é你🎉"]
+    torn = [vocabulary["<0xF0>"], vocabulary["<0x9F>"], vocabulary["▁I"]]
+    assert _beginnings(tokenizer, torn)[:3] == ["", "", ""]
+    assert tokenizer.decode(torn).startswith(_REPLACEMENT)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_tokens_whatever_begin_with_their_beginnings(default_bundle: Bundle, seed: int) -> None:
+    tokenizer = Tokenizer(default_bundle)
+    vocabulary = json.loads(default_bundle.file(VOCABULARY_FILE).read_text(encoding="utf-8"))
+    drawn = random.Random(seed)
+    in_bytes = [vocabulary[piece] for piece in vocabulary if re.fullmatch("<0x..>", piece)]
+    spaces = [vocabulary["▁"], vocabulary["."]]
+    sets = [list(range(len(vocabulary))), in_bytes, spaces]
+    tokens = [drawn.choice(drawn.choice(sets)) for _ in range(60)]
+    beginnings = _beginnings(tokenizer, tokens)
+    assert all(longer.startswith(shorter) for shorter, longer in pairwise([*beginnings, tokenizer.decode(tokens)]))

@@ -1,0 +1,49 @@
+/* Which table of kernels this processor gets. */
+#include <stddef.h>
+#include <string.h>
+
+#include "kernels.h"
+
+extern const Kernels kernels_portable;
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+extern const Kernels kernels_avx2, kernels_avx512vnni;
+
+/* Bits of CPUID leaves 1 and 7, and of the register that says which parts of its state the system saves (XCR0); from the
+ * Intel 64 and IA-32 Architectures Software Developer's Manual, volumes 1 (chapter 13) and 2 (CPUID). */
+enum {
+    FMA = 1 << 12, OSXSAVE = 1 << 27,                             /* leaf 1, ECX */
+    AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512CD = 1 << 28, AVX512BW = 1 << 30, /* leaf 7, EBX */
+    AVX512VNNI = 1 << 11,                                         /* leaf 7, ECX */
+    YMM_STATE = 0x06, ZMM_STATE = 0xe6,
+};
+#define AVX512VL (1u << 31) /* leaf 7, EBX */
+
+static int has_all(uint32_t bits, uint32_t wanted) { return (bits & wanted) == wanted; }
+
+static int can_run(const Kernels *kernels) {
+    uint32_t eax, ebx, ecx, edx, state, state_high;
+    if (kernels == &kernels_portable) return 1;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !has_all(ecx, FMA | OSXSAVE)) return 0;
+    __asm__("xgetbv" : "=a"(state), "=d"(state_high) : "c"(0));
+    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || !has_all(ebx, AVX2)) return 0;
+    if (kernels == &kernels_avx2) return has_all(state, YMM_STATE);
+    return has_all(state, ZMM_STATE) && has_all(ebx, AVX512F | AVX512DQ | AVX512CD | AVX512BW | AVX512VL) &&
+           has_all(ecx, AVX512VNNI);
+}
+
+static const Kernels *const all[] = {&kernels_avx512vnni, &kernels_avx2, &kernels_portable};
+#else
+static int can_run(const Kernels *kernels) { return kernels != NULL; }
+
+static const Kernels *const all[] = {&kernels_portable};
+#endif
+
+const Kernels *choose_kernels(const char *name) {
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if ((name == NULL || *name == 0 || strcmp(name, all[i]->name) == 0) && can_run(all[i])) return all[i];
+    }
+    return NULL;
+}

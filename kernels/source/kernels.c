@@ -1,0 +1,385 @@
+/* The kernels, compiled once for each instruction set: KERNELS names the table. */
+#include "kernels.h"
+#include "vectors.h"
+
+#define CACHE_LINE 64
+
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#define NAME "avx512vnni"
+#define ROWS 6   /* 6 x 4 sums, 4 columns, 1 number of each row: 29 of 32 registers */
+#define GROUPS 4
+#elif defined(__AVX2__)
+#define NAME "avx2"
+#define ROWS 4   /* 4 x 2 sums, and the columns' and a row's even and odd bytes: 12 of 16 registers */
+#define GROUPS 1
+#else
+#define NAME "portable"
+#define ROWS 1
+#define GROUPS 1
+#endif
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+/* sums[i] += the product of four unsigned bytes, the same for all lanes, with the four signed bytes of lane i. Exact. */
+ALWAYS_INLINE ints multiply_four(ints sums, uint32_t row, const int8_t *columns) {
+#if defined(__AVX512VNNI__)
+    __m512i weights = _mm512_loadu_si512(columns);
+    return (ints)_mm512_dpbusd_epi32((__m512i)sums, _mm512_set1_epi32((int)row), weights);
+#elif defined(__AVX2__)
+    /* vpmaddubsw would saturate: even and odd bytes are widened and multiplied apart. */
+    __m256i even_row = _mm256_set1_epi32((int)(row & 0x00ff00ff));
+    __m256i odd_row = _mm256_set1_epi32((int)(row >> 8 & 0x00ff00ff));
+    __m256i halves[2];
+    memcpy(halves, &sums, sizeof halves);
+    for (int half = 0; half < 2; half++) {
+        __m256i weights = _mm256_loadu_si256((const __m256i *)(columns + 32 * half));
+        __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(weights, 8), 8);
+        __m256i odd = _mm256_srai_epi16(weights, 8);
+        halves[half] = _mm256_add_epi32(halves[half], _mm256_madd_epi16(even_row, even));
+        halves[half] = _mm256_add_epi32(halves[half], _mm256_madd_epi16(odd_row, odd));
+    }
+    memcpy(&sums, halves, sizeof halves);
+    return sums;
+#else
+    for (int lane = 0; lane < LANES; lane++) {
+        for (int byte = 0; byte < 4; byte++) {
+            sums[lane] += (int32_t)(row >> (8 * byte) & 0xff) * columns[4 * lane + byte];
+        }
+    }
+    return sums;
+#endif
+}
+
+static void quantize(const float *hidden, int64_t rows, int64_t inputs, int is_positive, uint8_t *quantized,
+                     float *row_scales) {
+    const int zero_point = is_positive ? 0 : 128;
+    const float levels = is_positive ? 255.0f : 127.0f;
+    for (int64_t row = 0; row < rows; row++) {
+        const float *from = hidden + row * inputs;
+        uint8_t *to = quantized + row * inputs;
+        /* Without their signs floats are ordered as whole numbers are, and what is not a number is the largest. */
+        ints largest = {0};
+        for (int64_t at = 0; at < inputs; at += LANES) {
+            ints magnitude = (ints)load_some(from + at, at_most_lanes(inputs - at), 0.0f) & 0x7fffffff;
+            largest = __builtin_elementwise_max(largest, magnitude);
+        }
+        int32_t bits = __builtin_reduce_max(largest);
+        float most;
+        memcpy(&most, &bits, sizeof most);
+        row_scales[row] = most / levels;
+        /* A row of zeros has no scale, and needs none. */
+        floats inverse = spread(most > 0.0f ? levels / most : 0.0f);
+        for (int64_t at = 0; at < inputs; at += LANES) {
+            int64_t count = at_most_lanes(inputs - at);
+            floats value = load_some(from + at, count, 0.0f);
+            unsigned_bytes level =
+                __builtin_convertvector(rounded_product(value, inverse, (float)zero_point) & 0xff, unsigned_bytes);
+            if (count == LANES) {
+                memcpy(to + at, &level, LANES);
+            } else {
+                memcpy(to + at, &level, (size_t)count);
+            }
+        }
+    }
+}
+
+/* `count` rows with GROUPS x 16 columns of a panel that begin at `column`. `count`, `is_whole` (no column is behind the
+ * last one), `relu` and `residual` are constants where this is inlined. */
+ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int64_t first_row, int64_t column,
+                                 int count, int is_whole, int relu, int residual) {
+    const int64_t inputs = linear->inputs, outputs = linear->outputs;
+    ints sums[ROWS][GROUPS];
+#pragma clang loop unroll(full)
+    for (int group = 0; group < GROUPS; group++) {
+        int64_t width = is_whole ? LANES : at_most_lanes(outputs - column - group * LANES);
+        ints of_zero_point = {0};
+        if (is_whole) {
+            memcpy(&of_zero_point, linear->sums + column + group * LANES, sizeof of_zero_point);
+        } else if (width > 0) {
+            memcpy(&of_zero_point, linear->sums + column + group * LANES, (size_t)width * sizeof(int32_t));
+        }
+        of_zero_point *= -linear->zero_point;
+#pragma clang loop unroll(full)
+        for (int row = 0; row < count; row++) sums[row][group] = of_zero_point;
+    }
+    const uint8_t *rows = linear->quantized + first_row * inputs;
+    for (int64_t input = 0; input < inputs; input += 4) {
+        const int8_t *columns = weight + input * PANEL_COLUMNS;
+#pragma clang loop unroll(full)
+        for (int row = 0; row < count; row++) {
+            uint32_t four;
+            memcpy(&four, rows + row * inputs + input, sizeof four);
+#pragma clang loop unroll(full)
+            for (int group = 0; group < GROUPS; group++) {
+                sums[row][group] = multiply_four(sums[row][group], four, columns + group * 4 * LANES);
+            }
+        }
+    }
+#pragma clang loop unroll(full)
+    for (int group = 0; group < GROUPS; group++) {
+        const int64_t at = column + group * LANES;
+        const int64_t width = is_whole ? LANES : at_most_lanes(outputs - at);
+        if (width <= 0) return;
+        const floats scales = load_some(linear->scales + at, width, 0.0f);
+        const floats bias = load_some(linear->bias + at, width, 0.0f);
+#pragma clang loop unroll(full)
+        for (int row = 0; row < count; row++) {
+            const int64_t place = (first_row + row) * outputs + at;
+            floats value = __builtin_convertvector(sums[row][group], floats);
+            value = multiply_add(value, scales * spread(linear->row_scales[first_row + row]), bias);
+            if (relu) value = larger(value, spread(0.0f));
+            if (residual) value += load_some(linear->residual + place, width, 0.0f);
+            store_some(linear->output + place, value, width);
+        }
+    }
+}
+
+ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight, int64_t column, int is_whole, int relu,
+                                     int residual) {
+    int64_t row = 0;
+    for (; row + ROWS <= linear->rows; row += ROWS) {
+        multiply_rows(linear, weight, row, column, ROWS, is_whole, relu, residual);
+    }
+    switch (linear->rows - row) {
+#if ROWS > 5
+        case 5: multiply_rows(linear, weight, row, column, 5, is_whole, relu, residual); break;
+#endif
+#if ROWS > 4
+        case 4: multiply_rows(linear, weight, row, column, 4, is_whole, relu, residual); break;
+#endif
+#if ROWS > 3
+        case 3: multiply_rows(linear, weight, row, column, 3, is_whole, relu, residual); break;
+#endif
+#if ROWS > 2
+        case 2: multiply_rows(linear, weight, row, column, 2, is_whole, relu, residual); break;
+#endif
+#if ROWS > 1
+        case 1: multiply_rows(linear, weight, row, column, 1, is_whole, relu, residual); break;
+#endif
+        default: break;
+    }
+}
+
+static void multiply(const Linear *linear, int64_t first_panel, int64_t end_panel) {
+    for (int64_t column = first_panel * PANEL_COLUMNS; column < end_panel * PANEL_COLUMNS; column += GROUPS * LANES) {
+        const int64_t in_panel = column % PANEL_COLUMNS;
+        const int8_t *weight = linear->weight + (column - in_panel) * linear->inputs + in_panel * 4;
+        if (column + GROUPS * LANES > linear->outputs) {
+            if (column < linear->outputs) {
+                multiply_all_rows(linear, weight, column, 0, linear->relu, linear->residual != 0);
+            }
+        } else if (linear->relu) {
+            multiply_all_rows(linear, weight, column, 1, 1, 0);
+        } else if (linear->residual) {
+            multiply_all_rows(linear, weight, column, 1, 0, 1);
+        } else {
+            multiply_all_rows(linear, weight, column, 1, 0, 0);
+        }
+    }
+}
+
+/* Four sums side by side, so that one addition need not wait for the one before. */
+ALWAYS_INLINE floats sum_of_differences(const float *hidden, int64_t width, float mean, int squared) {
+    floats sums[4] = {spread(0.0f), spread(0.0f), spread(0.0f), spread(0.0f)};
+    int64_t at = 0;
+    for (; at + 4 * LANES <= width; at += 4 * LANES) {
+        for (int i = 0; i < 4; i++) {
+            floats difference = load(hidden + at + i * LANES) - spread(mean);
+            sums[i] = squared ? multiply_add(difference, difference, sums[i]) : sums[i] + difference;
+        }
+    }
+    for (; at < width; at += LANES) {
+        floats difference = load_some(hidden + at, at_most_lanes(width - at), mean) - spread(mean);
+        sums[0] = squared ? multiply_add(difference, difference, sums[0]) : sums[0] + difference;
+    }
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+static void normalize(float *hidden, int64_t rows, int64_t width, const float *weight, const float *bias,
+                      float epsilon) {
+    for (int64_t row = 0; row < rows; row++, hidden += width) {
+        float mean = sum_of(sum_of_differences(hidden, width, 0.0f, 0)) / (float)width;
+        float variance = sum_of(sum_of_differences(hidden, width, mean, 1)) / (float)width;
+        floats inverse = spread(1.0f / __builtin_sqrtf(variance + epsilon));
+        for (int64_t at = 0; at < width; at += LANES) {
+            int64_t count = at_most_lanes(width - at);
+            floats value = (load_some(hidden + at, count, 0.0f) - spread(mean)) * inverse;
+            value = multiply_add(value, load_some(weight + at, count, 0.0f), load_some(bias + at, count, 0.0f));
+            store_some(hidden + at, value, count);
+        }
+    }
+}
+
+static void append(const CachedAttention *attention, const float *values, int64_t position, int8_t *cache) {
+    const int64_t head_dim = attention->head_dim;
+    const floats levels = spread(1.0f / attention->step);
+    for (int64_t head = 0; head < attention->heads; head++) {
+        int8_t *to = cache + (head * attention->cache_len + position) * head_dim;
+        for (int64_t at = 0; at < head_dim; at += LANES) {
+            int64_t count = at_most_lanes(head_dim - at);
+            floats value = load_some(values + head * head_dim + at, count, 0.0f);
+            value = smaller(larger(value, spread(-128.0f * attention->step)), spread(127.0f * attention->step));
+            bytes level = __builtin_convertvector(rounded_product(value, levels, 0.0f), bytes);
+            if (count == LANES) {
+                memcpy(to + at, &level, LANES);
+            } else {
+                memcpy(to + at, &level, (size_t)count);
+            }
+        }
+    }
+}
+
+/* `scores` [length] become probabilities but for a common divisor, which is returned. There must be room for whole
+ * vectors; what is behind `length` becomes zero. */
+ALWAYS_INLINE float exponentials(float *scores, int64_t length) {
+    const float nothing = -__builtin_inff();
+    store(scores + length, spread(nothing));
+    floats largest = load(scores);
+    for (int64_t at = LANES; at < length; at += LANES) largest = larger(largest, load(scores + at));
+    floats most = spread(largest_of(largest)), total = spread(0.0f);
+    for (int64_t at = 0; at < length; at += LANES) {
+        floats value = exponential(load(scores + at) - most);
+        total += value;
+        store(scores + at, value);
+    }
+    return sum_of(total);
+}
+
+/* Keys and values of one head: int8, or floats, `stride` numbers from one position to the next. */
+typedef struct {
+    const void *keys, *values;
+    int64_t stride, length;
+    float scale;       /* of products of queries and keys */
+    float value_scale; /* of the values */
+} Attended;
+
+ALWAYS_INLINE floats load_numbers(const void *numbers, int64_t at, int64_t count, int is_int8) {
+    return is_int8 ? load_some_bytes((const int8_t *)numbers + at, count)
+                   : load_some((const float *)numbers + at, count, 0.0f);
+}
+
+/* A head is `chunks` vectors, `last` numbers of the last one. Both are constants where this is inlined for usual sizes, and
+ * so is `is_int8`. */
+ALWAYS_INLINE void attend_head(const Attended *head, const float *query, float *scores, float *output, int chunks,
+                               int64_t last, int is_int8) {
+    const int64_t stride = head->stride, length = head->length;
+    floats queries[MAX_HEAD_DIM / LANES], sums[MAX_HEAD_DIM / LANES];
+    for (int chunk = 0; chunk < chunks; chunk++) {
+        int64_t count = chunk < chunks - 1 ? LANES : last;
+        queries[chunk] = load_some(query + chunk * LANES, count, 0.0f) * spread(head->scale);
+        sums[chunk] = spread(0.0f);
+    }
+    for (int64_t position = 0; position < length; position += 4) {
+        floats products[4];
+        for (int i = 0; i < 4; i++) {
+            /* Behind the end, the last key once more. */
+            int64_t key = (position + i < length ? position + i : length - 1) * stride;
+            products[i] = spread(0.0f);
+            for (int chunk = 0; chunk < chunks; chunk++) {
+                int64_t count = chunk < chunks - 1 ? LANES : last;
+                floats part = load_numbers(head->keys, key + chunk * LANES, count, is_int8);
+                products[i] = multiply_add(queries[chunk], part, products[i]);
+            }
+        }
+        quarter_floats sums_of_products = sums_of_four(products[0], products[1], products[2], products[3]);
+        memcpy(scores + position, &sums_of_products, sizeof sums_of_products);
+    }
+    float total = exponentials(scores, length);
+    for (int64_t position = 0; position < length; position++) {
+        floats probability = spread(scores[position]);
+        for (int chunk = 0; chunk < chunks; chunk++) {
+            int64_t count = chunk < chunks - 1 ? LANES : last;
+            floats part = load_numbers(head->values, position * stride + chunk * LANES, count, is_int8);
+            sums[chunk] = multiply_add(probability, part, sums[chunk]);
+        }
+    }
+    for (int chunk = 0; chunk < chunks; chunk++) {
+        int64_t count = chunk < chunks - 1 ? LANES : last;
+        store_some(output + chunk * LANES, sums[chunk] * spread(head->value_scale / total), count);
+    }
+}
+
+ALWAYS_INLINE void attend_any_head(const Attended *head, int64_t head_dim, const float *query, float *scores,
+                                   float *output, int is_int8) {
+    if (head_dim == 64) {
+        attend_head(head, query, scores, output, 4, LANES, is_int8);
+    } else if (head_dim == 32) {
+        attend_head(head, query, scores, output, 2, LANES, is_int8);
+    } else {
+        int64_t chunks = (head_dim + LANES - 1) / LANES;
+        attend_head(head, query, scores, output, (int)chunks, head_dim - (chunks - 1) * LANES, is_int8);
+    }
+}
+
+ALWAYS_INLINE void prefetch(const int8_t *from, int64_t size) {
+    for (int64_t at = 0; at < size; at += CACHE_LINE) __builtin_prefetch(from + at);
+}
+
+static void attend(const CachedAttention *attention, const float *query, const int8_t *keys, const int8_t *values,
+                   int64_t length, int64_t next_length, float *scores, float *output) {
+    const int64_t head_dim = attention->head_dim, plane = attention->cache_len * head_dim;
+    const int64_t row = attention->heads * plane;
+    for (int64_t head = 0; head < attention->heads; head++, keys += plane, values += plane) {
+        /* Rows lie far apart: without this every row would begin by waiting for memory. */
+        prefetch(keys + row, next_length * head_dim);
+        prefetch(values + row, next_length * head_dim);
+        const Attended attended = {keys, values, head_dim, length, attention->scale * attention->step, attention->step};
+        attend_any_head(&attended, head_dim, query + head * head_dim, scores, output + head * head_dim, 1);
+    }
+}
+
+static void attend_in_source(const SourceAttention *attention, const float *fused, int64_t head, int64_t length,
+                             float *scores, float *output) {
+    const int64_t head_dim = attention->head_dim, width = attention->heads * head_dim;
+    const float *queries = fused + head * head_dim;
+    const Attended attended = {queries + width, queries + 2 * width, 3 * width, length, attention->scale, 1.0f};
+    for (int64_t position = 0; position < length; position++) {
+        attend_any_head(&attended, head_dim, queries + position * 3 * width, scores,
+                        output + position * width + head * head_dim, 0);
+    }
+}
+
+static void insert(Best *best, int64_t num_best, float logit, int64_t token) {
+    int64_t place = best->count < num_best ? best->count++ : num_best - 1;
+    for (; place > 0 && best->logits[place - 1] < logit; place--) {
+        best->logits[place] = best->logits[place - 1];
+        best->tokens[place] = best->tokens[place - 1];
+    }
+    best->logits[place] = logit;
+    best->tokens[place] = token;
+}
+
+static Sum add_sums(Sum earlier, Sum later) {
+    /* Nothing is known before the first columns, and 0 times anything stays 0. */
+    float largest = later.largest > earlier.largest ? later.largest : earlier.largest;
+    floats shares = {earlier.largest - largest, later.largest - largest};
+    shares = exponential(shares);
+    return (Sum){largest, earlier.sum * shares[0] + later.sum * shares[1]};
+}
+
+static void rank(const Ranking *ranking, float *logits, int64_t first, int64_t count, float floor, Best *best) {
+    const float nothing = -__builtin_inff();
+    if (count % LANES != 0) store(logits + count, spread(nothing));
+    if (ranking->with_sum) {
+        floats largest = load(logits), sum = spread(0.0f);
+        for (int64_t at = LANES; at < count; at += LANES) largest = larger(largest, load(logits + at));
+        Sum here = {largest_of(largest), 0.0f};
+        for (int64_t at = 0; at < count; at += LANES) sum += exponential(load(logits + at) - spread(here.largest));
+        here.sum = sum_of(sum);
+        best->all = add_sums(best->all, here);
+    }
+    for (int64_t at = 0; at < count; at += LANES) {
+        floats ranked = load(logits + at) + load_some(ranking->mask + first + at, at_most_lanes(count - at), nothing);
+        float least = best->count < ranking->num_best ? nothing : best->logits[ranking->num_best - 1];
+        uint32_t lanes = lanes_where((ranked > spread(least)) & (ranked >= spread(floor)));
+        for (; lanes != 0; lanes &= lanes - 1) {
+            int lane = __builtin_ctz(lanes);
+            least = best->count < ranking->num_best ? nothing : best->logits[ranking->num_best - 1];
+            if (ranked[lane] > least) insert(best, ranking->num_best, ranked[lane], first + at + lane);
+        }
+    }
+}
+
+const Kernels KERNELS = {NAME, quantize, multiply, normalize, append, attend, attend_in_source, rank, add_sums};

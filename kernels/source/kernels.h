@@ -1,0 +1,85 @@
+/* What the operators ask of a processor: one table of functions for each instruction set. */
+#ifndef KVASIR_KERNELS_H
+#define KVASIR_KERNELS_H
+
+#include <stdint.h>
+
+/* Columns of a matrix that are stored together: [ceil(outputs / 64), inputs / 4, 64, 4], zeros behind the last column. */
+#define PANEL_COLUMNS 64
+#define MAX_HEAD_DIM 256
+
+typedef struct {
+    int64_t rows, inputs, outputs;
+    const int8_t *weight;      /* in panels */
+    const float *scales;       /* [outputs] what a column's int8 numbers are multiplied by */
+    const int32_t *sums;       /* [outputs] sums of the columns' int8 numbers */
+    const float *bias;         /* [outputs] */
+    const uint8_t *quantized;  /* [rows, inputs] */
+    const float *row_scales;   /* [rows] */
+    int32_t zero_point;
+    int relu;
+    const float *residual;     /* [rows, outputs], or none */
+    float *output;             /* [rows, outputs] */
+} Linear;
+
+typedef struct {
+    int64_t heads, head_dim, cache_len;
+    float scale;               /* of products of queries and keys */
+    float step;                /* what int8 keys and values are multiplied by */
+} CachedAttention;
+
+typedef struct {
+    int64_t source_len, heads, head_dim;
+    float scale;
+} SourceAttention;
+
+/* Columns of logits that are looked through together. One number for every batch: sums of exponentials depend on it. */
+#define CHUNK_COLUMNS 1024
+
+typedef struct {
+    int64_t num_best;
+    int with_sum;
+    const float *mask;         /* [outputs] added to logits before they are ranked, and not when they are summed */
+} Ranking;
+
+/* A sum of exponentials: `sum` times e ** `largest`. */
+typedef struct {
+    float largest, sum;
+} Sum;
+
+/* What is known of one row after some columns: the best `count`, best first, of equal ones the first; and the sum of all. */
+typedef struct {
+    float *logits;
+    int64_t *tokens;
+    int64_t count;
+    Sum all;
+} Best;
+
+typedef struct {
+    const char *name;
+    /* Rows of `inputs` floats to unsigned bytes with one scale for each row: zero point 128, or 0 if `is_positive`. */
+    void (*quantize)(const float *hidden, int64_t rows, int64_t inputs, int is_positive, uint8_t *quantized,
+                     float *row_scales);
+    /* Some panels of a product, with bias, ReLU and residual. */
+    void (*multiply)(const Linear *, int64_t first_panel, int64_t end_panel);
+    void (*normalize)(float *hidden, int64_t rows, int64_t width, const float *weight, const float *bias, float epsilon);
+    /* [heads * head_dim] floats to the cache's int8 at one position of [heads, cache_len, head_dim]. */
+    void (*append)(const CachedAttention *, const float *values, int64_t position, int8_t *cache);
+    /* One row's query over the first `length` positions of its keys and values; `scores` has room for as many + 32.
+     * `next_length` is that of the row behind it, which is attended to next, or 0. */
+    void (*attend)(const CachedAttention *, const float *query, const int8_t *keys, const int8_t *values, int64_t length,
+                   int64_t next_length, float *scores, float *output);
+    /* One head of one sentence: queries, keys and values side by side in `fused` [source_len, 3 * heads * head_dim],
+     * the first `length` positions of it, to `output` [source_len, heads * head_dim]. */
+    void (*attend_in_source)(const SourceAttention *, const float *fused, int64_t head, int64_t length, float *scores,
+                             float *output);
+    /* Add columns from `first` on, whose logits are given, to what is known of a row. At most CHUNK_COLUMNS, and room for
+     * whole vectors. Logits below `floor` need not be looked at. */
+    void (*rank)(const Ranking *, float *logits, int64_t first, int64_t count, float floor, Best *);
+    Sum (*add_sums)(Sum earlier, Sum later);
+} Kernels;
+
+/* The best table this processor can run, or the one named ("avx512vnni", "avx2", "portable"); none if it cannot. */
+const Kernels *choose_kernels(const char *name);
+
+#endif

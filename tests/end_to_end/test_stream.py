@@ -1,0 +1,147 @@
+"""Streams of the default model over a real connection: the pieces are the plain answer, whoever else asks."""
+
+import asyncio
+import json
+import random
+import signal
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.end_to_end.servers import PATIENCE_SECONDS, Served, gauge, num_cancelled, until
+from tests.server.events import read_events, texts_of
+
+SENTENCES = (
+    (Path(__file__).resolve().parents[2] / "loadtest" / "sentences.txt").read_text(encoding="utf-8").splitlines()
+)
+
+_ODD_TEXTS = [
+    "",
+    " \n\t\n",
+    "***",
+    "🎉 Good morning 🎉🎉! How are you?\r\n\r\n— 12:30 —\n\n  I am here.  ",
+    "我 love 東京 and ラーメン. שלום!",
+    "Cafe\N{COMBINING ACUTE ACCENT} ﬁne, na\N{COMBINING DIAERESIS}ive. 👩\N{ZERO WIDTH JOINER}💻 works.",
+    "\ud800 and \x00 </s> <pad> >>de<< <0xE4> ▁",
+    "One.\u2028Two.\u0085Three.\x0bFour.\x0cFive.",
+    "data: event\n\nevent: done\ndata: {}\n\n",
+]
+
+
+def _post(client: httpx2.Client, body: dict[str, object]) -> httpx2.Response:
+    # Not json=body: that way a lone surrogate would not leave the client.
+    headers = {"Content-Type": "application/json"}
+    answer = client.post("/v1/translate", content=json.dumps(body), headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def _texts(answer: httpx2.Response) -> list[str]:
+    return [translation["text"] for translation in answer.json()["translations"]]
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_the_pieces_of_many_texts_are_their_plain_answers(served: Served, beam_size: int) -> None:
+    texts = [*_ODD_TEXTS, *SENTENCES[:30], "\n".join(SENTENCES[30:40]), " ".join(SENTENCES[40:50])]
+    body: dict[str, object] = {"text": texts, "beam_size": beam_size, "num_hypotheses": beam_size}
+    with served.client() as client:
+        plain = _post(client, body)
+        streamed = _post(client, body | {"stream": True}).text
+    assert texts_of(streamed, len(texts)) == _texts(plain)
+    *pieces, (name, last) = read_events(streamed)
+    assert all(name == "text" and piece["text"] for name, piece in pieces)
+    assert len(pieces) > len(texts)
+    assert name == "done"
+    assert last.pop("timings")
+    assert last == plain.json()
+
+
+def test_a_text_comes_long_before_its_end(served: Served) -> None:
+    text = "I would like to go home now. " * 300
+    body: dict[str, object] = {"text": text, "beam_size": 1, "stream": True}
+    with served.client() as client, client.stream("POST", "/v1/translate", json=body) as answer:
+        lines = answer.iter_lines()
+        assert next(lines) == "event: text"
+        assert gauge(client, "kvasir_requests_waiting") > 0
+        assert "event: done" in list(lines)
+
+
+def test_streams_and_plain_requests_at_once_get_what_each_gets_alone(served: Served) -> None:
+    drawn = random.Random(3)
+    bodies: list[dict[str, object]] = [
+        {
+            "text": " ".join(drawn.sample(SENTENCES, drawn.randint(1, 3))),
+            "beam_size": drawn.choice((1, 1, 2, 4)),
+            "max_new_tokens": drawn.choice((5, 256)),
+            "stream": number % 2 == 0,
+        }
+        for number in range(60)
+    ]
+
+    async def ask_all() -> list[httpx2.Response]:
+        limits = httpx2.Limits(max_connections=len(bodies))
+        async with httpx2.AsyncClient(base_url=served.url, timeout=PATIENCE_SECONDS, limits=limits) as client:
+            return list(await asyncio.gather(*(client.post("/v1/translate", json=body) for body in bodies)))
+
+    together = asyncio.run(ask_all())
+    with served.client() as client:
+        for body, answer in zip(bodies, together, strict=True):
+            alone = _post(client, body | {"stream": False})
+            if not body["stream"]:
+                assert answer.json() == alone.json()
+                continue
+            assert texts_of(answer.text, 1) == _texts(alone)
+            assert read_events(answer.text)[-1][1]["translations"] == alone.json()["translations"]
+
+
+def test_a_client_that_hangs_up_frees_its_rows(served: Served) -> None:
+    text = "I would like to go home now. " * 1000
+    with served.client() as watcher:
+        num_before = num_cancelled(watcher)
+        with served.client() as client:
+            body = {"text": text, "beam_size": 8, "stream": True}
+            with client.stream("POST", "/v1/translate", json=body) as answer:
+                assert answer.status_code == 200
+                lines = answer.iter_lines()  # kept: without it the connection would be closed here
+                assert next(lines) == "event: text"
+                assert gauge(watcher, "kvasir_requests_running") > 0
+        until(lambda: gauge(watcher, "kvasir_requests_running") + gauge(watcher, "kvasir_requests_waiting") == 0)
+        assert gauge(watcher, "kvasir_rows_in_use_ratio") == 0
+        until(lambda: num_cancelled(watcher) == num_before + 1)
+
+
+def test_a_deadline_in_the_middle_is_an_error_event(served: Served) -> None:
+    body = {"text": "I would like to go home now. " * 2000, "beam_size": 8, "stream": True, "timeout_seconds": 0.5}
+    with served.client() as client:
+        answer = client.post("/v1/translate", json=body)
+    events = read_events(answer.text)
+    assert answer.status_code == 200
+    assert events[-1][0] == "error"
+    assert events[-1][1]["error"]["code"] == "deadline_exceeded"  # type: ignore[index]
+    assert all(name == "text" for name, _ in events[:-1])
+
+
+def test_what_is_wrong_from_the_beginning_has_its_status(served: Served) -> None:
+    with served.client() as client:
+        for body in ({"text": 5}, {"text": "a", "beam_size": 99}, {"text": "a", "stream": "yes"}):
+            answer = client.post("/v1/translate", json={"stream": True} | body)
+            assert answer.status_code == 422
+            assert answer.json()["error"]["code"] == "invalid_request"
+
+
+def test_a_stream_is_the_same_from_memory_and_is_finished_after_sigterm(remembering: Served) -> None:
+    body: dict[str, object] = {"text": "\n".join(SENTENCES[:10] * 2), "stream": True}
+    long = {"text": "".join(f"I would like to go home at {hour} now. " for hour in range(300)), "beam_size": 8}
+    with remembering.client() as client:
+        decoded, kept = _post(client, body).text, _post(client, body).text
+        assert texts_of(kept, 1) == texts_of(decoded, 1) == _texts(_post(client, body | {"stream": False}))
+        with client.stream("POST", "/v1/translate", json=long | {"stream": True}) as answer:
+            lines = answer.iter_lines()
+            first = next(lines)
+            remembering.process.send_signal(signal.SIGTERM)
+            streamed = "\n".join([first, *lines, ""])
+    *_, (name, last) = read_events(streamed)
+    assert name == "done"
+    assert [translation["text"] for translation in last["translations"]] == texts_of(streamed, 1)  # type: ignore[attr-defined]
+    assert remembering.process.wait(PATIENCE_SECONDS) == 0

@@ -1,0 +1,117 @@
+"""Each operator with a batch of rows of which any one can also be computed alone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from export import operators
+from tests.kernels.arithmetic import STEP, Matrix, random_rows
+from tests.kernels.operator_sessions import Arrays
+
+HEADS = 4
+_LINEAR = {"zero_point": 128, "levels": 127.0}
+_ATTENTION = {"num_heads": HEADS, "kv_num_heads": HEADS}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """An operator and what it is given: `rows` of these inputs have a row each, the others belong to the model."""
+
+    operator: str
+    attributes: dict[str, float]
+    inputs: Arrays
+    rows: tuple[str, ...]
+
+    def of(self, places: list[int]) -> Arrays:
+        """The inputs of a batch of these rows, in this order."""
+        return {name: array[places] if name in self.rows else array for name, array in self.inputs.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much there is to compute."""
+
+    num_rows: int
+    inputs: int
+    outputs: int
+    vocab: int
+    head_dim: int
+    positions: int
+
+
+SMALL = Sizes(num_rows=70, inputs=36, outputs=75, vocab=1500, head_dim=24, positions=19)
+# Every operator shares the work out among threads.
+LARGE = Sizes(num_rows=66, inputs=256, outputs=300, vocab=5000, head_dim=32, positions=67)
+
+
+def linear(sizes: Sizes) -> Batch:
+    """A product and a normalisation."""
+    random = np.random.default_rng(0)
+    matrix = Matrix.random(random, sizes.inputs, sizes.outputs)
+    inputs = matrix.inputs(random_rows(random, sizes.num_rows, sizes.inputs))
+    inputs["residual"] = random_rows(random, sizes.num_rows, sizes.outputs)
+    inputs["norm_weight"] = random.standard_normal(sizes.outputs).astype(np.float32)
+    inputs["norm_bias"] = random.standard_normal(sizes.outputs).astype(np.float32)
+    name = operators.LINEAR_ADD_NORMALIZATION
+    return Batch(name, _LINEAR | {"epsilon": 1e-5}, inputs, ("hidden", "residual"))
+
+
+def best_tokens(sizes: Sizes) -> Batch:
+    """With scores, and more candidates than one beam takes."""
+    random = np.random.default_rng(1)
+    some = Matrix.random(random, sizes.inputs, 400)
+    # Equal logits, near and far: which of them is named must not depend on who comes to its own first.
+    columns = random.integers(0, 400, sizes.vocab)
+    matrix = Matrix(some.numbers[:, columns], some.scales[columns], some.bias[columns])
+    inputs = matrix.inputs(random_rows(random, sizes.num_rows, sizes.inputs))
+    inputs["mask"] = np.where(random.random(sizes.vocab) < 0.1, -np.inf, 0.0).astype(np.float32)
+    inputs |= {"num_candidates": np.array([9], np.int64), "with_scores": np.array([True])}
+    attributes = _LINEAR | {"block_size": 1, "last_token": sizes.vocab - 1}
+    return Batch(operators.BEST_TOKENS, attributes, inputs, ("hidden",))
+
+
+def self_attention(sizes: Sizes) -> Batch:
+    """Rows that are at different positions."""
+    random, width = np.random.default_rng(2), HEADS * sizes.head_dim
+    shape = (sizes.num_rows, HEADS, sizes.positions, sizes.head_dim)
+    inputs: Arrays = {
+        "fused": random_rows(random, sizes.num_rows, 3 * width).reshape(-1, 1, 3 * width),
+        "keys": random.integers(-128, 128, shape).astype(np.int8),
+        "values": random.integers(-128, 128, shape).astype(np.int8),
+        "positions": random.integers(0, sizes.positions, sizes.num_rows).astype(np.int32),
+    }
+    attributes = _ATTENTION | {"scale": sizes.head_dim**-0.5, "step": STEP}
+    return Batch(operators.SELF_ATTENTION, attributes, inputs, tuple(inputs))
+
+
+def cross_attention(sizes: Sizes) -> Batch:
+    """The same over caches that are not added to."""
+    of_itself, width = self_attention(sizes), HEADS * sizes.head_dim
+    inputs = of_itself.inputs | {
+        name: of_itself.inputs["fused"][:, :, place * width : (place + 1) * width].copy()
+        for place, name in enumerate(("query", "last_key", "last_value"))
+    }
+    del inputs["fused"]
+    return Batch(operators.CROSS_ATTENTION, of_itself.attributes, inputs, tuple(inputs))
+
+
+def source_attention(sizes: Sizes) -> Batch:
+    """Sentences of different lengths."""
+    random, width = np.random.default_rng(3), 3 * HEADS * sizes.head_dim
+    fused = random_rows(random, sizes.num_rows * sizes.positions, width)
+    inputs: Arrays = {
+        "fused": fused.reshape(sizes.num_rows, sizes.positions, width),
+        "last_positions": random.integers(0, sizes.positions, sizes.num_rows).astype(np.int32),
+    }
+    attributes = _ATTENTION | {"scale": sizes.head_dim**-0.5}
+    return Batch(operators.SOURCE_ATTENTION, attributes, inputs, tuple(inputs))
+
+
+MAKERS: dict[str, Callable[[Sizes], Batch]] = {
+    operators.LINEAR_ADD_NORMALIZATION: linear,
+    operators.BEST_TOKENS: best_tokens,
+    operators.SELF_ATTENTION: self_attention,
+    operators.CROSS_ATTENTION: cross_attention,
+    operators.SOURCE_ATTENTION: source_attention,
+}

@@ -1,0 +1,17 @@
+"""Which instruction sets this machine can run kernels on."""
+
+import pytest
+
+from kernels.library import KernelsUnavailable, running_kernels
+
+
+def _can_run(name: str) -> bool:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KVASIR_KERNELS", name)
+        try:
+            return running_kernels() == name
+        except KernelsUnavailable:
+            return False
+
+
+INSTRUCTION_SETS = [name for name in ("portable", "avx2", "avx512vnni") if _can_run(name)]

@@ -1,0 +1,75 @@
+"""Sessions of one operator each, whose inputs take any sizes: native, or as the function that the graph defines."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, helper
+
+from export import operators
+from kernels.library import register
+
+Arrays = dict[str, NDArray[np.generic]]
+Numbers = dict[str, NDArray[np.number]]
+
+_LINEAR = {
+    "hidden": TensorProto.FLOAT,
+    "weight": TensorProto.INT8,
+    "scales": TensorProto.FLOAT,
+    "sums": TensorProto.INT32,
+    "bias": TensorProto.FLOAT,
+}
+_RESIDUAL = {"residual": TensorProto.FLOAT}
+_NORMALIZATION = {"norm_weight": TensorProto.FLOAT, "norm_bias": TensorProto.FLOAT}
+_RANKING = {"mask": TensorProto.FLOAT, "num_candidates": TensorProto.INT64, "with_scores": TensorProto.BOOL}
+_CACHE = {"keys": TensorProto.INT8, "values": TensorProto.INT8, "positions": TensorProto.INT32}
+_QUERY = {"query": TensorProto.FLOAT, "last_key": TensorProto.FLOAT, "last_value": TensorProto.FLOAT}
+_OUTPUT = {"output": TensorProto.FLOAT}
+_ATTENDED = _OUTPUT | {"present_keys": TensorProto.INT8, "present_values": TensorProto.INT8}
+_RANKED = {"logits": TensorProto.FLOAT, "tokens": TensorProto.INT64, "log_normalizer": TensorProto.FLOAT}
+
+# Types of what goes in and comes out, by name and in order.
+_SIGNATURES: dict[str, tuple[Mapping[str, int], Mapping[str, int]]] = {
+    operators.LINEAR: (_LINEAR, _OUTPUT),
+    operators.LINEAR_RELU: (_LINEAR, _OUTPUT),
+    operators.LINEAR_ADD: (_LINEAR | _RESIDUAL, _OUTPUT),
+    operators.LINEAR_ADD_NORMALIZATION: (_LINEAR | _RESIDUAL | _NORMALIZATION, _OUTPUT),
+    operators.SELF_ATTENTION: ({"fused": TensorProto.FLOAT} | _CACHE, _ATTENDED),
+    operators.CROSS_ATTENTION: (_QUERY | _CACHE, _ATTENDED),
+    operators.SOURCE_ATTENTION: ({"fused": TensorProto.FLOAT, "last_positions": TensorProto.INT32}, _OUTPUT),
+    operators.BEST_TOKENS: (_LINEAR | _RANKING, _RANKED),
+}
+
+
+class OneOperator:
+    """A session of one operator. Native ones run on the instruction set that was registered last in this process."""
+
+    def __init__(self, name: str, attributes: Mapping[str, float], *, is_native: bool = True, threads: int = 1) -> None:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 4
+        if is_native:
+            register(options)
+        content = _model(name, attributes).SerializeToString()
+        self.session = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        self._outputs = [output.name for output in self.session.get_outputs()]
+
+    def run(self, inputs: Mapping[str, NDArray[np.generic]]) -> Numbers:
+        """Everything that comes out, by name."""
+        return dict(zip(self._outputs, self.session.run(None, dict(inputs)), strict=True))
+
+
+def _model(name: str, attributes: Mapping[str, float]) -> ModelProto:
+    inputs, outputs = _SIGNATURES[name]
+    node = helper.make_node(name, list(inputs), list(outputs), domain=operators.DOMAIN)
+    node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
+    graph = helper.make_graph(
+        [node],
+        name,
+        [helper.make_tensor_value_info(key, kind, None) for key, kind in inputs.items()],
+        [helper.make_tensor_value_info(key, kind, None) for key, kind in outputs.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", operators.OPSET)], ir_version=10)
+    operators.add_functions(model)
+    return model

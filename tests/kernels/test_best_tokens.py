@@ -1,0 +1,165 @@
+"""BestTokens: the best of a projection's logits, which are those of Linear bit for bit, and their log normaliser."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from export import operators
+from tests.kernels.arithmetic import Floats, Matrix, random_rows
+from tests.kernels.operator_sessions import Arrays, Numbers, OneOperator
+
+SIGNED = {"zero_point": 128, "levels": 127.0}
+INPUTS = 32
+CHUNK = 1024  # columns that are looked through together
+
+pytestmark = pytest.mark.usefixtures("instruction_set")
+
+
+def _ranking(vocab: int) -> dict[str, float]:
+    return SIGNED | {"block_size": 1, "last_token": vocab - 1}
+
+
+def _matrix(vocab: int, seed: int = 0) -> Matrix:
+    return Matrix.random(np.random.default_rng(seed), INPUTS, vocab)
+
+
+def _rank(
+    matrix: Matrix, hidden: Floats, mask: Floats, num_candidates: int, *, with_scores: bool = True, native: bool = True
+) -> Numbers:
+    ranking: Arrays = {
+        "mask": mask,
+        "num_candidates": np.array([num_candidates], np.int64),
+        "with_scores": np.array([with_scores]),
+    }
+    operator = OneOperator(operators.BEST_TOKENS, _ranking(len(mask)), is_native=native)
+    return operator.run(matrix.inputs(hidden) | ranking)
+
+
+def _logits(matrix: Matrix, hidden: Floats) -> Floats:
+    return OneOperator(operators.LINEAR, SIGNED).run(matrix.inputs(hidden))["output"].astype(np.float32)
+
+
+def _best_first(logits: Floats) -> NDArray[np.int64]:
+    """Of equal logits the one of the first token first."""
+    return np.argsort(-logits, axis=1, kind="stable")
+
+
+def _log_sum(logits: Floats) -> NDArray[np.float64]:
+    exact = logits.astype(np.float64)
+    largest = exact.max(axis=1)
+    total: NDArray[np.float64] = largest + np.log(np.exp(exact - largest[:, None]).sum(axis=1))
+    return total
+
+
+@pytest.mark.parametrize("vocab", [1, 15, 64, 100, CHUNK, CHUNK + 1, 5000])
+@pytest.mark.parametrize("rows", [1, 7])
+def test_the_best_tokens_are_found_in_order_with_their_logits(vocab: int, rows: int) -> None:
+    matrix, hidden = _matrix(vocab), random_rows(np.random.default_rng(1), rows, INPUTS)
+    mask = np.zeros(vocab, np.float32)
+    logits = _logits(matrix, hidden)
+    for num_candidates in {1, min(5, vocab), min(60, vocab)}:
+        found = _rank(matrix, hidden, mask, num_candidates)
+        expected = _best_first(logits)[:, :num_candidates]
+        assert np.array_equal(found["tokens"], expected)
+        assert np.array_equal(found["logits"], np.take_along_axis(logits, expected, axis=1))
+
+
+@pytest.mark.parametrize("num_candidates", [CHUNK, 1500, 2999, 3000])
+def test_more_candidates_than_a_chunk_holds_up_to_all_tokens(num_candidates: int) -> None:
+    matrix, hidden = _matrix(3000), random_rows(np.random.default_rng(1), 3, INPUTS)
+    found = _rank(matrix, hidden, np.zeros(3000, np.float32), num_candidates)
+    assert np.array_equal(found["tokens"], _best_first(_logits(matrix, hidden))[:, :num_candidates])
+
+
+def test_of_equal_logits_the_first_token_wins() -> None:
+    # Columns repeat within a vector, across vectors and across chunks.
+    distinct, vocab = _matrix(10), 3 * CHUNK + 7
+    columns = np.random.default_rng(2).integers(0, 10, vocab)
+    matrix = Matrix(distinct.numbers[:, columns], distinct.scales[columns], distinct.bias[columns])
+    hidden = random_rows(np.random.default_rng(3), 5, INPUTS)
+    logits = _logits(matrix, hidden)
+    assert len(np.unique(logits[0])) == 10
+    for num_candidates in (1, 4, 500, vocab):
+        found = _rank(matrix, hidden, np.zeros(vocab, np.float32), num_candidates)
+        assert np.array_equal(found["tokens"], _best_first(logits)[:, :num_candidates])
+
+
+def test_masked_tokens_are_no_candidates_but_count_in_the_normalizer() -> None:
+    matrix, hidden = _matrix(2500), random_rows(np.random.default_rng(4), 6, INPUTS)
+    logits = _logits(matrix, hidden)
+    masked = np.unique(np.concatenate([_best_first(logits)[:, :3].ravel(), np.arange(CHUNK, CHUNK + 40)]))
+    mask = np.zeros(2500, np.float32)
+    mask[masked] = -np.inf
+    found = _rank(matrix, hidden, mask, 20)
+    assert np.array_equal(found["tokens"], _best_first(logits + mask)[:, :20])
+    np.testing.assert_allclose(found["log_normalizer"], _log_sum(logits), rtol=1e-6, atol=1e-6)
+
+
+def test_where_candidates_run_out_the_rest_are_tokens_with_no_chance() -> None:
+    matrix, hidden = _matrix(40), random_rows(np.random.default_rng(5), 3, INPUTS)
+    mask = np.full(40, -np.inf, np.float32)
+    mask[[3, 17, 39]] = 0.0
+    found = _rank(matrix, hidden, mask, 10)
+    assert np.array_equal(found["tokens"][:, :3], _best_first(_logits(matrix, hidden) + mask)[:, :3])
+    assert (found["logits"][:, 3:] == -np.inf).all()
+    assert ((found["tokens"] >= 0) & (found["tokens"] < 40)).all()
+
+
+def test_columns_that_only_fill_up_the_last_block_have_no_part_in_anything() -> None:
+    matrix, hidden = _matrix(2 * CHUNK + 64), random_rows(np.random.default_rng(6), 4, INPUTS)
+    # More than the last chunk.
+    matrix.bias[2000:] = -np.inf
+    logits = _logits(matrix, hidden)
+    found = _rank(matrix, hidden, np.zeros(2 * CHUNK + 64, np.float32), 2000)
+    assert (found["tokens"] < 2000).all()
+    np.testing.assert_allclose(found["log_normalizer"], _log_sum(logits[:, :2000]), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_the_normalizer_is_the_logarithm_of_the_sum_of_all_exponentials(scale: float) -> None:
+    matrix, random = _matrix(5000), np.random.default_rng(7)
+    hidden = (random.standard_normal((9, INPUTS)) * scale).astype(np.float32)
+    found = _rank(matrix, hidden, np.zeros(5000, np.float32), 4)
+    np.testing.assert_allclose(found["log_normalizer"], _log_sum(_logits(matrix, hidden)), rtol=2e-6, atol=2e-6)
+
+
+def test_without_scores_there_is_no_normalizer_and_the_same_tokens() -> None:
+    matrix, hidden = _matrix(5000), random_rows(np.random.default_rng(8), 9, INPUTS)
+    mask = np.zeros(5000, np.float32)
+    without, with_scores = (_rank(matrix, hidden, mask, 12, with_scores=scores) for scores in (False, True))
+    assert np.isnan(without["log_normalizer"]).all()
+    for name in ("tokens", "logits"):
+        assert np.array_equal(without[name], with_scores[name])
+
+
+@pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf])
+def test_a_row_that_is_not_numbers_leaves_the_others_alone_and_names_tokens(poison: float) -> None:
+    matrix, hidden = _matrix(5000), random_rows(np.random.default_rng(9), 9, INPUTS)
+    mask = np.zeros(5000, np.float32)
+    healthy = _rank(matrix, hidden, mask, 12)
+    hidden[4] = poison
+    hidden[6, 3] = poison
+    found = _rank(matrix, hidden, mask, 12)
+    others = [0, 1, 2, 3, 5, 7, 8]
+    for name in ("tokens", "logits", "log_normalizer"):
+        assert np.array_equal(found[name][others], healthy[name][others])
+    assert ((found["tokens"] >= 0) & (found["tokens"] < 5000)).all()
+
+
+def test_no_rows_give_no_candidates() -> None:
+    found = _rank(_matrix(100), np.zeros((0, INPUTS), np.float32), np.zeros(100, np.float32), 3)
+    assert found["tokens"].shape == found["logits"].shape == (0, 3)
+    assert found["log_normalizer"].shape == (0,)
+
+
+@pytest.mark.parametrize("with_scores", [True, False])
+def test_the_function_in_the_graph_finds_the_same(with_scores: bool) -> None:
+    matrix, hidden = _matrix(2000), random_rows(np.random.default_rng(10), 9, INPUTS)
+    mask = np.where(np.arange(2000) % 7, 0.0, -np.inf).astype(np.float32)
+    native, function = (
+        _rank(matrix, hidden, mask, 5, with_scores=with_scores, native=native) for native in (True, False)
+    )
+    # An activation that is rounded to its other neighbour moves every logit of its row.
+    for name in ("logits", "log_normalizer"):
+        np.testing.assert_allclose(native[name], function[name], rtol=0.02, atol=0.02)
+    assert (native["tokens"] == function["tokens"]).mean() > 0.9

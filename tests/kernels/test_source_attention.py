@@ -1,0 +1,60 @@
+"""SourceAttention: every position of a sentence looks at every other one."""
+
+import numpy as np
+import pytest
+
+from export import operators
+from tests.kernels.arithmetic import Doubles, attended
+from tests.kernels.operator_sessions import Arrays, OneOperator
+
+HEADS = 3
+SOURCE_LEN = 21
+LAST_POSITIONS = np.array([0, 20, 1, 15, 16, 7, 3], np.int32)
+
+pytestmark = pytest.mark.usefixtures("instruction_set")
+
+
+def _operator(head_dim: int, *, is_native: bool = True) -> OneOperator:
+    attributes = {"num_heads": HEADS, "kv_num_heads": HEADS, "scale": head_dim**-0.5}
+    return OneOperator(operators.SOURCE_ATTENTION, attributes, is_native=is_native)
+
+
+def _inputs(head_dim: int, padding: float = np.nan) -> Arrays:
+    """What stands behind a sentence must not matter."""
+    shape = (len(LAST_POSITIONS), SOURCE_LEN, 3 * HEADS * head_dim)
+    fused = np.random.default_rng(head_dim).standard_normal(shape).astype(np.float32)
+    fused[np.arange(SOURCE_LEN) > LAST_POSITIONS[:, None]] = padding
+    return {"fused": fused, "last_positions": LAST_POSITIONS}
+
+
+def _expected(inputs: Arrays, head_dim: int) -> list[Doubles]:
+    """Of each sentence [length, width]."""
+    sentences = []
+    for fused, last in zip(inputs["fused"].astype(np.float64), LAST_POSITIONS, strict=True):
+        parts = fused[: last + 1].reshape(last + 1, 3, HEADS, head_dim)
+        queries, keys, values = np.moveaxis(parts, (1, 2), (0, 1))
+        sentence = attended(queries, keys, values, head_dim**-0.5)  # [heads, length, head_dim]
+        sentences.append(np.moveaxis(sentence, 0, 1).reshape(last + 1, -1))
+    return sentences
+
+
+@pytest.mark.parametrize("head_dim", [8, 16, 24, 32, 64, 72])
+def test_sentences_of_any_length_equal_numpy_and_what_is_behind_them_becomes_zero(head_dim: int) -> None:
+    inputs = _inputs(head_dim)
+    found = _operator(head_dim).run(inputs)["output"]
+    for row, expected in zip(found, _expected(inputs, head_dim), strict=True):
+        np.testing.assert_allclose(row[: len(expected)], expected, rtol=1e-5, atol=1e-6)
+        assert not row[len(expected) :].any()
+
+
+def test_the_function_in_the_graph_computes_the_same() -> None:
+    # ONNX Runtime multiplies probabilities of nothing with what stands behind a sentence.
+    inputs = _inputs(32, padding=1.0)
+    native, function = (_operator(32, is_native=is_native).run(inputs)["output"] for is_native in (True, False))
+    for found, expected, last in zip(native, function, LAST_POSITIONS, strict=True):
+        np.testing.assert_allclose(found[: last + 1], expected[: last + 1], rtol=1e-4, atol=1e-5)
+
+
+def test_no_rows_give_no_rows() -> None:
+    inputs = {name: array[:0] for name, array in _inputs(16).items()}
+    assert _operator(16).run(inputs)["output"].shape == (0, SOURCE_LEN, HEADS * 16)
