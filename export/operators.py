@@ -19,6 +19,7 @@ OPSET = 21
 _MICROSOFT = "com.microsoft"
 
 LINEAR = "Linear"
+LINEAR_OF_SOME = "LinearOfSome"
 LINEAR_RELU = "LinearRelu"
 LINEAR_ADD = "LinearAdd"
 LINEAR_ADD_NORMALIZATION = "LinearAddNormalization"
@@ -119,12 +120,15 @@ def _reference(name: str, refers_to: str, kind: AttributeProto.AttributeType) ->
     return attribute
 
 
-def _linear(name: str, *, relu: bool = False, residual: bool = False, normalization: bool = False) -> FunctionProto:
+def _linear(
+    name: str, *, relu: bool = False, residual: bool = False, normalization: bool = False, may_be_empty: bool = False
+) -> FunctionProto:
     """`hidden` [.., inputs] times an int8 matrix, plus `bias`; then a ReLU, a residual, a normalisation as named.
 
     A row's activations get a scale from their own largest magnitude, and so depend on no other row. `zero_point` is 0
     for activations that are never negative, and `levels` what the largest becomes: 255, or 127 with zero point 128.
-    `sums` of the weight's columns are for the native operator.
+    `sums` of the weight's columns are for the native operator. Where `hidden` [rows, inputs] may have no rows at all,
+    the functions must know.
     """
     body = _Body()
     body.constant("last_axis", [-1])
@@ -135,7 +139,13 @@ def _linear(name: str, *, relu: bool = False, residual: bool = False, normalizat
     body.attribute("zero_point", AttributeProto.INT, "zero_point_int")
     body.add("Cast", ["zero_point_int"], "zero_point", to=TensorProto.UINT8)
     body.add("Abs", ["hidden"], "magnitudes")
-    body.add("ReduceMax", ["magnitudes", "last_axis"], "largest", keepdims=1)
+    body.add("ReduceMax", ["magnitudes", "last_axis"], "found_largest", keepdims=1)
+    if may_be_empty:
+        # Of [0, inputs] ONNX Runtime's ReduceMax makes [0, inputs]. Zero means: as many as there are.
+        body.constant("one_a_row", [0, 1])
+        body.add("Reshape", ["found_largest", "one_a_row"], "largest")
+    else:
+        body.add("Identity", ["found_largest"], "largest")
     # A row of zeros divides 0 by 0 here, and whatever comes of that is multiplied by its row scale, 0, below.
     body.add("Div", ["largest", "levels"], "row_scale")
     body.add("Reshape", ["row_scale", "flat"], "row_scales")
@@ -289,6 +299,7 @@ def _no_normalizer() -> GraphProto:
 
 _FUNCTIONS = {
     LINEAR: lambda: _linear(LINEAR),
+    LINEAR_OF_SOME: lambda: _linear(LINEAR_OF_SOME, may_be_empty=True),
     LINEAR_RELU: lambda: _linear(LINEAR_RELU, relu=True),
     LINEAR_ADD: lambda: _linear(LINEAR_ADD, residual=True),
     LINEAR_ADD_NORMALIZATION: lambda: _linear(LINEAR_ADD_NORMALIZATION, residual=True, normalization=True),

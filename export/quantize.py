@@ -111,7 +111,7 @@ class _Quantizer:
         else:
             num_columns = self._constants[product.input[1]].dims[1]
             inputs.append(self._add_constant(f"int8/no_bias_{num_columns}", np.zeros(num_columns, np.float32)))
-        name = operators.LINEAR
+        name = operators.LINEAR_OF_SOME if self._is_gathered(product.input[0]) else operators.LINEAR
         if kinds[1:] == ["Relu"]:
             name = operators.LINEAR_RELU
         elif kinds[1:]:
@@ -169,8 +169,11 @@ class _Quantizer:
         """Whether it is the output projection of all rows; that of named rows, gathered before, is like any product."""
         if self._ranking is None or product.input[1] != self._ranking.weight:
             return False
-        producer = self._producers.get(product.input[0])
-        return producer is None or producer.op_type != "Gather"
+        return not self._is_gathered(product.input[0])
+
+    def _is_gathered(self, name: str) -> bool:
+        """Whether it is some rows of another tensor, perhaps none."""
+        return name in self._producers and self._producers[name].op_type == "Gather"
 
     def _fill_up(self, hidden: str, missing: int, product: str) -> str:
         pads = self._add_constant(f"{product}/pads", np.array([0, missing], np.int64))
