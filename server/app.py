@@ -15,10 +15,12 @@ from server.metrics import Metrics
 from server.recorder import RequestRecorder
 from server.routes import (
     deepl,
+    deepl_documents,
     deepl_glossaries,
     documents,
     health,
     libretranslate,
+    libretranslate_files,
     libretranslate_service,
     metrics,
     models,
@@ -70,16 +72,21 @@ def create_app(
         models,
         documents,
         libretranslate,
+        libretranslate_files,
         libretranslate_service,
         deepl,
+        deepl_documents,
         deepl_glossaries,
         health,
         metrics,
     ):
         app.include_router(protocol.router)
     # The last one added is the outermost.
+    uploads = (documents.PATH, deepl_documents.PATH, libretranslate_files.PATH)
     upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
-    app.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes, upload_bytes={documents.PATH: upload_bytes})
+    app.add_middleware(
+        BodyLimit, max_body_bytes=settings.max_body_bytes, upload_bytes=dict.fromkeys(uploads, upload_bytes)
+    )
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,

@@ -23,10 +23,10 @@ def document_translation(
     """
     into = interpreter.check(asked, source, target)
 
-    async def translate(texts: Sequence[str]) -> list[str]:
+    async def translate(texts: Sequence[str], asked: TranslationRequest) -> list[str]:
         language = source
         if source == AUTO:
-            [detected] = await interpreter.detect(("\n".join(texts),))
+            [detected] = await interpreter.detect(replace(asked, texts=("\n".join(texts),)))
             if detected is None or match_language(detected.language, [into]):
                 return list(texts)
             language = detected.language
@@ -34,4 +34,6 @@ def document_translation(
         observe(done)
         return [translation.text for translation in done.result.translations]
 
-    return Translate(text=translate)
+    return Translate(
+        text=lambda texts: translate(texts, asked), html=lambda texts: translate(texts, replace(asked, format="html"))
+    )

@@ -14,6 +14,7 @@ from server.feed import TextFeed
 from server.languages import match_language
 from server.request import FinishReason
 from server.text.detection import Detection, Detector
+from server.text.readable import readable
 from server.text.tokenizer import replace_lone_surrogates
 from server.translation import Phases, Translation, TranslationLimits, TranslationRequest, TranslationResult
 
@@ -80,7 +81,7 @@ class Interpreter:
         if asked.glossary is not None:
             raise InvalidRequest("a glossary is of one language: name the source instead of having it detected")
         target = self._target(target)
-        detected = await self.detect(asked.texts)
+        detected = await self.detect(asked)
         parts = self._share_out(detected, target)
         if feed is not None:
             for place in set(range(len(asked.texts))).difference(*(part.places for part in parts)):
@@ -100,11 +101,13 @@ class Interpreter:
         self._limits.generation_params(asked, route.legs[-1].translator.bundle.config.shapes)
         return route.target
 
-    async def detect(self, texts: Sequence[str]) -> list[Detection | None]:
-        """The language of each text; None for a text without letters."""
-        if sum(map(len, texts)) <= _INLINE_CHARACTERS:
-            return [self._detector.detect(text) for text in texts]
-        return await asyncio.to_thread(lambda: [self._detector.detect(text) for text in texts])
+    async def detect(self, asked: TranslationRequest) -> list[Detection | None]:
+        """The language of each text, mark-up not counted; None for a text without letters."""
+
+        def detect_all() -> list[Detection | None]:
+            return [self._detector.detect(readable(text, asked.format, asked.markup)) for text in asked.texts]
+
+        return detect_all() if asked.num_characters <= _INLINE_CHARACTERS else await asyncio.to_thread(detect_all)
 
     async def rank(self, text: str) -> list[Detection]:
         """All languages that `text` may be in, the likeliest first."""

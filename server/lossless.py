@@ -12,6 +12,7 @@ from server.errors import InvalidRequest
 from server.generator import Generator
 from server.request import Completion, FinishReason, Hypothesis
 from server.sentence_params import SentenceParams
+from server.text.casing import is_shouted
 from server.text.drafts import Part
 from server.text.html_reader import read_html
 from server.text.markdown import may_be_special, read_text, read_whole
@@ -35,13 +36,24 @@ from server.translation import (
 _MASK = "X"
 _NAME = "Tom"
 
+# Requests of more characters than this are taken apart and put together on a worker thread, see server.translator.
+_INLINE_CHARACTERS = 2000
+
 
 @dataclass(slots=True)
-class _Text:
+class TakenText:
     """A text taken apart; the sentences of each unit by the unit's place in the document."""
 
     document: Document
     sentences: dict[int, list[Sentence]] = field(default_factory=dict)
+
+    @property
+    def is_special(self) -> bool:
+        """Whether there is anything but sentences and white space."""
+        return any(
+            part.strip() if isinstance(part, str) else not part.is_plain or part.text != part.raw
+            for part in self.document
+        ) or any(is_shouted(sentence.unit.text[sentence.start : sentence.end]) for sentence in self.all_sentences)
 
     @property
     def all_sentences(self) -> list[Sentence]:
@@ -62,17 +74,23 @@ class LosslessTranslator:
         self._shapes = generator.bundle.config.shapes
         self._symbols = Symbols(tokenizer.known_characters)
 
-    def is_for(self, request: TranslationRequest) -> bool:
-        """Whether a request may have anything that a plain translation would lose."""
-        return request.format != "text" or any(may_be_special(text, self._symbols) for text in request.texts)
+    async def take_apart(self, request: TranslationRequest) -> list[TakenText] | None:
+        """The texts taken apart; None if there is nothing in them that a plain translation would lose.
 
-    async def translate(self, request: TranslationRequest) -> TranslationResult:
-        """All texts translated, in their order.
-
-        Raises what `Translator.translate` does, and `InvalidRequest` for XML that is not well-formed.
+        Raises `InvalidRequest` for XML that is not well-formed.
         """
-        arrived = self._clock()
-        self._limits.check_size(request)
+        if request.format == "text" and not any(may_be_special(text, self._symbols) for text in request.texts):
+            return None
+        if request.num_characters <= _INLINE_CHARACTERS:
+            taken = self._take_all_apart(request)
+        else:
+            taken = await asyncio.to_thread(self._take_all_apart, request)
+        return taken if request.format != "text" or any(text.is_special for text in taken) else None
+
+    async def translate(
+        self, request: TranslationRequest, texts: Sequence[TakenText], arrived: float
+    ) -> TranslationResult:
+        """These texts translated, in their order. Raises what `Translator.translate` does."""
         params = self._limits.generation_params(request, self._shapes)
         deadline = self._limits.deadline(request, arrived)
         if request.format != "text" and request.options.is_about_whole_texts:
@@ -84,7 +102,6 @@ class LosslessTranslator:
         attempts = Attempts(
             request, sentence_params, self._tokenizer, self._shapes, self._limits.max_beam_size, deadline
         )
-        texts = await asyncio.to_thread(lambda: [self._take_apart(*each, request) for each in enumerate(request.texts)])
         pending = [sentence for text in texts for sentence in text.all_sentences]
         allowed_seconds = math.inf if deadline is None else deadline - arrived
         spent = Phases()
@@ -97,7 +114,10 @@ class LosslessTranslator:
             pending = [sentence for sentence in pending if not attempts.settle(sentence, completions)]
             if not pending:
                 break
-        translations = await asyncio.to_thread(lambda: [self._put_together(text, request) for text in texts])
+        if request.num_characters <= _INLINE_CHARACTERS:
+            translations = [self._put_together(text, request) for text in texts]
+        else:
+            translations = await asyncio.to_thread(lambda: [self._put_together(text, request) for text in texts])
         decoded = [done for text in texts for done in _completions(text)]
         return TranslationResult(
             translations,
@@ -107,8 +127,11 @@ class LosslessTranslator:
             params.sampling.seed if params.sampling else None,
         )
 
-    def _take_apart(self, number: int, text: str, request: TranslationRequest) -> _Text:
-        taken = _Text(self._read(replace_lone_surrogates(text), request))
+    def _take_all_apart(self, request: TranslationRequest) -> list[TakenText]:
+        return [self._take_apart(number, text, request) for number, text in enumerate(request.texts)]
+
+    def _take_apart(self, number: int, text: str, request: TranslationRequest) -> TakenText:
+        taken = TakenText(self._read(replace_lone_surrogates(text), request))
         for place, unit in enumerate(taken.document):
             if isinstance(unit, Unit):
                 taken.sentences[place] = list(self._sentences(number, unit, request))
@@ -141,7 +164,7 @@ class LosslessTranslator:
             text = text.replace(_MASK * 4, _NAME)
         return self._tokenizer.count_tokens(text) <= self._shapes.max_source_tokens
 
-    def _put_together(self, text: _Text, request: TranslationRequest) -> Translation:
+    def _put_together(self, text: TakenText, request: TranslationRequest) -> Translation:
         best, *others = (self._alternative(text, rank) for rank in range(request.num_hypotheses))
         decoded = _completions(text)
         chosen = [hypothesis for sentence in text.all_sentences for hypothesis in _hypotheses(sentence, 0)]
@@ -161,7 +184,7 @@ class LosslessTranslator:
             else (),
         )
 
-    def _alternative(self, text: _Text, rank: int) -> Alternative:
+    def _alternative(self, text: TakenText, rank: int) -> Alternative:
         written = "".join(
             part if isinstance(part, str) else _rendered(part, text.sentences[place], rank)
             for place, part in enumerate(text.document)
@@ -202,7 +225,7 @@ def _hypotheses(sentence: Sentence, rank: int) -> list[Hypothesis]:
     return [job.answers[min(rank, len(job.answers) - 1)][1] for job in sentence.jobs]
 
 
-def _completions(text: _Text) -> list[Completion]:
+def _completions(text: TakenText) -> list[Completion]:
     """Of the attempts that came out, in order."""
     return [job.completion for sentence in text.all_sentences for job in sentence.jobs if job.completion is not None]
 

@@ -63,19 +63,21 @@ class Translator:
     async def translate(self, request: TranslationRequest, feed: TextFeed | None = None) -> TranslationResult:
         """All texts translated, in their order; `feed` gets them meanwhile, as they become final.
 
+        Texts with anything but words are fed whole, at the end.
+
         What was taken from the feed, and what is left to take when this returns, are the texts of the result.
 
         Raises `InvalidRequest` or `TextTooLong` before anything is decoded, `DeadlineExceeded`, and whatever
         `Generator.generate` raises. Cancelling it frees the rows of all its sentences.
         """
-        if self._lossless.is_for(request):
-            result = await self._lossless.translate(request)
-            if feed is not None:
-                for number, translation in enumerate(result.translations):
-                    feed.whole(number, translation.text)
-            return result
         arrived = self._clock()
         self._limits.check_size(request)
+        if (taken := await self._lossless.take_apart(request)) is not None:
+            result = await self._lossless.translate(request, taken, arrived)
+            if feed is not None:
+                feed.open([([whole(each.text)], [None]) for each in result.translations], self._tokenizer)
+                feed.wake()
+            return result
         params = self._limits.generation_params(request, self.bundle.config.shapes)
         deadline = self._limits.deadline(request, arrived)
         inline = request.num_characters <= _INLINE_CHARACTERS

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
 from server.errors import InvalidRequest, TextTooLong
@@ -11,6 +11,7 @@ from server.languages import display_name
 from server.routes.deepl_fields import (
     glossary_of,
     language_code,
+    names_of,
     one_of,
     source_tag,
     target_codes,
@@ -18,12 +19,13 @@ from server.routes.deepl_fields import (
 )
 from server.routes.envelope import deepl_responses
 from server.routes.interpret import interpret
-from server.routes.parameters import Parameters, read_parameters
+from server.routes.parameters import Parameters, closes_forms, read_parameters
 from server.routes.request_bodies import body_of
 from server.state import ServerState, request_record, server_state
+from server.text.markup import MarkupOptions
 from server.translation import TranslationRequest
 
-router = APIRouter(prefix="/v2", tags=["DeepL-compatible"])
+router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
 
 _MAX_BODY_BYTES = 128 * 1024
 _UNLIMITED_CHARACTERS = 1_000_000_000_000  # what the service itself answers where nothing is limited
@@ -47,6 +49,9 @@ class TranslateFields(BaseModel):
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
     glossary_id: str | None = None
     tag_handling: Literal["xml", "html"] | None = None
+    splitting_tags: list[str] | None = Field(None, description="elements that end a sentence")
+    non_splitting_tags: list[str] | None = Field(None, description="elements inside of sentences")
+    ignore_tags: list[str] | None = Field(None, description="elements that are not translated")
     model_type: Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"] | None = Field(
         None, description="latency_optimized is greedy, the others beam search"
     )
@@ -104,12 +109,19 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
     source, target = source_tag(sent, catalogue), target_tag(sent, catalogue)
     model_type = _model_type(sent)
     _check_accepted(sent)
+    tag_handling = one_of(sent, "tag_handling", ("xml", "html"))
     asked = TranslationRequest(
         texts,
         "",
         "",
         beam_size=_beam_size(model_type, server),
         glossary=await glossary_of(sent, server, source, target),
+        format="xml" if tag_handling == "xml" else "html" if tag_handling == "html" else "text",
+        markup=MarkupOptions(
+            splitting_tags=names_of(sent, "splitting_tags"),
+            non_splitting_tags=names_of(sent, "non_splitting_tags"),
+            ignore_tags=names_of(sent, "ignore_tags"),
+        ),
     )
     done = await interpret(request, asked, source or "auto", target)
     server.num_characters_billed += asked.num_characters
@@ -157,7 +169,6 @@ def _beam_size(model_type: ModelType | None, server: ServerState) -> int | None:
 def _check_accepted(sent: Parameters) -> None:
     """Raise `InvalidRequest` for what is not valid, and for what would change the answer and cannot be done here."""
     one_of(sent, "split_sentences", ("0", "1", "nonewlines"))
-    one_of(sent, "tag_handling", ("xml", "html"))
     one_of(sent, "tag_handling_version", ("v1", "v2"))
     for name in ("preserve_formatting", "outline_detection", "show_billed_characters"):
         try:

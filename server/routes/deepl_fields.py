@@ -27,6 +27,11 @@ def one_of(sent: Parameters, name: str, allowed: Sequence[str]) -> str | None:
     return value
 
 
+def names_of(sent: Parameters, name: str) -> tuple[str, ...]:
+    """Names of elements: a list, a repeated field, or separated by commas."""
+    return tuple(part.strip() for value in sent.texts(name) for part in value.split(",") if part.strip())
+
+
 def source_tag(sent: Parameters, catalogue: Catalogue) -> str | None:
     """`source_lang` as the models call it; None where the language is to be detected."""
     code = _code(sent, "source_lang")

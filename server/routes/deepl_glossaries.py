@@ -3,7 +3,7 @@
 import asyncio
 from datetime import datetime
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel, Field
 
@@ -12,12 +12,12 @@ from server.errors import InvalidRequest
 from server.glossary_store import GlossaryInfo
 from server.routes.deepl_fields import language_code, one_of
 from server.routes.envelope import deepl_responses
-from server.routes.parameters import read_parameters
+from server.routes.parameters import closes_forms, read_parameters
 from server.routes.request_bodies import body_of
 from server.state import server_state
 from server.text.glossary import parse_entries
 
-router = APIRouter(prefix="/v2", tags=["DeepL-compatible"])
+router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
 
 _SEPARATORS = {"tsv": "\t", "csv": ","}
 

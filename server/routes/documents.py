@@ -1,16 +1,15 @@
 """Kvasir's own protocol for documents: handed in, asked after, fetched, deleted."""
 
-from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Annotated
-from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Form, Response, UploadFile
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from server.documents import document_translation
-from server.files.jobs import DocumentContent, DocumentJob, JobStatus
+from server.files.jobs import DocumentJob, JobStatus
+from server.routes.document_answer import download
 from server.routes.envelope import ErrorBody, error_responses
 from server.state import ServerState, server_state
 from server.translation import MAX_BEAM_SIZE, MAX_LENGTH_PENALTY, TranslationRequest
@@ -19,7 +18,6 @@ router = APIRouter(prefix="/v1/documents", tags=["documents"])
 
 PATH = router.prefix
 _MAX_TAG_CHARACTERS = 64
-_CHUNK_BYTES = 1 << 16
 
 Server = Annotated[ServerState, Depends(server_state)]
 
@@ -81,13 +79,7 @@ async def status(document_id: str, server: Server) -> DocumentAnswer:
 )
 async def content(document_id: str, server: Server) -> StreamingResponse:
     """The translated document, in the format it came in."""
-    document = server.documents.open(document_id)
-    headers = {
-        "Content-Disposition": f"attachment; filename*=utf-8''{quote(document.name, safe='')}",
-        "Content-Length": str(document.num_bytes),
-        "X-Content-Type-Options": "nosniff",  # a page of a stranger is not to be shown as one of ours
-    }
-    return StreamingResponse(_chunks(document), media_type=document.media_type, headers=headers)
+    return download(server.documents.open(document_id))
 
 
 @router.delete("/{document_id}", status_code=204, response_class=Response, responses=error_responses(404))
@@ -115,9 +107,3 @@ def _result_name(name: str, target: str) -> str:
     """`letter.docx` as `letter.de.docx`."""
     path = PurePath(name)
     return f"{path.stem}.{target}{path.suffix}" if path.suffix else name
-
-
-def _chunks(document: DocumentContent) -> Iterator[bytes]:
-    with document.stream as stream:
-        while chunk := stream.read(_CHUNK_BYTES):
-            yield chunk

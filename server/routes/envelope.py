@@ -33,7 +33,6 @@ _STATUS: Mapping[type, int] = {
     UnsupportedFormat: 415,
     DocumentTooLarge: 413,
     UnknownDocument: 404,
-    DocumentNotReady: 409,
     NotFound: 404,
     QueueFull: 429,
     ClientGone: CLIENT_GONE_STATUS,
@@ -117,6 +116,8 @@ def _status(error: type, shape: ErrorShape) -> int:
     """Of this very class; 0 where the table has only a class above it."""
     if error is TextTooLong:
         return shape.too_long_status
+    if error is DocumentNotReady:
+        return shape.not_ready_status
     return shape.invalid_status if error is InvalidRequest else _STATUS.get(error, 0)
 
 

@@ -8,7 +8,8 @@ from starlette.types import Scope
 
 @dataclass(frozen=True, slots=True)
 class ErrorShape:
-    """Of one protocol: the body of an error, given its code and message, and the statuses of what a client got wrong.
+    """Of one protocol: the body of an error, given its code and message, and the statuses of what a client got wrong,
+    or asked for too early.
 
     `paths` are its addresses; those that end with a slash are prefixes.
     """
@@ -16,6 +17,7 @@ class ErrorShape:
     body: Callable[[str, str], dict[str, object]]
     invalid_status: int
     too_long_status: int
+    not_ready_status: int = 409
     paths: tuple[str, ...] = ()
 
 
@@ -24,7 +26,7 @@ LIBRETRANSLATE = ErrorShape(
     lambda _, message: {"error": message},
     400,
     400,
-    (
+    paths=(
         "/translate",
         "/detect",
         "/languages",
@@ -36,7 +38,7 @@ LIBRETRANSLATE = ErrorShape(
         "/spec",
     ),
 )
-DEEPL = ErrorShape(lambda _, message: {"message": message}, 400, 413, ("/v2/",))
+DEEPL = ErrorShape(lambda _, message: {"message": message}, 400, 413, not_ready_status=503, paths=("/v2/",))
 
 
 def error_shape(scope: Scope) -> ErrorShape:

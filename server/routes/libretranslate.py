@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
 from server.catalogue import Catalogue
@@ -12,20 +12,19 @@ from server.interpreter import AUTO, Interpretation
 from server.languages import display_name, match_language
 from server.routes.envelope import libretranslate_responses
 from server.routes.interpret import interpret
-from server.routes.parameters import Parameters, read_parameters
+from server.routes.parameters import Parameters, closes_forms, read_parameters
 from server.routes.request_bodies import body_of
 from server.state import ServerState, server_state
 from server.text.detection import Detection
 from server.translation import TranslationRequest
 
-router = APIRouter(tags=["LibreTranslate-compatible"])
+router = APIRouter(tags=["LibreTranslate-compatible"], dependencies=[Depends(closes_forms)])
 
 # Codes of that protocol and the tags they mean; the last two are what bundles call simplified Chinese.
 _TAG_OF_CODE = {"pb": "pt-BR", "zt": "zh-Hant"}
 _CODE_OF_TAG = {"pb": "pt-BR", "zt": "zh-Hant", "zh": "zh-Hans", "zh-cn": "zh-Hans"}
 _NO_LANGUAGE = "en"  # what clients expect of a text that is in none
 _MAX_TAG_CHARACTERS = 64
-_FORMATS = ("text", "html")
 
 
 class TranslateFields(BaseModel):
@@ -80,16 +79,18 @@ async def translate(request: Request) -> Translated:
     server = server_state(request)
     sent = await read_parameters(request, server.settings.max_texts + 10)
     texts = _texts(sent)
-    source, target = _required_tag(sent, "source"), _required_tag(sent, "target")
+    source, target = required_tag(sent, "source"), required_tag(sent, "target")
     num_alternatives = _num_alternatives(sent, server.settings.max_beam_size - 1)
     _, catalogue = server.accept()
     _check_size(texts, server)
-    _check_languages(catalogue, source, target)
+    check_languages(catalogue, source, target)
     format_ = sent.text("format") or "text"
-    if format_ not in _FORMATS:
+    if format_ not in ("text", "html"):
         raise InvalidRequest(f"{format_} format is not supported")
-    num_hypotheses = 1 if format_ == "html" else 1 + num_alternatives
-    asked = TranslationRequest(texts, "", "", num_hypotheses=num_hypotheses)
+    if format_ == "html":
+        asked = TranslationRequest(texts, "", "", format="html")
+    else:
+        asked = TranslationRequest(texts, "", "", num_hypotheses=1 + num_alternatives)
     done = await interpret(request, asked, source, target)
     return _answer(done, sent.is_list("q"), num_alternatives)
 
@@ -138,7 +139,8 @@ def _texts(sent: Parameters) -> tuple[str, ...]:
     return tuple(texts) if sent.is_json else tuple(text.replace("\r\n", "\n").replace("\r", "\n") for text in texts)
 
 
-def _required_tag(sent: Parameters, name: str) -> str:
+def required_tag(sent: Parameters, name: str) -> str:
+    """A language that must be named, in our terms."""
     code = (sent.text(name) or "").strip()
     if not code:
         raise InvalidRequest(f"Invalid request: missing {name} parameter")
@@ -163,7 +165,8 @@ def _check_size(texts: Sequence[str], server: ServerState) -> None:
             raise InvalidRequest(f"Invalid request: request ({size}) exceeds text limit ({limit})")
 
 
-def _check_languages(catalogue: Catalogue, source: str, target: str) -> None:
+def check_languages(catalogue: Catalogue, source: str, target: str) -> None:
+    """Raise `InvalidRequest` in the words of the protocol unless these can be translated."""
     known = catalogue.source_languages + catalogue.target_languages
     for tag in (source, target):
         if tag != AUTO and match_language(tag, known) is None:

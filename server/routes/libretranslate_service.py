@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
+from server.files.formats import FORMATS
 from server.languages import display_name
 from server.routes.envelope import libretranslate_responses
 from server.routes.libretranslate import code_of
@@ -66,8 +67,8 @@ async def frontend_settings(request: Request) -> FrontendSettings:
         apiKeys=False,
         keyRequired=False,
         suggestions=False,
-        filesTranslation=False,
-        supportedFilesFormat=[],
+        filesTranslation=True,
+        supportedFilesFormat=list(FORMATS),
         language=LanguageOptions(
             source=LanguageOption(code="auto", name="Auto Detect"),
             target=LanguageOption(code=code_of(target), name=display_name(target)),

@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import deepl
 import pytest
 
-from tests.end_to_end.servers import PATIENCE_SECONDS, Served
+from tests.end_to_end.servers import PATIENCE_SECONDS, Served, until
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +112,42 @@ def test_glossaries_are_stored_used_and_deleted(client: deepl.DeepLClient) -> No
     csv = client.create_glossary_from_csv("Travel", "EN", "DE", 'station,"Halt"\n')
     assert client.get_glossary_entries(csv) == {"station": "Halt"}
     client.delete_glossary(csv)
+
+
+def test_tags_are_kept(client: deepl.DeepLClient) -> None:
+    html = "<p>Good <b>morning</b>, <i>friends</i>.</p><!-- Tea. -->"
+    translated = _one(client.translate_text(html, source_lang="EN", target_lang="DE", tag_handling="html")).text
+    assert "Morgen" in translated
+    for kept in ("<p>", "</p>", "<b>", "</b>", "<i>", "</i>", "<!-- Tea. -->"):
+        assert translated.count(kept) == 1
+    xml = '<doc><keep>Good morning.</keep><par id="1">Good morning.</par></doc>'
+    kept_xml = _one(
+        client.translate_text(
+            xml, source_lang="EN", target_lang="DE", tag_handling="xml", ignore_tags=["keep"], splitting_tags="par"
+        )
+    ).text
+    assert kept_xml == '<doc><keep>Good morning.</keep><par id="1">Guten Morgen.</par></doc>'
+    detected = _one(client.translate_text("<p><i>Wo ist der Bahnhof?</i></p>", target_lang="FR", tag_handling="html"))
+    assert detected.detected_source_lang == "DE"
+
+
+def test_documents(client: deepl.DeepLClient, tmp_path: Path) -> None:
+    source = tmp_path / "letter.txt"
+    source.write_text("Good morning.\n\nThank you.\n", encoding="utf-8")
+    with source.open("rb") as content:
+        handle = client.translate_document_upload(content, target_lang="DE")
+    until(lambda: client.translate_document_get_status(handle).done)
+    status = client.translate_document_get_status(handle)
+    assert status.ok
+    assert status.billed_characters == len("Good morning.Thank you.")
+    result = tmp_path / "brief.txt"
+    with result.open("wb") as sink:
+        client.translate_document_download(handle, sink)
+    translated = result.read_text(encoding="utf-8").split("\n")
+    assert translated[0] == "Guten Morgen."
+    assert "Dank" in translated[2]
+    with pytest.raises(deepl.DeepLException):
+        client.translate_document_get_status(handle)
 
 
 def test_its_command_line(polyglot: Served) -> None:

@@ -1,5 +1,6 @@
 """Text that survives a real model: the one that comes along, over HTTP."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -7,9 +8,10 @@ from lxml import etree
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 from starlette.testclient import TestClient
 
+from benchmarks.placeholders import placeholder_sentences
 from server.app import create_app
 from server.settings import Settings
-from tests.server.text.documents import DocumentMaker, placeholder_sentences
+from tests.server.text.documents import DocumentMaker
 
 COPIED = ("code", "pre", "script", "style")
 Shape = tuple[str, tuple[tuple[str, str], ...], str | None, tuple[object, ...]]
@@ -112,3 +114,16 @@ def test_what_cannot_be_done_is_refused(client: TestClient, body: dict[str, obje
     answer = client.post("/v1/translate", json=body)
     assert answer.status_code == 422
     assert message in answer.json()["error"]["message"]
+
+
+def test_words_alone_stream_and_what_has_more_comes_at_once(client: TestClient) -> None:
+    def pieces(text: str) -> list[str]:
+        body = {"text": text, "stream": True, "beam_size": 1}
+        with client.stream("POST", "/v1/translate", json=body) as answer:
+            events = "".join(answer.iter_text()).split("\n\n")
+        return [json.loads(event.split("data: ")[1])["text"] for event in events if event.startswith("event: text")]
+
+    sentence = "I have 2 dogs and NATO has 3 cats, and the old house by the river is very beautiful"
+    [whole] = pieces(f"{sentence}: {{name}}.")
+    assert whole.count("{name}") == 1
+    assert "".join(pieces(sentence)) == _translated(client, [sentence], beam_size=1)[0]

@@ -1,4 +1,4 @@
-"""Documents and sentences for the tests of what must survive: any number, always the same ones for a seed."""
+"""Documents for the tests of what must survive: any number, always the same ones for a seed."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -93,43 +93,3 @@ class DocumentMaker:
 
     def _pick(self, choices: Sequence[T]) -> T:
         return self._random.choice(choices)
-
-
-_TEMPLATES = (
-    "Hello {}, how are you?",
-    "The file {} is too big.",
-    "You have {} new messages.",
-    "I saw {} yesterday.",
-    "Click {} to open the door.",
-    "Please visit {} for more information.",
-    "Write to {} if you need help.",
-    "{} is not available.",
-    "Your order {} has been sent to {}.",
-    "Can you give {} to me?",
-    "We installed {} on {} and it works.",
-    "Thank you for using {}!",
-    "Enter {} and press the button. Then wait for {}.",
-    "He weighs {} and she weighs {}.",
-    "From {} to {}, {} and {}",
-)
-_PLACEHOLDERS = (
-    "%1$s", "%2$d", "%s", "%d", "%.2f", "%(count)d", "%(user_name)s", "%@", "%USERPROFILE%", "{name}", "{0}",
-    "{user.name}", "{{var}}", "${HOME}", "$PATH", "${user.id}", "&nbsp;", "https://example.com/a?b=c&d=e#f",
-    "http://localhost:8000/x_y", "www.example.org", "v3", "2.0.1", "john.doe@example.com", "info@my-site.co.uk",
-    "10%", "$20", "€1,000.50", "16px", "v1.2.3-rc1", "#hashtag", "@tom_w", "3.14", "`code`", "/usr/local/bin",
-    "report_final.pdf", "--verbose", "max_length", "🎉", "李明", "{{ count }}",
-    "{n, plural, one {# file} other {# files}}", "<x id=1/>", '<g id="2"/>', "5 km", "3.5 GB", "-4 °C", "120 km/h",
-)  # fmt: skip
-
-
-def placeholder_sentences(seed: int, number: int) -> list[tuple[str, list[str]]]:
-    """Sentences and the placeholders in them."""
-    drawn = random.Random(seed)
-    made = []
-    for _ in range(number):
-        template = drawn.choice(_TEMPLATES)
-        placeholders = drawn.sample(_PLACEHOLDERS, template.count("{}"))
-        parts = template.split("{}")
-        text = parts[0] + "".join(placeholder + part for placeholder, part in zip(placeholders, parts[1:], strict=True))
-        made.append((text, placeholders))
-    return made

@@ -37,17 +37,17 @@ class Identity:
 
     def __init__(self, bundle: Bundle) -> None:
         self.generator = IdentityGenerator(bundle)
-        self._translator = Translator(self.generator, TranslationLimits())
+        self.translator = Translator(self.generator, TranslationLimits())
 
     def __call__(
         self, texts: Sequence[str], format_: TextFormat = "text", markup: MarkupOptions = NO_MARKUP_OPTIONS
     ) -> list[str]:
         """The translations."""
         request = TranslationRequest(tuple(texts), "en", "de", format=format_, markup=markup)
-        return [translation.text for translation in asyncio.run(self._translator.translate(request)).translations]
+        return [translation.text for translation in asyncio.run(self.translator.translate(request)).translations]
 
     @property
     def told(self) -> list[str]:
         """What the engine was told so far."""
-        tokenizer = self._translator._tokenizer
+        tokenizer = self.translator._tokenizer
         return [tokenizer.decode(each.source.tolist()) for batch in self.generator.batches for each in batch]

@@ -120,3 +120,10 @@ def test_everyday_text_is_not_special() -> None:
         "I am well-known.",
     ):
         assert not may_be_special(text, symbols)
+
+
+@pytest.mark.parametrize("text", ["I have 3 dogs.", "NATO is big, and so is it.", "a = b", "Is it 50-50?", "it's 5:30"])
+def test_a_text_that_only_looks_special_is_translated_as_ever(identity: Identity, text: str) -> None:
+    request = TranslationRequest((text,), "en", "de")
+    lossless = identity.translator._lossless
+    assert asyncio.run(lossless.take_apart(request)) is None
