@@ -1,4 +1,4 @@
-"""Paragraphs of random make, and translations that put their parts in random order: nothing is lost, nothing doubled."""
+"""Random paragraphs, and translations that put their parts in random order: nothing is lost, nothing doubled."""
 
 import random
 from collections import Counter
@@ -12,8 +12,9 @@ from tests.server.files.documents import SAME, packed, translated, unpacked
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 TYPES = (
-    '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Override PartName="/word/document.xml" '
-    'ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>'
+    '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+    '<Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.'
+    'wordprocessingml.document.main+xml"/></Types>'
 )
 STYLES = ("", "<w:b/>", "<w:i/>", '<w:b/><w:lang w:val="de"/>')
 NUM_PARAGRAPHS = 150
