@@ -67,7 +67,7 @@ def shape(fragment: Fragment) -> tuple[object, ...]:
 
 
 def to_html(fragment: Fragment) -> str:
-    """The fragment as HTML: keys are ids, and the names say what may be translated."""
+    """The fragment as HTML: keys are ids; `code` holds what is not to be translated, `img` what has no text."""
     return "".join(map(_node_to_html, fragment))
 
 
@@ -75,9 +75,8 @@ def _node_to_html(node: Inline) -> str:
     match node:
         case str():
             return html.escape(node, quote=False)
-        case Wrap(key, children, is_soft):
-            name = "span" if is_soft else "a"
-            return f'<{name} id="{key}">{to_html(children)}</{name}>'
+        case Wrap(key, children):  # links too: in HTML they cannot stand in each other
+            return f'<span id="{key}">{to_html(children)}</span>'
         case Atom(key, ""):
             return f'<img id="{key}">'
         case Atom(key, text):

@@ -29,7 +29,7 @@ class Detector:
     """Ranks candidates. Languages that it does not know are never detected; `unknown` names them. Thread-safe."""
 
     def __init__(self, candidates: Sequence[str]) -> None:
-        known = set(load_identifier().labels)
+        known = set(load_identifier().labels) if candidates else set[str]()
         self._candidates: dict[str, str] = {}  # label to tag; of two with one label, the first
         self.unknown: list[str] = []
         for tag in candidates:

@@ -112,8 +112,9 @@ def _reversed_runs(html: str) -> str:
     replacements = {
         'Good <span id="1">morning</span>, how are <span id="2">you</span> today? Größe 😀':
             'How <span id="2">YOU</span> are: <span id="1">morn</span> and <span id="1">ing</span>',
-        'See <a id="1">this link</a>, please.': '<a id="1">This link</a> see!',
-        'Noteworthy<img id="1"> thing.<a id="2"> And more.</a>': '<a id="2">More</a><img id="1"> noteworthy',
+        'See <span id="1">this link</span>, please.': '<span id="1">This link</span> see!',
+        'Noteworthy<img id="1"> thing.<span id="2"> And more.</span>':
+            '<span id="2">More</span><img id="1"> noteworthy',
         'Let <img id="1"> be so.': "So be <img id=\"1\">",
     }  # fmt: skip
     return replacements.get(html, html)
