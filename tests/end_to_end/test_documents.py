@@ -28,7 +28,7 @@ def _translated(client: httpx2.Client, name: str, content: bytes) -> bytes:
 
 def _shape(paragraph: Paragraph) -> tuple[bool, str | None]:
     """Whether there is text, and its style."""
-    return bool(paragraph.text.strip()), None if paragraph.style is None else paragraph.style.name
+    return bool(paragraph.text.strip()), None if paragraph.style is None else str(paragraph.style.name)
 
 
 def test_a_word_document_becomes_german_and_keeps_its_shape(served: Served) -> None:

@@ -62,7 +62,7 @@ def test_the_pieces_of_many_texts_are_their_plain_answers(served: Served, beam_s
 
 
 def test_a_text_comes_long_before_its_end(served: Served) -> None:
-    text = "I would like to go home now. " * 300
+    text = "I would like to go home now. " * 1500
     body: dict[str, object] = {"text": text, "beam_size": 1, "stream": True}
     with served.client() as client, client.stream("POST", "/v1/translate", json=body) as answer:
         lines = answer.iter_lines()
