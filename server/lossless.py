@@ -49,11 +49,16 @@ class TakenText:
 
     @property
     def is_special(self) -> bool:
-        """Whether there is anything but sentences and white space."""
-        return any(
-            part.strip() if isinstance(part, str) else not part.is_plain or part.text != part.raw
-            for part in self.document
-        ) or any(is_shouted(sentence.unit.text[sentence.start : sentence.end]) for sentence in self.all_sentences)
+        """Whether there is anything but sentences, white space, and lines without words."""
+        for place, part in enumerate(self.document):
+            if isinstance(part, Unit):
+                if not part.is_plain or part.text != part.raw:
+                    return True
+            elif part.strip():
+                around = self.document[max(place - 1, 0) : place + 2]
+                if any(map(str.isalnum, part)) or any(isinstance(each, Unit) for each in around):
+                    return True
+        return any(is_shouted(sentence.unit.text[sentence.start : sentence.end]) for sentence in self.all_sentences)
 
     @property
     def all_sentences(self) -> list[Sentence]:
