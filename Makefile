@@ -21,7 +21,7 @@ SAY_IF_SLOW := test -f $(KERNELS) || echo "$(KERNELS) was not built, and int8 mo
 URL ?= http://127.0.0.1:8000
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format loadtest clients bench venv venv-dev constraints clean
+.PHONY: help serve test check lint types contracts tests format loadtest clients page-test bench venv venv-dev constraints clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14
@@ -83,6 +83,9 @@ loadtest: $(DEV_STAMP)  ## Load the server at URL=; flags: make loadtest ARGS="-
 
 clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the network, node and npm
 	$(BIN)/pytest clients
+
+page-test: $(DEV_STAMP)  ## The page in a real Chromium (Debian: apt-get install chromium chromium-driver)
+	$(BIN)/pytest browser
 
 bench: $(BENCH_STAMP)  ## Compare with other engines; flags: make bench ARGS="--limit 200 --repetitions 3"
 	$(BIN)/python -m benchmarks.compare $(ARGS)

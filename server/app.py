@@ -22,9 +22,11 @@ from server.routes import (
     libretranslate,
     libretranslate_files,
     libretranslate_service,
+    limits,
     metrics,
     models,
     native,
+    page,
     score,
 )
 from server.routes.envelope import install_error_handlers
@@ -66,10 +68,11 @@ def create_app(
     app = FastAPIOffline(title="Kvasir", description=_DESCRIPTION, lifespan=lifespan, redoc_url=None)
     app.state.server = server
     install_error_handlers(app)
-    for protocol in (
+    for part in (
         native,
         score,
         models,
+        limits,
         documents,
         libretranslate,
         libretranslate_files,
@@ -79,8 +82,9 @@ def create_app(
         deepl_glossaries,
         health,
         metrics,
+        page,
     ):
-        app.include_router(protocol.router)
+        app.include_router(part.router)
     # The last one added is the outermost.
     uploads = (documents.PATH, deepl_documents.PATH, libretranslate_files.PATH)
     upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields

@@ -81,8 +81,8 @@ class RequestRecorder:
             "milliseconds": milliseconds(seconds),
             **_sizes(record),
         }
-        # Probes and scrapes come every few seconds and say nothing when all is well.
-        is_routine = status == 200 and not record.num_texts
+        # Probes, scrapes and files of the page come often and say nothing when all is well.
+        is_routine = status in (200, 304) and not record.num_texts
         _log.log(logging.DEBUG if is_routine else logging.INFO, "request", extra=fields)
 
 
