@@ -179,7 +179,7 @@ def test_a_bug_is_a_500_in_the_envelope_and_keeps_its_details(echo_bundle: Bundl
         ("GET", "/nothing/here", 404, "not_found"),
         ("GET", "/v1/translate", 405, "method_not_allowed"),
         ("DELETE", "/health/live", 405, "method_not_allowed"),
-        ("POST", "/", 404, "not_found"),
+        ("POST", "/", 405, "method_not_allowed"),
     ],
 )
 def test_wrong_addresses_and_methods_have_the_envelope(
