@@ -21,7 +21,7 @@ SAY_IF_SLOW := test -f $(KERNELS) || echo "$(KERNELS) was not built, and int8 mo
 URL ?= http://127.0.0.1:8000
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format loadtest page-test bench venv venv-dev constraints clean
+.PHONY: help serve test check lint types contracts tests format loadtest clients page-test bench venv venv-dev constraints clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14
@@ -81,6 +81,9 @@ format: $(DEV_STAMP)  ## Rewrite the code in the project's format
 loadtest: $(DEV_STAMP)  ## Load the server at URL=; flags: make loadtest ARGS="--users 32"
 	$(BIN)/kvasir loadtest --url $(URL) $(ARGS)
 
+clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the network, node and npm
+	$(BIN)/pytest clients
+
 page-test: $(DEV_STAMP)  ## The page in a real Chromium (Debian: apt-get install chromium chromium-driver)
 	$(BIN)/pytest browser
 
@@ -98,5 +101,5 @@ constraints:  ## Resolve all versions anew and write constraints.txt
 	rm -rf $(VENV)-constraints
 
 clean:  ## Remove the environment and everything that can be made again
-	rm -rf $(VENV) $(VENV)-constraints build dist $(KERNELS) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-constraints .clients build dist $(KERNELS) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

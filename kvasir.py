@@ -61,7 +61,7 @@ def serve(context: typer.Context) -> None:
 def translate(
     context: typer.Context,
     source_file: Annotated[
-        str, typer.Argument(metavar="INPUT", help="UTF-8 file, one text a line; - is standard input.")
+        str, typer.Argument(metavar="INPUT", help="UTF-8 file, one text a line; - is standard input; or a document.")
     ] = "-",
     output: Annotated[str, typer.Option(help="File for the translations; - is standard output.")] = "-",
     model: Annotated[Path | None, typer.Option(help="Folder of a bundle; by default the one that comes along.")] = None,
@@ -110,12 +110,13 @@ def translate(
     alignment_layer: Annotated[int, _DETAILS("Decoder layer that is meant; -1 is the last.")] = -1,
     alignment_heads: Annotated[list[int] | None, _DETAILS("Heads that are meant; may be repeated.")] = None,
 ) -> None:
-    """Translate a file or standard input, one line in, one line out."""
+    """Translate a file or standard input, one line in, one line out; or a document (docx, html, ...) into --output."""
     # Like any filter: when whoever reads the output stops reading, end without a word.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     with _one_line_errors():
         from export.bundle import load_bundle
-        from server.offline import OfflineOptions, translate_file
+        from server.files.formats import FORMATS
+        from server.offline import OfflineOptions, translate_document_file, translate_file
         from server.options import decoding_options
         from server.sentence_cache import DEFAULT_MAX_SENTENCES
         from server.settings import DEFAULT_MODEL
@@ -135,8 +136,15 @@ def translate(
             decoding=decoding_options(context.params),
             as_json=as_json,
         )
-        with _opened(source_file, "rb") as lines, _opened(output, "wb") as translations, _progress() as advance:
-            result = translate_file(bundle, lines, translations, options, advance)
+        extension = Path(source_file).suffix.lower()
+        if extension in FORMATS and extension != ".txt":
+            if Path(output).suffix.lower() != extension:
+                raise _failure(f"a translated {extension} is a {extension}: name one with --output", _WRONG_USE)
+            with _progress("paragraphs") as advance:
+                result = translate_document_file(bundle, Path(source_file), Path(output), options, advance)
+        else:
+            with _opened(source_file, "rb") as lines, _opened(output, "wb") as translations, _progress() as advance:
+                result = translate_file(bundle, lines, translations, options, advance)
         if stats is not None:
             stats.write_text(json.dumps(_as_json(result), indent=2) + "\n", encoding="utf-8")
 
@@ -219,8 +227,8 @@ def _opened(name: str, mode: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int], None]]:
-    """Shows on standard error how many lines are done, if it is a terminal."""
+def _progress(unit: str = "lines") -> Iterator[Callable[[int], None]]:
+    """Shows on standard error how many lines or other units are done, if it is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -229,7 +237,7 @@ def _progress() -> Iterator[Callable[[int], None]]:
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("lines", total=None)
+        task = bar.add_task(unit, total=None)
         yield lambda lines: bar.advance(task, lines)
 
 

@@ -9,6 +9,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from export import bundle as names
 from export import operators
+from export.function_body import DOMAIN
 
 _STEP = "int8/cache_step"
 # Places of past keys and values, and of positions, among the inputs of com.microsoft.GroupQueryAttention.
@@ -33,7 +34,7 @@ def store_caches_in_int8(model: ModelProto) -> ModelProto:
         else:
             node.op_type = operators.SOURCE_ATTENTION
         given.append(node.input[_POSITIONS])
-        node.domain = operators.DOMAIN
+        node.domain = DOMAIN
         del node.input[:], node.attribute[:]
         node.input.extend(given)
         node.attribute.extend(attributes)

@@ -4,28 +4,24 @@ Where the library of `kernels` is loaded its native operators are run instead, i
 not, ONNX Runtime puts the functions' bodies in their place. Either way one graph file serves.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, FunctionProto, ModelProto, TensorProto, helper
 
+from export.best_tokens import BEST_TOKENS, best_tokens
+from export.function_body import DOMAIN, MICROSOFT, VERSION, FunctionBody
 from kernels.layout import PANEL_COLUMNS, QUAD
 
-DOMAIN = "kvasir"
-VERSION = 1
-OPSET = 21
-_MICROSOFT = "com.microsoft"
-
 LINEAR = "Linear"
+LINEAR_OF_SOME = "LinearOfSome"
 LINEAR_RELU = "LinearRelu"
 LINEAR_ADD = "LinearAdd"
 LINEAR_ADD_NORMALIZATION = "LinearAddNormalization"
 SELF_ATTENTION = "SelfAttention"
 CROSS_ATTENTION = "CrossAttention"
 SOURCE_ATTENTION = "SourceAttention"
-BEST_TOKENS = "BestTokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,70 +59,22 @@ def add_functions(model: ModelProto) -> None:
         used.add(LINEAR)
     model.functions.extend(make() for name, make in _FUNCTIONS.items() if name in used)
     known = {opset.domain for opset in model.opset_import}
-    for domain, version in ((DOMAIN, VERSION), (_MICROSOFT, 1)):
+    for domain, version in ((DOMAIN, VERSION), (MICROSOFT, 1)):
         if domain not in known:
             model.opset_import.append(helper.make_opsetid(domain, version))
 
 
-class _Body:
-    """The nodes of a function, one after the other."""
-
-    def __init__(self) -> None:
-        self.nodes: list[NodeProto] = []
-
-    def add(
-        self,
-        operator: str,
-        inputs: Iterable[str],
-        outputs: str | list[str],
-        references: Iterable[tuple[str, AttributeProto.AttributeType]] = (),
-        domain: str | None = None,
-        **attributes: float | str | list[int] | TensorProto | GraphProto,
-    ) -> None:
-        """A node; `references` are attributes whose value is that of the function's attribute of the same name."""
-        names = [outputs] if isinstance(outputs, str) else outputs
-        node = helper.make_node(operator, list(inputs), names, domain=domain)
-        node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
-        for name, kind in references:
-            node.attribute.append(_reference(name, name, kind))
-        self.nodes.append(node)
-
-    def constant(self, name: str, value: list[int]) -> None:
-        """A constant vector of int64."""
-        self.add("Constant", [], name, value=helper.make_tensor(name, TensorProto.INT64, [len(value)], value))
-
-    def attribute(self, name: str, kind: AttributeProto.AttributeType, output: str) -> None:
-        """The function's attribute of this name as a scalar."""
-        field = "value_int" if kind == AttributeProto.INT else "value_float"
-        node = helper.make_node("Constant", [], [output])
-        node.attribute.append(_reference(field, name, kind))
-        self.nodes.append(node)
-
-    def function(self, name: str, inputs: list[str], outputs: list[str], attributes: list[str]) -> FunctionProto:
-        """All of it."""
-        opsets = [helper.make_opsetid(*version) for version in (("", OPSET), (_MICROSOFT, 1), (DOMAIN, VERSION))]
-        return helper.make_function(DOMAIN, name, inputs, outputs, self.nodes, opsets, attributes)
-
-    def branch(self, name: str, output: str) -> GraphProto:
-        """All of it, as a branch that gives float32 [rows]."""
-        value = helper.make_tensor_value_info(output, TensorProto.FLOAT, ["rows"])
-        return helper.make_graph(self.nodes, name, [], [value])
-
-
-def _reference(name: str, refers_to: str, kind: AttributeProto.AttributeType) -> AttributeProto:
-    attribute = AttributeProto()
-    attribute.name, attribute.ref_attr_name, attribute.type = name, refers_to, kind
-    return attribute
-
-
-def _linear(name: str, *, relu: bool = False, residual: bool = False, normalization: bool = False) -> FunctionProto:
+def _linear(
+    name: str, *, relu: bool = False, residual: bool = False, normalization: bool = False, may_be_empty: bool = False
+) -> FunctionProto:
     """`hidden` [.., inputs] times an int8 matrix, plus `bias`; then a ReLU, a residual, a normalisation as named.
 
     A row's activations get a scale from their own largest magnitude, and so depend on no other row. `zero_point` is 0
     for activations that are never negative, and `levels` what the largest becomes: 255, or 127 with zero point 128.
-    `sums` of the weight's columns are for the native operator.
+    `sums` of the weight's columns are for the native operator. Where `hidden` [rows, inputs] may have no rows at all,
+    the functions must know.
     """
-    body = _Body()
+    body = FunctionBody()
     body.constant("last_axis", [-1])
     body.constant("flat", [-1])
     body.constant("first_column", [0])
@@ -135,7 +83,13 @@ def _linear(name: str, *, relu: bool = False, residual: bool = False, normalizat
     body.attribute("zero_point", AttributeProto.INT, "zero_point_int")
     body.add("Cast", ["zero_point_int"], "zero_point", to=TensorProto.UINT8)
     body.add("Abs", ["hidden"], "magnitudes")
-    body.add("ReduceMax", ["magnitudes", "last_axis"], "largest", keepdims=1)
+    body.add("ReduceMax", ["magnitudes", "last_axis"], "found_largest", keepdims=1)
+    if may_be_empty:
+        # Of [0, inputs] ONNX Runtime's ReduceMax makes [0, inputs]. Zero means: as many as there are.
+        body.constant("one_a_row", [0, 1])
+        body.add("Reshape", ["found_largest", "one_a_row"], "largest")
+    else:
+        body.add("Identity", ["found_largest"], "largest")
     # A row of zeros divides 0 by 0 here, and whatever comes of that is multiplied by its row scale, 0, below.
     body.add("Div", ["largest", "levels"], "row_scale")
     body.add("Reshape", ["row_scale", "flat"], "row_scales")
@@ -149,7 +103,7 @@ def _linear(name: str, *, relu: bool = False, residual: bool = False, normalizat
     body.add("Slice", ["filled", "first_column", "num_columns", "column_axis"], "matrix")
     body.add("Constant", [], "one", value_float=1.0)
     factors = ["quantized", "matrix", "one", "scales", "zero_point"]
-    body.add("MatMulIntegerToFloat", factors, "unscaled", domain=_MICROSOFT)
+    body.add("MatMulIntegerToFloat", factors, "unscaled", domain=MICROSOFT)
     body.add("Mul", ["unscaled", "row_scale"], "scaled")
     steps = ["scaled"]
 
@@ -180,7 +134,7 @@ def _cached_attention(name: str, new: list[str]) -> FunctionProto:
 
     Tensors are shaped as GroupQueryAttention takes them; `step` is what the cache's numbers are multiplied by.
     """
-    body = _Body()
+    body = FunctionBody()
     body.add("Shape", ["keys"], "cache_len", start=2, end=3)
     body.add("Squeeze", ["cache_len"], "cache_len_scalar")
     body.add("Cast", ["cache_len_scalar"], "total", to=TensorProto.INT32)
@@ -193,7 +147,7 @@ def _cached_attention(name: str, new: list[str]) -> FunctionProto:
         [*fused, "keys", "values", "positions", "total", *[""] * 5, "steps", "steps"],
         ["output", "present_keys", "present_values"],
         [("num_heads", AttributeProto.INT), ("kv_num_heads", AttributeProto.INT), ("scale", AttributeProto.FLOAT)],
-        _MICROSOFT,
+        MICROSOFT,
         k_quant_type="PER_TENSOR",
         v_quant_type="PER_TENSOR",
         kv_cache_bit_width=8,
@@ -205,7 +159,7 @@ def _cached_attention(name: str, new: list[str]) -> FunctionProto:
 
 def _source_attention() -> FunctionProto:
     """Bidirectional attention over ragged rows, `fused` [rows, source_len, 3 * width] up to `last_positions` [rows]."""
-    body = _Body()
+    body = FunctionBody()
     body.add("Shape", ["fused"], "source_len", start=1, end=2)
     body.add("Squeeze", ["source_len"], "source_len_scalar")
     body.add("Cast", ["source_len_scalar"], "total", to=TensorProto.INT32)
@@ -214,86 +168,21 @@ def _source_attention() -> FunctionProto:
         ["fused", "", "", "", "", "last_positions", "total"],
         ["output"],
         [("num_heads", AttributeProto.INT), ("kv_num_heads", AttributeProto.INT), ("scale", AttributeProto.FLOAT)],
-        _MICROSOFT,
+        MICROSOFT,
         causal=0,
     )
     attributes = ["num_heads", "kv_num_heads", "scale"]
     return body.function(SOURCE_ATTENTION, ["fused", "last_positions"], ["output"], attributes)
 
 
-def _best_tokens() -> FunctionProto:
-    """The best `num_candidates` [1] tokens of `hidden` [rows, inputs] under an output projection, and normalisers.
-
-    Logits are those of `Linear`; `mask` [outputs], 0 or minus infinity, is added to them before they are ranked. The
-    logarithm of the sum of the exponentials of all logits [rows] is NaN unless `with_scores` [1].
-
-    TopK over a whole vocabulary is slow. Here it sees the largest logits of blocks of `block_size` neighbours, and then
-    the blocks with the largest ones: the best tokens can lie nowhere else.
-    """
-    body = _Body()
-    body.attribute("block_size", AttributeProto.INT, "block_size")
-    body.attribute("last_token", AttributeProto.INT, "last_token")
-    for name, value in (("first", 0), ("last_axis", -1), ("behind_first", 1)):
-        body.constant(name, [value])
-    factors = ["hidden", "weight", "scales", "sums", "bias"]
-    references = [("zero_point", AttributeProto.INT), ("levels", AttributeProto.FLOAT)]
-    body.add(LINEAR, factors, "logits", references, DOMAIN)
-    body.add("Add", ["logits", "mask"], "ranked")
-    body.constant("rows_and_blocks", [0, -1])
-    body.add("Reshape", ["block_size", "last_axis"], "block_size_vector")
-    body.add("Concat", ["rows_and_blocks", "block_size_vector"], "in_blocks", axis=0)
-    body.add("Reshape", ["ranked", "in_blocks"], "blocks")
-    body.add("ReduceMax", ["blocks", "last_axis"], "largest", keepdims=0)
-    body.add("Shape", ["largest"], "num_blocks", start=1, end=2)
-    body.add("Min", ["num_candidates", "num_blocks"], "num_best_blocks")
-    body.add("TopK", ["largest", "num_best_blocks"], ["best_of_blocks", "best_blocks"])
-    body.add("Unsqueeze", ["best_blocks", "last_axis"], "block_indices")
-    body.add("GatherND", ["blocks", "block_indices"], "chosen_blocks", batch_dims=1)
-    body.add("Reshape", ["chosen_blocks", "rows_and_blocks"], "chosen")
-    body.add("TopK", ["chosen", "num_candidates"], ["candidate_logits", "places"])
-    body.add("Div", ["places", "block_size"], "ranks")
-    body.add("GatherElements", ["best_blocks", "ranks"], "found_blocks", axis=1)
-    body.add("Mul", ["found_blocks", "block_size"], "block_starts")
-    body.add("Mod", ["places", "block_size"], "in_block")
-    body.add("Add", ["block_starts", "in_block"], "found")
-    # Of a row that is not numbers anything is found; it must at least be a token.
-    body.add("Min", ["found", "last_token"], "tokens")
-    body.add("Squeeze", ["with_scores"], "wanted")
-    branches = {"then_branch": _normalizer(), "else_branch": _no_normalizer()}
-    body.add("If", ["wanted"], "log_normalizer", **branches)
-    inputs = [*factors, "mask", "num_candidates", "with_scores"]
-    outputs = ["candidate_logits", "tokens", "log_normalizer"]
-    return body.function(BEST_TOKENS, inputs, outputs, ["zero_point", "levels", "block_size", "last_token"])
-
-
-def _normalizer() -> GraphProto:
-    # The largest log-probability is the largest logit minus the log normaliser. ONNX Runtime's LogSoftmax is vectorised
-    # and its ReduceLogSumExp several times slower.
-    body = _Body()
-    body.add("LogSoftmax", ["logits"], "log_probs", axis=-1)
-    body.add("Slice", ["tokens", "first", "behind_first", "last_axis"], "best_token")
-    body.add("Slice", ["candidate_logits", "first", "behind_first", "last_axis"], "best_logit")
-    body.add("GatherElements", ["log_probs", "best_token"], "best_log_prob", axis=1)
-    body.add("Sub", ["best_logit", "best_log_prob"], "normalizer_column")
-    body.add("Squeeze", ["normalizer_column", "last_axis"], "normalizer")
-    return body.branch("with_scores", "normalizer")
-
-
-def _no_normalizer() -> GraphProto:
-    body = _Body()
-    body.add("Shape", ["candidate_logits"], "num_rows", start=0, end=1)
-    nan = helper.make_tensor("value", TensorProto.FLOAT, [1], [float("nan")])
-    body.add("ConstantOfShape", ["num_rows"], "nothing", value=nan)
-    return body.branch("without_scores", "nothing")
-
-
 _FUNCTIONS = {
     LINEAR: lambda: _linear(LINEAR),
+    LINEAR_OF_SOME: lambda: _linear(LINEAR_OF_SOME, may_be_empty=True),
     LINEAR_RELU: lambda: _linear(LINEAR_RELU, relu=True),
     LINEAR_ADD: lambda: _linear(LINEAR_ADD, residual=True),
     LINEAR_ADD_NORMALIZATION: lambda: _linear(LINEAR_ADD_NORMALIZATION, residual=True, normalization=True),
     SELF_ATTENTION: lambda: _cached_attention(SELF_ATTENTION, ["fused"]),
     CROSS_ATTENTION: lambda: _cached_attention(CROSS_ATTENTION, ["query", "last_key", "last_value"]),
     SOURCE_ATTENTION: _source_attention,
-    BEST_TOKENS: _best_tokens,
+    BEST_TOKENS: best_tokens,
 }

@@ -12,6 +12,8 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from export import bundle as names
 from export import operators
+from export.best_tokens import BEST_TOKENS
+from export.function_body import DOMAIN
 from export.operators import Ranking
 from export.unused import remove_unused
 from kernels.layout import QUAD
@@ -111,7 +113,7 @@ class _Quantizer:
         else:
             num_columns = self._constants[product.input[1]].dims[1]
             inputs.append(self._add_constant(f"int8/no_bias_{num_columns}", np.zeros(num_columns, np.float32)))
-        name = operators.LINEAR
+        name = operators.LINEAR_OF_SOME if self._is_gathered(product.input[0]) else operators.LINEAR
         if kinds[1:] == ["Relu"]:
             name = operators.LINEAR_RELU
         elif kinds[1:]:
@@ -123,7 +125,7 @@ class _Quantizer:
                 epsilon = (attribute.f for attribute in followers[2].attribute if attribute.name == "epsilon")
                 attributes["epsilon"] = next(epsilon, 1e-5)
         output = (followers[-1] if followers else product).output[0]
-        self._emit(name, inputs, [output], domain=operators.DOMAIN, **attributes)
+        self._emit(name, inputs, [output], domain=DOMAIN, **attributes)
 
     def _emit_best_tokens(self, product: NodeProto) -> None:
         """In place of the nodes between the projection's input and the outputs, which nothing needs any more."""
@@ -140,7 +142,7 @@ class _Quantizer:
         outputs = [names.CANDIDATE_LOGITS, names.CANDIDATE_TOKENS, names.LOG_NORMALIZER]
         last_token = ranking.num_tokens - 1
         attributes |= {"block_size": ranking.block_size, "last_token": last_token}
-        self._emit(operators.BEST_TOKENS, inputs, outputs, domain=operators.DOMAIN, **attributes)
+        self._emit(BEST_TOKENS, inputs, outputs, domain=DOMAIN, **attributes)
         self._graph.input.append(helper.make_tensor_value_info(names.WITH_SCORES, onnx.TensorProto.BOOL, [1]))
         self._replaced.update(outputs)
 
@@ -169,8 +171,11 @@ class _Quantizer:
         """Whether it is the output projection of all rows; that of named rows, gathered before, is like any product."""
         if self._ranking is None or product.input[1] != self._ranking.weight:
             return False
-        producer = self._producers.get(product.input[0])
-        return producer is None or producer.op_type != "Gather"
+        return not self._is_gathered(product.input[0])
+
+    def _is_gathered(self, name: str) -> bool:
+        """Whether it is some rows of another tensor, perhaps none."""
+        return name in self._producers and self._producers[name].op_type == "Gather"
 
     def _fill_up(self, hidden: str, missing: int, product: str) -> str:
         pads = self._add_constant(f"{product}/pads", np.array([0, missing], np.int64))

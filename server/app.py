@@ -8,41 +8,37 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi_offline import FastAPIOffline
 
-from export.bundle import load_bundle
 from server.body_limit import BodyLimit
 from server.generator import Generator
+from server.loading import open_replicas
 from server.metrics import Metrics
 from server.recorder import RequestRecorder
-from server.replicas import ReplicaOptions, Replicas
-from server.routes import health, limits, metrics, models, native, page, score
+from server.routes import (
+    deepl,
+    deepl_documents,
+    deepl_glossaries,
+    documents,
+    health,
+    libretranslate,
+    libretranslate_files,
+    libretranslate_service,
+    limits,
+    metrics,
+    models,
+    native,
+    page,
+    score,
+)
 from server.routes.envelope import install_error_handlers
-from server.sentence_cache import CachingGenerator
 from server.settings import Settings
 from server.state import ServerState
+from server.text.detection import load_identifier
 
 _DESCRIPTION = """Translation by encoder-decoder Transformers, batched continuously.
 
 Every answer carries `X-Request-ID` (yours, if you send one) and `Server-Timing` in milliseconds; a stream ends with its
-timings instead. Every error has the body `{"error": {"code", "message"}}`."""
-
-
-def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
-    """The engines of all models of `settings`, loaded and warm, each behind its cache.
-
-    Raises `BundleError` for a bundle that cannot be served, with the file and the reason.
-    """
-    options = ReplicaOptions(
-        replicas=settings.num_replicas,
-        threads_per_replica=settings.threads_per_replica,
-        max_rows=settings.max_rows,
-        max_waiting=settings.max_waiting_requests,
-        max_encoder_tokens=settings.max_encoder_tokens,
-        observe=observer,
-    )
-    return [
-        CachingGenerator(Replicas.open(load_bundle(folder), options), settings.cache_sentences, observer)
-        for folder in settings.model
-    ]
+timings instead. Every error has the body `{"error": {"code", "message"}}`, except in other protocols: those have
+`{"error": "…"}` (LibreTranslate-compatible) and `{"message": "…"}` (DeepL-compatible)."""
 
 
 def create_app(
@@ -60,9 +56,11 @@ def create_app(
         if opened is None:
             opened = await asyncio.to_thread(open_replicas, settings, server.metrics)
         try:
+            await asyncio.to_thread(load_identifier)
             server.open(opened)
             yield
         finally:
+            await server.close()
             for generator in opened:
                 await asyncio.to_thread(generator.close)
 
@@ -70,17 +68,36 @@ def create_app(
     app = FastAPIOffline(title="Kvasir", description=_DESCRIPTION, lifespan=lifespan, redoc_url=None)
     app.state.server = server
     install_error_handlers(app)
-    for part in (native, score, models, limits, health, metrics, page):
+    for part in (
+        native,
+        score,
+        models,
+        limits,
+        documents,
+        libretranslate,
+        libretranslate_files,
+        libretranslate_service,
+        deepl,
+        deepl_documents,
+        deepl_glossaries,
+        health,
+        metrics,
+        page,
+    ):
         app.include_router(part.router)
     # The last one added is the outermost.
-    app.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
+    uploads = (documents.PATH, deepl_documents.PATH, libretranslate_files.PATH)
+    upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
+    app.add_middleware(
+        BodyLimit, max_body_bytes=settings.max_body_bytes, upload_bytes=dict.fromkeys(uploads, upload_bytes)
+    )
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
-            allow_methods=["GET", "POST"],
-            allow_headers=["Content-Type", "X-Request-ID"],
-            expose_headers=["Retry-After", "Server-Timing", "X-Request-ID"],
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
+            expose_headers=["Content-Disposition", "Location", "Retry-After", "Server-Timing", "X-Request-ID"],
         )
     app.add_middleware(RequestRecorder, server=server)
     return app

@@ -1,5 +1,7 @@
 """A bound on the bytes of a request's body, kept while it is read."""
 
+from collections.abc import Mapping
+
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -11,9 +13,11 @@ class BodyLimit:
     Starlette has such a middleware, but it answers in plain text and we have one shape for errors.
     """
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_body_bytes: int, upload_bytes: Mapping[str, int] | None = None) -> None:
+        """`upload_bytes` are the bounds of paths that take files."""
         self._app = app
         self._max_body_bytes = max_body_bytes
+        self._upload_bytes = upload_bytes or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass on what is not HTTP."""
@@ -21,23 +25,25 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         announced = Headers(scope=scope).get("content-length", "")
+        limit = self._upload_bytes.get(scope["path"], self._max_body_bytes)
         num_bytes = 0
 
         async def receive_within_limit() -> Message:
             nonlocal num_bytes
-            if announced.isdecimal() and int(announced) > self._max_body_bytes:
-                raise self._too_large(f"{announced} bytes")
+            if announced.isdecimal() and int(announced) > limit:
+                raise _too_large(f"{announced} bytes", limit)
             message = await receive()
             num_bytes += len(message.get("body", b""))
-            if num_bytes > self._max_body_bytes:
-                raise self._too_large(f"more than {self._max_body_bytes} bytes")
+            if num_bytes > limit:
+                raise _too_large(f"more than {limit} bytes", limit)
             return message
 
         await self._app(scope, receive_within_limit, send)
 
-    def _too_large(self, size: str) -> HTTPException:
-        return HTTPException(
-            413,
-            f"the body has {size}; this server takes {self._max_body_bytes}: send the texts in parts",
-            {"Connection": "close"},  # the rest of the body is not read
-        )
+
+def _too_large(size: str, limit: int) -> HTTPException:
+    return HTTPException(
+        413,
+        f"the body has {size}; this server takes {limit}: send it in parts",
+        {"Connection": "close"},  # the rest of the body is not read
+    )

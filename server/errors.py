@@ -3,7 +3,13 @@
 KvasirError
 ├── InvalidRequest        the request itself is wrong; the message says what would be right
 │   ├── TextTooLong       more text than the limits of this server or of its model allow
-│   └── UnsupportedPair   no model for these languages
+│   ├── UnsupportedPair   no model for these languages
+│   ├── UnsupportedFormat no such kind of document is translated here
+│   ├── InvalidDocument   a document that is damaged, or not what its name says, or built to do harm
+│   └── DocumentTooLarge  a document with more bytes than the limits allow, packed or unpacked
+├── UnknownDocument       there is no such document, or not any more
+├── DocumentNotReady      the document is not translated yet, or could not be
+├── NotFound              what the request names is not here
 ├── QueueFull             as many requests wait as may; try again after `retry_after_seconds`
 ├── Draining              the server is going down and takes nothing new
 ├── ClientGone            nobody waits for the answer any more
@@ -34,6 +40,42 @@ class UnsupportedPair(InvalidRequest):
     """No model here translates between these two languages."""
 
     code = "unsupported_language_pair"
+
+
+class NotFound(KvasirError):
+    """What the request names is not here, or no more."""
+
+    code = "not_found"
+
+
+class UnsupportedFormat(InvalidRequest):
+    """No such kind of document is translated here."""
+
+    code = "unsupported_format"
+
+
+class InvalidDocument(InvalidRequest):
+    """A document that is damaged, or not what its name says, or built to do harm."""
+
+    code = "invalid_document"
+
+
+class DocumentTooLarge(InvalidRequest):
+    """A document with more bytes than the limits allow, packed or unpacked."""
+
+    code = "document_too_large"
+
+
+class UnknownDocument(KvasirError):
+    """There is no such document: never, or not any more."""
+
+    code = "unknown_document"
+
+
+class DocumentNotReady(KvasirError):
+    """The document is not translated yet, or could not be."""
+
+    code = "document_not_ready"
 
 
 class QueueFull(KvasirError):

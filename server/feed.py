@@ -27,10 +27,10 @@ class _Sentence:
     is_complete: bool = False
     text: str | None = None  # of one that passes through
 
-    def beginning(self, tokenizer: Tokenizer) -> str:
+    def beginning(self, tokenizer: Tokenizer | None) -> str:
         """The text it begins with, in the end all of it."""
-        if self.text is not None:
-            return self.text
+        if self.text is not None or tokenizer is None:
+            return self.text or ""
         return tokenizer.decode(self.token_ids) if self.is_complete else tokenizer.decode_beginning(self.token_ids)
 
 
@@ -40,15 +40,16 @@ class _Text:
 
     segments: Sequence[Segment]
     sentences: list[_Sentence]
+    tokenizer: Tokenizer | None  # None: all of it passes through
     place: int = 0
     taken: str = ""
 
-    def take(self, tokenizer: Tokenizer) -> str:
+    def take(self) -> str:
         """What is final and was not taken before; a sentence only after all of those before it."""
         parts = []
         while self.place < len(self.segments):
             segment, sentence = self.segments[self.place], self.sentences[self.place]
-            beginning = sentence.beginning(tokenizer)
+            beginning = sentence.beginning(self.tokenizer)
             if not beginning.startswith(self.taken):
                 # A SentencePiece model may rewrite text as a whole. None that we know does.
                 raise EngineFailed("this model's translations cannot be streamed: their text changes as they grow")
@@ -73,15 +74,32 @@ class TextFeed:
     """
 
     def __init__(self) -> None:
-        self._texts: list[_Text] = []
-        self._tokenizer: Tokenizer | None = None
+        self._texts: dict[int, _Text] = {}
+        self._places: Sequence[int] | None = None  # of the texts of a part, in the whole
         self._changed = asyncio.Event()
         self._grown: set[int] = set()  # texts that may have something to take
 
+    def part(self, places: Sequence[int]) -> "TextFeed":
+        """The same feed for whoever translates the texts at these places and no others."""
+        part = TextFeed()
+        part._texts, part._changed, part._grown = self._texts, self._changed, self._grown
+        part._places = places
+        return part
+
+    def whole(self, number: int, translation: str) -> None:
+        """All of the text of this number is there at once."""
+        place = self._place(number)
+        self._texts[place] = _Text([Segment(translation, "", "")], [_Sentence(is_complete=True, text="")], None)
+        self._grown.add(place)
+        self._changed.set()
+
+    def _place(self, number: int) -> int:
+        return number if self._places is None else self._places[number]
+
     def open(self, texts: Sequence[tuple[Sequence[Segment], Sequence[Request | None]]], tokenizer: Tokenizer) -> None:
         """Follow these requests; a segment has its request, or None where it passes through."""
-        self._tokenizer = tokenizer
-        for index, (segments, requests) in enumerate(texts):
+        for number, (segments, requests) in enumerate(texts):
+            index = self._place(number)
             sentences = []
             for segment, request in zip(segments, requests, strict=True):
                 passes = request is None
@@ -89,8 +107,8 @@ class TextFeed:
                 if request is not None:
                     request.on_progress = self._listener(index, sentence)
                 sentences.append(sentence)
-            self._texts.append(_Text(segments, sentences))
-        self._grown.update(range(len(texts)))
+            self._texts[index] = _Text(segments, sentences, tokenizer)
+            self._grown.add(index)
 
     def complete(self, completions: Mapping[int, Completion]) -> None:
         """Take these answers, by request id, as told: a generator need not have told anything."""
@@ -114,10 +132,9 @@ class TextFeed:
     def take(self) -> list[Piece]:
         """What is final and was not taken before, at most one piece a text."""
         self._changed.clear()
-        if self._tokenizer is None:
-            return []
-        grown, self._grown = sorted(self._grown), set()
-        taken = [(index, self._texts[index].take(self._tokenizer)) for index in grown]
+        grown = sorted(self._grown)
+        self._grown.clear()  # not a new set: parts share it
+        taken = [(index, self._texts[index].take()) for index in grown]
         return [Piece(index, text) for index, text in taken if text]
 
     def _listener(self, index: int, sentence: _Sentence) -> Callable[[list[int], bool], None]:

@@ -1,6 +1,9 @@
-"""Which of a model's languages a language tag means."""
+"""Which of a model's languages a language tag means, and what people call it."""
 
 from collections.abc import Sequence
+from functools import cache
+
+from babel import Locale
 
 
 def match_language(tag: str, languages: Sequence[str]) -> str | None:
@@ -23,3 +26,20 @@ def _normalized(tag: str) -> str:
 
 def _primary(tag: str) -> str:
     return tag.partition("-")[0]
+
+
+@cache
+def display_name(tag: str) -> str:
+    """The English name of a language, or the tag itself where it has none known."""
+    names = Locale("en").languages
+    parts = tag.strip().replace("-", "_").split("_")
+    for num_parts in range(len(parts), 0, -1):
+        spelled = [part.lower() if place == 0 else _spelled(part) for place, part in enumerate(parts[:num_parts])]
+        if name := names.get("_".join(spelled)):
+            return str(name)
+    return tag
+
+
+def _spelled(subtag: str) -> str:
+    """Scripts are written like Hant, regions like BR."""
+    return subtag.title() if len(subtag) == 4 else subtag.upper()

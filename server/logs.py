@@ -31,3 +31,5 @@ def configure_logging(level: str) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
+    # It warns of every form that is none, in words about its bytes; whoever sent it is told.
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)

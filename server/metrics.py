@@ -72,6 +72,12 @@ class Metrics:
             "Places where a sentence was divided because the model takes no longer ones.",
             registry=registry,
         )
+        self._documents = Counter(
+            "kvasir_documents_total",
+            "Documents that left the queue. outcome: done, error or cancelled.",
+            ("format", "outcome"),
+            registry=registry,
+        )
         self._model_info = Gauge(
             "kvasir_model_info", "1 for each model served.", ("model", "provider", "precision"), registry=registry
         )
@@ -126,6 +132,15 @@ class Metrics:
             self._target_tokens.observe(target_tokens)
         self._tokens.labels("source").inc(sum(source for source, _ in result.sentence_tokens))
         self._tokens.labels("target").inc(sum(target for _, target in result.sentence_tokens))
+
+    def watch_documents(self, count: Callable[[], int]) -> None:
+        """Read the number of documents from `count` from now on."""
+        documentation = "Documents waiting, in work and kept."
+        Gauge("kvasir_documents_held", documentation, registry=self._registry).set_function(count)
+
+    def document_finished(self, extension: str, outcome: str) -> None:
+        """A document with this ending (".docx") was translated, failed or was deleted before."""
+        self._documents.labels(extension.removeprefix("."), outcome).inc()
 
     def stream_begun(self, seconds: float) -> None:
         """The first text of a stream was sent so long after its request came."""

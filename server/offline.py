@@ -1,26 +1,38 @@
 """Translating a file: one line in, one line out, with the engine kept full from the first line to the last."""
 
 import asyncio
+import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import BinaryIO
 
 from export.bundle import Bundle
 from server.catalogue import Catalogue
+from server.documents import document_translation
+from server.files.document import Translate, measure, translate_document
+from server.files.formats import format_of
+from server.files.limits import MEGABYTE, FileLimits
+from server.interpreter import Interpretation, Interpreter
 from server.json_lines import json_line
 from server.options import NO_OPTIONS, DecodingOptions
 from server.replicas import ReplicaOptions, Replicas
 from server.sentence_cache import DEFAULT_MAX_SENTENCES, CachingGenerator, SentenceOutcome
 from server.settings import usable_cpus
+from server.text.detection import Detector
 from server.translation import TranslationLimits, TranslationRequest, TranslationResult
 from server.translator import Translator
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNBOUNDED_SENTENCES = 1 << 30  # windows bound what waits
+
+# One's own files may be larger than those of strangers.
+_DOCUMENT_LIMITS = FileLimits(max_uncompressed_bytes=4000 * MEGABYTE, max_part_bytes=500 * MEGABYTE)
 
 # Lines read at once bound the memory; blocks of them are what is submitted, longest lines first. Blocks in flight
 # hold a multiple of all rows, so that no replica waits for the next block.
@@ -128,40 +140,90 @@ def translate_file(
     `on_progress` is told how many lines were done since it was told last. Raises `NotUtf8`, `InvalidRequest`,
     `UnsupportedPair`, and what the engine raises.
     """
-    threads = options.threads or usable_cpus()
-    occupancy = _Occupancy()
-    replicas = Replicas.open(
-        bundle,
-        ReplicaOptions(replicas=threads, threads_per_replica=1, max_waiting=_UNBOUNDED_SENTENCES, observe=occupancy),
-    )
-    outcomes = _Outcomes()
-    generator = CachingGenerator(replicas, options.cache_sentences, outcomes)
-    try:
-        run = _Run(Translator(generator, TranslationLimits()), options, threads * _BLOCKS_PER_REPLICA, on_progress)
-        begun = time.perf_counter()
+    stats = OfflineStats()
+    with _opened(bundle, options, stats) as translator:
+        max_blocks = (options.threads or usable_cpus()) * _BLOCKS_PER_REPLICA
+        run = _Run(translator, options, max_blocks, on_progress, stats)
         for window in _windows(_lines(source)):
             sink.writelines(line.encode() + b"\n" for line in asyncio.run(run.translate_window(window)))
             sink.flush()
-        run.stats.seconds = time.perf_counter() - begun
+    return stats
+
+
+def translate_document_file(
+    bundle: Bundle,
+    source: Path,
+    sink: Path,
+    options: OfflineOptions,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> OfflineStats:
+    """Translate a document of any format there is into `sink`, which is written only when all went well.
+
+    `on_progress` is told how many paragraphs were done since it was told last; `lines` of the result are those. Raises
+    `UnsupportedFormat`, `InvalidDocument`, `DocumentTooLarge`, `InvalidRequest` and what the engine raises.
+    """
+    kind = format_of(source.name)
+    stats = OfflineStats()
+
+    def observe(done: Interpretation) -> None:
+        stats.add(0, done.result)
+
+    def advance(num_done: int, _num_units: int) -> None:
+        on_progress(num_done - stats.lines)
+        stats.lines = num_done
+
+    async def run(translate: Translate, unfinished: Path) -> None:
+        size = await measure(source, kind, _DOCUMENT_LIMITS)
+        await translate_document(source, unfinished, kind, translate, _DOCUMENT_LIMITS, size, advance)
+
+    with _opened(bundle, options, stats) as translator, tempfile.TemporaryDirectory(dir=sink.parent) as folder:
+        interpreter = Interpreter(Catalogue([translator]), Detector(()), TranslationLimits())
+        asked = TranslationRequest((), "", "", options.beam_size)
+        translate = document_translation(interpreter, asked, options.source, options.target, observe)
+        unfinished = Path(folder) / sink.name
+        asyncio.run(run(translate, unfinished))
+        unfinished.replace(sink)
+    return stats
+
+
+@contextmanager
+def _opened(bundle: Bundle, options: OfflineOptions, stats: OfflineStats) -> Iterator[Translator]:
+    """A translator with engines of its own; `stats` get what only those know, when it is closed."""
+    occupancy, outcomes = _Occupancy(), _Outcomes()
+    replica_options = ReplicaOptions(
+        replicas=options.threads or usable_cpus(),
+        threads_per_replica=1,
+        max_waiting=_UNBOUNDED_SENTENCES,
+        observe=occupancy,
+    )
+    generator = CachingGenerator(Replicas.open(bundle, replica_options), options.cache_sentences, outcomes)
+    begun = time.perf_counter()
+    try:
+        yield Translator(generator, TranslationLimits())
+        stats.seconds = time.perf_counter() - begun
     finally:
         generator.close()
-    run.stats.rows_per_step = occupancy.rows_per_step
-    run.stats.decoded, run.stats.cached = outcomes.counts["decoded"], outcomes.counts["cached"]
-    run.stats.coalesced = outcomes.counts["coalesced"]
-    return run.stats
+    stats.rows_per_step = occupancy.rows_per_step
+    stats.decoded, stats.cached = outcomes.counts["decoded"], outcomes.counts["cached"]
+    stats.coalesced = outcomes.counts["coalesced"]
 
 
 class _Run:
     """The blocks of one file on their way through a translator."""
 
     def __init__(
-        self, translator: Translator, options: OfflineOptions, max_blocks: int, on_progress: Callable[[int], None]
+        self,
+        translator: Translator,
+        options: OfflineOptions,
+        max_blocks: int,
+        on_progress: Callable[[int], None],
+        stats: OfflineStats,
     ) -> None:
         self._route = Catalogue([translator]).find(options.source, options.target)
         self._options = options
         self._max_blocks = max_blocks
         self._on_progress = on_progress
-        self.stats = OfflineStats()
+        self.stats = stats
 
     async def translate_window(self, lines: Sequence[str]) -> list[str]:
         """Translations of these lines, in their order."""

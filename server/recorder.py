@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from server.errors import EngineFailed
 from server.request import FinishReason
 from server.routes.envelope import CLIENT_GONE_STATUS, error_response
+from server.routes.error_shape import error_shape
 from server.state import RequestRecord, ServerState, milliseconds
 
 _log = logging.getLogger("kvasir.request")
@@ -58,7 +59,7 @@ class RequestRecorder:
             _log.exception("a bug: this request failed", extra={"id": record.id})
             if not status:
                 failure = EngineFailed("the server failed on this request; its log has the cause")
-                await error_response(failure)(scope, receive, send_with_headers)
+                await error_response(failure, error_shape(scope))(scope, receive, send_with_headers)
             status = 500
         finally:
             self._server.end_request()

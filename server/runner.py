@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from export import bundle as names
 from export.bundle import Bundle, BundleError, Precision
-from kernels.library import register
+from kernels.library import KernelsUnavailable, register
 from server.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.request import TokenIds
 
@@ -103,6 +103,8 @@ def _open_session(bundle: Bundle, file: str, threads: int) -> ort.InferenceSessi
         return ort.InferenceSession(
             bundle.file(file), options, providers=[PROVIDER], disabled_optimizers=["SkipLayerNormFusion"]
         )
+    except KernelsUnavailable as error:
+        raise BundleError(str(error)) from error
     except Exception as error:  # ONNX Runtime raises a dozen unrelated classes here
         raise BundleError(f"{bundle.file(file)}: ONNX Runtime cannot load it: {error}") from error
 

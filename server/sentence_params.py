@@ -1,6 +1,7 @@
 """How one sentence is decoded: options that were said in text, or relative to it, become tokens and numbers."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from export.bundle import Shapes
@@ -9,6 +10,8 @@ from server.errors import InvalidRequest, TextTooLong
 from server.options import DecodingOptions
 from server.request import GenerationParams, Tokens
 from server.text.tokenizer import Tokenizer
+
+_BEAMS_FOR_TERMS = 4  # at least; a single one cannot look for what it must say
 
 
 class SentenceParams:
@@ -33,10 +36,14 @@ class SentenceParams:
         if num_required > limit:
             raise InvalidRequest(f"required_phrases have {num_required} tokens together; they may have {limit} here")
 
-    def of(self, text: int, source_len: int) -> GenerationParams:
-        """For a sentence of `source_len` tokens in the text with this number."""
-        if self._is_plain:
+    def of(self, text: int, source_len: int, terms: Sequence[str] = ()) -> GenerationParams:
+        """For a sentence of `source_len` tokens in the text with this number, whose translation must have `terms`."""
+        if self._is_plain and not terms:
             return self._params
+        params = self._of_text(text, source_len)
+        return self._with_terms(params, terms) if terms else params
+
+    def _of_text(self, text: int, source_len: int) -> GenerationParams:
         params, prefix = self._params, self._prefix(self._options.prefix_of(text))
         max_new_tokens = min(params.max_new_tokens, self._shapes.max_target_tokens - len(prefix))
         if self._options.max_length_ratio is not None:
@@ -48,6 +55,17 @@ class SentenceParams:
             max_new_tokens=max_new_tokens,
             min_new_tokens=min(params.min_new_tokens, max_new_tokens - 1),
         )
+
+    def _with_terms(self, params: GenerationParams, terms: Sequence[str]) -> GenerationParams:
+        """The same with these terms, as many as there may be, and beams that can look for them."""
+        phrases = list(params.required_phrases)
+        tokens_left = min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1) - sum(map(len, phrases))
+        for term in terms:
+            phrase = self._tokens(term, "glossary")
+            if phrase not in phrases and len(phrase) <= tokens_left:
+                phrases.append(phrase)
+                tokens_left -= len(phrase)
+        return replace(params, required_phrases=tuple(phrases), beam_size=max(params.beam_size, _BEAMS_FOR_TERMS))
 
     def _prefix(self, prefix: str) -> Tokens:
         if prefix not in self._prefixes:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import uvicorn
 
 from kernels.library import running_kernels
-from server.app import create_app, open_replicas
+from server.app import create_app
+from server.loading import open_replicas
 from server.logs import configure_logging
 from server.metrics import Metrics
 from server.settings import Settings

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from server.files.jobs import StoreOptions
+from server.files.limits import MEGABYTE, FileLimits
 from server.sentence_cache import DEFAULT_MAX_SENTENCES
 from server.translation import MAX_BEAM_SIZE, TranslationLimits
 
@@ -40,13 +42,35 @@ class Settings(BaseSettings):
     )
 
     model: Annotated[
-        list[Path], NoDecode, Field(min_length=1, description="folders of the bundles to serve, one for each model")
+        list[Path],
+        NoDecode,
+        Field(min_length=1, description="folders of the bundles to serve, or folders that hold such folders"),
     ] = [DEFAULT_MODEL]
+    pivot: Annotated[
+        str,
+        Field(
+            max_length=64,
+            description="language through which pairs without a model of their own are translated, where both legs "
+            "have one; empty: no such pairs",
+        ),
+    ] = "en"
+    detect_languages: Annotated[
+        list[str],
+        NoDecode,
+        Field(description="languages that texts are expected in where none is named; unset: those the models read"),
+    ] = []
     host: Annotated[str, Field(min_length=1, description="address to listen on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="TCP port to listen on; 0 takes any free one")] = 8000
-    threads: Annotated[int, Field(ge=1, le=1024, description="CPU threads of all replicas of a model together")] = (
-        usable_cpus()
-    )
+    glossary_file: Annotated[
+        Path | None,
+        Field(
+            description="SQLite file of stored glossaries, made where there is none; unset: they end with the server"
+        ),
+    ] = None
+    threads: Annotated[
+        int,
+        Field(ge=1, le=1024, description="CPU threads of all models together, shared out evenly; each has one or more"),
+    ] = usable_cpus()
     replicas: Annotated[
         int | None,
         Field(
@@ -98,6 +122,26 @@ class Settings(BaseSettings):
     request_timeout_seconds: Annotated[
         float, Field(gt=0, le=3600, description="longest time for an answer, and the default; then 504")
     ] = 60.0
+    max_file_megabytes: Annotated[
+        int, Field(ge=1, le=1000, description="megabytes of a document as it is sent; more gets 413")
+    ] = 20
+    max_uncompressed_megabytes: Annotated[
+        int, Field(ge=1, le=10_000, description="megabytes of all files in a document (docx, epub) unpacked")
+    ] = 200
+    max_part_megabytes: Annotated[
+        int,
+        Field(ge=1, le=1000, description="megabytes of a document parsed at once; takes some ten times that in memory"),
+    ] = 32
+    max_documents: Annotated[
+        int, Field(ge=1, le=100_000, description="documents waiting, in work and kept; more gets 429")
+    ] = 100
+    max_running_documents: Annotated[int, Field(ge=1, le=64, description="documents translated at once")] = 2
+    document_lifetime_seconds: Annotated[
+        float, Field(gt=0, le=604_800, description="time that a translated document is kept")
+    ] = 3600.0
+    documents_folder: Annotated[
+        Path | None, Field(description="folder for documents while they are kept; unset: the system's temporary one")
+    ] = None
     drain_timeout_seconds: Annotated[
         float, Field(ge=0, le=3600, description="time for running requests to finish after SIGTERM")
     ] = 30.0
@@ -111,7 +155,7 @@ class Settings(BaseSettings):
         list[str], NoDecode, Field(description="origins whose pages may call the API from a browser; none by default")
     ] = []
 
-    @field_validator("model", "cors_origins", mode="before")
+    @field_validator("model", "cors_origins", "detect_languages", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
@@ -126,15 +170,11 @@ class Settings(BaseSettings):
             )
         return self
 
-    @property
-    def num_replicas(self) -> int:
-        """Engines of each model."""
-        return self.replicas or self.threads
-
-    @property
-    def threads_per_replica(self) -> int:
-        """CPU threads of each engine."""
-        return self.threads // self.num_replicas
+    def shares(self, num_models: int) -> tuple[int, int]:
+        """Engines of each of so many models, and CPU threads of each engine; what does not divide is rounded up."""
+        threads = -(-self.threads // num_models)
+        replicas = min(self.replicas or threads, threads)
+        return replicas, threads // replicas
 
     @property
     def limits(self) -> TranslationLimits:
@@ -145,6 +185,22 @@ class Settings(BaseSettings):
             max_beam_size=self.max_beam_size,
             default_beam_size=self.default_beam_size,
             max_timeout_seconds=self.request_timeout_seconds,
+        )
+
+    @property
+    def document_options(self) -> StoreOptions:
+        """How many documents there may be, how large, and for how long."""
+        limits = FileLimits(
+            max_file_bytes=self.max_file_megabytes * MEGABYTE,
+            max_uncompressed_bytes=self.max_uncompressed_megabytes * MEGABYTE,
+            max_part_bytes=self.max_part_megabytes * MEGABYTE,
+        )
+        return StoreOptions(
+            limits=limits,
+            max_documents=self.max_documents,
+            max_running=self.max_running_documents,
+            lifetime_seconds=self.document_lifetime_seconds,
+            folder=self.documents_folder,
         )
 
 

@@ -1,6 +1,7 @@
 """What the parts of one running server share."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -8,35 +9,76 @@ from typing import cast
 from fastapi import Request
 
 from server.catalogue import Catalogue
+from server.errors import Draining
+from server.files.jobs import DocumentStore
 from server.generator import Generator
+from server.glossary_store import GlossaryStore
+from server.interpreter import Interpreter
 from server.metrics import Metrics
 from server.settings import Settings
+from server.text.detection import Detector
 from server.translation import Phases, TranslationResult
 from server.translator import Translator
+
+_log = logging.getLogger("kvasir")
 
 
 @dataclass(slots=True)
 class ServerState:
     """One for each application, owned by the event loop's thread.
 
-    `catalogue` is None until the models are loaded. `draining` is set once and never taken back.
+    `catalogue`, `interpreter` and `glossaries` are None until the models are loaded. `draining` is set once and never
+    taken back.
     """
 
     settings: Settings
     metrics: Metrics
     generators: Sequence[Generator] = ()
     catalogue: Catalogue | None = None
+    interpreter: Interpreter | None = None
+    glossaries: GlossaryStore | None = None
+    num_characters_billed: int = 0  # since the start; nobody pays, but clients of DeepL ask
     draining: bool = False
     num_in_flight: int = 0  # HTTP requests begun and not yet answered
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while none is in flight
+    documents: DocumentStore = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without documents."""
+        self.documents = DocumentStore(self.settings.document_options, self.metrics.document_finished)
+        self.metrics.watch_documents(self.documents.__len__)
+
+    async def close(self) -> None:
+        """Give up what it has: documents, and the file of the glossaries."""
+        await self.documents.close()
+        if self.glossaries is not None:
+            self.glossaries.close()
 
     def open(self, generators: Sequence[Generator]) -> None:
         """Serve with these from now on."""
         self.generators = generators
-        self.catalogue = Catalogue([Translator(generator, self.settings.limits) for generator in generators])
+        self.glossaries = GlossaryStore(self.settings.glossary_file)
+        limits = self.settings.limits
+        self.catalogue = Catalogue([Translator(generator, limits) for generator in generators], self.settings.pivot)
+        detector = Detector(self.settings.detect_languages or self.catalogue.source_languages)
+        if detector.unknown:
+            _log.warning("languages that cannot be detected", extra={"languages": detector.unknown})
+        self.interpreter = Interpreter(self.catalogue, detector, limits)
         for generator in generators:
             self.metrics.model_served(generator.bundle.config)
         self.metrics.watch(generators)
+
+    def accept(self) -> tuple[Interpreter, Catalogue]:
+        """Who takes a new request; raises `Draining` where nobody does."""
+        if self.draining or self.interpreter is None or self.catalogue is None:
+            raise Draining("this server takes no new requests; send it to another, or again in a moment")
+        return self.interpreter, self.catalogue
+
+    def stored_glossaries(self) -> GlossaryStore:
+        """The glossaries; raises `Draining` where the server has not begun to serve."""
+        if self.glossaries is None:
+            raise Draining("this server is starting; send the request again in a moment")
+        return self.glossaries
 
     def begin_request(self) -> None:
         """An HTTP request came in."""

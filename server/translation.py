@@ -3,11 +3,17 @@
 import math
 import secrets
 from dataclasses import dataclass
+from typing import Literal
 
 from export.bundle import Shapes
 from server.errors import InvalidRequest, TextTooLong
 from server.options import NO_OPTIONS, RANGES, AskedOfBeams, DecodingOptions, check_options
 from server.request import FinishReason, GenerationParams, num_hypotheses_held
+from server.text.glossary import Glossary
+from server.text.markup import NO_MARKUP_OPTIONS, MarkupOptions
+
+# html and xml keep their tags; text keeps what is no words in it as well.
+TextFormat = Literal["text", "html", "xml"]
 
 MAX_BEAM_SIZE = 8  # of any server
 MAX_LENGTH_PENALTY = 10.0  # of either sign
@@ -17,7 +23,8 @@ MAX_LENGTH_PENALTY = 10.0  # of either sign
 class TranslationRequest:
     """Texts to translate and how; None leaves the choice to the server.
 
-    `source` and `target` are languages of the model's bundle. `max_new_tokens` counts for each sentence, by default
+    `source` and `target` are languages of the model's bundle. Where a sentence has terms of the `glossary`, its
+    translation has theirs, and is found with beams. `max_new_tokens` counts for each sentence, by default
     what the model can write.
     """
 
@@ -32,6 +39,10 @@ class TranslationRequest:
     return_scores: bool = False
     timeout_seconds: float | None = None
     options: DecodingOptions = NO_OPTIONS
+    glossary: Glossary | None = None
+    size_is_checked: bool = False  # a part, or the second leg, of a request whose size was found good
+    format: TextFormat = "text"
+    markup: MarkupOptions = NO_MARKUP_OPTIONS
 
     @property
     def num_characters(self) -> int:
@@ -136,6 +147,8 @@ class TranslationLimits:
 
     def check_size(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` for more text than one request may hold."""
+        if request.size_is_checked:
+            return
         if self.max_texts is not None and len(request.texts) > self.max_texts:
             raise InvalidRequest(
                 f"{len(request.texts)} texts in one request; this server takes {self.max_texts}: send them in parts"
@@ -173,6 +186,8 @@ class TranslationLimits:
                 max_new_tokens,
             ),
         )
+        if request.glossary is not None and (options.decodes_independently or options.num_beam_groups > 1):
+            raise InvalidRequest("a glossary does not go together with sampling, return_alternatives or beam groups")
         groups = options.num_beam_groups
         if options.decodes_independently:
             _check_range("num_hypotheses", request.num_hypotheses, self.max_beam_size, "on this server")

@@ -12,10 +12,12 @@ from server.dispatch import dispatch, num_tokens, phases, sentence_tokens
 from server.errors import TextTooLong
 from server.feed import TextFeed
 from server.generator import Generator
+from server.lossless import LosslessTranslator
 from server.options import DecodingOptions
 from server.request import Completion, FinishReason, GenerationParams, Hypothesis, Request, Timings
 from server.scorer import Scorer
 from server.sentence_params import SentenceParams
+from server.text.glossary import Glossary, capitalized_like
 from server.text.sentences import Segment, join, split, whole
 from server.text.tokenizer import Tokenizer, replace_lone_surrogates
 from server.translation import (
@@ -50,6 +52,7 @@ class Translator:
         self._limits = limits
         self._clock = clock
         self._tokenizer = Tokenizer(generator.bundle)
+        self._lossless = LosslessTranslator(generator, limits, self._tokenizer, clock)
         self.scorer = Scorer(generator, limits, self._tokenizer, clock)
 
     @property
@@ -60,6 +63,8 @@ class Translator:
     async def translate(self, request: TranslationRequest, feed: TextFeed | None = None) -> TranslationResult:
         """All texts translated, in their order; `feed` gets them meanwhile, as they become final.
 
+        Texts with anything but words are fed whole, at the end.
+
         What was taken from the feed, and what is left to take when this returns, are the texts of the result.
 
         Raises `InvalidRequest` or `TextTooLong` before anything is decoded, `DeadlineExceeded`, and whatever
@@ -67,6 +72,12 @@ class Translator:
         """
         arrived = self._clock()
         self._limits.check_size(request)
+        if (taken := await self._lossless.take_apart(request)) is not None:
+            result = await self._lossless.translate(request, taken, arrived)
+            if feed is not None:
+                feed.open([([whole(each.text)], [None]) for each in result.translations], self._tokenizer)
+                feed.wake()
+            return result
         params = self._limits.generation_params(request, self.bundle.config.shapes)
         deadline = self._limits.deadline(request, arrived)
         inline = request.num_characters <= _INLINE_CHARACTERS
@@ -118,7 +129,9 @@ class Translator:
             if len(source) > max_tokens:
                 what = "a text taken as one sentence" if is_whole else "a part of the text that cannot be divided"
                 raise TextTooLong(f"{what} has {len(source)} tokens; this model takes {max_tokens}")
-            prepared.requests.append(Request(source, params.of(number, len(source)), Timings(arrived=0.0), deadline))
+            terms = request.glossary.target_terms(segment.text) if request.glossary else ()
+            asked = params.of(number, len(source), terms)
+            prepared.requests.append(Request(source, asked, Timings(arrived=0.0), deadline))
         return prepared
 
     def _fits(self, text: str) -> bool:
@@ -133,7 +146,8 @@ class Translator:
         self, prepared: _Prepared, completions: Mapping[int, Completion], request: TranslationRequest
     ) -> Translation:
         done = [None if request is None else completions[request.id] for request in prepared.requests]
-        best, *others = (self._alternative(prepared.segments, done, rank) for rank in range(request.num_hypotheses))
+        ranks = range(request.num_hypotheses)
+        best, *others = (self._alternative(prepared.segments, done, rank, request.glossary) for rank in ranks)
         decoded = [completion for completion in done if completion is not None]
         return Translation(
             best.text,
@@ -152,13 +166,22 @@ class Translator:
         return sentence_details(completion.request.source, completion.hypotheses[0], options, self._tokenizer)
 
     def _alternative(
-        self, segments: Sequence[Segment], completions: Sequence[Completion | None], rank: int
+        self,
+        segments: Sequence[Segment],
+        completions: Sequence[Completion | None],
+        rank: int,
+        glossary: Glossary | None,
     ) -> Alternative:
         chosen = [None if done is None else _ranked(done.hypotheses, rank) for done in completions]
         texts = [
             segment.text if hypothesis is None else self._tokenizer.decode(hypothesis.token_ids)
             for segment, hypothesis in zip(segments, chosen, strict=True)
         ]
+        if glossary is not None:
+            texts = [
+                capitalized_like(segment.text, text, glossary.target_terms(segment.text))
+                for segment, text in zip(segments, texts, strict=True)
+            ]
         decoded = [hypothesis for hypothesis in chosen if hypothesis is not None]
         total_tokens = sum(map(num_tokens, decoded))
         if not total_tokens:

@@ -162,3 +162,32 @@ def test_input_that_is_not_utf8_is_named_by_its_line() -> None:
     result = _run("translate", text=b"Good morning.\n\xff\n")
     assert result.exit_code == 1
     assert result.stderr.splitlines() == ["kvasir: line 2 is not UTF-8: invalid start byte at byte 0"]
+
+
+def test_translate_takes_a_document_into_a_document(tmp_path: Path) -> None:
+    source, output, stats = tmp_path / "page.html", tmp_path / "seite.html", tmp_path / "stats.json"
+    source.write_text("<!DOCTYPE html><h1 class='x'>Thank you.</h1><p>Yes.</p><!-- stays -->", encoding="utf-8")
+    result = _run("translate", str(source), "--output", str(output), "--threads", "1", "--stats", str(stats))
+    assert result.exit_code == 0, result.stderr
+    page = output.read_text(encoding="utf-8")
+    assert '<h1 class="x">' in page
+    assert "Dank" in page
+    assert "<!-- stays -->" in page
+    assert json.loads(stats.read_text(encoding="utf-8"))["lines"] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "seite.html", "stats.json"]
+
+
+@pytest.mark.parametrize("output", ["-", "brief.odt"])
+def test_a_document_is_not_written_as_another_kind(output: str, tmp_path: Path) -> None:
+    result = _run("translate", "letter.docx", "--output", output if output == "-" else str(tmp_path / output))
+    assert result.exit_code == 2
+    assert "a translated .docx is a .docx" in result.stderr
+
+
+def test_a_damaged_document_leaves_no_output(tmp_path: Path) -> None:
+    source, output = tmp_path / "letter.docx", tmp_path / "brief.docx"
+    source.write_bytes(b"no document")
+    result = _run("translate", str(source), "--output", str(output), "--threads", "1")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("kvasir: the file is cut off, or no such document at all")
+    assert not output.exists()

@@ -32,7 +32,10 @@ def main(
 
     def decode(job: Job) -> Sequence[Sequence[int]]:
         params = GenerationParams(
-            beam_size=job.beam_size, length_penalty=job.length_penalty, max_new_tokens=job.max_new_tokens
+            beam_size=job.beam_size,
+            length_penalty=job.length_penalty,
+            max_new_tokens=job.max_new_tokens,
+            max_repetitions=0,  # the others let a loop run to its limit, and random models do nothing else
         )
         now = time.monotonic()
         requests = [Request(np.array(source, np.int32), params, Timings(now)) for source in job.sources]

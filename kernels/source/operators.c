@@ -503,6 +503,7 @@ static Status *compute_best_tokens(void *data, Context *context) {
 
 static const Described operators[] = {
     LINEAR("Linear", 5, .relu = 0),
+    LINEAR("LinearOfSome", 5, .relu = 0),
     LINEAR("LinearRelu", 5, .relu = 1),
     LINEAR("LinearAdd", 6, .residual = 1),
     LINEAR("LinearAddNormalization", 8, .residual = 1, .normalization = 1),

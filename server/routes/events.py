@@ -16,11 +16,12 @@ from starlette.types import Receive, Scope, Send
 
 from server.errors import ClientGone, EngineFailed, KvasirError
 from server.feed import Piece, TextFeed
+from server.interpreter import Interpretation
 from server.metrics import Metrics
 from server.routes.disconnect import unless_disconnected
 from server.routes.envelope import error_response
+from server.routes.interpret import note
 from server.state import RequestRecord
-from server.translation import TranslationResult
 
 HEARTBEAT_SECONDS = 10.0  # of silence; proxies close what has been silent for some thirty
 
@@ -64,8 +65,8 @@ class EventStream(Response):
 
     def __init__(
         self,
-        translate: Callable[[TextFeed], Coroutine[None, None, TranslationResult]],
-        answer: Callable[[TranslationResult], BaseModel],
+        translate: Callable[[TextFeed], Coroutine[None, None, Interpretation]],
+        answer: Callable[[Interpretation], BaseModel],
         record: RequestRecord,
         metrics: Metrics,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
@@ -108,9 +109,10 @@ class EventStream(Response):
                     await self._send(send, format_sse_event(comment="still at work"))
                 elif not translation.done():  # an error must come before the first text, if it can
                     await self._send_pieces(send, feed.take())
-            self._record.result = await translation
+            done = await translation
+            note(self._record, done)
             await self._send_pieces(send, feed.take())
-            answer = self._answer(self._record.result).model_dump(mode="json", exclude_none=True)
+            answer = self._answer(done).model_dump(mode="json", exclude_none=True)
             await self._end(send, "done", _json(answer | {"timings": self._record.timings()}))
         finally:
             translation.cancel()

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from export.bundle import BundleConfig, Precision
 from server.state import ServerState, server_state
@@ -23,17 +23,32 @@ class ModelAnswer(BaseModel):
     max_target_tokens: int
 
 
+class PairAnswer(BaseModel):
+    """Two languages between which texts can be translated."""
+
+    source: str
+    target: str
+    models: list[str] = Field(description="one, or two that are asked one after the other")
+    pivot: str | None = Field(description="the language between the two")
+
+
 class ModelsAnswer(BaseModel):
-    """All models, the one asked first in front."""
+    """All models, the one asked first in front, and all pairs."""
 
     models: list[ModelAnswer]
+    pairs: list[PairAnswer]
 
 
 @router.get("/models")
 async def models(server: Annotated[ServerState, Depends(server_state)]) -> ModelsAnswer:
     """The models of this server and what they translate."""
-    configs = [] if server.catalogue is None else server.catalogue.configs
-    return ModelsAnswer(models=[_model(config) for config in configs])
+    if server.catalogue is None:
+        return ModelsAnswer(models=[], pairs=[])
+    pairs = [
+        PairAnswer(source=route.source, target=route.target, models=list(route.models), pivot=route.pivot)
+        for route in server.catalogue.routes
+    ]
+    return ModelsAnswer(models=[_model(config) for config in server.catalogue.configs], pairs=pairs)
 
 
 def _model(config: BundleConfig) -> ModelAnswer:

@@ -1,27 +1,28 @@
 """Kvasir's own protocol: everything the engine can do, by its own names."""
 
+import asyncio
 from functools import partial
-from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from server.errors import Draining
+from server.errors import InvalidRequest
+from server.interpreter import Interpretation
 from server.options import decoding_options
 from server.request import FinishReason
 from server.routes.decoding_fields import DecodingFields, SentenceAnswer, finite, sentence_answer
-from server.routes.disconnect import unless_disconnected
 from server.routes.envelope import error_responses
 from server.routes.events import EVENTS_CONTENT, EventStream
-from server.state import RequestRecord, ServerState, request_record, server_state
-from server.translation import MAX_BEAM_SIZE, Translation, TranslationRequest, TranslationResult
+from server.routes.interpret import accept, interpret
+from server.state import ServerState, request_record, server_state
+from server.text.detection import Detection
+from server.text.glossary import Glossary
+from server.translation import MAX_BEAM_SIZE, TextFormat, Translation, TranslationRequest
 
 router = APIRouter(prefix="/v1", tags=["translation"])
 
 MAX_TAG_CHARACTERS = 64  # of a language; the longest real ones have half as many
-
-Server = Annotated[ServerState, Depends(server_state)]
 
 
 class TranslateBody(DecodingFields):
@@ -33,7 +34,9 @@ class TranslateBody(DecodingFields):
 
     text: str | list[str] = Field(description="a text, or a list of texts; sentences, line breaks and all")
     source: str | None = Field(
-        None, max_length=MAX_TAG_CHARACTERS, description="language of the texts; not needed where only one is possible"
+        None,
+        max_length=MAX_TAG_CHARACTERS,
+        description="language of the texts, or auto: each is detected; not needed where only one is possible",
     )
     target: str | None = Field(
         None,
@@ -52,8 +55,11 @@ class TranslateBody(DecodingFields):
     early_stopping: bool = Field(
         False, description="end a beam search as soon as beam_size * patience hypotheses are complete"
     )
-    return_scores: bool = Field(False, description="add the score and the log-probability of each translation")
+    glossary: dict[str, str] | None = Field(None, description="terms of the source language, and what is said for them")
+    glossary_id: str | None = Field(None, max_length=64, description="a stored glossary instead; see /v2/glossaries")
     stream: bool = Field(False, description="answer with server-sent events, text by text as it becomes final")
+    return_scores: bool = Field(False, description="add the score and the log-probability of each translation")
+    format: TextFormat = Field("text", description="html and xml keep their tags, and are translated around them")
 
     @field_validator("text", mode="before")
     @classmethod
@@ -76,10 +82,18 @@ class AlternativeAnswer(BaseModel):
     log_probability: float | None = None
 
 
+class DetectedLanguage(BaseModel):
+    """The likeliest of the languages that were expected."""
+
+    language: str
+    confidence: float = Field(ge=0, le=1, description="probability, small where the text says little")
+
+
 class TranslationAnswer(BaseModel):
     """What became of one text. Tokens count the end of every sentence."""
 
     text: str
+    detected_language: DetectedLanguage | None = Field(None, description="where source was auto and there are letters")
     source_tokens: int
     target_tokens: int
     finish_reason: FinishReason = Field(
@@ -101,7 +115,8 @@ class TranslateAnswer(BaseModel):
     """The translations in the order of the texts."""
 
     translations: list[TranslationAnswer]
-    model: str
+    model: str | None = Field(None, description="who translated; two models joined by + went one after the other")
+    pivot: str | None = Field(None, description="the language between them")
     seed: int | None = Field(None, description="that tokens were drawn with")
 
 
@@ -109,53 +124,60 @@ class TranslateAnswer(BaseModel):
     "/translate",
     response_model=TranslateAnswer,
     response_model_exclude_none=True,
-    responses={200: {"content": EVENTS_CONTENT}, **error_responses(400, 413, 422, 429, 500, 503, 504)},
+    responses={200: {"content": EVENTS_CONTENT}, **error_responses(400, 404, 413, 422, 429, 500, 503, 504)},
 )
 async def translate(
     body: TranslateBody,
     request: Request,
-    server: Server,
-    record: Annotated[RequestRecord, Depends(request_record)],
 ) -> TranslateAnswer | EventStream:
     """Translate one text or several; the order is kept, and so are line breaks and blank lines.
 
     With `stream` the text comes in pieces, as soon as they are final.
     """
     texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
-    record.num_texts, record.num_characters = len(texts), sum(map(len, texts))
-    if server.draining or server.catalogue is None:
-        raise Draining("this server takes no new requests; send it to another, or again in a moment")
-    route = server.catalogue.find(body.source, body.target)
-    record.model = route.translator.bundle.config.name
     asked = TranslationRequest(
         texts=texts,
-        source=route.source,
-        target=route.target,
+        source="",
+        target="",
         beam_size=body.beam_size,
         length_penalty=body.length_penalty,
         max_new_tokens=body.max_new_tokens,
         num_hypotheses=body.num_hypotheses,
         early_stopping=body.early_stopping,
         return_scores=body.return_scores,
+        glossary=await _glossary(body, server_state(request)),
         timeout_seconds=body.timeout_seconds,
         options=decoding_options(body.model_dump()),
+        format=body.format,
     )
-    answer = partial(_answer, asked, record.model)
     if body.stream:
-        return EventStream(partial(route.translator.translate, asked), answer, record, server.metrics)
-    record.result = await unless_disconnected(request, route.translator.translate(asked))
-    return answer(record.result)
+        interpreter = accept(request, asked)
+        translate_to = partial(interpreter.translate, asked, body.source, body.target)
+        record, metrics = request_record(request), server_state(request).metrics
+        return EventStream(translate_to, partial(_answer, asked), record, metrics)
+    return _answer(asked, await interpret(request, asked, body.source, body.target))
 
 
-def _answer(asked: TranslationRequest, model: str, result: TranslationResult) -> TranslateAnswer:
-    return TranslateAnswer(
-        translations=[_translation(translation, asked) for translation in result.translations],
-        model=model,
-        seed=result.seed,
-    )
+async def _glossary(body: TranslateBody, server: ServerState) -> Glossary | None:
+    if body.glossary is not None and body.glossary_id is not None:
+        raise InvalidRequest("give a glossary or a glossary_id, not both")
+    if body.glossary is not None:
+        return await asyncio.to_thread(Glossary, body.glossary)
+    if body.glossary_id is not None:
+        return await asyncio.to_thread(server.stored_glossaries().glossary, body.glossary_id)
+    return None
 
 
-def _translation(translation: Translation, asked: TranslationRequest) -> TranslationAnswer:
+def _answer(asked: TranslationRequest, done: Interpretation) -> TranslateAnswer:
+    detected = done.detected or (None,) * len(asked.texts)
+    translations = [
+        _translation(translation, asked, language)
+        for translation, language in zip(done.result.translations, detected, strict=True)
+    ]
+    return TranslateAnswer(translations=translations, model=done.model, pivot=done.pivot, seed=done.result.seed)
+
+
+def _translation(translation: Translation, asked: TranslationRequest, detected: Detection | None) -> TranslationAnswer:
     others = [
         AlternativeAnswer(
             text=other.text,
@@ -166,6 +188,9 @@ def _translation(translation: Translation, asked: TranslationRequest) -> Transla
     ]
     return TranslationAnswer(
         text=translation.text,
+        detected_language=None
+        if detected is None
+        else DetectedLanguage(language=detected.language, confidence=round(detected.confidence, 4)),
         source_tokens=translation.source_tokens,
         target_tokens=translation.target_tokens,
         finish_reason=translation.finish_reason,

@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
-from server.errors import Draining
 from server.options import decoding_options
 from server.routes.decoding_fields import DetailFields, SentenceAnswer, finite, sentence_answer
 from server.routes.disconnect import unless_disconnected
@@ -54,10 +53,9 @@ async def score(
     texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
     translations = (body.translation,) if isinstance(body.translation, str) else tuple(body.translation)
     record.num_texts, record.num_characters = len(texts), sum(map(len, (*texts, *translations)))
-    if server.draining or server.catalogue is None:
-        raise Draining("this server takes no new requests; send it to another, or again in a moment")
-    route = server.catalogue.find(body.source, body.target)
-    record.model = route.translator.bundle.config.name
+    _, catalogue = server.accept()
+    route = catalogue.find(body.source, body.target)
+    record.model = route.name
     asked = ScoreRequest(
         texts=texts,
         translations=translations,
@@ -67,7 +65,7 @@ async def score(
         timeout_seconds=body.timeout_seconds,
         options=decoding_options(body.model_dump()),
     )
-    result = await unless_disconnected(request, route.translator.scorer.score(asked))
+    result = await unless_disconnected(request, route.scorer.score(asked))
     record.result = TranslationResult([], result.phases, result.sentence_tokens, num_splits=0)
     return ScoresAnswer(scores=[_answer(each) for each in result.scores], model=record.model)
 

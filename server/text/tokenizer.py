@@ -4,6 +4,8 @@ import codecs
 import json
 import re
 from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +105,28 @@ class Tokenizer:
         """The piece of text that each target token stands for, control tokens by their names."""
         return [self._target_names.get(id_, "") for id_ in token_ids]
 
+    @cached_property
+    def known_characters(self) -> frozenset[str]:
+        """The characters of the source vocabulary. What it only has bytes for, models seldom write again."""
+        pieces = [
+            self._source.id_to_piece(piece)
+            for piece in range(self._source.get_piece_size())
+            if not self._source.is_byte(piece)
+        ]
+        return frozenset("".join(piece for piece in pieces if piece in self._text_ids)) | {" ", "\n", "\r", "\t"}
+
+    def source_spans(self, text: str) -> list[tuple[int, int]]:
+        """The characters of `text` that each token of it covers, as `encode` gives them, the end last.
+
+        Where the model reads other characters than are there (NFKC), they are approximate.
+        """
+        spans = _spans(self._source.encode(replace_lone_surrogates(text), out_type=str), text)
+        return [*([(0, 0)] if self._language_codes else []), *spans, (len(text), len(text))]
+
+    def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
+        """The characters of `text` that each of the tokens it was decoded from covers."""
+        return _spans([self._target_pieces.get(id_, "") for id_ in token_ids], text)
+
     def count_tokens(self, text: str) -> int:
         """How many tokens `encode` gives, the end-of-sequence token and a language code included."""
         return len(self._source.encode(replace_lone_surrogates(text))) + 1 + bool(self._language_codes)
@@ -139,6 +163,17 @@ class Tokenizer:
             return [int(id_) for id_ in self._numbers[pieces]]
         # Characters the source model does not know may still stand in a vocabulary shared with the target side.
         return [self._text_ids.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)]
+
+
+def _spans(pieces: Sequence[str], text: str) -> list[tuple[int, int]]:
+    """Ranges of `text`, in proportion to the pieces."""
+    ends = list(accumulate(map(len, pieces)))
+    if not ends:
+        return []
+    in_front = len(pieces[0]) - len(pieces[0].lstrip(_WORD_START))
+    scale = len(text) / max(ends[-1] - in_front, 1)
+    places = [max(0, round((end - in_front) * scale)) for end in (0, *ends)]
+    return list(pairwise(places))
 
 
 def _load_sentencepiece(path: Path) -> SentencePieceProcessor:

@@ -9,13 +9,25 @@ from export.bundle import Precision
 from export.to_onnx import export_bundle
 from model.checkpoints.marian import load_marian
 from tests.end_to_end.exported import Exported, write_random_checkpoint
-from tests.end_to_end.servers import Served, started
+from tests.end_to_end.servers import Served, relabelled, started
 
 
 @pytest.fixture(scope="session")
 def served() -> Iterator[Served]:
     """A server that decodes every sentence, however often it was asked; shared by all tests that leave it running."""
     yield from started("--cache-sentences", "0")
+
+
+@pytest.fixture(scope="session")
+def polyglot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server of four bundles in one folder: English to German, French and Spanish, and German to English.
+
+    All four are the model that comes along: only what it is given in English to make German of makes sense.
+    """
+    folder = tmp_path_factory.mktemp("bundles")
+    for source, target in (("en", "de"), ("de", "en"), ("en", "fr"), ("en", "es")):
+        relabelled(folder, source, target)
+    yield from started("--model", str(folder), "--threads", "1")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx2
 
+from export.bundle import MANIFEST_FILE
 from server.settings import DEFAULT_MODEL
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -41,9 +42,22 @@ class Served:
         return httpx2.Client(base_url=self.url, timeout=PATIENCE_SECONDS)
 
 
+def relabelled(folder: Path, source: str, target: str) -> Path:
+    """A bundle that says it translates from `source` to `target`; it is the default model all the same."""
+    bundle = folder / f"{source}-{target}"
+    bundle.mkdir()
+    for path in DEFAULT_MODEL.iterdir():
+        if path.name != MANIFEST_FILE:
+            (bundle / path.name).symlink_to(path)
+    manifest = json.loads((DEFAULT_MODEL / MANIFEST_FILE).read_text(encoding="utf-8"))
+    manifest |= {"name": bundle.name, "source_languages": [source], "target_languages": [target]}
+    (bundle / MANIFEST_FILE).write_text(json.dumps(manifest), encoding="utf-8")
+    return bundle
+
+
 def started(*flags: str) -> Iterator[Served]:
     """A server with these flags; killed afterwards if it still runs."""
-    command = [sys.executable, "-m", "kvasir", "serve", "--port", "0", "--model", str(DEFAULT_MODEL), *flags]
+    command = [sys.executable, "-m", "kvasir", "serve", "--port", "0", *flags]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         served = Served(process)
         reader = threading.Thread(target=served.read_log)

@@ -15,7 +15,7 @@ from server.request import Completion, FinishReason, GenerationParams, Request, 
 from tests.end_to_end.exported import MAX_SOURCE_TOKENS, Exported
 from tests.fakes import request
 
-END, VOCAB, NUM_REQUESTS = 0, 60, 150
+END, VOCAB, NUM_REQUESTS = 0, 60, 78
 PLAIN = GenerationParams(max_new_tokens=20, return_scores=True)
 DETAILS = GenerationParams(
     max_new_tokens=20, return_scores=True, return_token_scores=True, num_token_alternatives=2, return_attention=True

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from export import bundle as names
 from export import operators
+from export.best_tokens import BEST_TOKENS
 from export.bundle import Bundle
+from export.function_body import DOMAIN
 from kernels.library import register
 from tests.export.graph_runs import OnnxGraphs, Rows, random_tokens
 
@@ -33,22 +35,22 @@ def _loaded_nodes(graph: Path, folder: Path, *, is_native: bool) -> set[tuple[st
 @pytest.mark.parametrize("file", FILES)
 def test_every_operator_of_ours_is_defined_in_the_graph_that_uses_it(file: str, int8_bundle: Bundle) -> None:
     model = onnx.load(int8_bundle.file(file))
-    defined = {function.name for function in model.functions if function.domain == operators.DOMAIN}
+    defined = {function.name for function in model.functions if function.domain == DOMAIN}
     bodies = [node for function in model.functions for node in function.node]
-    used = {node.op_type for node in (*model.graph.node, *bodies) if node.domain == operators.DOMAIN}
+    used = {node.op_type for node in (*model.graph.node, *bodies) if node.domain == DOMAIN}
     assert used == defined
     assert operators.LINEAR in used
 
 
 def test_together_the_graphs_use_what_a_decoder_step_spends_its_time_on(int8_bundle: Bundle) -> None:
     nodes = [node for file in FILES for node in onnx.load(int8_bundle.file(file)).graph.node]
-    ours = {node.op_type for node in nodes if node.domain == operators.DOMAIN}
+    ours = {node.op_type for node in nodes if node.domain == DOMAIN}
     assert ours >= {
         operators.LINEAR_ADD_NORMALIZATION,
         operators.SELF_ATTENTION,
         operators.CROSS_ATTENTION,
         operators.SOURCE_ATTENTION,
-        operators.BEST_TOKENS,
+        BEST_TOKENS,
     }
     assert not {node.op_type for node in nodes} & {"MatMul", "MatMulIntegerToFloat", "GroupQueryAttention", "TopK"}
 
@@ -60,10 +62,10 @@ def test_native_operators_run_where_they_were_built_and_functions_elsewhere(
     monkeypatch.setenv("KVASIR_KERNELS", "portable")  # every processor runs these
     graph = int8_bundle.file(file)
     native, function = (_loaded_nodes(graph, tmp_path, is_native=is_native) for is_native in (True, False))
-    linear = (operators.DOMAIN, operators.LINEAR_ADD_NORMALIZATION)
+    linear = (DOMAIN, operators.LINEAR_ADD_NORMALIZATION)
     assert linear in native
     assert ("com.microsoft", "MatMulIntegerToFloat") not in native
-    assert not any(domain == operators.DOMAIN for domain, _ in function)
+    assert not any(domain == DOMAIN for domain, _ in function)
     assert ("com.microsoft", "MatMulIntegerToFloat") in function
 
 

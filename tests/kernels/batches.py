@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from export import operators
+from export.best_tokens import BEST_TOKENS
 from tests.kernels.arithmetic import STEP, Matrix, random_rows
 from tests.kernels.operator_sessions import Arrays
 
@@ -68,7 +69,7 @@ def best_tokens(sizes: Sizes) -> Batch:
     inputs["mask"] = np.where(random.random(sizes.vocab) < 0.1, -np.inf, 0.0).astype(np.float32)
     inputs |= {"num_candidates": np.array([9], np.int64), "with_scores": np.array([True])}
     attributes = _LINEAR | {"block_size": 1, "last_token": sizes.vocab - 1}
-    return Batch(operators.BEST_TOKENS, attributes, inputs, ("hidden",))
+    return Batch(BEST_TOKENS, attributes, inputs, ("hidden",))
 
 
 def self_attention(sizes: Sizes) -> Batch:
@@ -110,7 +111,7 @@ def source_attention(sizes: Sizes) -> Batch:
 
 MAKERS: dict[str, Callable[[Sizes], Batch]] = {
     operators.LINEAR_ADD_NORMALIZATION: linear,
-    operators.BEST_TOKENS: best_tokens,
+    BEST_TOKENS: best_tokens,
     operators.SELF_ATTENTION: self_attention,
     operators.CROSS_ATTENTION: cross_attention,
     operators.SOURCE_ATTENTION: source_attention,

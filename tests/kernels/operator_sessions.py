@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper
 
 from export import operators
+from export.best_tokens import BEST_TOKENS
+from export.function_body import DOMAIN, OPSET
 from kernels.library import register
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -38,7 +40,7 @@ _SIGNATURES: dict[str, tuple[Mapping[str, int], Mapping[str, int]]] = {
     operators.SELF_ATTENTION: ({"fused": TensorProto.FLOAT} | _CACHE, _ATTENDED),
     operators.CROSS_ATTENTION: (_QUERY | _CACHE, _ATTENDED),
     operators.SOURCE_ATTENTION: ({"fused": TensorProto.FLOAT, "last_positions": TensorProto.INT32}, _OUTPUT),
-    operators.BEST_TOKENS: (_LINEAR | _RANKING, _RANKED),
+    BEST_TOKENS: (_LINEAR | _RANKING, _RANKED),
 }
 
 
@@ -62,7 +64,7 @@ class OneOperator:
 
 def _model(name: str, attributes: Mapping[str, float]) -> ModelProto:
     inputs, outputs = _SIGNATURES[name]
-    node = helper.make_node(name, list(inputs), list(outputs), domain=operators.DOMAIN)
+    node = helper.make_node(name, list(inputs), list(outputs), domain=DOMAIN)
     node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
     graph = helper.make_graph(
         [node],
@@ -70,6 +72,6 @@ def _model(name: str, attributes: Mapping[str, float]) -> ModelProto:
         [helper.make_tensor_value_info(key, kind, None) for key, kind in inputs.items()],
         [helper.make_tensor_value_info(key, kind, None) for key, kind in outputs.items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", operators.OPSET)], ir_version=10)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
     operators.add_functions(model)
     return model

@@ -5,6 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from export import operators
+from export.best_tokens import BEST_TOKENS
 from tests.kernels.arithmetic import Floats, Matrix, random_rows
 from tests.kernels.operator_sessions import Arrays, Numbers, OneOperator
 
@@ -31,7 +32,7 @@ def _rank(
         "num_candidates": np.array([num_candidates], np.int64),
         "with_scores": np.array([with_scores]),
     }
-    operator = OneOperator(operators.BEST_TOKENS, _ranking(len(mask)), is_native=native)
+    operator = OneOperator(BEST_TOKENS, _ranking(len(mask)), is_native=native)
     return operator.run(matrix.inputs(hidden) | ranking)
 
 

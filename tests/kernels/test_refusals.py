@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from export import operators
+from export.best_tokens import BEST_TOKENS
 from tests.kernels.arithmetic import STEP, Matrix
 from tests.kernels.operator_sessions import Arrays, OneOperator
 
@@ -52,7 +53,7 @@ def _source() -> Arrays:
 GOOD: dict[str, tuple[Mapping[str, float], Callable[[], Arrays]]] = {
     operators.LINEAR: (LINEAR, _linear),
     operators.LINEAR_ADD_NORMALIZATION: (LINEAR | {"epsilon": 1e-5}, _normalized),
-    operators.BEST_TOKENS: (RANKING, _ranked),
+    BEST_TOKENS: (RANKING, _ranked),
     operators.SELF_ATTENTION: (CACHED, _cached),
     operators.CROSS_ATTENTION: (CACHED, _crossed),
     operators.SOURCE_ATTENTION: (ATTENTION, _source),
@@ -81,11 +82,11 @@ BAD = [
     (operators.LINEAR, {"hidden": _floats(1, 1, 1, 1, INPUTS)}, "more than four dimensions"),
     (operators.LINEAR_ADD_NORMALIZATION, {"residual": _floats(ROWS - 1, OUTPUTS)}, "a residual has another size"),
     (operators.LINEAR_ADD_NORMALIZATION, {"norm_weight": _floats(OUTPUTS - 1)}, "a normalisation has another size"),
-    (operators.BEST_TOKENS, {"mask": _floats(OUTPUTS - 1)}, "a ranking with wrong sizes"),
-    (operators.BEST_TOKENS, {"num_candidates": _int64(OUTPUTS + 1)}, "more candidates wanted than there are"),
-    (operators.BEST_TOKENS, {"num_candidates": _int64(0)}, "or none"),
-    (operators.BEST_TOKENS, {"num_candidates": _int64(-1)}, "or none"),
-    (operators.BEST_TOKENS, {"num_candidates": _int64()}, "a ranking with wrong sizes"),
+    (BEST_TOKENS, {"mask": _floats(OUTPUTS - 1)}, "a ranking with wrong sizes"),
+    (BEST_TOKENS, {"num_candidates": _int64(OUTPUTS + 1)}, "more candidates wanted than there are"),
+    (BEST_TOKENS, {"num_candidates": _int64(0)}, "or none"),
+    (BEST_TOKENS, {"num_candidates": _int64(-1)}, "or none"),
+    (BEST_TOKENS, {"num_candidates": _int64()}, "a ranking with wrong sizes"),
     (operators.SELF_ATTENTION, {"positions": _positions(0, CACHE_LEN, 0)}, "a position is outside the cache"),
     (operators.SELF_ATTENTION, {"positions": _positions(0, 0, -1)}, "a position is outside the cache"),
     (operators.SELF_ATTENTION, {"positions": _positions(0, 0)}, "queries do not fit the cache"),

@@ -34,13 +34,18 @@ SENTENCES = (
 MAX_TOKENS = 32
 
 
-def make_bundle(folder: Path, extra_pieces: Sequence[str] = (), languages: tuple[str, str] = ("en", "de")) -> Bundle:
-    """A bundle without graphs. `extra_pieces` come behind the pieces that SentencePiece learned."""
+def make_bundle(
+    folder: Path,
+    extra_pieces: Sequence[str] = (),
+    languages: tuple[str, str] = ("en", "de"),
+    sentences: Sequence[str] = SENTENCES,
+) -> Bundle:
+    """A bundle without graphs. `extra_pieces` come behind the pieces that SentencePiece learned of the sentences."""
     stream = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(SENTENCES),
+        sentence_iterator=iter(sentences),
         model_writer=stream,
-        vocab_size=100,
+        vocab_size=100 if sentences is SENTENCES else 200,
         character_coverage=1.0,
         byte_fallback=False,
         minloglevel=2,

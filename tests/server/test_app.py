@@ -115,6 +115,8 @@ def test_models_are_described(client: TestClient) -> None:
     assert model["name"] == "echo-en-de"
     assert (model["source_languages"], model["target_languages"]) == (["en"], ["de"])
     assert model["max_source_tokens"] == 32
+    pairs = client.get("/v1/models").json()["pairs"]
+    assert pairs == [{"source": "en", "target": "de", "models": ["echo-en-de"], "pivot": None}]
 
 
 def test_the_documentation_page_needs_nobody_elses_server(client: TestClient) -> None:
@@ -127,7 +129,7 @@ def test_the_documentation_page_needs_nobody_elses_server(client: TestClient) ->
 
 def test_every_operation_documents_its_errors_in_the_envelope(client: TestClient) -> None:
     responses = client.get("/openapi.json").json()["paths"]["/v1/translate"]["post"]["responses"]
-    assert set(responses) == {"200", "400", "413", "422", "429", "500", "503", "504"}
+    assert set(responses) == {"200", "400", "404", "413", "422", "429", "500", "503", "504"}
     for status, response in responses.items():
         if status != "200":
             assert response["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorEnvelope")

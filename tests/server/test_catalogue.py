@@ -41,7 +41,7 @@ def test_other_tags_find_nothing(tag: str) -> None:
 def test_a_pair_finds_its_translator_and_the_names_its_bundle_uses(catalogue: Catalogue) -> None:
     route = catalogue.find("DE", "pt")
     assert (route.source, route.target) == ("de", "pt-BR")
-    assert route.translator.bundle.config.name == "echo-de-pt-BR"
+    assert route.models == ("echo-de-pt-BR",)
 
 
 def test_one_language_is_enough_where_it_leaves_no_choice(catalogue: Catalogue) -> None:
@@ -65,3 +65,26 @@ def test_two_bundles_of_one_name_are_refused(tmp_path: Path) -> None:
     twins = [_translator(tmp_path / name, "en", "de") for name in "12"]
     with pytest.raises(ValueError, match="two bundles are called echo-en-de"):
         Catalogue(twins)
+
+
+def test_the_very_tag_goes_before_another_of_the_same_language(tmp_path: Path) -> None:
+    catalogue = Catalogue([_translator(tmp_path / "1", "pt-BR", "de"), _translator(tmp_path / "2", "pt", "de")])
+    assert catalogue.find("pt", "de").source == "pt"
+    assert catalogue.find("pt-BR", "de").source == "pt-BR"
+
+
+def test_a_pair_without_a_model_goes_through_the_pivot_and_only_through_it(tmp_path: Path) -> None:
+    translators = [_translator(tmp_path / pair, *pair.split("-")) for pair in ("de-en", "en-fr", "fr-es")]
+    route = Catalogue(translators, pivot="en").find("de", "fr")
+    assert (route.source, route.pivot, route.target) == ("de", "en", "fr")
+    assert (route.name, route.models) == ("echo-de-en+echo-en-fr", ("echo-de-en", "echo-en-fr"))
+    for pivot, source, target in (("", "de", "fr"), ("en", "de", "es"), ("en", "de", "de")):
+        with pytest.raises(UnsupportedPair, match=f"from {source} to {target}"):
+            Catalogue(translators, pivot).find(source, target)
+
+
+def test_a_model_goes_before_the_pivot(tmp_path: Path) -> None:
+    translators = [_translator(tmp_path / pair, *pair.split("-")) for pair in ("de-en", "en-fr", "de-fr")]
+    catalogue = Catalogue(translators, pivot="en")
+    assert catalogue.find("de", "fr").models == ("echo-de-fr",)
+    assert catalogue.find(None, "en").models == ("echo-de-en",)

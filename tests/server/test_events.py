@@ -15,17 +15,18 @@ from export.bundle import Bundle
 from server.app import create_app
 from server.errors import EngineFailed, QueueFull
 from server.feed import TextFeed
+from server.interpreter import Interpretation
 from server.metrics import Metrics
 from server.request import Completion, FinishReason, Request
 from server.routes.events import EventStream
 from server.settings import Settings
 from server.state import RequestRecord
-from server.translation import TranslationLimits, TranslationRequest, TranslationResult
+from server.translation import TranslationLimits, TranslationRequest
 from server.translator import Translator
 from tests.server.echo import EchoGenerator
 from tests.server.events import read_events, texts_of
 
-_TEXTS = ["  Good morning.  How are you today?\r\n\r\n", "", "---\n\nWhere is the dog? 🎉\n", "Tea."]
+_TEXTS = ["  Good morning.  How are you today?\r\n\r\n", "", "---\n\nWhere is the dog?\n", "Tea."]
 
 
 class TellingEcho(EchoGenerator):
@@ -187,8 +188,9 @@ class Stream:
         self.record = RequestRecord("a test")
         translator = Translator(echo, TranslationLimits())
 
-        async def translate(feed: TextFeed) -> TranslationResult:
-            return await translator.translate(TranslationRequest((text,), "en", "de"), feed)
+        async def translate(feed: TextFeed) -> Interpretation:
+            result = await translator.translate(TranslationRequest((text,), "en", "de"), feed)
+            return Interpretation(result, (), ())
 
         self.response = EventStream(translate, lambda _: _Nothing(), self.record, Metrics(), heartbeat_seconds)
 

@@ -17,7 +17,7 @@ _TEXTS = (
     "  Good morning.  How are you today?\r\n\r\n",
     "",
     " \n",
-    "---\n\nWhere is the dog? 🎉🎉\n…\n The lazy dog jumps.",
+    "---\n\nWhere is the dog?\n…\n The lazy dog jumps.",
     "\n".join(SENTENCES),
     "***",
 )

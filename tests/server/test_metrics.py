@@ -7,6 +7,8 @@ from server.translation import Phases, Translation, TranslationResult
 from tests.server.echo import EchoGenerator, EchoStatus
 
 _NAMES = {
+    "kvasir_documents": "counter",
+    "kvasir_documents_held": "gauge",
     "kvasir_requests": "counter",
     "kvasir_request_seconds": "histogram",
     "kvasir_queue_seconds": "histogram",
@@ -49,6 +51,7 @@ def _samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], 
 def test_the_metrics_have_the_names_and_kinds_that_operators_were_promised(echo: EchoGenerator) -> None:
     metrics = Metrics()
     metrics.watch([echo])
+    metrics.watch_documents(int)
     families = text_string_to_metric_families(metrics.exposition().decode())
     # The client library adds the time at which each series began.
     assert {family.name: family.type for family in families if not family.name.endswith("_created")} == _NAMES

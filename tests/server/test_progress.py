@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from server.request import Completion, GenerationParams, Request
+from server.request import Completion, GenerationParams, Request, Sampling
 from tests.fakes import FakeEngine, Table, Tokens, random_table, request, spelled_out
 
 VOCAB = 8
@@ -135,3 +135,41 @@ def test_nothing_is_remembered_of_those_that_ended_were_dropped_or_failed() -> N
     assert engine.engine.progress.found == []
     engine.run([_request([3, 0], GenerationParams(beam_size=2, max_new_tokens=5), streams=True)])
     assert engine.engine.progress.followed == 0
+
+
+_OPTIONS = {
+    "a target prefix": GenerationParams(beam_size=4, max_new_tokens=12, target_prefix=(4, 2)),
+    "a prefix read greedily": GenerationParams(max_new_tokens=12, target_prefix=(4, 2, 4)),
+    "one sample": GenerationParams(max_new_tokens=12, sampling=Sampling(seed=5, temperature=2.0)),
+    "several samples": GenerationParams(
+        max_new_tokens=12, num_hypotheses=3, sampling=Sampling(seed=5, temperature=2.0)
+    ),
+    "alternatives": GenerationParams(max_new_tokens=12, num_hypotheses=3, return_alternatives=True),
+    "groups": GenerationParams(beam_size=4, max_new_tokens=12, num_beam_groups=2, diversity_penalty=0.5),
+    "required phrases": GenerationParams(beam_size=4, max_new_tokens=12, required_phrases=((3, 5),)),
+    "rules": GenerationParams(beam_size=3, max_new_tokens=12, repetition_penalty=1.5, no_repeat_ngram_size=2),
+    "coverage": GenerationParams(beam_size=4, max_new_tokens=12, coverage_penalty=0.5, patience=2.0),
+    "loops": GenerationParams(beam_size=3, max_new_tokens=30, max_repetitions=2),
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_with_options_nothing_is_taken_back_either(seed: int) -> None:
+    table: Table = random_table(seed, VOCAB)
+    sources = ([3, 1, 0], [5, 2, 0], [6, 0])
+    requests = [_request(source, params, streams=True) for params in _OPTIONS.values() for source in sources]
+    completions, told = _run(FakeEngine(table), requests)
+    plain = [_request(list(asked.source), asked.params, streams=False) for asked in requests]
+    assert [_best(done) for done in completions] == [_best(done) for done in _run(FakeEngine(table), plain)[0]]
+    for asked, done in zip(requests, completions, strict=True):
+        for earlier, later in pairwise([*told.get(asked, []), _best(done)]):
+            assert later[: len(earlier)] == earlier, asked.params
+
+
+def test_a_prefix_is_told_with_what_comes_after_it_and_one_sample_token_by_token() -> None:
+    params = [_OPTIONS["a prefix read greedily"], _OPTIONS["one sample"]]
+    prefixed, sampled = (_request([3, 1, 0], each, streams=True) for each in params)
+    completions, told = _run(FakeEngine(random_table(0, VOCAB, end_bias=-4.0)), [prefixed, sampled])
+    assert all(tokens[:3] == [4, 2, 4] for tokens in told[prefixed])
+    # The last one ends the request and is told with its answer.
+    assert [len(tokens) for tokens in told[sampled]] == list(range(1, len(_best(completions[1]))))

@@ -82,9 +82,12 @@ def test_a_flag_there_is_not_ends_the_program(capsys: pytest.CaptureFixture[str]
     assert "--quite-fast" in capsys.readouterr().err
 
 
-def test_threads_are_shared_out_among_replicas() -> None:
-    assert (Settings(threads=8).num_replicas, Settings(threads=8).threads_per_replica) == (8, 1)
-    assert Settings(threads=8, replicas=2).threads_per_replica == 4
+def test_threads_are_shared_out_among_models_and_their_replicas() -> None:
+    assert Settings(threads=8).shares(1) == (8, 1)
+    assert Settings(threads=8, replicas=2).shares(1) == (2, 4)
+    assert Settings(threads=8).shares(3) == (3, 1)
+    assert Settings(threads=8, replicas=2).shares(2) == (2, 2)
+    assert Settings(threads=2, replicas=2).shares(5) == (1, 1)
 
 
 def test_the_default_model_lies_beside_the_packages() -> None:

@@ -1,5 +1,6 @@
 import asyncio
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,9 @@ from server.errors import (
     QueueFull,
     TextTooLong,
 )
+from server.options import DecodingOptions
 from server.request import Completion, FinishReason, Hypothesis, Request
+from server.text.glossary import Glossary
 from server.translation import TranslationLimits, TranslationRequest, TranslationResult
 from server.translator import Translator
 from tests.server.echo import MAX_TOKENS, SENTENCES, EchoGenerator
@@ -51,6 +54,26 @@ def test_nothing_is_submitted_where_there_is_nothing_to_translate(echo: EchoGene
     assert echo.batches == []
     assert result.translations[0].source_tokens == result.translations[0].target_tokens == 0
     assert result.translations[0].finish_reason is FinishReason.STOP
+
+
+def test_sentences_with_terms_of_a_glossary_are_asked_for_them_and_no_others(echo: EchoGenerator) -> None:
+    glossary = Glossary({"tea": "Tee", "water": "Wasser"})
+    request = replace(_request("I would like tea. Where is it? Water and tea, please."), beam_size=1, glossary=glossary)
+    _translate(echo, request)
+    [batch] = echo.batches
+    asked = sorted((len(each.params.required_phrases), each.params.beam_size) for each in batch)
+    assert asked == [(0, 1), (1, 4), (2, 4)]
+
+
+def test_a_term_that_the_model_cannot_write_is_refused(echo: EchoGenerator) -> None:
+    with pytest.raises(InvalidRequest, match="glossary: '茶' has characters that this model cannot write"):
+        _translate(echo, replace(_request("Some tea."), glossary=Glossary({"tea": "茶"})))
+
+
+def test_a_glossary_needs_beams(echo: EchoGenerator) -> None:
+    asked = replace(_request("Tea."), glossary=Glossary({"tea": "Tee"}), options=DecodingOptions(seed=1))
+    with pytest.raises(InvalidRequest, match="a glossary does not go together with sampling"):
+        _translate(echo, asked)
 
 
 def test_tokens_count_the_end_of_every_sentence(echo: EchoGenerator) -> None:

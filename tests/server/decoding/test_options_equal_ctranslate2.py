@@ -1,8 +1,6 @@
 """Options that CTranslate2 has too, on the same random weights."""
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -61,8 +59,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
         reference.final_logits_bias[0, reference.config.pad_token_id] = -1e4
     reference.save_pretrained(folder)
     converted = folder.parent / "converted"
-    command = [sys.executable, "-m", "ctranslate2.converters.transformers", "--model", str(folder)]
-    subprocess.run([*command, "--output_dir", str(converted)], check=True, capture_output=True)
+    ctranslate2.converters.TransformersConverter(str(folder)).convert(str(converted))
     marian = load_marian(folder)
     config = marian.model.config
     names = [""] * config.vocab_size

@@ -1,0 +1,73 @@
+"""From the settings to engines that run: bundles found, loaded and warmed up, the threads shared out."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from export.bundle import BundleError, load_bundle
+from server.bundle_folders import bundle_folders
+from server.errors import KvasirError
+from server.generator import Generator
+from server.metrics import Metrics
+from server.replicas import ReplicaOptions, Replicas
+from server.sentence_cache import CachingGenerator
+from server.settings import Settings
+from server.text.detection import Detector, load_identifier
+
+_log = logging.getLogger("kvasir")
+
+
+def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
+    """The engines of all models of `settings`, loaded and warm, each behind its cache.
+
+    Raises `BundleError` for a bundle that cannot be served, with the file and the reason (what was opened is closed),
+    and ValueError for languages that cannot be detected.
+    """
+    _check_detection(settings.detect_languages)
+    folders = bundle_folders(settings.model)
+    replicas, threads_per_replica = settings.shares(len(folders))
+    options = ReplicaOptions(
+        replicas=replicas,
+        threads_per_replica=threads_per_replica,
+        max_rows=settings.max_rows,
+        max_waiting=settings.max_waiting_requests,
+        max_encoder_tokens=settings.max_encoder_tokens,
+        observe=observer,
+    )
+    opened: list[Generator] = []
+    try:
+        opened.extend(
+            CachingGenerator(_open(folder, options), settings.cache_sentences, observer) for folder in folders
+        )
+    except BaseException:
+        for generator in opened:
+            generator.close()
+        raise
+    return opened
+
+
+def _check_detection(languages: Sequence[str]) -> None:
+    if unknown := Detector(languages).unknown:
+        known = ", ".join(sorted(load_identifier().labels))
+        raise ValueError(f"detect_languages has {', '.join(unknown)}; these can be detected: {known}")
+
+
+def _open(folder: Path, options: ReplicaOptions) -> Replicas:
+    bundle = load_bundle(folder)
+    try:
+        replicas = Replicas.open(bundle, options)
+    except KvasirError as error:
+        raise BundleError(f"{folder} cannot be served: its first sentence failed: {error}") from error
+    config = bundle.config
+    _log.info(
+        "model loaded",
+        extra={
+            "model": config.name,
+            "source_languages": list(config.source_languages),
+            "target_languages": list(config.target_languages),
+            "precision": config.precision,
+            "replicas": options.replicas,
+            "threads_per_replica": options.threads_per_replica,
+        },
+    )
+    return replicas

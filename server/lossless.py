@@ -1,0 +1,246 @@
+"""Texts with mark-up, placeholders and markers, taken apart and put together around plain sentences."""
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from server.attempts import NUM_ATTEMPTS, Attempts, Sentence
+from server.details import sentence_details
+from server.dispatch import dispatch, num_tokens, phases, sentence_tokens
+from server.errors import InvalidRequest
+from server.generator import Generator
+from server.request import Completion, FinishReason, Hypothesis
+from server.sentence_params import SentenceParams
+from server.text.casing import is_shouted
+from server.text.drafts import Part
+from server.text.html_reader import read_html
+from server.text.markdown import may_be_special, read_text, read_whole
+from server.text.markup import to_document
+from server.text.sentences import split, whole
+from server.text.symbols import Symbols
+from server.text.tags import Block, render
+from server.text.tokenizer import Tokenizer, replace_lone_surrogates
+from server.text.units import Document, Unit
+from server.text.xml_reader import read_xml
+from server.translation import (
+    Alternative,
+    Phases,
+    Translation,
+    TranslationLimits,
+    TranslationRequest,
+    TranslationResult,
+)
+
+# Stands for every character of what is copied where sentences are told apart; a run of them costs a few tokens.
+_MASK = "X"
+_NAME = "Tom"
+
+# Requests of more characters than this are taken apart and put together on a worker thread, see server.translator.
+_INLINE_CHARACTERS = 2000
+
+
+@dataclass(slots=True)
+class TakenText:
+    """A text taken apart; the sentences of each unit by the unit's place in the document."""
+
+    document: Document
+    sentences: dict[int, list[Sentence]] = field(default_factory=dict)
+
+    @property
+    def is_special(self) -> bool:
+        """Whether there is anything but sentences, white space, and lines without words."""
+        for place, part in enumerate(self.document):
+            if isinstance(part, Unit):
+                if not part.is_plain or part.text != part.raw:
+                    return True
+            elif part.strip():
+                around = self.document[max(place - 1, 0) : place + 2]
+                if any(map(str.isalnum, part)) or any(isinstance(each, Unit) for each in around):
+                    return True
+        return any(is_shouted(sentence.unit.text[sentence.start : sentence.end]) for sentence in self.all_sentences)
+
+    @property
+    def all_sentences(self) -> list[Sentence]:
+        """In their order."""
+        return [sentence for sentences in self.sentences.values() for sentence in sentences]
+
+
+class LosslessTranslator:
+    """Translates what has more than words. `translate` may run many times at once on one event loop."""
+
+    def __init__(
+        self, generator: Generator, limits: TranslationLimits, tokenizer: Tokenizer, clock: Callable[[], float]
+    ) -> None:
+        self._generator = generator
+        self._limits = limits
+        self._tokenizer = tokenizer
+        self._clock = clock
+        self._shapes = generator.bundle.config.shapes
+        self._symbols = Symbols(tokenizer.known_characters)
+
+    async def take_apart(self, request: TranslationRequest) -> list[TakenText] | None:
+        """The texts taken apart; None if there is nothing in them that a plain translation would lose.
+
+        Raises `InvalidRequest` for XML that is not well-formed.
+        """
+        if request.format == "text" and not any(may_be_special(text, self._symbols) for text in request.texts):
+            return None
+        if request.num_characters <= _INLINE_CHARACTERS:
+            taken = self._take_all_apart(request)
+        else:
+            taken = await asyncio.to_thread(self._take_all_apart, request)
+        return taken if request.format != "text" or any(text.is_special for text in taken) else None
+
+    async def translate(
+        self, request: TranslationRequest, texts: Sequence[TakenText], arrived: float
+    ) -> TranslationResult:
+        """These texts translated, in their order. Raises what `Translator.translate` does."""
+        params = self._limits.generation_params(request, self._shapes)
+        deadline = self._limits.deadline(request, arrived)
+        if request.format != "text" and request.options.is_about_whole_texts:
+            raise InvalidRequest(
+                "target_prefix, required_phrases and return_alternatives are about whole texts; they do not go "
+                f"together with format {request.format}"
+            )
+        sentence_params = SentenceParams(params, request.options, self._tokenizer, self._shapes)
+        attempts = Attempts(
+            request, sentence_params, self._tokenizer, self._shapes, self._limits.max_beam_size, deadline
+        )
+        pending = [sentence for text in texts for sentence in text.all_sentences]
+        allowed_seconds = math.inf if deadline is None else deadline - arrived
+        spent = Phases()
+        for attempt in range(NUM_ATTEMPTS):
+            begun = self._clock() if attempt else arrived
+            requests = [each for sentence in pending for each in attempts.begin(sentence, attempt)]
+            asked = self._clock()
+            completions = await dispatch(self._generator, requests, asked, allowed_seconds)
+            spent = _sum(spent, phases(asked - begun, completions))
+            pending = [sentence for sentence in pending if not attempts.settle(sentence, completions)]
+            if not pending:
+                break
+        if request.num_characters <= _INLINE_CHARACTERS:
+            translations = [self._put_together(text, request) for text in texts]
+        else:
+            translations = await asyncio.to_thread(lambda: [self._put_together(text, request) for text in texts])
+        decoded = [done for text in texts for done in _completions(text)]
+        return TranslationResult(
+            translations,
+            spent,
+            sentence_tokens(decoded),
+            sum(sentence.continues for text in texts for sentence in text.all_sentences),
+            params.sampling.seed if params.sampling else None,
+        )
+
+    def _take_all_apart(self, request: TranslationRequest) -> list[TakenText]:
+        return [self._take_apart(number, text, request) for number, text in enumerate(request.texts)]
+
+    def _take_apart(self, number: int, text: str, request: TranslationRequest) -> TakenText:
+        taken = TakenText(self._read(replace_lone_surrogates(text), request))
+        for place, unit in enumerate(taken.document):
+            if isinstance(unit, Unit):
+                taken.sentences[place] = list(self._sentences(number, unit, request))
+        return taken
+
+    def _read(self, text: str, request: TranslationRequest) -> Document:
+        if request.format == "html":
+            return to_document(read_html(text, request.markup), self._symbols)
+        if request.format == "xml":
+            return to_document(read_xml(text, request.markup), self._symbols)
+        return (read_whole if request.options.is_about_whole_texts else read_text)(text, self._symbols)
+
+    def _sentences(self, number: int, unit: Unit, request: TranslationRequest) -> list[Sentence]:
+        masked = unit.masked(_MASK)
+        is_whole = request.options.is_about_whole_texts
+        found: list[Sentence] = []
+        place = 0
+        for segment in [whole(masked)] if is_whole else split(masked, request.source, self._fits):
+            start = place + len(segment.before)
+            end = start + len(segment.text)
+            place = end + len(segment.after)
+            if found and any(each.start < start < each.end for each in unit.copied):
+                found[-1].end = end  # nothing that is copied has two sentences
+            elif start < end:
+                found.append(Sentence(number, unit, start, end, segment.continues))
+        return found
+
+    def _fits(self, text: str) -> bool:
+        while _MASK * 4 in text:
+            text = text.replace(_MASK * 4, _NAME)
+        return self._tokenizer.count_tokens(text) <= self._shapes.max_source_tokens
+
+    def _put_together(self, text: TakenText, request: TranslationRequest) -> Translation:
+        best, *others = (self._alternative(text, rank) for rank in range(request.num_hypotheses))
+        decoded = _completions(text)
+        chosen = [hypothesis for sentence in text.all_sentences for hypothesis in _hypotheses(sentence, 0)]
+        return Translation(
+            best.text,
+            sum(len(completion.request.source) for completion in decoded),
+            sum(map(num_tokens, chosen)),
+            FinishReason.of_all(hypothesis.finish_reason for hypothesis in chosen),
+            best.score,
+            tuple(others),
+            best.log_probability,
+            tuple(
+                sentence_details(done.request.source, hypothesis, request.options, self._tokenizer)
+                for done, hypothesis in zip(decoded, chosen, strict=True)
+            )
+            if request.options.wants_details
+            else (),
+        )
+
+    def _alternative(self, text: TakenText, rank: int) -> Alternative:
+        written = "".join(
+            part if isinstance(part, str) else _rendered(part, text.sentences[place], rank)
+            for place, part in enumerate(text.document)
+        )
+        chosen = [hypothesis for sentence in text.all_sentences for hypothesis in _hypotheses(sentence, rank)]
+        total_tokens = sum(map(num_tokens, chosen))
+        if not total_tokens:
+            return Alternative(written, math.nan)
+        score = sum(hypothesis.score * num_tokens(hypothesis) for hypothesis in chosen) / total_tokens
+        return Alternative(written, score, math.fsum(hypothesis.log_probability for hypothesis in chosen))
+
+
+def _rendered(unit: Unit, sentences: Sequence[Sentence], rank: int) -> str:
+    """The unit's translation of this rank, with what stood between its sentences."""
+    text, place = "", 0
+    blocks: list[Block] = []
+    outputs: list[str] = []
+    for sentence in sentences:
+        text += unit.text[place : sentence.start]
+        for part in _parts(sentence, rank):
+            target = [(len(text) + start, len(text) + end) for start, end in part.block.target]
+            blocks.append(replace(part.block, target=target))
+            outputs += part.outputs
+            text += part.text
+        place = sentence.end
+    return render(unit, text + unit.text[place:], blocks, outputs)
+
+
+def _parts(sentence: Sentence, rank: int) -> list[Part]:
+    """What a sentence is made of; where there are fewer answers than ranks, of the last."""
+    return [
+        each if isinstance(each, Part) else each.answers[min(rank, len(each.answers) - 1)][0]
+        for each in sentence.made_of
+    ]
+
+
+def _hypotheses(sentence: Sentence, rank: int) -> list[Hypothesis]:
+    return [job.answers[min(rank, len(job.answers) - 1)][1] for job in sentence.jobs]
+
+
+def _completions(text: TakenText) -> list[Completion]:
+    """Of the attempts that came out, in order."""
+    return [job.completion for sentence in text.all_sentences for job in sentence.jobs if job.completion is not None]
+
+
+def _sum(first: Phases, second: Phases) -> Phases:
+    """Attempts come one after the other."""
+    return Phases(
+        first.tokenize_seconds + second.tokenize_seconds,
+        first.queue_seconds + second.queue_seconds,
+        first.encode_seconds + second.encode_seconds,
+        first.decode_seconds + second.decode_seconds,
+        first.time_to_first_token_seconds or second.time_to_first_token_seconds,
+    )

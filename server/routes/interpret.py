@@ -1,0 +1,31 @@
+"""What every protocol does between reading a request and writing its answer."""
+
+from fastapi import Request
+
+from server.interpreter import Interpretation, Interpreter
+from server.routes.disconnect import unless_disconnected
+from server.state import RequestRecord, request_record, server_state
+from server.translation import TranslationRequest
+
+
+async def interpret(
+    request: Request, asked: TranslationRequest, source: str | None, target: str | None
+) -> Interpretation:
+    """`asked` from and to these languages; noted for the log, and cancelled when the client goes away."""
+    interpreter = accept(request, asked)
+    done = await unless_disconnected(request, interpreter.translate(asked, source, target))
+    note(request_record(request), done)
+    return done
+
+
+def accept(request: Request, asked: TranslationRequest) -> Interpreter:
+    """Who translates `asked`, whose size is noted for the log; raises `Draining` where nobody does."""
+    record = request_record(request)
+    record.num_texts, record.num_characters = len(asked.texts), asked.num_characters
+    interpreter, _ = server_state(request).accept()
+    return interpreter
+
+
+def note(record: RequestRecord, done: Interpretation) -> None:
+    """Keep for the log and the metrics what was done."""
+    record.result, record.model = done.result, done.model

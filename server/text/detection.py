@@ -1,0 +1,92 @@
+"""Which language a text is in, with a confidence that is low where the text says little."""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+# Read of one text: more changes nothing, and takes time on the event loop.
+_MAX_CHARACTERS = 2000
+
+# Before a text is read: the probability that it is in one of the candidates, and not in any other language known.
+_PRIOR_OF_CANDIDATES = 0.9
+
+# Where the model has another name for a language than its tag.
+_LABELS: Mapping[str, str] = {"cmn": "zh", "fil": "tl", "in": "id", "iw": "he", "nb": "no", "ji": "yi"}
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """A language, as the candidates call it, and the probability that a text is in it."""
+
+    language: str
+    confidence: float
+
+
+class Detector:
+    """Ranks candidates. Languages that it does not know are never detected; `unknown` names them. Thread-safe."""
+
+    def __init__(self, candidates: Sequence[str]) -> None:
+        known = set(load_identifier().labels) if candidates else set[str]()
+        self._candidates: dict[str, str] = {}  # label to tag; of two with one label, the first
+        self.unknown: list[str] = []
+        for tag in candidates:
+            if (label := label_of(tag)) in known:
+                self._candidates.setdefault(label, tag)
+            else:
+                self.unknown.append(tag)
+
+    @property
+    def languages(self) -> list[str]:
+        """What can be detected."""
+        return list(self._candidates.values())
+
+    def rank(self, text: str) -> list[Detection]:
+        """All candidates, the likeliest first; nothing for a text without letters.
+
+        The confidences are posterior probabilities: they sum to less than 1 by the probability of all other languages.
+        """
+        if not self._candidates or not has_letters(text):
+            return []
+        likelihoods = dict(load_identifier().rank(_readable(text)))
+        in_candidates = sum(likelihoods[label] for label in self._candidates)
+        others = max(1.0 - in_candidates, 0.0)
+        num_candidates, num_others = len(self._candidates), len(likelihoods) - len(self._candidates)
+        prior = _PRIOR_OF_CANDIDATES / num_candidates
+        prior_of_other = (1.0 - _PRIOR_OF_CANDIDATES) / max(num_others, 1)
+        total = in_candidates * prior + others * prior_of_other
+        ranked = [
+            Detection(tag, float(likelihoods[label] * prior / total) if total else 0.0)
+            for label, tag in self._candidates.items()
+        ]
+        return sorted(ranked, key=lambda detection: -detection.confidence)
+
+    def detect(self, text: str) -> Detection | None:
+        """The likeliest candidate; None for a text without letters."""
+        ranked = self.rank(text)
+        return ranked[0] if ranked else None
+
+
+def label_of(tag: str) -> str:
+    """What the model calls the language of a tag, if it knows it."""
+    primary = tag.strip().replace("_", "-").partition("-")[0].casefold()
+    return _LABELS.get(primary, primary)
+
+
+def has_letters(text: str) -> bool:
+    """Whether there is anything that could be in a language."""
+    return any(map(str.isalpha, text))
+
+
+@cache
+def load_identifier() -> LanguageIdentifier:
+    """The model that comes with the library, loaded once a process: it takes a second, and 95 MB."""
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+def _readable(text: str) -> str:
+    """The beginning of the text without what no model has seen: digits, symbols, control characters."""
+    kept = (character if unicodedata.category(character)[0] in "LMPZ" else " " for character in text[:_MAX_CHARACTERS])
+    return " ".join("".join(kept).split())

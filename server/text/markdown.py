@@ -1,0 +1,114 @@
+"""Plain text taken apart into lines: what begins a line stays, what is marked is tagged, and the rest is translated.
+
+Markers are those of Markdown and of what people type: bullets, numbers, headings, quotations, emphasis, code, links.
+"""
+
+from collections.abc import Iterator
+
+import regex
+
+from server.text.placeholders import find
+from server.text.symbols import Symbols
+from server.text.units import Document, Unit, UnitBuilder
+
+# Where none of these is, a text has nothing that would be kept and nothing that is told in other letters.
+_HINT = regex.compile(r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=]|\p{Lu}{2}|://|www\.|--|^\s*[-+•‣▪–—]\s", regex.MULTILINE)
+
+_LINE_START = regex.compile(
+    r"[ \t]*(?:(?:[-*+•‣▪◦–—]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)|#{1,6}|>+|\[[ xX]\])[ \t]+|>(?=\S))*(?:\|[ \t]*)?"
+)
+_LINE_END = regex.compile(r"[ \t]*(?:\|[ \t]*|#+[ \t]*)?$")
+_CELL_BORDER = regex.compile(r"[ \t]*\|[ \t]*")
+_FENCE = regex.compile(r"[ \t]*(?:```|~~~)")
+_INLINE = regex.compile(
+    r"(?P<code>(?<!`)(?P<ticks>`+)(?!`)[^\n]+?(?<!`)(?P=ticks)(?!`))"
+    r"|(?P<image>!)?\[(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"
+    r"|(?<![\w*_~\\])(?P<mark>\*{1,3}|_{1,3}|~~)(?=[^\s*_~])(?P<marked>(?:(?!(?P=mark)).)+?)(?<=[^\s*_~\\])(?P=mark)(?![\w*~])"
+)
+
+
+def may_be_special(text: str, symbols: Symbols) -> bool:
+    """Whether a text may hold anything that a plain translation would lose; quick, and wrong on the safe side."""
+    return _HINT.search(text) is not None or not symbols.knows_all(text)
+
+
+def read_text(text: str, symbols: Symbols) -> Document:
+    """The document of a plain text."""
+    document: Document = []
+    in_fence = False
+    for line in text.splitlines(keepends=True):
+        content = line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+        is_fence = _FENCE.match(content) is not None
+        if is_fence or in_fence:
+            in_fence ^= is_fence
+            document.append(line)
+            continue
+        document += _line(content, symbols)
+        document.append(line[len(content) :])
+    return document
+
+
+def read_whole(text: str, symbols: Symbols) -> Document:
+    """The document of a text that is taken as one, with all its lines."""
+    return list(_cell(text, symbols))
+
+
+def _line(line: str, symbols: Symbols) -> Iterator[str | Unit]:
+    start = _LINE_START.match(line)
+    first = start.end() if start else 0
+    end = _LINE_END.search(line, first)
+    last = end.start() if end else len(line)
+    yield line[:first]
+    if line[:first].rstrip().endswith("|"):
+        place = first
+        for border in _CELL_BORDER.finditer(line, first, last):
+            yield from _cell(line[place : border.start()], symbols)
+            yield border.group()
+            place = border.end()
+        first = place
+    yield from _cell(line[first:last], symbols)
+    yield line[last:]
+
+
+def _cell(text: str, symbols: Symbols) -> Iterator[str | Unit]:
+    builder = UnitBuilder(symbols)
+    _inline(text, builder)
+    unit = builder.build()
+    yield unit if unit.has_words else text
+
+
+def _inline(text: str, builder: UnitBuilder) -> None:
+    place = 0
+    kept = [found for found in find(text, builder.symbols) if found.end - found.start > 1]
+    for match in _INLINE.finditer(text):
+        if match.start() < place or _crosses(match, [(found.start, found.end) for found in kept]):
+            continue
+        if match.start() > place:
+            _text(text[place : match.start()], builder)
+        _marked(match, builder)
+        place = match.end()
+    if place < len(text):
+        _text(text[place:], builder)
+
+
+def _crosses(match: "regex.Match[str]", kept: list[tuple[int, int]]) -> bool:
+    """Whether a marker stands inside something that is kept as it is: an address, a variable."""
+    begin, end = match.span()
+    return any(start < begin < stop or start < end < stop for start, stop in kept)
+
+
+def _marked(match: "regex.Match[str]", builder: UnitBuilder) -> None:
+    if match["code"]:
+        builder.copied(match["code"])
+    elif match["label"]:
+        builder.open("[", f"{match['image'] or ''}[")
+        _inline(match["label"], builder)
+        builder.close("[", f"]{match['target']}")
+    else:
+        builder.open(match["mark"], match["mark"])
+        _inline(match["marked"], builder)
+        builder.close(match["mark"], match["mark"])
+
+
+def _text(text: str, builder: UnitBuilder) -> None:
+    builder.text(text, text)

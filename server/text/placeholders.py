@@ -1,0 +1,88 @@
+"""What programs and people write into texts that must come out as it went in: variables, addresses, quantities."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import regex
+
+from server.text.symbols import Symbols
+
+
+class Kind(Enum):
+    """What the sentence would be without it."""
+
+    WORD = auto()  # incomplete: it stands where a noun or a number could stand
+    MARK = auto()  # the same sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`text[start:end]` is to be kept."""
+
+    start: int
+    end: int
+    kind: Kind
+
+
+_UNITS = (
+    r"km/h|m/s|mph|[kcmµμn]?m[²³23]?|in²|ft|yd|lbs?|oz|[kmµ]?g|t|[mcd]?l|[kKMGTP]i?[Bb](?:it|yte)?s?(?:/s|ps)?|[Mkm]?bps|"
+    r"[kMG]?Hz|[kMGm]?Wh?|[kmµ]?V|[mk]?Ah?|[kM]?J|kcal|[kMh]?Pa|dB|°\s?[CF]|°|px|pt|dpi|ppm|[mµn]?s|"
+    r"USD|EUR|GBP|CHF|JPY|€|£|\$|¥|%|‰"
+)
+_NUMBER = r"[-+±]?\d+(?:[.,'\u00a0\u202f]\d+)*"
+
+# Alternatives are tried in this order at each place.
+_PATTERNS = (
+    # addresses
+    r"(?:(?:https?|ftp|file|wss?|git|ssh)://|www\.|mailto:)[^\s<>\"“”«»]*[^\s<>\"“”«».,;:!?)\]}'’…]",
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    # variables: {{name}} ${NAME} {name} {0} {n, plural, one {# file} other {# files}} %(name)s %1$s %d %NAME% $NAME
+    r"\{\{[^{}\n]*\}\}|\$?\{(?:[^{}\n]|\{(?:[^{}\n]|\{[^{}\n]*\})*\})*\}",
+    r"%\([\w.]+\)[-+0#]*\d*(?:\.\d+)?[a-zA-Z]",
+    r"(?<!\d)%(?:\d+\$)?[-+0#]*(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|q|L|z|t|j)?[diouxXeEfFgGcCsSapn@](?![a-zA-Z]{2})",
+    r"%[A-Z][A-Z0-9_]+%|%%",
+    r"\$[A-Za-z_]\w*",
+    r"\[\[[^\[\]\n]*\]\]|__[A-Za-z0-9_]+?__",
+    # names for programs: paths, files, options, snake_case, versions
+    r"(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@~+-]+){2,}/?|\b[A-Za-z]:\\[\w\\.-]+",
+    r"\b[\w-]+\.(?:pdf|docx?|xlsx?|pptx?|txt|csv|json|xml|html?|ya?ml|py|js|ts|c|cpp|h|java|sh|exe|zip|gz|png|jpe?g|gif|svg|"
+    r"mp[34]|log|ini|toml|md|org|com|net)\b",
+    r"(?<![\w-])--[a-z][\w-]*",
+    r"\b\w+(?:_\w+)+\b",
+    r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+(?:\.\d+){2,}(?:-[\w.]+)?\b",
+    # quantities
+    rf"(?<![\w.,])(?:[€£$¥]\s?{_NUMBER}|{_NUMBER}[\s\u00a0\u202f]?(?:{_UNITS})(?![\w%]))",
+    r"(?<![\w.,])\d+[.,]\d+(?![\w.,]*\d)",
+    # people and topics
+    r"(?<![\w/&])[@#]\w+(?:[.-]\w+)*",
+)
+_WORD = regex.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS))
+# Tags, character references and escaped line breaks in what is not mark-up.
+_MARK = regex.compile(r"</?[A-Za-z][\w:.-]*(?:\s[^<>\n]*)?/?>|&(?:#\d+|#x[\da-fA-F]+|[A-Za-z]\w+);|\\[nrt](?![a-z]{2})")
+_GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\X")
+
+# The longest thing that is kept as one: what is longer is rather a mistake in the text than a variable.
+_MAX_CHARACTERS = 2000
+
+
+def find(text: str, symbols: Symbols) -> list[Found]:
+    """What is to be kept of a text, in its order and without overlaps."""
+    found = [Found(*match.span(), Kind.MARK) for match in _MARK.finditer(text)]
+    for match in _WORD.finditer(text):
+        start, end = match.span()
+        if end - start <= _MAX_CHARACTERS and not any(start < each.end and each.start < end for each in found):
+            found.append(Found(start, end, Kind.WORD))
+    if not symbols.knows_all(text):
+        found += _lost(text, symbols, found)
+    return sorted(found, key=lambda each: each.start)
+
+
+def _lost(text: str, symbols: Symbols, found: Sequence[Found]) -> Iterator[Found]:
+    """Words and symbols with characters that the model would lose, outside of what was found."""
+    for match in _GRAPHEME_OR_WORD.finditer(text):
+        start, end = match.span()
+        if any(start < each.end and each.start < end for each in found):
+            continue
+        if any(map(symbols.is_lost, match.group())):
+            yield Found(start, end, Kind.WORD if any(map(str.isalnum, match.group())) else Kind.MARK)

@@ -1,0 +1,54 @@
+"""Documents through a running server with the model that comes along."""
+
+import io
+
+import docx
+import httpx2
+from docx.text.paragraph import Paragraph
+
+from tests.end_to_end.servers import Served, until
+from tests.server.files.office import word_document
+
+PAGE = """<!DOCTYPE html><html lang="en"><head><title>Good morning</title><style>p { color: red }</style></head>
+<body><h1 class="top">Where is the station?</h1><p>Thank you.</p><p>I would like <b>a cup of tea</b>, please.</p>
+<pre><code>stay(here)</code></pre><img src="a.png" alt="A picture"></body></html>"""
+
+
+def _translated(client: httpx2.Client, name: str, content: bytes) -> bytes:
+    taken = client.post("/v1/documents", files={"file": (name, content)}, data={"source": "en", "target": "de"})
+    assert taken.status_code == 202, taken.text
+    address = taken.headers["location"]
+    until(lambda: client.get(address).json()["status"] in ("done", "error"))
+    assert client.get(address).json()["progress"] == 1.0, client.get(address).text
+    result = client.get(f"{address}/content")
+    assert result.status_code == 200
+    assert client.delete(address).status_code == 204
+    return result.content
+
+
+def _shape(paragraph: Paragraph) -> tuple[bool, str | None]:
+    """Whether there is text, and its style."""
+    return bool(paragraph.text.strip()), None if paragraph.style is None else str(paragraph.style.name)
+
+
+def test_a_word_document_becomes_german_and_keeps_its_shape(served: Served) -> None:
+    source = word_document()
+    with served.client() as client:
+        result = docx.Document(io.BytesIO(_translated(client, "letter.docx", source)))
+    before = docx.Document(io.BytesIO(source))
+    assert "Guten" in result.paragraphs[1].text
+    assert [_shape(paragraph) for paragraph in result.paragraphs] == [
+        _shape(paragraph) for paragraph in before.paragraphs
+    ]
+    assert len(result.inline_shapes) == 1
+    assert result.tables[0].cell(0, 0).text != "Cell one"
+
+
+def test_a_page_becomes_german_and_keeps_its_elements(served: Served) -> None:
+    with served.client() as client:
+        result = _translated(client, "page.html", PAGE.encode()).decode()
+    assert '<h1 class="top">Wo ist der Bahnhof?</h1>' in result
+    assert "Dank" in result
+    assert "<style>p { color: red }</style>" in result
+    assert '<pre><code>stay(here)</code></pre><img src="a.png" alt="A picture">' in result
+    assert 'lang="en"' in result

@@ -1,0 +1,129 @@
+"""Text that survives a real model: the one that comes along, over HTTP."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from lxml import etree
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+from starlette.testclient import TestClient
+
+from benchmarks.placeholders import placeholder_sentences
+from server.app import create_app
+from server.settings import Settings
+from tests.server.text.documents import DocumentMaker
+
+COPIED = ("code", "pre", "script", "style")
+Shape = tuple[str, tuple[tuple[str, str], ...], str | None, tuple[object, ...]]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with TestClient(create_app(Settings(threads=1))) as client:
+        yield client
+
+
+def _translated(client: TestClient, texts: list[str], **body: object) -> list[str]:
+    answer = client.post("/v1/translate", json={"text": texts, "beam_size": 2} | body)
+    assert answer.status_code == 200, answer.text
+    return [translation["text"] for translation in answer.json()["translations"]]
+
+
+def _xml_shape(element: etree._Element) -> Shape:
+    """An element's name, attributes and children; inline ones may change places with their siblings."""
+    children = sorted((_xml_shape(child) for child in element), key=repr)
+    text = element.text if element.tag in COPIED else None
+    return (
+        str(element.tag),
+        tuple(sorted((str(name), str(value)) for name, value in element.attrib.items())),
+        text,
+        tuple(children),
+    )
+
+
+def _html_shape(node: LexborNode) -> Shape:
+    """The same."""
+    children = sorted((_html_shape(child) for child in node.iter(include_text=False)), key=repr)
+    attributes = tuple(sorted((name, value or "") for name, value in node.attributes.items()))
+    text = node.text() if node.tag in COPIED else None
+    return (str(node.tag), attributes, text, tuple(children))
+
+
+def _shape(document: str, format_: str) -> Shape:
+    if format_ == "html":
+        root = LexborHTMLParser(document).root
+        assert root is not None
+        return _html_shape(root)
+    is_whole = document.startswith(("<?xml", "<!DOCTYPE"))
+    return _xml_shape(etree.fromstring((document if is_whole else f"<top xmlns:ph='urn:x'>{document}</top>").encode()))
+
+
+def test_generated_sentences_lose_no_placeholder(client: TestClient) -> None:
+    sentences = placeholder_sentences(seed=2, number=100)
+    translations = _translated(client, [sentence for sentence, _ in sentences], beam_size=4)
+    lost = [
+        (sentence, translation)
+        for (sentence, placeholders), translation in zip(sentences, translations, strict=True)
+        if any(translation.count(each) != sentence.count(each) for each in placeholders)
+    ]
+    assert not lost
+
+
+@pytest.mark.parametrize("format_", ["html", "xml"])
+def test_generated_documents_keep_their_structure(client: TestClient, format_: str) -> None:
+    maker = DocumentMaker(seed=21)
+    documents = [maker.html() if format_ == "html" else maker.xml() for _ in range(25)]
+    translations = _translated(client, documents, format=format_)
+    assert translations != documents
+    for document, translation in zip(documents, translations, strict=True):
+        assert _shape(document, format_) == _shape(translation, format_)
+
+
+def test_inline_tags_follow_their_words(client: TestClient) -> None:
+    [translation] = _translated(client, ["<p>Tom has a <b>new</b> car.</p>"], format="html", beam_size=4)
+    assert translation == "<p>Tom hat ein <b>neues</b> Auto.</p>"
+
+
+def test_plain_texts_are_what_they_were_beside_special_ones(client: TestClient) -> None:
+    plain = ["Where is the station?", "Good morning. How are you today?\n\nThank you."]
+    alone = _translated(client, plain)
+    assert _translated(client, [*plain, "See {name}."])[:2] == alone
+
+
+def test_shouted_text_is_answered_in_capitals(client: TestClient) -> None:
+    calm, loud = _translated(client, ["Where is the dog?", "WHERE IS THE DOG?"])
+    assert loud == calm.upper()
+
+
+def test_alternatives_keep_everything_too(client: TestClient) -> None:
+    body = {"text": "Write to <b>{name}</b> today.", "format": "html", "beam_size": 4, "num_hypotheses": 3}
+    [translation] = client.post("/v1/translate", json=body).json()["translations"]
+    for each in (translation, *translation["alternatives"]):
+        assert each["text"].count("{name}") == each["text"].count("<b>") == each["text"].count("</b>") == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"text": "<a>", "format": "xml"}, "not well-formed XML"),
+        ({"text": "<a>x</a>", "format": "xml", "required_phrases": ["Haus"]}, "required_phrases"),
+        ({"text": "x", "format": "rtf"}, "format"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(client: TestClient, body: dict[str, object], message: str) -> None:
+    answer = client.post("/v1/translate", json=body)
+    assert answer.status_code == 422
+    assert message in answer.json()["error"]["message"]
+
+
+def test_words_alone_stream_and_what_has_more_comes_at_once(client: TestClient) -> None:
+    def pieces(text: str) -> list[str]:
+        body = {"text": text, "stream": True, "beam_size": 1}
+        with client.stream("POST", "/v1/translate", json=body) as answer:
+            events = "".join(answer.iter_text()).split("\n\n")
+        return [json.loads(event.split("data: ")[1])["text"] for event in events if event.startswith("event: text")]
+
+    sentence = "I have 2 dogs and NATO has 3 cats, and the old house by the river is very beautiful"
+    [whole] = pieces(f"{sentence}: {{name}}.")
+    assert whole.count("{name}") == 1
+    assert "".join(pieces(sentence)) == _translated(client, [sentence], beam_size=1)[0]

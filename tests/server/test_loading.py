@@ -1,0 +1,43 @@
+"""What the start says of the bundles it is given."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from export.bundle import BundleError
+from server.loading import open_replicas
+from server.metrics import Metrics
+from server.settings import Settings
+from tests.end_to_end.servers import relabelled
+
+
+def _engine_threads() -> int:
+    return sum(thread.name.startswith("engine-") for thread in threading.enumerate())
+
+
+def test_every_bundle_of_a_folder_gets_its_share_of_the_threads(tmp_path: Path) -> None:
+    for target in ("de", "fr"):
+        relabelled(tmp_path, "en", target)
+    before = _engine_threads()
+    opened = open_replicas(Settings(model=[tmp_path], threads=4, max_rows=8), Metrics())
+    try:
+        assert [generator.bundle.config.name for generator in opened] == ["en-de", "en-fr"]
+        assert _engine_threads() == before + 4
+    finally:
+        for generator in opened:
+            generator.close()
+
+
+def test_a_bundle_that_cannot_be_served_is_named_and_the_others_are_closed(tmp_path: Path) -> None:
+    good, bad = relabelled(tmp_path, "en", "de"), relabelled(tmp_path, "en", "fr")
+    (bad / "decoder.onnx").unlink()
+    before = _engine_threads()
+    with pytest.raises(BundleError, match=rf"{bad} cannot be served: decoder\.onnx: missing"):
+        open_replicas(Settings(model=[good, bad], threads=1, max_rows=8), Metrics())
+    assert _engine_threads() == before
+
+
+def test_languages_that_cannot_be_detected_are_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(ValueError, match=r"detect_languages has tlh; these can be detected: .*de, .*en"):
+        open_replicas(Settings(detect_languages=["en", "tlh"]), Metrics())

@@ -1,0 +1,53 @@
+"""A translator that gives back what it was told, with the alignment that belongs to that."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from export.bundle import Bundle
+from server.request import Completion, Request, TokenDetails
+from server.text.markup import NO_MARKUP_OPTIONS, MarkupOptions
+from server.translation import TextFormat, TranslationLimits, TranslationRequest
+from server.translator import Translator
+from tests.server.echo import SENTENCES, EchoGenerator
+
+# Sentences with every letter and mark of ordinary texts, so that a tokenizer made of them loses none.
+LETTERS = (
+    *SENTENCES,
+    *(f"{letter}{letter.upper()} {letter.upper()}{letter}" for letter in "abcdefghijklmnopqrstuvwxyzäöüß"),
+    *(f"{mark} a{mark} {mark}a" for mark in "0123456789.,;:!?()[]{}<>&%$#@*_-+=/|'~^`\\\""),
+)
+
+
+class IdentityGenerator(EchoGenerator):
+    """An echo that looks at the token it repeats; all of its hypotheses are the same."""
+
+    def _complete(self, request: Request) -> Completion:
+        done = super()._complete(request)
+        best = done.hypotheses[0]
+        if request.params.return_attention:
+            best = replace(best, details=TokenDetails([], [], np.eye(len(request.source), dtype=np.float32)))
+        return replace(done, hypotheses=[best] * len(done.hypotheses))
+
+
+class Identity:
+    """Translates texts into themselves."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.generator = IdentityGenerator(bundle)
+        self.translator = Translator(self.generator, TranslationLimits())
+
+    def __call__(
+        self, texts: Sequence[str], format_: TextFormat = "text", markup: MarkupOptions = NO_MARKUP_OPTIONS
+    ) -> list[str]:
+        """The translations."""
+        request = TranslationRequest(tuple(texts), "en", "de", format=format_, markup=markup)
+        return [translation.text for translation in asyncio.run(self.translator.translate(request)).translations]
+
+    @property
+    def told(self) -> list[str]:
+        """What the engine was told so far."""
+        tokenizer = self.translator._tokenizer
+        return [tokenizer.decode(each.source.tolist()) for batch in self.generator.batches for each in batch]

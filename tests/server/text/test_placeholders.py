@@ -1,0 +1,60 @@
+"""What must be kept is found, nothing else is, and every attempt at a sentence keeps it."""
+
+import pytest
+
+from server.text.placeholders import Kind, find
+from server.text.stand_ins import MAX_STAND_INS, places, stand_ins
+from server.text.symbols import Symbols
+
+SYMBOLS = Symbols(map(chr, range(0x250)))
+
+
+def _found(text: str) -> list[str]:
+    return [text[found.start : found.end] for found in find(text, SYMBOLS)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Use %1$s, %d%% or %(name)s and %.2f; 100% of %@.", ["%1$s", "%d", "%%", "%(name)s", "%.2f", "100%", "%@"]),
+        ("{0} {name} {{ var }} ${VAR} $VAR %PATH%", ["{0}", "{name}", "{{ var }}", "${VAR}", "$VAR", "%PATH%"]),
+        ("{n, plural, one {# file} other {# files}}!", ["{n, plural, one {# file} other {# files}}"]),
+        (
+            "See https://a.b/c_(d)?e=f#g, www.x.org. (http://y.z/)",
+            ["https://a.b/c_(d)?e=f#g", "www.x.org", "http://y.z/"],
+        ),
+        ("Ask a.b+c@d-e.org. Or @me and #topic-1!", ["a.b+c@d-e.org", "@me", "#topic-1"]),
+        (
+            "5 km, 3.5 GB, -4 °C, $20, €1,000.50, 120 km/h, 16px",
+            ["5 km", "3.5 GB", "-4 °C", "$20", "€1,000.50", "120 km/h", "16px"],
+        ),
+        ("Version 2.0.1 and v3, 3.14 or 1,000", ["2.0.1", "v3", "3.14", "1,000"]),
+        ("In /usr/bin/x or report.pdf, --force max_len", ["/usr/bin/x", "report.pdf", "--force", "max_len"]),
+        ('<x id=1/>Hi<g id="2">!</g> &nbsp;', ["<x id=1/>", '<g id="2">', "</g>", "&nbsp;"]),
+        ("日本 is 🎉", ["日本", "🎉"]),
+        ("I have 3 dogs and 20 cats; it's 50-50, and/or men. A < b, a {b.", []),
+        ("Where is it? I'm sure he'd say: \"No.\" (Yes!) – well…", []),
+    ],
+)
+def test_what_is_kept_of_a_text(text: str, kept: list[str]) -> None:
+    assert _found(text) == kept
+
+
+def test_tags_and_symbols_are_no_words() -> None:
+    kinds = {text: found.kind for text in ("<x/>", "🎉", "%s", "日本") for found in find(text, SYMBOLS)}
+    assert kinds == {"<x/>": Kind.MARK, "🎉": Kind.MARK, "%s": Kind.WORD, "日本": Kind.WORD}
+
+
+def test_stand_ins_are_not_in_the_sentence_and_others_the_second_time() -> None:
+    first, second = stand_ins(2, "Tom is here", 0), stand_ins(2, "Tom is here", 1)
+    assert first is not None
+    assert second is not None
+    assert "Tom" not in first + second
+    assert first[0] != second[0]
+    assert stand_ins(MAX_STAND_INS + 1, "", 0) is None
+
+
+@pytest.mark.parametrize("translation", ["Tom und Tom", "Toms Haus", "Tommy", "", "tom", "Tom, Toms"])
+def test_a_stand_in_counts_only_as_a_word_that_is_there_once(translation: str) -> None:
+    assert places(translation, ["Tom"]) is None
+    assert places("Hallo, Tom!", ["Tom"]) == [(7, 10)]

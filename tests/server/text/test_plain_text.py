@@ -1,0 +1,129 @@
+"""Markers, placeholders, capitals and white space of plain text stay; all else is asked of the engine as ever."""
+
+import asyncio
+
+import pytest
+
+from server.text.markdown import may_be_special
+from server.text.symbols import Symbols
+from server.translation import TranslationLimits, TranslationRequest
+from server.translator import Translator
+from tests.server.echo import EchoGenerator, make_bundle
+from tests.server.text.identity import LETTERS, Identity
+
+
+@pytest.fixture(scope="module")
+def identity(tmp_path_factory: pytest.TempPathFactory) -> Identity:
+    return Identity(make_bundle(tmp_path_factory.mktemp("letters"), sentences=LETTERS))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "# Where is it?\n\n> the dog\n\n- tea\n* the fox\n1. lazy\n2) dog\n",
+            "Where is it?|the dog|tea|the fox|lazy|dog",
+        ),
+        ("  - [ ] tea\n\t• the dog\r\n", "tea|the dog"),
+        ("the **lazy** *dog* is __here__ and ~~there~~", "the lazy dog is here and there"),
+        ('see [the dog](http://x.org/a_(b) "t") and ![a fox](f.png)', "see the dog and a fox"),
+        ("call `rm -rf *` now", "call Tom now"),
+        ("```\nWhere is it?\n```\nthe dog", "the dog"),
+        ("| the dog | tea |\n|---|---|\n| a | b |\n", "the dog|tea|a|b"),
+        ("**the dog**", "the dog"),
+        ("a * b * c and x_y_z and 2*3*4", "a * b * c and Tom and 2*3*4"),
+        ("WHERE IS THE DOG?", "Where is the dog?"),
+        ("I AM {name}!", "I am Tom!"),
+        ("the dog  jumps 🎉", "the dog  jumps"),
+        ("🎉 the dog", "the dog"),
+    ],
+)
+def test_markers_stay_and_are_not_told(identity: Identity, text: str, told: str) -> None:
+    identity.generator.batches.clear()
+    [translation] = identity([text])
+    assert " ".join(translation.split()) == " ".join(text.split())
+    assert sorted(identity.told) == sorted(" ".join(each.split()) for each in told.split("|"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n ",
+        "---",
+        "{name}",
+        "%s: %d\n",
+        "https://x.org/where",
+        "`the dog`",
+        "🎉🎉",
+        "**",
+        "1.",
+        "42",
+        "5 km",
+        "# ",
+    ],
+)
+def test_a_text_with_nothing_to_translate_comes_back_as_it_is(identity: Identity, text: str) -> None:
+    identity.generator.batches.clear()
+    assert identity([text]) == [text]
+    assert identity.told == []
+
+
+@pytest.mark.parametrize(
+    "text", ["  a\n\n\tb  \r\n", "\n", "- a\n  - b\n\n\n", "a\x0bb\x0cc", "{x}\n\n  %s  \n", "\ud800 {a}"]
+)
+def test_white_space_and_line_breaks_stay(identity: Identity, text: str) -> None:
+    assert identity([text]) == [text.replace("\ud800", "\ufffd")]
+
+
+def test_a_placeholder_that_is_lost_every_time_is_put_between_what_is_around_it(
+    echo_bundle_of_letters: EchoGenerator,
+) -> None:
+    """Even by a model that never says a name."""
+    translator = Translator(echo_bundle_of_letters, TranslationLimits())
+    request = TranslationRequest(("where is {name}, and %s",), "en", "de")
+    [translation] = asyncio.run(translator.translate(request)).translations
+    assert translation.text == "where {name}, an %s"
+
+
+@pytest.fixture
+def echo_bundle_of_letters(tmp_path_factory: pytest.TempPathFactory) -> EchoGenerator:
+    class Forgetful(EchoGenerator):
+        """Leaves out the last character."""
+
+        def _complete(self, request):  # type: ignore[no-untyped-def]
+            done = super()._complete(request)
+            for hypothesis in done.hypotheses:
+                hypothesis.token_ids[-1:] = []
+            return done
+
+    return Forgetful(make_bundle(tmp_path_factory.mktemp("letters"), sentences=LETTERS))
+
+
+def test_sentences_without_anything_to_keep_are_asked_for_as_ever(identity: Identity) -> None:
+    identity.generator.batches.clear()
+    identity(["Where is it? the dog %s"])
+    plain, special = sorted(
+        (request for batch in identity.generator.batches for request in batch), key=lambda r: len(r.source)
+    )
+    identity.generator.batches.clear()
+    identity(["Where is it?"])
+    [[alone]] = identity.generator.batches
+    assert {alone.params} == {request.params for request in (plain, special) if request.params.num_hypotheses == 1}
+
+
+def test_everyday_text_is_not_special() -> None:
+    symbols = Symbols(map(chr, range(0x250)))
+    for text in (
+        "Where is the dog? It's here, isn't it.",
+        "Größe, Übermut & Ärger: (nicht) wahr!"[:14],
+        "I am well-known.",
+    ):
+        assert not may_be_special(text, symbols)
+
+
+@pytest.mark.parametrize("text", ["I have 3 dogs.", "NATO is big, and so is it.", "a = b", "Is it 50-50?", "it's 5:30"])
+def test_a_text_that_only_looks_special_is_translated_as_ever(identity: Identity, text: str) -> None:
+    request = TranslationRequest((text,), "en", "de")
+    lossless = identity.translator._lossless
+    assert asyncio.run(lossless.take_apart(request)) is None
