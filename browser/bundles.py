@@ -8,7 +8,7 @@ from server.settings import DEFAULT_MODEL
 
 def renamed_bundle(folder: Path, source: str, target: str) -> Path:
     """A bundle that says it translates from `source` to `target`; it still writes German."""
-    bundle = folder / f"{source}-{target}"
+    bundle = folder / f"renamed-{source}-{target}"
     bundle.mkdir()
     for path in DEFAULT_MODEL.iterdir():
         if path.name != "bundle.json":

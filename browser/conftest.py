@@ -28,9 +28,12 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server of English to German, and a model that claims the way back; it decodes every sentence."""
-    back = renamed_bundle(tmp_path_factory.mktemp("bundles"), "de", "en")
+    folder = tmp_path_factory.mktemp("bundles")
+    there, back = renamed_bundle(folder, "en", "de"), renamed_bundle(folder, "de", "en")
     flags = ("--max-text-characters", str(MAX_TEXT_CHARACTERS), "--max-waiting-requests", str(MAX_WAITING))
-    yield from server_started("--model", str(back), "--cache-sentences", "0", "--threads", "1", *flags)
+    yield from server_started(
+        "--model", str(there), "--model", str(back), "--cache-sentences", "0", "--threads", "1", *flags
+    )
 
 
 @pytest.fixture(scope="session")

@@ -66,6 +66,7 @@ def test_another_translation_is_pointed_at_like_the_first(visit: Visit) -> None:
 
 
 def test_everything_can_be_done_with_keys_alone(visit: Visit) -> None:
+    visit.open()
     assert visit.focused == "source"
     visit.press(CAR)
     visit.until(lambda: visit.is_settled)

@@ -1,5 +1,8 @@
 from itertools import pairwise
 
+import pytest
+from selenium.webdriver.support.select import Select
+
 from browser.conftest import MAX_TEXT_CHARACTERS
 from browser.visit import Visit
 from tests.end_to_end.servers import Served, num_cancelled, until
@@ -64,6 +67,19 @@ def test_swap_is_off_where_nothing_translates_back(one_way_visit: Visit) -> None
     swap = one_way_visit.find("swap")
     assert not swap.is_enabled()
     assert swap.get_attribute("title") == "No model here translates German into English"
+
+
+def test_a_language_that_is_detected_is_said_and_can_be_swapped(visit: Visit) -> None:
+    languages = Select(visit.find("source-language"))
+    if "Detect language" not in [option.text for option in languages.options]:
+        pytest.skip("this server detects no languages")
+    visit.choose("Detect language", "German")
+    assert not visit.find("swap").is_enabled()
+    visit.translated("Where is the railway station? It is a beautiful day.")
+    assert languages.first_selected_option.text == "English (detected)"
+    visit.find("swap").click()
+    assert (visit.chosen("source-language"), visit.chosen("target-language")) == ("de", "en")
+    visit.until(lambda: visit.is_settled)
 
 
 def test_languages_are_remembered(visit: Visit) -> None:

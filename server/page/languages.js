@@ -22,7 +22,7 @@ export class Languages extends EventTarget {
   #swap;
   #pairs = [];
   #detects = false;
-  #detected = null;
+  #found = null; // what was detected, and how surely
 
   /** Says "change" when people have chosen, "swap" when the two are to change places. */
   constructor(source, target, swap) {
@@ -43,7 +43,7 @@ export class Languages extends EventTarget {
     this.#detects = detects && sources.length > 1;
     fill(this.#source, this.#detects ? [AUTO, ...sources] : sources, source);
     this.#source.disabled = this.#target.disabled = !pairs.length;
-    this.detected(null);
+    this.detected(sources.includes(this.#found?.language) ? this.#found : null);
     this.#fillTargets(target);
   }
 
@@ -57,7 +57,7 @@ export class Languages extends EventTarget {
 
   /** What is read, chosen or detected; null if it is not known. */
   get readLanguage() {
-    return this.source === AUTO ? this.#detected : this.source;
+    return this.source === AUTO ? (this.#found?.language ?? null) : this.source;
   }
 
   get isReady() {
@@ -71,7 +71,7 @@ export class Languages extends EventTarget {
 
   /** What the server took the text for; null when there is no text. */
   detected(found) {
-    this.#detected = found?.language ?? null;
+    this.#found = found;
     const auto = this.#source.querySelector(`option[value="${AUTO}"]`);
     if (auto) {
       const doubt = found && found.confidence < SURE ? "perhaps " : "";

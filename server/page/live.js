@@ -8,8 +8,9 @@ const BACK_OFF_SECONDS = [1, 2, 4, 8, 15];
 
 export class LiveTranslation {
   /**
-   * `question()` gives what is to be asked now, or null for nothing. `show` has `begin(asked)`, `piece(text)`,
-   * `settle(answer, asked)`, `nothing()`, `problem({ error, seconds, retry })` and `busy(isBusy)`.
+   * `question()` gives what is to be asked now, or null for nothing. `show` has `changed()` for what
+   * is shown not belonging to the text any more, `begin(asked)`, `piece(text)`, `settle(translation, asked, answer)`,
+   * `nothing()`, `problem({ error, seconds, retry })` and `busy(isBusy)`.
    */
   #question;
   #show;
@@ -26,6 +27,7 @@ export class LiveTranslation {
   /** The text has changed: soon. */
   typed() {
     this.#cancel();
+    this.#show.changed();
     const now = performance.now();
     this.#firstKey ??= now;
     const left = Math.min(PAUSE_MS, Math.max(0, this.#firstKey + LONGEST_WAIT_MS - now));

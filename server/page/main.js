@@ -36,14 +36,18 @@ const live = new LiveTranslation(
   },
   {
     fresh: "",
+    changed() {
+      others.close();
+      lights.off();
+      output.fade();
+      byId("note").textContent = "";
+      setUsable(false);
+    },
     begin(asked) {
       this.fresh = "";
       problem.clear();
-      others.close();
-      lights.off();
+      this.changed();
       if (asked.target !== shown.target) output.clear();
-      else output.fade();
-      setUsable(false);
     },
     piece(text) {
       this.fresh += text;
@@ -69,16 +73,11 @@ const live = new LiveTranslation(
       if (isBehind) learn();
     },
     nothing() {
-      if (source.text.trim()) output.fade();
-      else {
-        output.clear();
-        problem.clear();
-        languages.detected(null);
-      }
-      others.close();
-      lights.off();
-      byId("note").textContent = "";
-      setUsable(false);
+      this.changed();
+      problem.clear();
+      if (source.text.trim()) return;
+      output.clear();
+      languages.detected(null);
     },
     problem(what) {
       isBehind = true;
