@@ -1,4 +1,4 @@
-"""The front door: kvasir serve | translate | export | loadtest. Each imports what it needs when it is called."""
+"""The front door: kvasir serve | translate | train | export | loadtest. Each imports what it needs when called."""
 
 import json
 import signal
@@ -147,6 +147,20 @@ def translate(
                 result = translate_file(bundle, lines, translations, options, advance)
         if stats is not None:
             stats.write_text(json.dumps(_as_json(result), indent=2) + "\n", encoding="utf-8")
+
+
+@app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def train(context: typer.Context) -> None:
+    """Train a model from parallel text: see kvasir train --help."""
+    with _one_line_errors():
+        try:
+            from model.training.command import app as training
+        except ModuleNotFoundError as error:
+            raise _failure(f'{error.name} is missing: pip install "kvasir[train]"') from error
+        training(context.args, prog_name="kvasir train")
 
 
 @app.command()

@@ -1,10 +1,10 @@
 """Does Kvasir answer what Hugging Face answers? Token for token and score for score, over parallel text.
 
-    python -m benchmarks.parity CHECKPOINT BUNDLE FILE.tsv ... [--limit N]
+    python -m benchmarks.parity CHECKPOINT BUNDLE FILE.tsv ... [--limit N] [--swap-columns]
 
-CHECKPOINT is a local Marian checkpoint and BUNDLE its float32 export. Sentences are the first column of the files. A
-sentence that differs is shown with both answers and their scores: where those agree to 1e-4 it is a tie that rounding
-decided, otherwise it is a mistake and the exit code is 1.
+CHECKPOINT is a local Marian checkpoint and BUNDLE its float32 export. Sentences are the first column of the files,
+or the second. One that differs is shown with both answers and their scores: where those agree to 1e-4 it is a tie that
+rounding decided, otherwise it is a mistake and the exit code is 1.
 """
 
 import math
@@ -45,10 +45,12 @@ def main(
     bundle_folder: Annotated[Path, typer.Argument(metavar="BUNDLE")],
     files: Annotated[list[Path], typer.Argument(metavar="FILE.tsv")],
     limit: Annotated[int | None, typer.Option(help="Take so many sentences of each file.")] = None,
+    swap_columns: Annotated[bool, typer.Option("--swap-columns", help="Sentences are the second column.")] = False,
 ) -> None:
     """Compare a bundle's answers with Hugging Face `generate` on the checkpoint it was exported from."""
     bundle = load_bundle(bundle_folder)
-    sentences = [line.split("\t")[0] for file in files for line in file.read_text("utf-8").splitlines()[:limit]]
+    column = int(swap_columns)
+    sentences = [line.split("\t")[column] for file in files for line in file.read_text("utf-8").splitlines()[:limit]]
     model, reference_tokenizer = MarianMTModel.from_pretrained(checkpoint), MarianTokenizer.from_pretrained(checkpoint)
     model.eval()
     tokenizer, engine = Tokenizer(bundle), InProcessEngine(bundle)

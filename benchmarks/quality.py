@@ -1,8 +1,9 @@
 """BLEU and chrF of bundles over parallel text, greedy and beam search, as a Markdown table.
 
-    python -m benchmarks.quality BUNDLE ... --data FILE.tsv --data ... [--limit N]
+    python -m benchmarks.quality BUNDLE ... --data FILE.tsv --data ... [--limit N] [--swap-columns]
 
-Each line of a file is one source, a tab and one reference. Every line is decoded as it is, without sentence splitting.
+Each line of a file is one source, a tab and one reference; with --swap-columns it is the other way round. Every line is
+decoded as it is, without sentence splitting.
 """
 
 from pathlib import Path
@@ -23,17 +24,19 @@ def main(
     bundles: Annotated[list[Path], typer.Argument(metavar="BUNDLE")],
     data: Annotated[list[Path], typer.Option(metavar="FILE.tsv")],
     limit: Annotated[int | None, typer.Option(help="Take so many lines of each file.")] = None,
+    swap_columns: Annotated[bool, typer.Option("--swap-columns", help="The second column is the source.")] = False,
 ) -> None:
     """Print one row for each bundle, search and file."""
     bleu, chrf = BLEU(), CHRF()
     print("| data | lines | precision | search | BLEU | chrF |\n|---|---|---|---|---|---|")
     for file in data:
         pairs = [line.split("\t") for line in file.read_text("utf-8").splitlines()[:limit]]
-        references = [[pair[1] for pair in pairs]]
+        source_column, reference_column = (1, 0) if swap_columns else (0, 1)
+        references = [[pair[reference_column] for pair in pairs]]
         for folder in bundles:
             bundle = load_bundle(folder)
             tokenizer, engine = Tokenizer(bundle), InProcessEngine(bundle)
-            sources = [tokenizer.encode(pair[0]) for pair in pairs]
+            sources = [tokenizer.encode(pair[source_column]) for pair in pairs]
             for name, beam_size in BEAM_SIZES.items():
                 params = GenerationParams(beam_size, max_new_tokens=bundle.config.shapes.max_target_tokens)
                 completions = engine.decode(sources, params)

@@ -40,7 +40,7 @@ def test_help_lists_the_commands_and_loads_none_of_them() -> None:
     ran = subprocess.run([sys.executable, "-c", listing], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ran.stdout.split() == []
     text = _run("--help").stdout
-    assert all(command in text for command in ("serve", "translate", "export", "loadtest"))
+    assert all(command in text for command in ("serve", "translate", "train", "export", "loadtest"))
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,13 @@ def test_help_lists_the_commands_and_loads_none_of_them() -> None:
         (["serve", "--threads", "1", "--replicas", "2"], 2, "replicas is 2, but threads is 1"),
         (["export", "nowhere-at-all", "somewhere"], 1, "nowhere-at-all"),
         (["loadtest", "--url", "ftp://host"], 1, "ftp://host"),
+        (["train", "{folder}", "--data", "no.tsv", "--source", "en", "--target", "de"], 1, "no.tsv"),
     ],
 )
-def test_what_goes_wrong_is_told_in_one_line_on_standard_error(arguments: list[str], code: int, message: str) -> None:
-    result = _run(*arguments)
+def test_what_goes_wrong_is_told_in_one_line_on_standard_error(
+    arguments: list[str], code: int, message: str, tmp_path: Path
+) -> None:
+    result = _run(*(argument.format(folder=tmp_path) for argument in arguments))
     assert result.exit_code == code
     *progress, line = result.stderr.splitlines()
     assert line.startswith("kvasir: ")
@@ -70,13 +73,14 @@ def test_a_flag_there_is_not_is_wrong_use() -> None:
     assert "--quite-fast" in result.stderr
 
 
-def test_without_torch_export_names_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", ["export", "train"])
+def test_without_torch_a_command_names_the_extra_that_brings_it(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     for name in [name for name in sys.modules if name.split(".")[0] in {"export", "model"} and name != "export.bundle"]:
         monkeypatch.delitem(sys.modules, name)
-    result = _run("export", "checkpoint", "bundle")
+    result = _run(command, "checkpoint", "bundle")
     assert result.exit_code == 1
-    assert 'pip install "kvasir[export]"' in result.stderr
+    assert f'pip install "kvasir[{command}]"' in result.stderr
 
 
 def test_a_file_is_translated_line_by_line(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def test_the_import_contracts_hold() -> None:
         ("loadtest/run.py", "import server.request"),
         ("loadtest/run.py", "import model.config"),
         ("kernels/layout.py", "import export.bundle"),
+        ("model/training/trainer.py", "import export.to_onnx"),
+        ("model/checkpoints/marian.py", "import model.training.settings"),
     ],
 )
 def test_a_wrong_import_breaks_a_contract(module: str, line: str, tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""Which sentence pairs go into which batch: pairs of like length together, as many as a budget of tokens allows."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.int64]
+
+
+def epoch_indices(sizes: Sequence[int], shares: Sequence[float], seed: int, epoch: int) -> Indices:
+    """The pairs of one epoch, in random order. Files of `sizes` pairs are numbered one after the other.
+
+    A share of 1 takes each pair of that file once, 2 twice, and 0.2 a fifth, another one in each epoch.
+    """
+    random = np.random.default_rng((seed, epoch, 0))
+    chosen: list[Indices] = []
+    first = 0
+    for size, share in zip(sizes, shares, strict=True):
+        everything = np.arange(first, first + size)
+        whole, part = int(share), round((share - int(share)) * size)
+        chosen += [everything] * whole
+        if part:
+            chosen.append(random.permutation(everything)[:part])
+        first += size
+    return random.permutation(np.concatenate(chosen))
+
+
+def token_batches(
+    indices: Indices, source_lengths: Indices, target_lengths: Indices, max_tokens: int, seed: int, epoch: int
+) -> list[Indices]:
+    """`indices` in batches, in random order, each of at most `max_tokens` with the padding of both sides.
+
+    A pair that is longer than that is a batch of its own. Lengths are indexed by what `indices` holds.
+    """
+    # Stable: pairs of equal lengths stay in the random order of `indices`, so that batches differ between epochs.
+    order = indices[np.lexsort((source_lengths[indices], target_lengths[indices]))]
+    batches: list[Indices] = []
+    start = longest_source = longest_target = 0
+    for end, index in enumerate(order):
+        longest_source = max(longest_source, int(source_lengths[index]))
+        longest_target = max(longest_target, int(target_lengths[index]))
+        if end > start and (end - start + 1) * (longest_source + longest_target) > max_tokens:
+            batches.append(order[start:end])
+            start = end
+            longest_source, longest_target = int(source_lengths[index]), int(target_lengths[index])
+    if start < len(order):
+        batches.append(order[start:])
+    shuffled = np.random.default_rng((seed, epoch, 1)).permutation(len(batches))
+    return [batches[int(place)] for place in shuffled]

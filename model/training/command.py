@@ -1,0 +1,171 @@
+"""kvasir train: the settings as flags, a run with a progress bar, and a first Ctrl-C that saves."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Literal
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from typer.models import OptionInfo
+
+from model.training.settings import DataFile, TrainingSettings
+from model.training.settings import Schedule as ScheduleName
+from model.training.trainer import Progress as RunProgress
+from model.training.trainer import Trainer
+
+
+def _option(help_text: str, rich_help_panel: str) -> OptionInfo:
+    option: OptionInfo = typer.Option(help=help_text, rich_help_panel=rich_help_panel)
+    return option
+
+
+_SIZES, _UPDATES, _MEASURING = (
+    partial(_option, rich_help_panel=panel) for panel in ("A new model", "Updates", "Averaging and measuring")
+)
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def train(
+    folder: Annotated[Path, typer.Argument(help="Folder of the run; the same command again goes on in it.")],
+    data: Annotated[
+        list[str],
+        typer.Option(metavar="FILE[@SHARE]", help=".tsv or .tsv.xz, may be repeated; @0.2 takes a fifth each epoch."),
+    ],
+    source: Annotated[str, typer.Option(help="Language of the source.")],
+    target: Annotated[str, typer.Option(help="Language of the target.")],
+    swap_columns: Annotated[bool, typer.Option("--swap-columns", help="The second column is the source.")] = False,
+    validation: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Pairs to measure on, not to train on.")
+    ] = None,
+    initial: Annotated[
+        str | None, typer.Option("--init", metavar="CHECKPOINT", help="Begin with its weights, vocabulary and sizes.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same weights, on the same machine.")] = 1,
+    device: Annotated[Literal["cpu", "cuda"] | None, typer.Option(help="By default cuda if there is one.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; by default PyTorch's.")] = None,
+    precision: Annotated[
+        Literal["float32", "bfloat16"] | None,
+        typer.Option(help="Of multiplications; by default bfloat16 on a GPU. Weights are float32."),
+    ] = None,
+    vocab_size: Annotated[int, _SIZES("Tokens of the joint vocabulary.")] = 8000,
+    d_model: Annotated[int, _SIZES("Width.")] = 256,
+    num_heads: Annotated[int, _SIZES("Attention heads.")] = 4,
+    feed_forward_width: Annotated[int, _SIZES("Width inside feed-forward layers.")] = 1024,
+    num_encoder_layers: Annotated[int, _SIZES("Layers.")] = 6,
+    num_decoder_layers: Annotated[int, _SIZES("Layers.")] = 3,
+    max_sentence_tokens: Annotated[int, _SIZES("Pairs with a longer side are left out.")] = 256,
+    max_steps: Annotated[int, _UPDATES("Updates of the weights.")] = 100_000,
+    batch_tokens: Annotated[int, _UPDATES("Tokens of a batch, source, target and padding.")] = 8192,
+    accumulated_batches: Annotated[int, _UPDATES("Batches of an update.")] = 1,
+    schedule: Annotated[ScheduleName, _UPDATES("How the learning rate falls.")] = "inverse-square-root",
+    learning_rate: Annotated[float, _UPDATES("The highest.")] = 1e-3,
+    warmup_steps: Annotated[int, _UPDATES("Updates until the highest rate.")] = 1000,
+    label_smoothing: Annotated[float, _UPDATES("Probability shared out among all tokens.")] = 0.1,
+    dropout: Annotated[float, _UPDATES("Of sub-layers and embeddings.")] = 0.1,
+    weight_decay: Annotated[float, _UPDATES("AdamW's.")] = 0.0,
+    max_gradient_norm: Annotated[float, _UPDATES("Longer gradients are shortened.")] = 1.0,
+    log_every: Annotated[int, _MEASURING("Updates between lines of the log.")] = 50,
+    snapshot_every: Annotated[int, _MEASURING("Updates between snapshots.")] = 500,
+    averaged_snapshots: Annotated[int, _MEASURING("The checkpoint is the mean of so many.")] = 5,
+    validate_every: Annotated[int, _MEASURING("Updates between validations.")] = 1000,
+    max_validation_pairs: Annotated[int, _MEASURING("Pairs of the validation file.")] = 500,
+    patience: Annotated[int, _MEASURING("Validations without a better BLEU until the end; 0 is no end.")] = 10,
+) -> None:
+    """Train a translation model from parallel text; the result is a checkpoint that kvasir export takes."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    settings = TrainingSettings(
+        data=tuple(DataFile.parse(written) for written in data),
+        source_language=source,
+        target_language=target,
+        swap_columns=swap_columns,
+        validation=validation,
+        max_validation_pairs=max_validation_pairs,
+        initial=initial,
+        vocab_size=vocab_size,
+        d_model=d_model,
+        num_heads=num_heads,
+        feed_forward_width=feed_forward_width,
+        num_encoder_layers=num_encoder_layers,
+        num_decoder_layers=num_decoder_layers,
+        max_sentence_tokens=max_sentence_tokens,
+        max_steps=max_steps,
+        batch_tokens=batch_tokens,
+        accumulated_batches=accumulated_batches,
+        schedule=schedule,
+        learning_rate=learning_rate,
+        warmup_steps=warmup_steps,
+        label_smoothing=label_smoothing,
+        dropout=dropout,
+        weight_decay=weight_decay,
+        max_gradient_norm=max_gradient_norm,
+        precision=precision or ("bfloat16" if device == "cuda" else "float32"),
+        device=device,
+        seed=seed,
+        log_every=log_every,
+        snapshot_every=snapshot_every,
+        averaged_snapshots=averaged_snapshots,
+        validate_every=validate_every,
+        patience=patience,
+    )
+    trainer = Trainer(settings, folder)
+    with _stopped_by_signals() as is_stopped, _progress(settings.max_steps) as report:
+        is_done = trainer.run(report, is_stopped)
+    step = trainer.position.step
+    if not is_done:
+        typer.echo(f"interrupted after {step} updates: the same command goes on from there", err=True)
+        raise typer.Exit(1)
+    best = f"; best BLEU {trainer.position.best_bleu:.1f} after {trainer.position.best_step}" if validation else ""
+    checkpoint = trainer.run_folder.checkpoint
+    typer.echo(f"{step} updates{best}: kvasir export {checkpoint} BUNDLE")
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[Callable[[], bool]]:
+    """Tells whether SIGINT or SIGTERM came. A second SIGINT interrupts as it usually does."""
+    received: list[int] = []
+
+    def remember(number: int, _: FrameType | None) -> None:
+        received.append(number)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(received)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _progress(max_steps: int) -> Iterator[Callable[[RunProgress], None]]:
+    """A bar on standard error if it is a terminal; the log says the same, and more."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    columns = (
+        TextColumn("epoch {task.fields[epoch]}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("loss {task.fields[loss]:.3f}{task.fields[scores]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=max_steps, epoch=0, loss=float("nan"), scores="")
+
+        def report(progress: RunProgress) -> None:
+            scores = progress.scores
+            told = "" if scores is None else f"  BLEU {scores.bleu:.1f}  chrF {scores.chrf:.1f}"
+            bar.update(task, completed=progress.step, epoch=progress.epoch, loss=progress.loss, scores=told)
+
+        yield report

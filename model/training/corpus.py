@@ -1,0 +1,95 @@
+"""Parallel text as token ids, and batches of it as tensors."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.training.batches import Indices
+from model.training.parallel_text import read_pairs
+from model.training.settings import DataFile
+from model.training.tokens import TokenIds, TokenSequences
+from model.training.vocabulary import JointVocabulary
+
+_TEXTS_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Tensors of int64: `source` [rows, source_len], `target_inputs` and `labels` [rows, target_len].
+
+    `target_inputs` are the labels shifted by one, the decoder's start token in front. Padding is the padding token
+    everywhere, and False in `source_mask`.
+    """
+
+    source: Tensor
+    source_mask: Tensor
+    target_inputs: Tensor
+    labels: Tensor
+    num_labels: int
+    """Without padding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Token ids of all pairs, each with the end-of-sequence token; `sizes` are the pairs of each file."""
+
+    sources: TokenSequences
+    targets: TokenSequences
+    sizes: tuple[int, ...]
+    padding: int
+    start: int
+    num_left_out: int
+    """Pairs with a side that is too long."""
+
+    def batch(self, indices: Indices, device: torch.device) -> Batch:
+        """The pairs of these indices."""
+        source = self.sources.padded(indices, self.padding)
+        labels = self.targets.padded(indices, self.padding)
+        target_inputs = np.concatenate([np.full((len(indices), 1), self.start), labels[:, :-1]], axis=1)
+        tensors = [torch.from_numpy(array).to(device) for array in (source, target_inputs, labels)]
+        return Batch(
+            source=tensors[0],
+            source_mask=tensors[0] != self.padding,
+            target_inputs=tensors[1],
+            labels=tensors[2],
+            num_labels=int((labels != self.padding).sum()),
+        )
+
+
+def read_corpus(
+    files: Iterable[DataFile], vocabulary: JointVocabulary, start: int, max_tokens: int, *, swap_columns: bool
+) -> Corpus:
+    """All pairs of the files that have at most `max_tokens` on either side.
+
+    Raises ValueError if none is left, and for lines that are no pair.
+    """
+    sources: list[TokenIds] = []
+    targets: list[TokenIds] = []
+    sizes: list[int] = []
+    num_left_out = 0
+    for file in files:
+        size_before = len(sources)
+        for source, target in _encoded(Path(file.path), vocabulary, swap_columns):
+            if max(len(source), len(target)) > max_tokens:
+                num_left_out += 1
+                continue
+            sources.append(source)
+            targets.append(target)
+        sizes.append(len(sources) - size_before)
+        if sizes[-1] == 0:
+            raise ValueError(f"{file.path}: no pair of at most {max_tokens} tokens a side")
+    return Corpus(
+        TokenSequences.of(sources), TokenSequences.of(targets), tuple(sizes), vocabulary.padding, start, num_left_out
+    )
+
+
+def _encoded(path: Path, vocabulary: JointVocabulary, swap_columns: bool) -> Iterator[tuple[TokenIds, TokenIds]]:
+    pairs = read_pairs(path, swap_columns=swap_columns)
+    while block := list(islice(pairs, _TEXTS_AT_ONCE)):
+        sources, targets = zip(*block, strict=True)
+        yield from zip(vocabulary.encode(sources), vocabulary.encode(targets), strict=True)

@@ -1,0 +1,66 @@
+"""What a training begins with: vocabulary and weights, new or from a checkpoint."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import torch
+
+from model.checkpoints.marian import load_marian
+from model.config import TransformerConfig
+from model.training.parallel_text import read_pairs
+from model.training.run_folder import RunFolder
+from model.training.settings import TrainingSettings
+from model.training.vocabulary import VOCABULARY_FILE, JointVocabulary, read_vocabulary, train_vocabulary
+from model.transformer import Transformer
+
+
+def prepare_vocabulary(settings: TrainingSettings, run: RunFolder) -> JointVocabulary:
+    """The vocabulary of this run's own checkpoint if it has begun, of `settings.initial`, or a new one."""
+    if (run.checkpoint / VOCABULARY_FILE).exists():
+        return read_vocabulary(run.checkpoint)
+    if settings.initial is not None:
+        vocabulary = read_vocabulary(Path(settings.initial))
+    else:
+        vocabulary = train_vocabulary(_all_texts(settings), settings.vocab_size)
+    run.checkpoint.mkdir(exist_ok=True)
+    vocabulary.write(run.checkpoint)
+    return vocabulary
+
+
+def prepare_model(settings: TrainingSettings, vocabulary: JointVocabulary) -> Transformer:
+    """The model of `settings.initial`, or a random one of the sizes in the settings. The seed is set here."""
+    torch.manual_seed(settings.seed)
+    if settings.initial is not None:
+        initial = load_marian(settings.initial).model
+        if not (initial.config.tie_embeddings and initial.config.tie_output):
+            raise ValueError(f"{settings.initial}: a model with one embedding for everything is needed")
+        model = Transformer(replace(initial.config, dropout=settings.dropout))
+        model.load_state_dict(initial.state_dict())
+        return model
+    return Transformer(
+        TransformerConfig(
+            vocab_size=len(vocabulary),
+            pad_token_id=vocabulary.padding,
+            eos_token_id=vocabulary.end,
+            bos_token_id=vocabulary.end,
+            decoder_start_token_id=vocabulary.padding,
+            d_model=settings.d_model,
+            num_heads=settings.num_heads,
+            feed_forward_width=settings.feed_forward_width,
+            num_encoder_layers=settings.num_encoder_layers,
+            num_decoder_layers=settings.num_decoder_layers,
+            dropout=settings.dropout,
+            sinusoid_layout="halves",
+            output_bias=True,
+            max_source_tokens=settings.max_sentence_tokens,
+            max_target_tokens=settings.max_sentence_tokens,
+            suppressed_token_ids=(vocabulary.padding,),
+            forced_eos=True,
+        )
+    )
+
+
+def _all_texts(settings: TrainingSettings) -> Iterator[str]:
+    return chain.from_iterable(chain.from_iterable(read_pairs(Path(file.path)) for file in settings.data))

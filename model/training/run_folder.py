@@ -1,0 +1,96 @@
+"""What a training run keeps on disk: its settings, log and snapshots, the state it goes on from, and the checkpoint."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypedDict
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from model.training.settings import TrainingSettings
+
+LogEntry = dict[str, float]
+
+
+class State(TypedDict):
+    """All that an interrupted run needs to go on as if nothing had been."""
+
+    position: dict[str, float]
+    model: dict[str, Tensor]
+    optimizer: dict[str, object]
+    random: Tensor
+    device_random: Tensor | None
+
+
+class RunFolder:
+    """The files of one run. Each is complete or not there: a run that is killed at any moment goes on from the last."""
+
+    def __init__(self, path: Path, checkpoint_name: str) -> None:
+        self.path = path
+        self.log_file = path / "log.jsonl"
+        self.plot_file = path / "loss.png"
+        self.checkpoint = path / checkpoint_name
+        self._settings_file = path / "settings.json"
+        self._state_file = path / "state.pt"
+        self._snapshots = path / "snapshots"
+
+    def open(self, settings: TrainingSettings) -> None:
+        """Make the folder, or find that it is of a run with the same settings; otherwise ValueError says how not."""
+        self._snapshots.mkdir(parents=True, exist_ok=True)
+        if self._settings_file.exists():
+            earlier: dict[str, object] = json.loads(self._settings_file.read_text("utf-8"))
+            different = settings.differences(earlier)
+            if different:
+                raise ValueError(
+                    f"{self.path} holds another run ({'; '.join(different)}): take another folder, or the same settings"
+                )
+        self._settings_file.write_text(json.dumps(settings.to_json(), indent=2) + "\n", "utf-8")
+
+    def load_state(self) -> State | None:
+        """What the run goes on from; None at the beginning."""
+        if not self._state_file.exists():
+            return None
+        state: State = torch.load(self._state_file, map_location="cpu", weights_only=True)
+        return state
+
+    def save_state(self, state: State) -> None:
+        """Replace the state by a later one."""
+        partial = self._state_file.with_suffix(".partial")
+        torch.save(state, partial)
+        partial.replace(self._state_file)
+
+    def save_snapshot(self, step: int, weights: Mapping[str, Tensor], keep: int) -> None:
+        """Keep the weights of this step, and the `keep` last snapshots in all."""
+        path = self._snapshots / f"{step:08}.safetensors"
+        partial = path.with_suffix(".partial")
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, partial)
+        partial.replace(path)
+        for old in self.snapshots()[:-keep]:
+            old.unlink()
+
+    def snapshots(self) -> list[Path]:
+        """The snapshots, the last one last."""
+        return sorted(self._snapshots.glob("*.safetensors"))
+
+    def forget_after(self, step: int) -> None:
+        """Remove snapshots and lines of the log that are later than the state: their steps are done again."""
+        for path in self.snapshots():
+            if int(path.stem) > step:
+                path.unlink()
+        if self.log_file.exists():
+            kept = [entry for entry in self.log() if entry["step"] <= step]
+            self.log_file.write_text("".join(json.dumps(entry) + "\n" for entry in kept), "utf-8")
+
+    def append_log(self, entry: LogEntry) -> None:
+        """One line of JSON."""
+        with self.log_file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(entry) + "\n")
+
+    def log(self) -> list[LogEntry]:
+        """All complete lines so far."""
+        if not self.log_file.exists():
+            return []
+        lines = self.log_file.read_text("utf-8").split("\n")[:-1]
+        return [json.loads(line) for line in lines]

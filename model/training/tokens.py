@@ -1,0 +1,46 @@
+"""Many token sequences in two arrays: a Python list for each of a million sentences would take ten times the memory."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+TokenIds = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSequences:
+    """`tokens` [all tokens] of sequence i are those from `offsets[i]` to `offsets[i + 1]`."""
+
+    tokens: TokenIds
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, sequences: Iterable[TokenIds]) -> "TokenSequences":
+        """The sequences, copied."""
+        arrays = list(sequences)
+        offsets = np.zeros(len(arrays) + 1, dtype=np.int64)
+        np.cumsum([len(array) for array in arrays], out=offsets[1:])
+        tokens = np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int32)
+        return cls(tokens.astype(np.int32), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> TokenIds:
+        return self.tokens[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """[sequences]"""
+        return np.diff(self.offsets)
+
+    def padded(self, indices: NDArray[np.int64], padding: int) -> NDArray[np.int64]:
+        """The chosen sequences as rows of one array [rows, longest], filled up with `padding`."""
+        longest = int(self.lengths[indices].max())
+        rows = np.full((len(indices), longest), padding, dtype=np.int64)
+        for row, index in enumerate(indices):
+            sequence = self[int(index)]
+            rows[row, : len(sequence)] = sequence
+        return rows

@@ -1,0 +1,103 @@
+"""kvasir train as a person meets it, down to a bundle that translates."""
+
+import inspect
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from export.to_onnx import export_bundle
+from kvasir import app
+from model.training.command import train
+from model.training.settings import TrainingSettings
+from model.training.trainer import Trainer
+from server.text.tokenizer import Tokenizer
+from tests.model.training.toy_text import write_reversed
+
+SIZES = (
+    "--vocab-size 300 --d-model 16 --num-heads 2 --feed-forward-width 32 --num-encoder-layers 1 --num-decoder-layers 1"
+)
+LENGTHS = "--batch-tokens 300 --max-steps 6 --snapshot-every 3 --validate-every 3 --warmup-steps 2 --log-every 1"
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["train", *arguments])
+
+
+def _arguments(folder: Path, run: str = "run") -> list[str]:
+    data = write_reversed(folder / "train.tsv", 100, seed=1, longest=4)
+    unseen = write_reversed(folder / "unseen.tsv", 10, seed=2, longest=4)
+    languages = ["--source", "de", "--target", "en", "--swap-columns", "--device", "cpu", "--threads", "1"]
+    files = ["--data", str(data), "--validation", str(unseen)]
+    return [str(folder / run), *files, *languages, *SIZES.split(), *LENGTHS.split()]
+
+
+def test_text_becomes_a_checkpoint_and_that_a_bundle_that_translates(tmp_path: Path) -> None:
+    arguments = _arguments(tmp_path)
+    result = _run(*arguments)
+    assert result.exit_code == 0, result.output
+    checkpoint = tmp_path / "run" / "de-en"
+    assert f"kvasir export {checkpoint} BUNDLE" in result.stdout
+    assert {path.name for path in checkpoint.iterdir()} == {
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "source.spm",
+        "target.spm",
+        "tokenizer_config.json",
+        "vocab.json",
+    }
+    bundle = export_bundle(checkpoint, tmp_path / "bundle", "float32")
+    config = bundle.config
+    assert (config.provenance.source, config.source_languages, config.target_languages) == ("de-en", ("de",), ("en",))
+    translated = CliRunner().invoke(app, ["translate", "--model", str(bundle.path)], input="ant bee\n")
+    assert translated.exit_code == 0, translated.stderr
+    assert translated.stdout.count("\n") == 1
+    tokenizer = Tokenizer(bundle)
+    assert tokenizer.decode(tokenizer.encode_target("ant bee")) == "ant bee"
+    # The same command once more finds everything done.
+    assert _run(*arguments).exit_code == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_that_goes_on_later(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    update = Trainer.update
+
+    def interrupted(trainer: Trainer, chosen: object) -> float:
+        loss = update(trainer, chosen)  # type: ignore[arg-type]
+        if trainer.position.step == 2:
+            os.kill(os.getpid(), number)
+        return loss
+
+    monkeypatch.setattr(Trainer, "update", interrupted)
+    before = signal.getsignal(number)
+    arguments = _arguments(tmp_path)
+    result = _run(*arguments)
+    assert result.exit_code == 1
+    assert "interrupted after 2 updates: the same command goes on from there" in result.stderr
+    assert signal.getsignal(number) == before
+    assert _run(*arguments).exit_code == 0
+
+
+def test_what_goes_wrong_is_told_in_one_line(tmp_path: Path) -> None:
+    arguments = _arguments(tmp_path)
+    (tmp_path / "train.tsv").write_text("no pair\n", "utf-8")
+    result = _run(*arguments)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("kvasir: ")
+    assert "train.tsv, line 1: two columns with text are needed" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_every_setting_is_a_flag_with_the_same_default() -> None:
+    flags = inspect.signature(train).parameters
+    named = {"source_language": "source", "target_language": "target"}
+    for name, field in TrainingSettings.__dataclass_fields__.items():
+        flag = flags[named.get(name, name)]
+        if flag.default is not inspect.Parameter.empty and flag.default is not None:
+            assert flag.default == field.default, name

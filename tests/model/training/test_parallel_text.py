@@ -1,0 +1,28 @@
+import lzma
+from pathlib import Path
+
+import pytest
+
+from model.training.parallel_text import read_pairs
+
+LINES = "One.\tEins.\nTwo \u2028 three.\tZwei, drei.\r\n"
+
+
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.tsv.xz"])
+def test_pairs_are_read_plain_and_compressed(name: str, tmp_path: Path) -> None:
+    content = LINES.encode()
+    (tmp_path / name).write_bytes(lzma.compress(content) if name.endswith("xz") else content)
+    # A line separator of Unicode ends no line.
+    assert list(read_pairs(tmp_path / name)) == [("One.", "Eins."), ("Two \u2028 three.", "Zwei, drei.")]
+
+
+def test_columns_can_be_swapped(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("One.\tEins.\n", "utf-8")
+    assert list(read_pairs(tmp_path / "pairs.tsv", swap_columns=True)) == [("Eins.", "One.")]
+
+
+@pytest.mark.parametrize("line", ["Two.", "Two.\tZwei.\t2", "Two.\t ", ""])
+def test_a_line_that_is_no_pair_is_named(line: str, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text(f"One.\tEins.\n{line}\nThree.\tDrei.\n", "utf-8")
+    with pytest.raises(ValueError, match=r"pairs\.tsv, line 2: two columns"):
+        list(read_pairs(tmp_path / "pairs.tsv"))

@@ -1,0 +1,199 @@
+"""Real trainings, of a few thousand weights and a few seconds."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.checkpoints.marian import load_marian
+from model.training.settings import DataFile, TrainingSettings
+from model.training.trainer import Progress, Trainer
+from model.training.vocabulary import read_vocabulary
+from tests.model.training.toy_text import toy_settings, write_reversed
+
+
+def _nobody(_: Progress) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_reversed(tmp_path_factory.mktemp("data") / "train.tsv", 900, seed=1, longest=4)
+
+
+@pytest.fixture(scope="module")
+def unseen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_reversed(tmp_path_factory.mktemp("data") / "unseen.tsv", 40, seed=2, longest=4)
+
+
+def _train(settings: TrainingSettings, folder: Path, is_stopped: Callable[[], bool] = lambda: False) -> Trainer:
+    trainer = Trainer(settings, folder)
+    trainer.run(_nobody, is_stopped)
+    return trainer
+
+
+def _without_times(trainer: Trainer) -> list[dict[str, float]]:
+    entries = trainer.run_folder.log()
+    return [{name: entry[name] for name in entry if name not in ("time", "labels_per_second")} for entry in entries]
+
+
+def _stop_after(calls: int) -> Callable[[], bool]:
+    left = iter(range(calls))
+    return lambda: next(left, None) is None
+
+
+def test_a_model_learns_to_reverse_words(data: Path, unseen: Path, tmp_path: Path) -> None:
+    settings = toy_settings(
+        data,
+        validation=str(unseen),
+        d_model=64,
+        num_heads=4,
+        feed_forward_width=128,
+        dropout=0.0,
+        batch_tokens=600,
+        learning_rate=3e-3,
+        max_steps=300,
+        warmup_steps=50,
+        schedule="cosine",
+        snapshot_every=100,
+        validate_every=100,
+        averaged_snapshots=1,
+    )
+    trainer = _train(settings, tmp_path / "run")
+    first, *_, last = [entry for entry in trainer.run_folder.log() if "validation_bleu" in entry]
+    assert last["validation_bleu"] > 75 > first["validation_bleu"]
+    assert last["validation_loss"] < 0.4 < first["validation_loss"]
+    assert trainer.run_folder.plot_file.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("stopped_after", [4, 10])
+def test_an_interrupted_run_ends_bit_for_bit_where_an_uninterrupted_one_does(
+    stopped_after: int, data: Path, unseen: Path, tmp_path: Path
+) -> None:
+    # Dropout draws from the generator, and an epoch has fewer batches than the run.
+    settings = toy_settings(data, validation=str(unseen), dropout=0.3, accumulated_batches=2, batch_tokens=1500)
+    whole = _train(settings, tmp_path / "whole")
+    assert whole.position.epoch > 0
+    stopped = _train(settings, tmp_path / "stopped", _stop_after(stopped_after))
+    assert stopped.position.step == stopped_after
+    torch.rand(7)
+    resumed = _train(settings, tmp_path / "stopped")
+    for ours, theirs in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+    assert resumed.position == whole.position
+    assert _without_times(resumed) == _without_times(whole)
+    for file in sorted(whole.run_folder.checkpoint.iterdir()):
+        assert (resumed.run_folder.checkpoint / file.name).read_bytes() == file.read_bytes()
+
+
+def test_a_killed_run_goes_on_from_its_last_state(data: Path, tmp_path: Path) -> None:
+    settings = toy_settings(data, dropout=0.3, log_every=1)
+    whole = _train(settings, tmp_path / "whole")
+
+    def kill(progress: Progress) -> None:
+        if progress.step == 8:
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        Trainer(settings, tmp_path / "killed").run(kill)
+    resumed = Trainer(settings, tmp_path / "killed")
+    assert resumed.position.step == 6
+    assert [entry["step"] for entry in resumed.run_folder.log()] == [1, 2, 3, 4, 5, 6]
+    assert resumed.run(_nobody)
+    assert _without_times(resumed) == _without_times(whole)
+    for ours, theirs in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_two_accumulated_batches_are_one_update_from_both(data: Path, tmp_path: Path) -> None:
+    trainers = [
+        Trainer(toy_settings(data, dropout=0.0, batch_tokens=tokens, learning_rate=1e-3), tmp_path / str(tokens))
+        for tokens in (600, 100_000)
+    ]
+    few, all_at_once = trainers
+    chosen = next(all_at_once.batches())
+    few.update([chosen[:100], chosen[100:]])
+    all_at_once.update([chosen])
+    # Of the gradients, not the weights: Adam's first update is the sign of a gradient, however small that is.
+    for ours, theirs in zip(few.model.parameters(), all_at_once.model.parameters(), strict=True):
+        gradients = (trainer.optimizer.state[p]["exp_avg"] for trainer, p in ((few, ours), (all_at_once, theirs)))
+        torch.testing.assert_close(*gradients, atol=1e-6, rtol=1e-4)
+
+
+def test_the_checkpoint_is_the_mean_of_the_last_snapshots(data: Path, tmp_path: Path) -> None:
+    trainer = Trainer(toy_settings(data), tmp_path / "run")
+    seen: dict[int, torch.Tensor] = {}
+
+    def remember(progress: Progress) -> None:
+        seen[progress.step] = trainer.model.encoder.embedding.weight.detach().clone()
+
+    assert trainer.run(remember)
+    written = load_marian(trainer.run_folder.checkpoint).model.encoder.embedding.weight
+    torch.testing.assert_close(written.detach(), (seen[9] + seen[12]) / 2)
+    assert len(trainer.run_folder.snapshots()) == 2
+
+
+def test_training_ends_early_where_nothing_gets_better_and_keeps_the_best(
+    data: Path, unseen: Path, tmp_path: Path
+) -> None:
+    settings = toy_settings(data, validation=str(unseen), learning_rate=1e-9, patience=2, max_steps=100)
+    trainer = _train(settings, tmp_path / "run")
+    assert (trainer.position.best_step, trainer.position.step) == (3, 9)
+    written = (trainer.run_folder.checkpoint / "model.safetensors").stat().st_mtime_ns
+    assert written <= (tmp_path / "run" / "snapshots" / "00000006.safetensors").stat().st_mtime_ns
+
+
+def test_a_run_can_begin_with_another_model_in_the_other_direction(data: Path, tmp_path: Path) -> None:
+    first = _train(toy_settings(data), tmp_path / "first")
+    settings = toy_settings(
+        data,
+        initial=str(first.run_folder.checkpoint),
+        source_language="de",
+        target_language="en",
+        swap_columns=True,
+        learning_rate=1e-12,
+    )
+    second = _train(settings, tmp_path / "second")
+    found = load_marian(second.run_folder.checkpoint)
+    assert (found.source_languages, found.target_languages) == (("de",), ("en",))
+    initial = load_marian(first.run_folder.checkpoint).model
+    torch.testing.assert_close(found.model.state_dict(), initial.state_dict(), atol=1e-6, rtol=0)
+    assert read_vocabulary(second.run_folder.checkpoint).numbers == read_vocabulary(first.run_folder.checkpoint).numbers
+
+
+def test_padding_keeps_the_embedding_of_zero_that_starts_every_answer(data: Path, tmp_path: Path) -> None:
+    model = _train(toy_settings(data, weight_decay=0.1), tmp_path / "run").model
+    assert not model.encoder.embedding.weight[model.config.pad_token_id].any()
+
+
+def test_a_folder_of_other_settings_is_refused(data: Path, tmp_path: Path) -> None:
+    _train(toy_settings(data, max_steps=3), tmp_path / "run")
+    with pytest.raises(ValueError, match=r"holds another run .*dropout was 0\.1 and is 0\.2"):
+        Trainer(toy_settings(data, max_steps=3, dropout=0.2), tmp_path / "run")
+
+
+def test_pairs_that_are_too_long_are_left_out_and_counted(data: Path, tmp_path: Path) -> None:
+    long = tmp_path / "long.tsv"
+    long.write_text("ant\tant\n" + " ".join(["bee"] * 100) + "\tbee\n", "utf-8")
+    settings = toy_settings(data, data=(DataFile(str(data)), DataFile(str(long))), max_steps=1)
+    trainer = Trainer(settings, tmp_path / "run")
+    assert (trainer.corpus.sizes, trainer.corpus.num_left_out) == ((900, 1), 1)
+
+
+def test_bfloat16_trains_much_like_float32(data: Path, tmp_path: Path) -> None:
+    losses = {}
+    for precision in ("float32", "bfloat16"):
+        trainer = _train(toy_settings(data, precision=precision, dropout=0.0, max_steps=30), tmp_path / precision)
+        losses[precision] = trainer.run_folder.log()[-1]["loss"]
+        assert all(parameter.dtype == torch.float32 for parameter in trainer.model.parameters())
+    assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.02)
+    assert losses["bfloat16"] != losses["float32"]
+
+
+def test_every_line_of_the_log_is_json_with_its_step(data: Path, tmp_path: Path) -> None:
+    trainer = _train(toy_settings(data), tmp_path / "run")
+    lines = [json.loads(line) for line in trainer.run_folder.log_file.read_text("utf-8").splitlines()]
+    assert [line["step"] for line in lines] == [3, 6, 9, 12]
+    assert all(0 < line["learning_rate"] <= 1e-3 and line["loss"] > 0 for line in lines)

@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model.training.vocabulary import JointVocabulary, read_vocabulary, train_vocabulary
+from tests.model.training.toy_text import WORDS
+
+TEXTS = [f"{first} {second}" for first in WORDS for second in WORDS]
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> JointVocabulary:
+    return train_vocabulary(TEXTS, 300)
+
+
+def test_the_vocabulary_is_numbered_as_marian_does(vocabulary: JointVocabulary) -> None:
+    assert len(vocabulary) == 300
+    assert (vocabulary.end, vocabulary.unknown, vocabulary.padding) == (0, 1, 299)
+    assert sorted(vocabulary.numbers.values()) == list(range(300))
+
+
+@pytest.mark.parametrize("text", ["ant bee", "Größe: 5 €", "日本 🦊"])
+def test_every_text_comes_back_from_its_tokens(text: str, vocabulary: JointVocabulary) -> None:
+    (tokens,) = vocabulary.encode([text])
+    assert tokens[-1] == vocabulary.end
+    assert vocabulary.unknown not in tokens
+    assert vocabulary.decode([*tokens, vocabulary.padding, 5]) == text
+
+
+def test_what_was_written_is_read_again(vocabulary: JointVocabulary, tmp_path: Path) -> None:
+    vocabulary.write(tmp_path)
+    read = read_vocabulary(tmp_path)
+    assert read.numbers == vocabulary.numbers
+    np.testing.assert_array_equal(read.encode(["gnu hen"])[0], vocabulary.encode(["gnu hen"])[0])
+
+
+def test_the_same_text_gives_the_same_vocabulary(vocabulary: JointVocabulary) -> None:
+    assert train_vocabulary(TEXTS, 300).sentencepiece == vocabulary.sentencepiece
+
+
+def test_a_checkpoint_with_two_vocabularies_is_refused(vocabulary: JointVocabulary, tmp_path: Path) -> None:
+    vocabulary.write(tmp_path)
+    (tmp_path / "target.spm").write_bytes(b"another")
+    with pytest.raises(ValueError, match="one vocabulary for both languages"):
+        read_vocabulary(tmp_path)
