@@ -243,6 +243,6 @@ class Conductor:
 
 
 def _make_folder(folder: Path) -> None:
-    if (folder / "run.json").exists():
+    if RunFolder(folder).records_file.exists():
         raise CannotConduct(f"{folder} holds a run already")
     folder.mkdir(parents=True, exist_ok=True)

@@ -65,6 +65,7 @@ class LoadTest:
 
     def _on_quitting(self, environment: Environment, **_kwargs: object) -> None:
         # Somebody wants to leave: what is on its way is answered, and what was measured is written.
+        self._on_test_stopping(environment)
         if self._greenlet is not None and self._greenlet is not gevent.getcurrent():
             self._greenlet.join(timeout=_LONGEST_END_SECONDS)
 

@@ -64,9 +64,10 @@ def useful_series(exposition: str) -> dict[str, float]:
         elif name not in SERIES:
             continue
         try:
-            values[name] += float(value)
+            number = float(value)
         except ValueError:
             continue
+        values[name] += number
     return dict(values)
 
 
@@ -92,7 +93,8 @@ class MetricsPoller:
     def _run(self) -> None:
         connection = _connection(self._address)
         due = self._clock()
-        while not self._stopped.is_set():
+        is_over = False
+        while not is_over:
             body = _get(connection, f"{self._address.path}/metrics")
             if body is not None and (metrics := useful_series(body.decode("utf-8", "replace"))):
                 sample = MetricsSample(round(self._clock(), 3), metrics)
@@ -101,7 +103,7 @@ class MetricsPoller:
             elif body is not None:
                 break  # it answers, and has none of ours
             due = max(due + POLL_SECONDS, self._clock())
-            self._stopped.wait(due - self._clock())
+            is_over = self._stopped.wait(due - self._clock())
         connection.close()
 
 

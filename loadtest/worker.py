@@ -6,7 +6,7 @@ in Locust's messages, in both cases.
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 import gevent
@@ -33,6 +33,7 @@ PREPARED, RECORDS, DONE = "kvasir_prepared", "kvasir_records", "kvasir_done"
 _DRAIN_SECONDS = MAX_ANSWER_SECONDS + 5.0
 _MAX_HELD_RECORDS = 5000  # then they are handed on while requests are sent, a few at a time
 _BATCH = 50  # writing so many takes about 2 ms, in which nothing is sent
+_MAX_PREPARED = 20_000  # which takes some seconds, and as many kilobytes
 _PREPARED_AT_ONCE = 50  # then others get a turn: a worker that is silent for seconds is taken for dead
 
 
@@ -113,18 +114,20 @@ class _WorkerStage:
         self._clock = RunClock(order.run_started_at)
         self._sample = AnswerSample(order.sample_size, order.seed)
         self._sequence = request_sequence(self._scenario, order.seed, self._stage.name)
-        self._arrivals: list[tuple[float, Prepared]] = []
+        self._times: list[float] = []  # of this worker's requests, from the start of the stage
+        self._prepared: list[Prepared] = []
         self._records: list[Record] = []
         self._flusher: gevent.Greenlet | None = None
 
     def prepare(self) -> None:
-        """Makes all requests of an open-loop stage, so that while they are sent nothing else is to be done."""
+        """Makes the requests of an open-loop stage, so that while they are sent nothing else is to be done."""
         if not self._stage.is_closed:
             order = self._order
-            times = arrival_times(self._stage, order.seed).tolist()
-            for number in range(order.worker, len(times), order.num_workers):
-                self._arrivals.append((times[number], self._prepared(number)))
-                if len(self._arrivals) % _PREPARED_AT_ONCE == 0:
+            times = arrival_times(self._stage, order.seed)
+            self._times = times[order.worker :: order.num_workers].tolist()
+            for index in range(min(len(self._times), _MAX_PREPARED)):
+                self._prepared.append(self._request(order.worker + index * order.num_workers))
+                if index % _PREPARED_AT_ONCE == 0:
                     gevent.sleep(0)
         self._tell(PREPARED, {"worker": self._order.worker})
 
@@ -141,8 +144,7 @@ class _WorkerStage:
         if self._stage.is_closed:
             self._start_users(on_their_way, ends)
         else:
-            due = ((started + offset, what) for offset, what in self._arrivals)
-            dispatch(due, self._send, self._clock, self.stopped, on_their_way)
+            dispatch(self._arrivals(started), self._send, self._clock, self.stopped, on_their_way)
         self._wait_until(ends)
         sending_ended = min(self._clock(), ends)
         on_their_way.join(timeout=_DRAIN_SECONDS)
@@ -173,13 +175,21 @@ class _WorkerStage:
                 use,
                 user,
                 num_users,
-                self._prepared,
+                self._request,
                 lambda what, user=user: self._send(what, None, user),
                 lambda: ends - self._clock(),
                 self.stopped,
             )
 
-    def _prepared(self, number: int) -> Prepared:
+    def _arrivals(self, started: float) -> Iterator[tuple[float, Prepared]]:
+        """The requests with their instants. Later ones of a long stage are made while the one before is awaited."""
+        order = self._order
+        for index, offset in enumerate(self._times):
+            ready = index < len(self._prepared)
+            what = self._prepared[index] if ready else self._request(order.worker + index * order.num_workers)
+            yield started + offset, what
+
+    def _request(self, number: int) -> Prepared:
         return prepared(self._sequence(number), self._address)
 
     def _wait_until(self, instant: float) -> None:
