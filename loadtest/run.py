@@ -14,7 +14,7 @@ from loadtest.scenario import Scenario, ScenarioInvalid
 LOCUSTFILE = Path(__file__).resolve().with_name("locustfile.py")
 
 
-class LoadTestFailed(Exception):
+class LoadTestFailed(OSError):
     """There is nothing to report: the load test could not be run, or the server answered nothing."""
 
 

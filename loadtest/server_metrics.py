@@ -4,7 +4,7 @@ import http.client
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -69,6 +69,17 @@ def useful_series(exposition: str) -> dict[str, float]:
             continue
         values[name] += number
     return dict(values)
+
+
+def cached_share(samples: Sequence[MetricsSample]) -> float:
+    """The share of the sentences that were not decoded, because their answer was known already or on its way."""
+    if len(samples) < 2:
+        return 0.0
+    first, last = samples[0].metrics, samples[-1].metrics
+    names = [name for name in last if name.startswith("kvasir_sentences_total.")]
+    grown = {name.rpartition(".")[2]: last[name] - first.get(name, 0.0) for name in names}
+    total = sum(grown.values())
+    return 1 - grown.get("decoded", 0.0) / total if total else 0.0
 
 
 class MetricsPoller:
