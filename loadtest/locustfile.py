@@ -1,0 +1,161 @@
+"""Locust's way in: `locust -f loadtest/locustfile.py --headless -H http://127.0.0.1:8000 --scenario steady`.
+
+Without --headless the same options are in the form of Locust's web page; with --master and --worker, or --processes,
+several processes send. The number of users of Locust does not matter: the scenario says what is sent.
+
+Importing locust patches the standard library: this file and what it imports of `worker`, `conductor`, `dispatch`,
+`users`, `exchange` and `connections` belong in a process of their own, which `loadtest.run` starts.
+"""
+
+import logging
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import gevent
+from gevent.queue import Queue
+from locust import User, events, task
+from locust.argument_parser import LocustArgumentParser
+from locust.env import Environment
+from locust.runners import MasterRunner, WorkerRunner
+
+# Locust puts the folder of this file on the path; the package is named from the folder above.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from loadtest.conductor import CannotConduct, Conductor, Plan
+from loadtest.machine import be_urgent
+from loadtest.messages import DONE, PREPARED, RECORDS
+from loadtest.scenario import Scenario, load_scenario, scenario_names
+from loadtest.worker import Worker
+
+_LONGEST_END_SECONDS = 90.0
+
+
+class Nobody(User):
+    """Locust wants a user. Requests are sent by `loadtest.worker`, whatever their number."""
+
+    @task
+    def wait(self) -> None:
+        """Does nothing."""
+        gevent.sleep(3600)
+
+
+class LoadTest:
+    """What a process that conducts does when somebody starts and stops a test."""
+
+    def __init__(self, environment: Environment) -> None:
+        assert environment.runner is not None
+        self._environment = environment
+        self._incoming: Queue = Queue()
+        self._conductor: Conductor | None = None
+        self._greenlet: gevent.Greenlet | None = None
+        for kind in (PREPARED, RECORDS, DONE):
+            environment.runner.register_message(
+                kind, lambda environment, msg, kind=kind: self._incoming.put((kind, msg.data))
+            )
+        environment.events.test_start.add_listener(self._on_test_start)
+        environment.events.test_stopping.add_listener(self._on_test_stopping)
+        environment.events.quitting.add_listener(self._on_quitting)
+
+    def _on_test_start(self, environment: Environment, **_kwargs: object) -> None:
+        self._greenlet = gevent.spawn(self._conduct)
+
+    def _on_test_stopping(self, environment: Environment, **_kwargs: object) -> None:
+        if self._conductor is not None and self._greenlet is not gevent.getcurrent():
+            self._conductor.stop()
+
+    def _on_quitting(self, environment: Environment, **_kwargs: object) -> None:
+        # Somebody wants to leave: what is on its way is answered, and what was measured is written.
+        self._on_test_stopping(environment)
+        if self._greenlet is not None and self._greenlet is not gevent.getcurrent():
+            self._greenlet.join(timeout=_LONGEST_END_SECONDS)
+
+    def _conduct(self) -> None:
+        environment = self._environment
+        options = environment.parsed_options
+        assert options is not None
+        environment.process_exit_code = 1
+        try:
+            plan = _plan(environment)
+            self._conductor = Conductor(environment, plan, self._incoming, _say)
+            self._conductor.run()
+            environment.process_exit_code = 0
+            if not options.scenario_json:
+                _say(f"measured; for the report: kvasir loadtest report {plan.folder}")
+        except (CannotConduct, ValueError, OSError) as error:
+            print(f"loadtest: {error}", file=sys.stderr, flush=True)
+        finally:
+            self._conductor = None
+            assert environment.runner is not None
+            if options.headless:
+                environment.runner.quit()
+            else:
+                environment.runner.stop()
+
+
+def _plan(environment: Environment) -> Plan:
+    options = environment.parsed_options
+    assert options is not None
+    if options.scenario_json:
+        scenario = Scenario.model_validate_json(Path(options.scenario_json).read_bytes())
+    else:
+        scenario = load_scenario(options.scenario_file or options.scenario)
+        scenario = scenario.with_overrides(
+            rate=options.rate or None, seconds=options.seconds or None, corpus=options.corpus or None
+        )
+    if options.knee:
+        scenario = scenario.with_rates(options.knee)
+    name = f"{scenario.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    return Plan(
+        scenario=scenario,
+        url=environment.host or options.host or "http://127.0.0.1:8000",
+        seed=int(options.seed),
+        folder=Path(options.out or Path("loadtest-runs") / name),
+        label=str(options.label),
+        knee=options.knee or None,
+        guard_requests=int(options.guard_requests),
+        server_pid=options.server_pid or None,
+    )
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _add_options(parser: LocustArgumentParser) -> None:
+    parser.add_argument("--scenario", choices=scenario_names(), default="steady")
+    parser.add_argument("--scenario-file", default="", help="a scenario of your own (.toml), instead of a named one")
+    parser.add_argument("--rate", type=float, default=0.0, help="requests a second, for scenarios with one rate")
+    parser.add_argument("--seconds", type=float, default=0.0, help="of each stage; 0: what the scenario says")
+    parser.add_argument(
+        "--knee", type=float, default=0.0, help="requests a second, if it is known; else it is searched"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="the same seed sends the same texts at the same instants")
+    parser.add_argument("--corpus", default="", help="file of your own sentences, one a line")
+    parser.add_argument("--label", default="", help="what the run is called in reports")
+    parser.add_argument("--out", default="", help="folder for what is measured; by default one under loadtest-runs")
+    parser.add_argument("--guard-requests", type=int, default=300, help="answers asked for again afterwards; 0: none")
+    parser.add_argument("--server-pid", type=int, default=0, help="process of a server on this machine, to be watched")
+    parser.add_argument(
+        "--scenario-json", default="", include_in_web_ui=False, help="a scenario that is resolved already"
+    )
+    parser.add_argument(
+        "--not-urgent", action="store_true", include_in_web_ui=False, help="do not ask for priority over the server"
+    )
+
+
+def _prepare(environment: Environment, **_kwargs: object) -> None:
+    options = environment.parsed_options
+    if options is not None and not options.not_urgent:
+        be_urgent()
+    # Locust's table at the end would be a second set of totals, from other records.
+    logging.getLogger("locust.stats_logger").disabled = True
+    if not isinstance(environment.runner, WorkerRunner):
+        LoadTest(environment)
+    # A master sends nothing itself; a worker, and the one process of a test that has no others, does.
+    if not isinstance(environment.runner, MasterRunner):
+        Worker(environment)
+
+
+events.init_command_line_parser.add_listener(_add_options)
+events.init.add_listener(_prepare)
