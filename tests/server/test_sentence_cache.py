@@ -9,7 +9,7 @@ from export.bundle import Bundle
 from server.app import create_app
 from server.errors import Draining
 from server.metrics import Metrics
-from server.request import FinishReason, GenerationParams, Sampling
+from server.request import FinishReason, GenerationParams, Request, Sampling
 from server.sentence_cache import CachingGenerator
 from server.settings import Settings
 from tests.fakes import END
@@ -41,6 +41,29 @@ def test_a_sentence_that_was_decoded_is_answered_from_the_cache(echo: EchoGenera
     run(scenario)
     assert cached.decoded == [[[5, 6, END]]]
     assert cached.watcher.outcomes == {"decoded": 1, "cached": 1}
+    assert cached.watcher.num_kept == 1
+
+
+def test_a_sentence_that_is_not_to_be_shared_is_decoded_for_its_asker_alone(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    def ask_alone() -> Request:
+        asked = ask(5)
+        asked.shared = False
+        return asked
+
+    async def scenario() -> None:
+        await cached.generator.generate([ask_alone()])
+        await cached.generator.generate([ask(5)])
+        gate = cached.hold()
+        calls = [cached.begin(ask_alone()) for _ in range(2)]
+        await joined(cached, *calls)
+        gate.set()
+        await asyncio.gather(*calls)
+
+    run(scenario)
+    assert cached.decoded == [[[5, END]]] * 4
+    assert cached.watcher.outcomes == {"decoded": 4}
     assert cached.watcher.num_kept == 1
 
 
@@ -296,3 +319,21 @@ def test_the_same_text_twice_over_http_is_decoded_once_and_the_metrics_say_so(ec
     assert "kvasir_cached_sentences 2.0\n" in exposition
     assert len(echo.batches) == 1
     assert echo.is_closed
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/v1/translate", {"text": "Tea."}), ("/translate", {"q": "Tea.", "source": "en", "target": "de"})],
+)
+def test_with_cache_control_no_cache_a_text_is_decoded_anew(
+    echo_bundle: Bundle, path: str, body: dict[str, str]
+) -> None:
+    metrics = Metrics()
+    echo = EchoGenerator(echo_bundle)
+    with TestClient(create_app(Settings(), [CachingGenerator(echo, 100, metrics)], metrics)) as client:
+        answers = [
+            client.post(path, json=body, headers=headers)
+            for headers in ({}, {"Cache-Control": "max-age=0, No-Cache"}, {"Cache-Control": "max-age=60"})
+        ]
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert len(echo.batches) == 2
