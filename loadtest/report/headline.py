@@ -1,12 +1,13 @@
 """The run in a few lines: what stands at the top of every report."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from loadtest.figures import StageTotals, Totals
 from loadtest.report.numbers import milliseconds, percent, rate
-from loadtest.run_folder import RunInfo
+from loadtest.run_folder import MetricsSample, RunInfo
+from loadtest.server_metrics import cached_share
 from loadtest.thresholds import ExitCode, Verdict
 from loadtest.totals import MAX_LAG_P99_MS, trials_of
 
@@ -57,7 +58,7 @@ def objective_sentence(totals: Totals) -> str:
     )
 
 
-def facts_of(info: RunInfo, totals: Totals) -> list[tuple[str, str]]:
+def facts_of(info: RunInfo, totals: Totals, samples: Sequence[MetricsSample]) -> list[tuple[str, str]]:
     """Under which circumstances all this was measured."""
     facts = [
         ("scenario", f"{totals.scenario}, seed {totals.seed}"),
@@ -75,6 +76,9 @@ def facts_of(info: RunInfo, totals: Totals) -> list[tuple[str, str]]:
     before, after = info.server.resident_bytes_before, info.server.resident_bytes_after
     if before is not None and after is not None:
         facts.append(("server's memory", f"{before / 2**20:.0f} MiB before, {after / 2**20:.0f} MiB after"))
+    if samples:
+        shared = percent(cached_share(samples))
+        facts.append(("sentences not decoded", f"{shared}, known from the server's cache or joined with one in flight"))
     if info.knee is not None:
         facts.append(("knee the rates refer to", f"{rate(info.knee)} requests/s"))
     facts.append(("versions", ", ".join(f"{name} {number}" for name, number in info.versions.items())))

@@ -42,7 +42,8 @@ def write_report(run: RunFolder, thresholds: Thresholds | None = None) -> Verdic
     totals = totals_of(info, records, samples, guard)
     verdict = verdict_of(totals, thresholds)
     timeline = timeline_of(info.stages, records, samples)
-    headline, facts, tables = headline_of(totals, verdict), facts_of(info, totals), tables_of(totals, guard)
+    headline, facts = headline_of(totals, verdict), facts_of(info, totals, samples)
+    tables = tables_of(totals, guard)
     report = Report(totals, verdict, thresholds, guard, info, timeline)
     files = {
         "totals.json": to_json(totals),
