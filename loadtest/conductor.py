@@ -92,7 +92,7 @@ class Conductor:
         plan = self._plan
         address = address_of(plan.url)
         if isinstance(self._runner, MasterRunner):
-            self._workers = sorted(client.id for client in self._runner.clients.ready)
+            self._workers = sorted(client.id for client in self._runner.clients.all if client.state != "missing")
             if not self._workers:
                 raise CannotConduct("no worker is connected")
         _make_folder(plan.folder)

@@ -78,6 +78,8 @@ def test_every_end_of_a_request_has_its_name(tmp_path: Path) -> None:
         folder = run_scenario(server.url, _scenario(OPEN, kinds=kinds), tmp_path / "run", OPTIONS)
     records = list(folder.records())
     others = Counter((record.outcome, record.reason) for record in records if record.outcome is not Outcome.ANSWERED)
+    # On a connection that had been used the request is sent once more, and then answered.
+    others.pop((Outcome.FAILED, "no answer: HTTPConnectionClosed"), None)
     assert others == {
         (Outcome.REJECTED, "HTTP 429"): 1,
         (Outcome.REJECTED, "HTTP 503"): 1,
@@ -85,8 +87,6 @@ def test_every_end_of_a_request_has_its_name(tmp_path: Path) -> None:
         (Outcome.FAILED, "HTTP 500"): 1,
         (Outcome.FAILED, "answer is not JSON"): 1,
         (Outcome.FAILED, "answer has 0 translations of 1 texts"): 1,
-        # On a connection that had been used the request is sent once more, and then answered.
-        **({(Outcome.FAILED, "no answer: HTTPConnectionClosed"): 1} if len(others) == 7 else {}),
     }
     assert [record.retry_after for record in records if record.status == 429] == [2.0]
     assert all(record.answer_sha256 is None for record in records if record.outcome is not Outcome.ANSWERED)
