@@ -8,6 +8,7 @@ import gevent
 from geventhttpclient.response import HTTPConnectionClosed, HTTPParseError, HTTPSocketResponse
 
 from loadtest.addresses import Address
+from loadtest.answer_headers import retry_after_seconds, server_timing
 from loadtest.connections import Connections, read_head
 from loadtest.protocols.events import Event, EventReader
 from loadtest.protocols.json_body import json_object
@@ -126,7 +127,7 @@ def perform(
         beam_size=request.beam_size,
         phases_ms=_phases(exchange.headers or {}, events),
         event_gaps=_gaps(texts_at),
-        retry_after=_retry_after((exchange.headers or {}).get("retry-after")),
+        retry_after=retry_after_seconds((exchange.headers or {}).get("retry-after")),
         answer_sha256=answer_digest(answer.texts) if answer else None,
     )
     return record, answer
@@ -204,28 +205,6 @@ def _phases(headers: Mapping[str, str], events: list[tuple[float, Event]]) -> di
     return server_timing(headers.get("server-timing", ""))
 
 
-def server_timing(header: str) -> dict[str, float]:
-    """The durations that a Server-Timing header tells, by name, in milliseconds (https://www.w3.org/TR/server-timing/)."""
-    durations = {}
-    for metric in header.split(","):
-        name, *parameters = (part.strip() for part in metric.split(";"))
-        for parameter in parameters:
-            key, _, value = parameter.partition("=")
-            if key.strip().lower() == "dur":
-                try:
-                    durations[name] = float(value.strip().strip('"'))
-                except ValueError:
-                    continue
-    return durations
-
-
 def _gaps(instants: list[float]) -> tuple[float, ...]:
     gaps = [later - earlier for earlier, later in pairwise(instants)]
     return tuple(gap for gap in gaps if gap > _SAME_INSTANT_SECONDS)
-
-
-def _retry_after(header: str | None) -> float | None:
-    try:
-        return None if header is None else max(float(header), 0.0)
-    except ValueError:  # an HTTP date: nobody here sends one
-        return None

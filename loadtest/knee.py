@@ -2,6 +2,8 @@
 
 from loadtest.scenario import Search
 
+_MOST_DOWNWARD = 64.0  # a server that does not hold a 64th of the first rate has no knee worth the time
+
 
 class KneeSearch:
     """Says which rate to try next, and is told whether it held. Nothing is interpolated: the knee was tried."""
@@ -20,8 +22,9 @@ class KneeSearch:
     def next_rate(self) -> float | None:
         """The rate to try, requests a second; None when the search is over.
 
-        First each rate is `factor` times the last, until one misses. Then the middle between the highest that held
-        and the lowest that missed is tried, `bisections` times; where not even the first held, downwards from it.
+        First each rate is `factor` times the last, until one misses; where not even the first held, each is half the
+        last, until one holds. Then the middle between the highest that held and the lowest that missed is tried,
+        `bisections` times.
         """
         if self._missed is None:
             if self._held is None:
@@ -29,15 +32,18 @@ class KneeSearch:
             if self._held >= self._search.max_rate:
                 return None
             return min(_rounded(self._held * self._search.factor), self._search.max_rate)
+        if self._held is None:
+            half = _rounded(self._missed / 2)
+            return None if half < self._search.start_rate / _MOST_DOWNWARD else half
         if self._bisections_left == 0:
             return None
-        middle = _rounded(((self._held or 0.0) + self._missed) / 2)
+        middle = _rounded((self._held + self._missed) / 2)
         # So close together that their middle is one of them.
         return None if middle in (self._held, self._missed) else middle
 
     def tell(self, rate: float, is_held: bool) -> None:
         """What came of `next_rate`."""
-        if self._missed is not None:
+        if self._held is not None and self._missed is not None:
             self._bisections_left -= 1
         if is_held:
             self._held = rate

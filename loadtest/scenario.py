@@ -10,6 +10,8 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from loadtest.texts.lengths import length_names
+
 FOLDER = Path(__file__).parent / "scenarios"
 
 ProtocolName = Literal["native", "stream", "libretranslate", "deepl"]
@@ -135,11 +137,11 @@ class Search(_Part):
     Then `bisections` rates between the last that met it and the first that missed it.
     """
 
-    start_rate: float = Field(default=2.0, gt=0)
-    factor: float = Field(default=1.5, gt=1)
+    start_rate: float = Field(default=8.0, gt=0)
+    factor: float = Field(default=2.0, gt=1)
     seconds: float = Field(default=20.0, gt=0)
     warm_up_seconds: float = Field(default=4.0, ge=0)
-    bisections: int = Field(default=3, ge=0, le=20)
+    bisections: int = Field(default=4, ge=0, le=20)
     max_rate: float = Field(default=10_000.0, gt=0)
     kinds: tuple[str, ...] = ()
 
@@ -222,6 +224,9 @@ class Scenario(_Part):
         for what, names in (("kinds", [kind.name for kind in self.kinds]), ("stages", [s.name for s in self.stages])):
             if doubled := sorted({name for name in names if names.count(name) > 1}):
                 raise ValueError(f"two {what} are called {', '.join(doubled)}")
+        for lengths in (self.workload.lengths, *(kind.lengths for kind in self.kinds)):
+            if lengths is not None and lengths not in length_names():
+                raise ValueError(f"no lengths are called {lengths}; there are {', '.join(length_names())}")
         known = {kind.name for kind in self.kinds}
         for chosen in (*(stage.kinds for stage in self.stages), self.search.kinds if self.search else ()):
             if unknown := sorted(set(chosen) - known):
