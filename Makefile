@@ -21,7 +21,7 @@ SAY_IF_SLOW := test -f $(KERNELS) || echo "$(KERNELS) was not built, and int8 mo
 URL ?= http://127.0.0.1:8000
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format loadtest clients page-test bench venv venv-dev constraints clean
+.PHONY: help serve test check lint types contracts tests format loadtest peers clients page-test bench venv venv-dev constraints clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14
@@ -80,6 +80,9 @@ format: $(DEV_STAMP)  ## Rewrite the code in the project's format
 
 loadtest: $(DEV_STAMP)  ## Load the server at URL=; flags: make loadtest ARGS="--users 32"
 	$(BIN)/kvasir loadtest --url $(URL) $(ARGS)
+
+peers: $(BENCH_STAMP)  ## The same load on other servers; flags: make peers ARGS="--checkpoint FOLDER"
+	$(BIN)/python -m loadtest.peers $(ARGS)
 
 clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the network, node and npm
 	$(BIN)/pytest clients

@@ -16,7 +16,7 @@ from loadtest.peers.pieces import Pieces, Tokenizer
 from loadtest.peers.sentences import join, split
 
 MAX_BEAM_SIZE = 8
-DEFAULT_BEAM_SIZE = 4
+DEFAULT_BEAM_SIZE = 4  # of Kvasir and of LibreTranslate
 WARM_UP = ("Good morning.", "Where is the station, and when does the next train leave?")
 
 
@@ -28,7 +28,7 @@ class TranslateBody(BaseModel):
     text: str | list[str]
     source: str | None = None
     target: str | None = None
-    beam_size: int = Field(DEFAULT_BEAM_SIZE, ge=1, le=MAX_BEAM_SIZE)
+    beam_size: int | None = Field(None, ge=1, le=MAX_BEAM_SIZE)
 
 
 class LibreTranslateBody(BaseModel):
@@ -53,16 +53,26 @@ class Translated:
 class Service:
     """Texts to sentences, through the queue, and back."""
 
-    def __init__(self, tokenizer: Tokenizer, engine: Engine, options: BatchOptions, language: str) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        engine: Engine,
+        options: BatchOptions,
+        language: str = "en",
+        default_beam_size: int = DEFAULT_BEAM_SIZE,
+    ) -> None:
         self._tokenizer = tokenizer
         self._language = language
+        self._default_beam_size = default_beam_size
         self.queue = BatchQueue(engine, options)
 
-    async def translate(self, texts: list[str], beam_size: int) -> list[Translated]:
+    async def translate(self, texts: list[str], beam_size: int | None = None) -> list[Translated]:
         """The translations in the order of the texts. Raises `QueueFull`."""
         parts = [split(text, self._language, self._tokenizer.fits) for text in texts]
         sources = [[self._tokenizer.encode(part.text) for part in of_text if part.is_sentence] for of_text in parts]
-        waiting = self.queue.submit([source for of_text in sources for source in of_text], beam_size)
+        waiting = self.queue.submit(
+            [source for of_text in sources for source in of_text], beam_size or self._default_beam_size
+        )
         remaining = iter([await future for future in waiting])
         translated = []
         for of_text, encoded in zip(parts, sources, strict=True):
@@ -100,7 +110,7 @@ def create_app(service: Service) -> FastAPI:
 
     @app.post("/translate")
     async def libretranslate(body: LibreTranslateBody) -> JSONResponse:
-        done = await service.translate([body.q] if isinstance(body.q, str) else body.q, DEFAULT_BEAM_SIZE)
+        done = await service.translate([body.q] if isinstance(body.q, str) else body.q)
         texts = [translated.text for translated in done]
         return JSONResponse({"translatedText": texts[0] if isinstance(body.q, str) else texts})
 
@@ -126,6 +136,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--checkpoint", required=True, help="folder of a Hugging Face Marian checkpoint")
     parser.add_argument("--port", type=int, required=True, help="TCP port on 127.0.0.1")
     parser.add_argument("--language", default="en", help="of the source texts, for their sentences")
+    parser.add_argument("--default-beam-size", type=int, default=DEFAULT_BEAM_SIZE, help="of requests that name none")
     parser.add_argument("--max-batch", type=int, default=32, help="sentences of a batch")
     parser.add_argument("--window-ms", type=float, default=2.0, help="time that a batch waits for more of them")
     parser.add_argument("--max-waiting", type=int, default=None, help="sentences that may wait; by default any number")

@@ -75,7 +75,7 @@ def main() -> None:
         chosen.inter_threads + chosen.batches_ahead,
         chosen.max_waiting,
     )
-    serve(Service(tokenizer, engine, options, chosen.language), chosen.port)
+    serve(Service(tokenizer, engine, options, chosen.language, chosen.default_beam_size), chosen.port)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def main() -> None:
     limit = TargetLimit(tokenizer.max_tokens, chosen.target_factor)
     engine = HuggingFaceEngine(checkpoint, limit, chosen.dtype, chosen.threads, chosen.max_batch_tokens)
     options = BatchOptions(chosen.max_batch, chosen.window_ms / 1000, 1, chosen.max_waiting)
-    serve(Service(tokenizer, engine, options, chosen.language), chosen.port)
+    serve(Service(tokenizer, engine, options, chosen.language, chosen.default_beam_size), chosen.port)
 
 
 if __name__ == "__main__":
