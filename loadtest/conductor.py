@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,16 +13,16 @@ from locust.runners import MasterRunner
 
 from loadtest.addresses import address_of
 from loadtest.clock import RunClock
-from loadtest.guard import AnswerSample, KeptAnswer, check_answers
+from loadtest.guard import AnswerSample, check_answers
 from loadtest.knee import KneeSearch
 from loadtest.machine import machine_info, process_use, versions
+from loadtest.messages import DONE, GO, PREPARE, PREPARED, RECORDS, STOP, Order, done_of
 from loadtest.objective import Objective, objective_of
 from loadtest.progress import progress_line, share_within
 from loadtest.records import Record, RecordWriter, record_from_json
 from loadtest.run_folder import GeneratorInfo, RunFolder, RunInfo, ServerInfo, StageInfo
 from loadtest.scenario import Scenario, Stage
 from loadtest.server_metrics import MetricsPoller, served_models
-from loadtest.worker import DONE, GO, PREPARE, PREPARED, RECORDS, STOP, Order
 
 _HEAD_START_SECONDS = 0.2  # from the word to the first request; with workers elsewhere the word has to get there
 _DISTRIBUTED_HEAD_START_SECONDS = 1.0
@@ -75,7 +75,7 @@ class Conductor:
         self._sample = AnswerSample(plan.guard_requests, plan.seed)
         self._started_at = time.time()
         self._clock = RunClock(self._started_at)
-        self._workers: list[str | None] = [None]
+        self._workers: Sequence[str | None] = [None]  # None: beside this conductor
         self._objective: Objective = objective_of(plan.scenario.model_dump(mode="json"))
 
     def stop(self) -> None:
@@ -189,7 +189,7 @@ class Conductor:
                 writer.write(batch)
                 records.extend(batch)
 
-            done = self._gather(DONE, keep)
+            done = [done_of(data) for data in self._gather(DONE, keep)]
         self._is_sending = False
         info = StageInfo(
             name=stage.name,
@@ -197,30 +197,28 @@ class Conductor:
             users=stage.users,
             started=round(started, 6),
             warm_up_ended=round(started + stage.warm_up_seconds, 6),
-            sending_ended=round(max(float(one["sending_ended"]) for one in done), 6),
-            drained=round(max(float(one["drained"]) for one in done), 6),
+            sending_ended=round(max(one.sending_ended for one in done), 6),
+            drained=round(max(one.drained for one in done), 6),
             ramp_to=None if stage.ramp_to is None else stage.rates()[1],
             is_search_step=is_search_step,
         )
         gathered = self._gathered
         gathered.stages.append(info)
         gathered.wall_seconds += info.drained - info.started
-        gathered.cpu_seconds += sum(float(one["cpu_seconds"]) for one in done)
+        gathered.cpu_seconds += sum(one.cpu_seconds for one in done)
         if self._is_distributed:
             now = os.times()
             gathered.cpu_seconds += now.user + now.system - own_cpu.user - own_cpu.system
-        gathered.nice = max(int(one["nice"]) for one in done)
+        gathered.nice = max(one.nice for one in done)
         for one in done:
-            self._sample.merge(
-                [KeptAnswer(a["stage"], a["number"], tuple(a["texts"])) for a in one["kept"]], one["population"]
-            )
+            self._sample.merge(one.kept, one.population)
         measured = [record for record in records if info.measures(record)]
         self._say(progress_line(info, measured, self._objective))
         return share_within(measured, self._objective)
 
-    def _gather(self, awaited: str, keep: Callable[[list[str]], None]) -> list[Mapping[str, object]]:
+    def _gather(self, awaited: str, keep: Callable[[list[str]], None]) -> list[dict[str, object]]:
         """Waits until every worker has said `awaited`. Records that come meanwhile go to `keep`."""
-        said: list[Mapping[str, object]] = []
+        said: list[dict[str, object]] = []
         while len(said) < len(self._workers):
             try:
                 kind, data = self._incoming.get(timeout=_WORKER_CHECK_SECONDS)
@@ -243,6 +241,6 @@ class Conductor:
 
 
 def _make_folder(folder: Path) -> None:
-    if (folder / "run.json").exists():
+    if RunFolder(folder).records_file.exists():
         raise CannotConduct(f"{folder} holds a run already")
     folder.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from loadtest.exchange import Prepared
 
 def dispatch(
     arrivals: Iterable[tuple[float, Prepared]],
-    send: Callable[[Prepared, float], None],
+    send: Callable[[Prepared, float], object],
     clock: Callable[[], float],
     stopped: Event,
     on_their_way: Group,

@@ -24,8 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from loadtest.conductor import CannotConduct, Conductor, Plan
 from loadtest.machine import be_urgent
+from loadtest.messages import DONE, PREPARED, RECORDS
 from loadtest.scenario import Scenario, load_scenario, scenario_names
-from loadtest.worker import DONE, PREPARED, RECORDS, Worker
+from loadtest.worker import Worker
 
 _LONGEST_END_SECONDS = 90.0
 
@@ -65,6 +66,7 @@ class LoadTest:
 
     def _on_quitting(self, environment: Environment, **_kwargs: object) -> None:
         # Somebody wants to leave: what is on its way is answered, and what was measured is written.
+        self._on_test_stopping(environment)
         if self._greenlet is not None and self._greenlet is not gevent.getcurrent():
             self._greenlet.join(timeout=_LONGEST_END_SECONDS)
 

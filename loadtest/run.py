@@ -14,7 +14,7 @@ from loadtest.scenario import Scenario, ScenarioInvalid
 LOCUSTFILE = Path(__file__).resolve().with_name("locustfile.py")
 
 
-class LoadTestFailed(Exception):
+class LoadTestFailed(OSError):
     """There is nothing to report: the load test could not be run, or the server answered nothing."""
 
 
@@ -44,10 +44,12 @@ def run_scenario(url: str, scenario: Scenario, folder: Path, options: RunOptions
     if scenario.needs_knee and scenario.search is None:
         raise ScenarioInvalid(f"scenario {scenario.name} has rates that are shares of the knee: pass --knee RATE")
     run = RunFolder(folder)
+    if run.records_file.exists():
+        raise LoadTestFailed(f"{folder} holds a run already")
     with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
         scenario_file = Path(temporary, "scenario.json")
         scenario_file.write_text(scenario.model_dump_json(), encoding="utf-8")
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 - this interpreter, and a file of this package
             _command(url, scenario_file, folder, options),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL if options.quiet else None,

@@ -4,7 +4,7 @@ import http.client
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -64,10 +64,22 @@ def useful_series(exposition: str) -> dict[str, float]:
         elif name not in SERIES:
             continue
         try:
-            values[name] += float(value)
+            number = float(value)
         except ValueError:
             continue
+        values[name] += number
     return dict(values)
+
+
+def cached_share(samples: Sequence[MetricsSample]) -> float:
+    """The share of the sentences that were not decoded, because their answer was known already or on its way."""
+    if len(samples) < 2:
+        return 0.0
+    first, last = samples[0].metrics, samples[-1].metrics
+    names = [name for name in last if name.startswith("kvasir_sentences_total.")]
+    grown = {name.rpartition(".")[2]: last[name] - first.get(name, 0.0) for name in names}
+    total = sum(grown.values())
+    return 1 - grown.get("decoded", 0.0) / total if total else 0.0
 
 
 class MetricsPoller:
@@ -92,7 +104,8 @@ class MetricsPoller:
     def _run(self) -> None:
         connection = _connection(self._address)
         due = self._clock()
-        while not self._stopped.is_set():
+        is_over = False
+        while not is_over:
             body = _get(connection, f"{self._address.path}/metrics")
             if body is not None and (metrics := useful_series(body.decode("utf-8", "replace"))):
                 sample = MetricsSample(round(self._clock(), 3), metrics)
@@ -101,7 +114,7 @@ class MetricsPoller:
             elif body is not None:
                 break  # it answers, and has none of ours
             due = max(due + POLL_SECONDS, self._clock())
-            self._stopped.wait(due - self._clock())
+            is_over = self._stopped.wait(due - self._clock())
         connection.close()
 
 

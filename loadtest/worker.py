@@ -6,8 +6,8 @@ in Locust's messages, in both cases.
 
 import gc
 import os
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 
 import gevent
 from gevent.event import Event
@@ -21,33 +21,17 @@ from loadtest.connections import Connections
 from loadtest.dispatch import dispatch
 from loadtest.exchange import MAX_ANSWER_SECONDS, Place, Prepared, perform, prepared
 from loadtest.guard import AnswerSample, KeptAnswer
+from loadtest.messages import DONE, GO, PREPARE, PREPARED, RECORDS, STOP, Order, StageDone, order_of
 from loadtest.records import Outcome, Record
 from loadtest.requests import request_sequence
 from loadtest.scenario import Scenario, Stage
 from loadtest.users import use
 
-# From the conductor to workers, and back.
-PREPARE, GO, STOP = "kvasir_prepare", "kvasir_go", "kvasir_stop"
-PREPARED, RECORDS, DONE = "kvasir_prepared", "kvasir_records", "kvasir_done"
-
 _DRAIN_SECONDS = MAX_ANSWER_SECONDS + 5.0
 _MAX_HELD_RECORDS = 5000  # then they are handed on while requests are sent, a few at a time
 _BATCH = 50  # writing so many takes about 2 ms, in which nothing is sent
+_MAX_PREPARED = 20_000  # which takes some seconds, and as many kilobytes
 _PREPARED_AT_ONCE = 50  # then others get a turn: a worker that is silent for seconds is taken for dead
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What a worker has to know of a stage. It travels as a dictionary."""
-
-    scenario: str  # JSON
-    stage: str  # JSON
-    url: str
-    seed: int
-    worker: int  # it sends the requests numbered `worker`, `worker + num_workers`, and so on
-    num_workers: int
-    run_started_at: float  # on the wall clock
-    sample_size: int  # of answers kept for the guard
 
 
 class Worker:
@@ -63,7 +47,7 @@ class Worker:
             self._runner.register_message(message, lambda environment, msg, listener=listener: listener(msg.data))
 
     def _on_prepare(self, data: dict[str, object]) -> None:
-        order = Order(**data)  # type: ignore[arg-type]  # the conductor's own, as a dictionary
+        order = order_of(data)
         if self._connections is None or self._connections[0] != order.url:
             self._connections = order.url, Connections(address_of(order.url))
         self._stage = _WorkerStage(order, self._connections[1], self._runner.send_message, self._show)
@@ -113,18 +97,20 @@ class _WorkerStage:
         self._clock = RunClock(order.run_started_at)
         self._sample = AnswerSample(order.sample_size, order.seed)
         self._sequence = request_sequence(self._scenario, order.seed, self._stage.name)
-        self._arrivals: list[tuple[float, Prepared]] = []
+        self._times: list[float] = []  # of this worker's requests, from the start of the stage
+        self._prepared: list[Prepared] = []
         self._records: list[Record] = []
         self._flusher: gevent.Greenlet | None = None
 
     def prepare(self) -> None:
-        """Makes all requests of an open-loop stage, so that while they are sent nothing else is to be done."""
+        """Makes the requests of an open-loop stage, so that while they are sent nothing else is to be done."""
         if not self._stage.is_closed:
             order = self._order
-            times = arrival_times(self._stage, order.seed).tolist()
-            for number in range(order.worker, len(times), order.num_workers):
-                self._arrivals.append((times[number], self._prepared(number)))
-                if len(self._arrivals) % _PREPARED_AT_ONCE == 0:
+            times = arrival_times(self._stage, order.seed)
+            self._times = times[order.worker :: order.num_workers].tolist()
+            for index in range(min(len(self._times), _MAX_PREPARED)):
+                self._prepared.append(self._request(order.worker + index * order.num_workers))
+                if index % _PREPARED_AT_ONCE == 0:
                     gevent.sleep(0)
         self._tell(PREPARED, {"worker": self._order.worker})
 
@@ -141,8 +127,7 @@ class _WorkerStage:
         if self._stage.is_closed:
             self._start_users(on_their_way, ends)
         else:
-            due = ((started + offset, what) for offset, what in self._arrivals)
-            dispatch(due, self._send, self._clock, self.stopped, on_their_way)
+            dispatch(self._arrivals(started), self._send, self._clock, self.stopped, on_their_way)
         self._wait_until(ends)
         sending_ended = min(self._clock(), ends)
         on_their_way.join(timeout=_DRAIN_SECONDS)
@@ -153,18 +138,16 @@ class _WorkerStage:
         if self._flusher is not None:
             self._flusher.join()
         self._hand_on(0)
-        self._tell(
-            DONE,
-            {
-                "worker": self._order.worker,
-                "sending_ended": sending_ended,
-                "drained": drained,
-                "cpu_seconds": cpu_seconds,
-                "nice": os.nice(0),
-                "kept": [asdict(answer) for answer in self._sample.kept()],
-                "population": self._sample.population,
-            },
+        done = StageDone(
+            worker=self._order.worker,
+            sending_ended=sending_ended,
+            drained=drained,
+            cpu_seconds=cpu_seconds,
+            nice=os.nice(0),
+            kept=tuple(self._sample.kept()),
+            population=self._sample.population,
         )
+        self._tell(DONE, asdict(done))
 
     def _start_users(self, on_their_way: Group, ends: float) -> None:
         num_users = self._stage.users or 0
@@ -173,13 +156,21 @@ class _WorkerStage:
                 use,
                 user,
                 num_users,
-                self._prepared,
+                self._request,
                 lambda what, user=user: self._send(what, None, user),
                 lambda: ends - self._clock(),
                 self.stopped,
             )
 
-    def _prepared(self, number: int) -> Prepared:
+    def _arrivals(self, started: float) -> Iterator[tuple[float, Prepared]]:
+        """The requests with their instants. Later ones of a long stage are made while the one before is awaited."""
+        order = self._order
+        for index, offset in enumerate(self._times):
+            ready = index < len(self._prepared)
+            what = self._prepared[index] if ready else self._request(order.worker + index * order.num_workers)
+            yield started + offset, what
+
+    def _request(self, number: int) -> Prepared:
         return prepared(self._sequence(number), self._address)
 
     def _wait_until(self, instant: float) -> None:

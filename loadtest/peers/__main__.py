@@ -8,6 +8,7 @@ What it does, and how to read what comes out, is in README.md beside this file.
 import argparse
 import json
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ _DEFAULT_SERVERS = "kvasir,ctranslate2,ctranslate2-bounded,huggingface"
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, print the tables, and write them with all runs to a folder; the exit code of the process."""
     chosen = _parser().parse_args(words)
+    # Ended by a signal, it still has a load generator and servers to end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     began = time.monotonic()
     names = [name.strip() for name in chosen.servers.split(",") if name.strip()]
     out = Path(chosen.out).resolve()

@@ -1,7 +1,7 @@
 """Sentences of a wanted number of words, drawn from a small grammar.
 
 A grammar is a text of lines `name = alternative | alternative`; an alternative is words and `{name}`s; lines that start
-with a blank go on; `#` starts a comment line. All sentences begin at the name `sentence`.
+with a blank go on; `#` starts a comment line. `name/12 = ...` has 12 words at most. All sentences begin at `sentence`.
 """
 
 import math
@@ -67,21 +67,23 @@ _Options = _Drawn[str | _Filling]
 class Grammar:
     """Draws sentences, each in some ten microseconds: all ways to reach a number of words are worked out before.
 
+    There must be sentences of every number of words from 1 to `max_words`.
     An alternative that leads to few sentences is drawn less often, or the shortest would be said over and over.
     Raises `GrammarInvalid`.
     """
 
-    def __init__(self, text: str) -> None:
-        self._rules = _parse(text)
-        self._lengths = _reachable_lengths(self._rules)
+    def __init__(self, text: str, max_words: int = MAX_WORDS) -> None:
+        self._rules, limits = _parse(text, max_words)
+        self._lengths = _reachable_lengths(self._rules, limits)
         self._options: dict[tuple[str, int], _Options] = {}
         self._ways: dict[tuple[tuple[str, ...], int], _Drawn[_Way]] = {}
-        self._starts = [self._options_of(START, length) for length in range(MAX_WORDS + 1)]
-        if missing := [length for length in range(1, MAX_WORDS + 1) if not self._starts[length].items]:
+        self._unfinished: set[tuple[str, int]] = set()
+        self._starts = [self._options_of(START, length) for length in range(max_words + 1)]
+        if missing := [length for length in range(1, max_words + 1) if not self._starts[length].items]:
             raise GrammarInvalid(f"no sentence of {missing} words")
 
     def sentence(self, num_words: int, draw: Callable[[], float]) -> str:
-        """A sentence of 1 to 60 words. `draw` gives numbers of [0, 1), the source of all chance."""
+        """A sentence of 1 to `max_words` words. `draw` gives numbers of [0, 1), the source of all chance."""
         text = _expand(self._starts[num_words], draw)
         return text[0].upper() + text[1:]
 
@@ -91,7 +93,10 @@ class Grammar:
 
     def _options_of(self, symbol: str, length: int) -> _Options:
         key = (symbol, length)
+        if key in self._unfinished:
+            raise GrammarInvalid(f"{symbol} leads back to itself without a word in between")
         if key not in self._options:
+            self._unfinished.add(key)
             options: list[str | _Filling] = []
             for rule in self._rules[symbol]:
                 if not rule.symbols and rule.num_words == length:
@@ -100,6 +105,7 @@ class Grammar:
                     options.append(_Filling(rule.template, ways))
             counts = [1 if isinstance(each, str) else each.ways.num_sentences for each in options]
             self._options[key] = _drawn(options, counts)
+            self._unfinished.remove(key)
         return self._options[key]
 
     def _ways_of(self, symbols: tuple[str, ...], length: int) -> _Drawn[_Way]:
@@ -139,24 +145,26 @@ def _expand(options: _Options, draw: Callable[[], float]) -> str:
     return template % tuple(texts)
 
 
-def _parse(text: str) -> Mapping[str, Sequence[_Rule]]:
+def _parse(text: str, max_words: int) -> tuple[dict[str, list[_Rule]], dict[str, int]]:
+    """The alternatives of each name, and the most words it may have."""
     lines: list[str] = []
     for line in text.splitlines():
-        if line[:1].isspace() and line.strip():
+        if line[:1].isspace() and line.strip() and lines:
             lines[-1] += line
         elif line.strip() and not line.startswith("#"):
             lines.append(line)
-    rules = {}
+    rules, limits = {}, {}
     for line in lines:
-        name, _, alternatives = line.partition("=")
-        rules[name.strip()] = [_rule(" ".join(each.split())) for each in alternatives.split("|")]
-    for name, those in {START: (), **rules}.items():
-        if name not in rules:
-            raise GrammarInvalid(f"nothing is called {name}")
-        for rule in those:
-            if unknown := set(rule.symbols) - set(rules):
-                raise GrammarInvalid(f"{name} names {', '.join(sorted(unknown))}, which the grammar does not have")
-    return rules
+        head, _, alternatives = line.partition("=")
+        name, _, limit = head.strip().partition("/")
+        rules[name] = [_rule(" ".join(each.split())) for each in alternatives.split("|")]
+        limits[name] = min(int(limit or max_words), max_words)
+    for name in rules:
+        if unknown := {symbol for rule in rules[name] for symbol in rule.symbols} - set(rules):
+            raise GrammarInvalid(f"{name} names {', '.join(sorted(unknown))}, which the grammar does not have")
+    if START not in rules:
+        raise GrammarInvalid(f"nothing is called {START}")
+    return rules, limits
 
 
 def _rule(alternative: str) -> _Rule:
@@ -165,8 +173,8 @@ def _rule(alternative: str) -> _Rule:
     return _Rule(template, symbols, len(alternative.split()) - len(symbols))
 
 
-def _reachable_lengths(rules: Mapping[str, Sequence[_Rule]]) -> dict[str, set[int]]:
-    """The numbers of words that each symbol can have, up to `MAX_WORDS`."""
+def _reachable_lengths(rules: Mapping[str, Sequence[_Rule]], limits: Mapping[str, int]) -> dict[str, set[int]]:
+    """The numbers of words that each symbol can have."""
     lengths: dict[str, set[int]] = {name: set() for name in rules}
     has_grown = True
     while has_grown:
@@ -176,7 +184,7 @@ def _reachable_lengths(rules: Mapping[str, Sequence[_Rule]]) -> dict[str, set[in
             for rule in those:
                 sums = {rule.num_words}
                 for symbol in rule.symbols:
-                    sums = {a + b for a in sums for b in lengths[symbol] if a + b <= MAX_WORDS}
-                lengths[name] |= sums
+                    sums = {a + b for a in sums for b in lengths[symbol]}
+                lengths[name] |= {each for each in sums if each <= limits[name]}
             has_grown = has_grown or len(lengths[name]) > before
     return lengths

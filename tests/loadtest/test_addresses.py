@@ -7,7 +7,11 @@ from loadtest.addresses import Address, address_of
     ("url", "address", "host"),
     [
         ("http://127.0.0.1:8000", Address("http", "127.0.0.1", 8000, ""), "127.0.0.1:8000"),
-        ("https://translate.example/kvasir/", Address("https", "translate.example", 443, "/kvasir"), "translate.example"),
+        (
+            "https://translate.example/kvasir/",
+            Address("https", "translate.example", 443, "/kvasir"),
+            "translate.example",
+        ),
         ("http://[::1]:80", Address("http", "::1", 80, ""), "[::1]"),
     ],
 )

@@ -17,7 +17,8 @@ def test_the_durations_of_server_timing_are_read(header: str, durations: dict[st
 
 
 @pytest.mark.parametrize(
-    ("header", "seconds"), [(None, None), ("2", 2.0), ("0.5", 0.5), ("-1", 0.0), ("Wed, 21 Oct 2026 07:28:00 GMT", None)]
+    ("header", "seconds"),
+    [(None, None), ("2", 2.0), ("0.5", 0.5), ("-1", 0.0), ("Wed, 21 Oct 2026 07:28:00 GMT", None)],
 )
 def test_retry_after_is_a_number_of_seconds_or_nothing(header: str | None, seconds: float | None) -> None:
     assert retry_after_seconds(header) == seconds
