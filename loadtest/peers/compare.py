@@ -93,7 +93,6 @@ def _choose_settings(turns: Turns, contestants: Sequence[Contestant], wishes: Wi
         if not contestant.is_in:
             continue
         made, found = contestant.contender, contestant.found
-        # What suits its relative suits this one, too.
         start = {**made.defaults, **chosen.get(made.relative, {}), **chosen.get(made.name, {})}
         folder = wishes.out / "tuning" / made.name
         is_known = not wishes.is_tuning or made.name in wishes.settings
@@ -102,7 +101,14 @@ def _choose_settings(turns: Turns, contestants: Sequence[Contestant], wishes: Wi
                 tuned = Tuned(start, capacity(turns, made, start, contestant.requests, folder, Effort()))
             else:
                 tuned = tune(
-                    turns, made, start, contestant.requests, folder, Effort(), lambda: time.monotonic() < stop_tuning
+                    turns,
+                    made,
+                    start,
+                    contestant.requests,
+                    folder,
+                    Effort(),
+                    lambda: time.monotonic() < stop_tuning,
+                    is_relative_tuned=made.relative in chosen,
                 )
         except (ServerFailed, LoadTestFailed) as failure:
             found.not_run = str(failure)

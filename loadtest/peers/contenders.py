@@ -18,6 +18,7 @@ NAMES = ("kvasir", "ctranslate2", "ctranslate2-bounded", "huggingface", "hugging
 
 _WINDOWS = ("0", "2", "5", "10")
 _BATCHES = ("8", "16", "32", "64")
+_BATCH_TOKENS = ("256", "512", "1024")
 _WAITING = ("16", "32", "64", "128")
 
 
@@ -98,10 +99,18 @@ def _ctranslate2(name: str, material: Material, is_bounded: bool) -> Contender:
         name,
         "native",
         _launcher("ctranslate2_server", material, "--model", str(model)),
-        {**_layout(material.cpus, 1), "max-batch": "32", "window-ms": "2", **_waiting(is_bounded)},
+        {
+            **_layout(material.cpus, 1),
+            "max-batch": "32",
+            "max-batch-tokens": "1024",
+            "window-ms": "2",
+            "batches-ahead": "0",
+            **_waiting(is_bounded),
+        },
         (
             (_layout(material.cpus, 1), _layout(1, material.cpus)),
             _choices("max-batch", _BATCHES),
+            _choices("max-batch-tokens", _BATCH_TOKENS),
             _choices("window-ms", _WINDOWS),
             _choices("batches-ahead", ("0", "1")),
         ),
@@ -114,10 +123,11 @@ def _hugging_face(name: str, material: Material, is_bounded: bool) -> Contender:
         name,
         "native",
         _launcher("hugging_face_server", material, "--threads", str(material.cpus)),
-        {"dtype": "float32", "max-batch": "32", "window-ms": "5", **_waiting(is_bounded)},
+        {"dtype": "float32", "max-batch": "32", "max-batch-tokens": "1024", "window-ms": "5", **_waiting(is_bounded)},
         (
             _choices("dtype", ("float32", "bfloat16")),
             _choices("max-batch", _BATCHES),
+            _choices("max-batch-tokens", _BATCH_TOKENS),
             _choices("window-ms", _WINDOWS),
         ),
         _choices("max-waiting", _WAITING) if is_bounded else (),

@@ -13,6 +13,7 @@ from loadtest.scenario import Scenario
 USERS = 32  # enough to keep any of these servers busy
 RAMP = (0.1, 1.3)  # of what closed loops get through: from idle to more than can be done
 OVERLOAD = 1.5
+SLOW_REQUESTS = 120  # that a ramp should have; it may last twice as long for them
 
 Score = Callable[[Settings], float]
 
@@ -56,6 +57,7 @@ def tune(
     folder: Path,
     effort: Effort,
     may_go_on: Callable[[], bool],
+    is_relative_tuned: bool = False,
 ) -> Tuned:
     """Try the settings, dimension by dimension from `settings` on, until `may_go_on` says no.
 
@@ -65,9 +67,10 @@ def tune(
     """
     tuned = Tuned(dict(settings), capacity(turns, contender, settings, requests, folder / "closed-loop", effort))
     lowest, highest = (share * tuned.capacity for share in RAMP)
+    seconds = min(max(effort.ramp_seconds, 2 * SLOW_REQUESTS / (lowest + highest)), 2 * effort.ramp_seconds)
 
     def on_the_ramp(tried: Settings) -> float:
-        rising = ramp(requests, lowest, highest, effort.ramp_seconds)
+        rising = ramp(requests, lowest, highest, seconds)
         return _in_time(turns.measure(contender, tried, rising, folder / f"ramp-{len(tuned.tried) + 1}"))
 
     def beyond(tried: Settings) -> float:
@@ -76,7 +79,8 @@ def tune(
         )
         return _in_time(turns.measure(contender, tried, stage, folder / f"overload-{len(tuned.tried) + 1}"))
 
-    for dimension in contender.dimensions:
+    # What suits a server suits one that differs from it in its queue's end alone.
+    for dimension in () if is_relative_tuned else contender.dimensions:
         _choose(tuned, contender.name, dimension, on_the_ramp, may_go_on)
     _choose(tuned, contender.name, contender.overload_choices, beyond, may_go_on)
     return tuned
