@@ -22,8 +22,8 @@ class KneeSearch:
     def next_rate(self) -> float | None:
         """The rate to try, requests a second; None when the search is over.
 
-        First each rate is `factor` times the last, until one misses; where not even the first held, each is half the
-        last, until one holds. Then the middle between the highest that held and the lowest that missed is tried,
+        First each rate is `factor` times the last, until one misses; where not even the first held, downwards by the
+        same factor, until one holds. Then the middle between the highest that held and the lowest that missed is tried,
         `bisections` times.
         """
         if self._missed is None:
@@ -33,8 +33,8 @@ class KneeSearch:
                 return None
             return min(_rounded(self._held * self._search.factor), self._search.max_rate)
         if self._held is None:
-            half = _rounded(self._missed / 2)
-            return None if half < self._search.start_rate / _MOST_DOWNWARD else half
+            lower = _rounded(self._missed / self._search.factor)
+            return None if lower < self._search.start_rate / _MOST_DOWNWARD else lower
         if self._bisections_left == 0:
             return None
         middle = _rounded((self._held + self._missed) / 2)

@@ -80,7 +80,8 @@ class LoadTest:
             self._conductor = Conductor(environment, plan, self._incoming, _say)
             self._conductor.run()
             environment.process_exit_code = 0
-            _say(f"measured: {plan.folder}")
+            if not options.scenario_json:
+                _say(f"measured; for the report: kvasir loadtest report {plan.folder}")
         except (CannotConduct, ValueError, OSError) as error:
             print(f"loadtest: {error}", file=sys.stderr, flush=True)
         finally:

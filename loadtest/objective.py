@@ -25,20 +25,19 @@ class Objective:
 
     def is_met_by(self, record: Record) -> bool:
         """Whether the request was answered in time, counted from the instant it was due."""
-        return (
-            record.outcome is Outcome.ANSWERED
-            and record.latency is not None
-            and record.latency * 1000 <= self.allowed_ms(record.source_tokens)
-        )
+        return record.outcome is Outcome.ANSWERED and record.latency is not None and not self._is_over(record)
 
     def counts(self, record: Record) -> bool:
         """Whether the request says anything of the objective.
 
         All do but those whose client hung up while there was still time: nobody knows what they would have got.
         """
-        if record.outcome is not Outcome.HUNG_UP:
-            return True
-        return record.latency is not None and record.latency * 1000 > self.allowed_ms(record.source_tokens)
+        return record.outcome is not Outcome.HUNG_UP or self._is_over(record)
+
+    def _is_over(self, record: Record) -> bool:
+        # Records are exact to a microsecond; the difference of two of their times is not.
+        milliseconds = round((record.latency or 0.0) * 1000, 3)
+        return milliseconds > self.allowed_ms(record.source_tokens)
 
 
 def objective_of(scenario: Mapping[str, JsonValue]) -> Objective:

@@ -44,7 +44,7 @@ def percentiles_ms(seconds: Iterable[float]) -> Percentiles | None:
 
 def histogram_of(seconds: NDArray[np.float64]) -> HdrHistogram:
     """The histogram of durations [num_values], in microseconds; what took longer than an hour counts as an hour."""
-    histogram = HdrHistogram(1, LONGEST_MICROSECONDS, _SIGNIFICANT_DIGITS)
+    histogram = HdrHistogram(1, LONGEST_MICROSECONDS, _SIGNIFICANT_DIGITS)  # counts in 64 bits
     microseconds = np.clip(np.rint(seconds * 1e6), 0, LONGEST_MICROSECONDS).astype(np.int64)
     for value, count in zip(*(part.tolist() for part in np.unique(microseconds, return_counts=True)), strict=True):
         histogram.record_value(value, count)
@@ -52,13 +52,16 @@ def histogram_of(seconds: NDArray[np.float64]) -> HdrHistogram:
 
 
 def values_at(histogram: HdrHistogram, percents: Iterable[float]) -> list[float]:
-    """The milliseconds at each of the ascending `percents` of a histogram that is not empty."""
+    """The milliseconds at each of the `percents` of a histogram that is not empty.
+
+    The library's own lookup rounds a rank to the nearest, so that of 140 values the 138th would be p99, and goes
+    through all buckets one by one. Here a share must be reached.
+    """
     total = histogram.get_total_count()
-    # The library rounds a rank to the nearest, so that of 140 values the 138th would be p98.9. A share must be reached:
-    # ranks are rounded up here, and handed over as percents that it cannot round otherwise.
+    reached = np.cumsum(np.frombuffer(histogram.counts, dtype=np.int64))  # [num_buckets]
     ranks = [max(ceil(round(percent * total / 100, 6)), 1) for percent in percents]
-    found = histogram.get_percentile_to_value_dict([100 * rank / total for rank in ranks])
-    return [found[100 * rank / total] / 1000 for rank in ranks]
+    buckets = [histogram.get_value_from_index(int(place)) for place in np.searchsorted(reached, ranks)]
+    return [histogram.get_highest_equivalent_value(bucket) / 1000 for bucket in buckets]
 
 
 def encoded(histogram: HdrHistogram) -> str:

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from loadtest.objective import Objective
+from loadtest.percentiles import percentiles_ms
 from loadtest.records import Outcome, Record
 from loadtest.run_folder import StageInfo
 
@@ -17,10 +16,11 @@ def share_within(records: Sequence[Record], objective: Objective) -> float | Non
 
 def progress_line(stage: StageInfo, measured: Sequence[Record], objective: Objective) -> str:
     """What became of the requests of the measured window, in one line."""
-    answered = [r.latency * 1000 for r in measured if r.outcome is Outcome.ANSWERED and r.latency is not None]
+    answered = [r.latency for r in measured if r.outcome is Outcome.ANSWERED and r.latency is not None]
     parts = [f"{stage.name}: {len(answered)} of {len(measured)} requests answered"]
-    if answered:
-        parts.append(f"p95 {np.percentile(answered, 95):.0f} ms")
+    latency = percentiles_ms(answered)
+    if latency is not None:
+        parts.append(f"p95 {latency.p95:.0f} ms")
     share = share_within(measured, objective)
     if share is not None:
         parts.append(f"{share:.1%} in time")

@@ -134,8 +134,8 @@ class Stage(_Part):
 class Search(_Part):
     """How the knee is found: rates from `start_rate` on, each `factor` times the last, until one misses the objective.
 
-    Where the first misses it already, rates go down by the same factor. Then `bisections` rates between the highest that
-    met it and the lowest that missed it.
+    Where the first misses it already, rates go down by the same factor. Then come `bisections` rates between the
+    highest that met it and the lowest that missed it.
     """
 
     start_rate: float = Field(default=8.0, gt=0)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from loadtest.comparison import ComparedRun, Comparison
+from loadtest.comparison import Change, ComparedRun, Comparison
 from loadtest.figures import StageTotals
 from loadtest.report.drawing import (
     GREEN,
@@ -16,8 +16,8 @@ from loadtest.report.drawing import (
     Plot,
     as_svg,
     house_style,
+    log_axis,
     new_figure,
-    show_all_numbers,
 )
 from loadtest.report.request_plots import draw_distribution, typical_stage
 
@@ -33,12 +33,9 @@ def comparison_plots(comparison: Comparison) -> list[Plot]:
         shared = _shared_stage(comparison)
         if shared is not None:
             plots.append(_distributions(comparison, shared))
-        plots += [
-            _ratios(run, comparison.runs[0].name, place)
-            for place, run in enumerate(comparison.runs[1:], start=1)
-            if any(change.ratio for change in run.changes)
-        ]
-    return plots
+        base = comparison.runs[0].name
+        ratios = [_ratios(run, base, place) for place, run in enumerate(comparison.runs[1:], start=1)]
+        return [*plots, *(plot for plot in ratios if plot is not None)]
 
 
 def _by_load(run: ComparedRun) -> list[StageTotals]:
@@ -51,6 +48,8 @@ def _goodput(comparison: Comparison) -> Plot:
     axes = figure.subplots()
     for run, colour, marker in _looks(comparison):
         stages = _by_load(run)
+        if not stages:
+            continue
         values = [stage.all.goodput for stage in stages]
         axes.plot([s.offered_rate for s in stages], values, "-", marker=marker, color=colour, label=run.name)
         _mark_knee(axes, run, colour)
@@ -74,13 +73,14 @@ def _latency(comparison: Comparison) -> Plot:
     axes = figure.subplots()
     for run, colour, marker in _looks(comparison):
         points = [(s.offered_rate, s.all.latency_ms) for s in _by_load(run) if s.all.latency_ms]
+        if not points:
+            continue
         loads = [load for load, _ in points]
         axes.plot(loads, [t.p95 for _, t in points], "-", marker=marker, color=colour, label=f"{run.name}, p95")
         axes.plot(loads, [t.p99 for _, t in points], "--", marker=marker, color=colour, fillstyle="none")
     objective = comparison.runs[0].totals.objective.milliseconds
     axes.axhline(objective, color=RED, linestyle="--", linewidth=1.2, label=f"objective, {objective:g} ms")
-    axes.set_yscale("log")
-    show_all_numbers(axes)
+    log_axis(axes)
     axes.set_xlim(left=0)
     axes.set_xlabel("offered load, requests/s")
     axes.set_ylabel("latency of the answered, ms")
@@ -119,33 +119,40 @@ def _distributions(comparison: Comparison, name: str) -> Plot:
     return Plot("distributions", title, how_to_read, as_svg(figure, "distributions", title))
 
 
-def _ratios(run: ComparedRun, base: str, place: int) -> Plot:
-    changes = [
-        change
-        for change in run.changes
-        if change.ratio and change.low and (change.stage is None or change.figure in _RATIOS_SHOWN)
-    ]
-    figure = new_figure(height=1.0 + 0.2 * len(changes), width=6.2)
-    axes = figure.subplots()
-    for line, change in enumerate(changes):
-        assert change.ratio
-        assert change.low
-        colour = QUIET if change.is_better is None else GREEN if change.is_better else RED
-        high = change.high or change.ratio
-        axes.plot([change.low, high], [line, line], "-", color=colour, linewidth=2)
-        axes.plot([change.ratio], [line], "o" if change.is_better is None else "D", color=colour)
-    axes.axvline(1.0, color=INK, linewidth=1)
-    axes.set_xscale("log")
-    show_all_numbers(axes, "x")
-    axes.set_yticks(range(len(changes)), [f"{c.stage or 'whole run'}: {c.figure}" for c in changes], fontsize=8)
-    axes.set_ylim(len(changes) - 0.5, -0.5)
-    axes.set_xlabel(f"{run.name} / {base}")
+def _ratios(run: ComparedRun, base: str, place: int) -> Plot | None:
+    """A panel for each figure, a line for each stage."""
+    changes = {(change.stage, change.figure): change for change in run.changes if change.ratio and change.low}
+    figures = [name for name in _RATIOS_SHOWN if any(figure == name for _, figure in changes)]
+    stages = [stage.name for stage in run.totals.stages if any((stage.name, name) in changes for name in figures)]
+    if not stages:
+        return None
+    figure = new_figure(height=1.1 + 0.27 * len(stages), width=11.0)
+    panels: list[Axes] = list(figure.subplots(1, len(figures), sharey=True, squeeze=False)[0])
+    for name, axes in zip(figures, panels, strict=True):
+        axes.axvline(1.0, color=INK, linewidth=1)
+        for line, stage in enumerate(stages):
+            change = changes.get((stage, name))
+            if change is not None:
+                _draw_change(axes, change, line)
+        log_axis(axes, "x", room=0.3)
+        axes.set_title(name, fontsize=9)
+    panels[0].set_yticks(range(len(stages)), stages)
+    panels[0].set_ylim(len(stages) - 0.5, -0.5)
+    figure.supxlabel(f"{run.name} / {base}", fontsize=9)
     title = f"{run.name} against {base}"
     how_to_read = (
         "Each bar is the 99 % interval of a ratio: where it crosses the line at 1 (grey, round) the two runs do not "
         "differ by more than noise, green diamonds are better and red ones worse."
     )
-    return Plot(f"ratios-{place}", title, how_to_read, as_svg(figure, f"ratios-{place}", title))
+    return Plot(f"ratios-{place}", title, how_to_read, as_svg(figure, f"ratios-{place}", title), is_wide=True)
+
+
+def _draw_change(axes: Axes, change: Change, line: int) -> None:
+    assert change.ratio
+    assert change.low
+    colour = QUIET if change.is_better is None else GREEN if change.is_better else RED
+    axes.plot([change.low, change.high or change.ratio], [line, line], "-", color=colour, linewidth=2)
+    axes.plot([change.ratio], [line], "o" if change.is_better is None else "D", color=colour)
 
 
 def _looks(comparison: Comparison) -> Sequence[tuple[ComparedRun, str, str]]:

@@ -7,8 +7,8 @@ from loadtest.report.tables import Table
 RULE = (
     "The first run is the base. Ratios are other / base, with their 99 % interval from resampled blocks of time; "
     f"{BETTER} better and {WORSE} worse mark those whose interval leaves out 1 and which are off by more than 2 % "
-    f"(shares: 0.5 %), {SAME} is within noise. The noise is that of time within a run: what differs from one start or one "
-    "day to the next needs repeated runs. A ratio without an interval rests on too few requests."
+    f"(shares: 0.5 %), {SAME} is within noise. The noise is that of time within a run: what differs from one start or "
+    "one day to the next needs repeated runs. A ratio without an interval rests on too few requests."
 )
 
 

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
+from math import log10
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
@@ -121,12 +123,20 @@ def as_svg(figure: Figure, name: str, description: str) -> str:
     return svg.replace("<svg", f'<svg role="img" aria-label="{_attribute(description)}"', 1)
 
 
-def show_all_numbers(axes: Axes, which: str = "y") -> None:
-    """Writes the numbers of a logarithmic axis as 50, 100, 200 rather than as powers of ten."""
+def log_axis(axes: Axes, which: str = "y", room: float = 1.0) -> None:
+    """Makes an axis logarithmic, with numbers as 50, 100, 200 rather than as powers of ten.
+
+    To be called when everything is drawn: the range decides how many numbers there are. `room` is the part of a plain
+    figure that the axis has for them.
+    """
+    axes.set(**{f"{which}scale": "log"})
+    low, high = axes.get_ylim() if which == "y" else axes.get_xlim()
+    decades = log10(high / low) / room
+    steps = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if decades < 0.9 else (1.0, 2.0, 5.0) if decades < 3 else (1.0,)
     axis = axes.yaxis if which == "y" else axes.xaxis
-    axis.set_major_locator(mpl.ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _place: f"{value:g}"))
-    axis.set_minor_locator(mpl.ticker.NullLocator())
+    axis.set_major_locator(LogLocator(base=10, subs=steps))
+    axis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:,g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def _attribute(text: str) -> str:

@@ -18,8 +18,8 @@ from loadtest.report.drawing import (
     TEAL,
     Plot,
     as_svg,
+    log_axis,
     new_figure,
-    show_all_numbers,
 )
 
 _PERCENTILES = (("p50", "o", "-", TEAL), ("p95", "s", "-", BLUE), ("p99", "^", "-", PURPLE), ("p999", "v", ":", QUIET))
@@ -79,10 +79,9 @@ def _latency(stages: Sequence[StageTotals], totals: Totals) -> Plot:
         points = [(s.offered_rate, getattr(s.all.latency_ms, name)) for s in stages if s.all.latency_ms]
         label = "p99.9" if name == "p999" else name
         axes.plot([x for x, _ in points], [y for _, y in points], line, marker=marker, color=colour, label=label)
-    axes.set_yscale("log")
-    show_all_numbers(axes)
     limit = totals.objective.milliseconds
     axes.axhline(limit, color=RED, linestyle="--", linewidth=1.2, label=f"objective, {limit:g} ms")
+    log_axis(axes)
     _mark_knee(axes, totals)
     axes.set_xlabel("offered load, requests/s")
     axes.set_ylabel("latency of the answered, ms")

@@ -21,8 +21,8 @@ from loadtest.report.drawing import (
     TEAL,
     Plot,
     as_svg,
+    log_axis,
     new_figure,
-    show_all_numbers,
 )
 from loadtest.report.load_plots import stage_label
 
@@ -94,8 +94,7 @@ def draw_distribution(axes: Axes, histogram: str, colour: str, marker: str, labe
     places, values = [_tail(percent) for percent in shown], values_at(decoded, shown)
     axes.plot(places, values, line, color=colour, marker=marker, markevery=0.12, label=label)
     axes.set_xscale("log")
-    axes.set_yscale("log")
-    show_all_numbers(axes)
+    log_axis(axes)
     axes.set_xticks([_tail(p) for p in _LABELLED_PERCENTS], [f"{p:g}" for p in _LABELLED_PERCENTS])
     axes.set_xticks([], minor=True)
     axes.set_xlabel("percentile of the answered requests")
@@ -127,10 +126,8 @@ def _by_length(stage: StageTotals, records: Sequence[Record], totals: Totals) ->
     steps = [1, *range(totals.objective.max_source_tokens, longest, totals.objective.max_source_tokens), longest]
     allowed = [totals.objective.allowed_ms(step) for step in steps]
     axes.step(steps, allowed, where="pre", color=RED, linestyle="--", linewidth=1.2, label="objective")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    show_all_numbers(axes, "x")
-    show_all_numbers(axes, "y")
+    log_axis(axes, "x")
+    log_axis(axes, "y")
     estimated = ", estimated from words" if stage.all.source_tokens_estimated > 0.5 else ""
     axes.set_xlabel(f"source tokens of the request{estimated}")
     axes.set_ylabel("latency, ms")

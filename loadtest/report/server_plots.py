@@ -16,8 +16,8 @@ from loadtest.report.drawing import (
     TEAL,
     Plot,
     as_svg,
+    log_axis,
     new_figure,
-    show_all_numbers,
 )
 from loadtest.report.load_plots import stage_label
 from loadtest.run_folder import StageInfo
@@ -50,8 +50,7 @@ def timeline_plot(timeline: Timeline, stages: Sequence[StageInfo]) -> Plot | Non
     latency.plot(timeline.at, _gaps(timeline.p50_ms), "-", color=TEAL, label="p50")
     latency.plot(timeline.at, _gaps(timeline.p99_ms), "-", color=PURPLE, label="p99")
     if any(timeline.p50_ms):
-        latency.set_yscale("log")
-        show_all_numbers(latency)
+        log_axis(latency, room=0.5)
     latency.set_ylabel("latency, ms")
     if has_metrics:
         panels[2].plot(timeline.sampled_at, _gaps(timeline.waiting), "-", color=ORANGE, label="waiting")
