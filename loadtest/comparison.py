@@ -6,7 +6,7 @@ anybody would act on (2 %; half a percent for shares). Figures of one run's stag
 of the same name.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import NormalDist
@@ -29,7 +29,7 @@ from loadtest.bootstrap import (
 from loadtest.figures import StageTotals, Totals
 from loadtest.records import Record
 from loadtest.run_folder import RunFolder, RunInfo
-from loadtest.totals import knee, records_by_stage, totals_of
+from loadtest.totals import knee, records_by_stage, totals_of, trials_of
 
 CONFIDENCE = 0.99
 LEAST_CHANGE = 0.02
@@ -145,7 +145,7 @@ def _figures(info: RunInfo, totals: Totals, records: Sequence[Record], seed: int
             rates.append((figures, resampled["goodput"], resampled["within objective"], blocks.num_blocks))
     fewest = min((num_blocks for *_, num_blocks in rates), default=0)
     yield _best_goodput(totals, [goodput for _, goodput, _, _ in rates], fewest)
-    yield _knee(totals, [(stage.rate or 0.0, share) for stage, _, share, _ in rates if stage.has_one_rate], fewest)
+    yield _knee(totals, {stage.name: share for stage, _, share, _ in rates}, fewest)
     yield from of_stages
 
 
@@ -178,12 +178,18 @@ def _best_goodput(totals: Totals, resampled: Sequence[Floats | None], num_blocks
     return _Figure(None, "goodput, best stage", "/s", True, totals.headline.goodput, best, num_blocks)
 
 
-def _knee(totals: Totals, shares: Sequence[tuple[float, Floats | None]], num_blocks: int) -> _Figure:
-    drawn = [(rate, of_rate) for rate, of_rate in shares if of_rate is not None]
+def _knee(totals: Totals, shares: Mapping[str, Floats | None], num_blocks: int) -> _Figure:
+    """`shares` are the resampled ones of each stage."""
+    drawn = [
+        (trial, of_stage)
+        for stage in totals.stages
+        for trial in trials_of([stage])
+        if (of_stage := shares.get(stage.name)) is not None
+    ]
     knees = None
     if drawn:
         found = (
-            knee(((rate, float(of_rate[n])) for rate, of_rate in drawn), totals.objective.share)
+            knee([replace(trial, share=float(of_stage[n])) for trial, of_stage in drawn], totals.objective.share)
             for n in range(NUM_RESAMPLES)
         )
         knees = np.array([np.nan if rate is None else rate for rate in found])

@@ -1,8 +1,8 @@
 """From the folder of a run to its figures."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -51,19 +51,40 @@ def records_by_stage(records: Iterable[Record]) -> dict[str, list[Record]]:
     return by_stage
 
 
-def knee(shares: Iterable[tuple[float, float | None]], needed: float) -> float | None:
-    """The highest rate at which every stage of that rate has at least the `needed` share within the objective.
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one stage says of one rate."""
 
-    `shares` are pairs of rate and share. Nothing is interpolated: a rate that was not tried is not claimed, and one
-    that was tried twice has to hold twice. None if no rate holds.
-    """
-    ordered = sorted(shares, key=lambda pair: pair[0])
-    held = [
-        rate
-        for rate, of_rate in groupby(ordered, key=lambda pair: pair[0])
-        if all(share is not None and share >= needed for _, share in of_rate)
+    rate: float
+    share: float | None  # within the objective
+    num_requests: int
+    kinds: frozenset[str]
+
+    def refutes(self, other: "Trial") -> bool:
+        """Whether a miss in this stage is worth more than another that held: no higher a rate, and no fewer requests.
+
+        A short stage holds at almost any rate now and then. Stages of other kinds of request say nothing of each other.
+        """
+        return self.rate <= other.rate and self.num_requests >= other.num_requests and self.kinds == other.kinds
+
+
+def trials_of(stages: Iterable[StageTotals]) -> list[Trial]:
+    """The stages that say something of one rate."""
+    return [
+        Trial(stage.rate, stage.all.share_within_objective, stage.all.sent, frozenset(stage.kinds))
+        for stage in stages
+        if stage.has_one_rate and stage.rate is not None and stage.all.sent
     ]
-    return max(held, default=None)
+
+
+def knee(trials: Sequence[Trial], needed: float) -> float | None:
+    """The highest rate at which at least the `needed` share met the objective, and which no longer stage refutes.
+
+    Nothing is interpolated: a rate that was not tried is not claimed. None if no rate holds.
+    """
+    missed = [trial for trial in trials if trial.share is None or trial.share < needed]
+    held = [trial for trial in trials if trial.share is not None and trial.share >= needed]
+    return max((trial.rate for trial in held if not any(miss.refutes(trial) for miss in missed)), default=None)
 
 
 def _stage_totals(
@@ -106,14 +127,13 @@ def _headline(
 ) -> Headline:
     fair = [stage for stage in stages if not stage.is_closed_loop and not stage.is_late and stage.all.sent]
     best = max(fair, key=lambda stage: stage.all.goodput, default=None)
-    rates = {stage.name: stage.rate for stage in fair if stage.has_one_rate and stage.rate is not None}
-    knee_rate = knee(((rates[s.name], s.all.share_within_objective) for s in fair if s.name in rates), objective.share)
+    knee_rate = knee(trials_of(stages), objective.share)
     late = tuple(stage.name for stage in stages if stage.is_late)
     return Headline(
         goodput=None if best is None else best.all.goodput,
         goodput_stage=None if best is None else best.name,
         knee_rate=knee_rate,
-        knee_stage=_name_of(knee_rate, rates),
+        knee_stage=_longest_of(knee_rate, stages),
         is_void=bool(late),
         late_stages=late,
         generator_cpu_share=info.generator.share_of(info.machine),
@@ -122,7 +142,8 @@ def _headline(
     )
 
 
-def _name_of(rate: float | None, rates: Mapping[str, float]) -> str | None:
-    # Stages after the search are longer than its steps: of those that share the rate, the last one says most.
-    names = [name for name, of_stage in rates.items() if of_stage == rate]
-    return names[-1] if names else None
+def _longest_of(rate: float | None, stages: Sequence[StageTotals]) -> str | None:
+    """The stage that says most of the rate."""
+    of_rate = [stage for stage in stages if rate is not None and stage.has_one_rate and stage.rate == rate]
+    longest = max(of_rate, key=lambda stage: stage.all.sent, default=None)
+    return None if longest is None else longest.name

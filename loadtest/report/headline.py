@@ -8,7 +8,7 @@ from loadtest.figures import StageTotals, Totals
 from loadtest.report.numbers import milliseconds, percent, rate
 from loadtest.run_folder import RunInfo
 from loadtest.thresholds import ExitCode, Verdict
-from loadtest.totals import MAX_LAG_P99_MS
+from loadtest.totals import MAX_LAG_P99_MS, trials_of
 
 
 class Mood(StrEnum):
@@ -66,8 +66,8 @@ def facts_of(info: RunInfo, totals: Totals) -> list[tuple[str, str]]:
         ("machine", f"{info.machine.cpu}, {info.machine.cores} cores, {info.machine.system}"),
         (
             "generator",
-            f"{info.generator.num_processes} processes, nice {info.generator.nice}, "
-            f"{percent(totals.headline.generator_cpu_share)} of the machine's processor time",
+            f"{info.generator.num_processes} process{'es' if info.generator.num_processes != 1 else ''}, nice "
+            f"{info.generator.nice}, {percent(totals.headline.generator_cpu_share)} of the machine's processor time",
         ),
     ]
     if info.server.cpu_seconds is not None:
@@ -102,7 +102,7 @@ def _knee(totals: Totals) -> Line:
     name = f"Highest load at which {share} meet the objective"
     stage = totals.stage(headline.knee_stage)
     if headline.knee_rate is None or stage is None:
-        tried = [s.rate for s in totals.stages if s.has_one_rate and s.all.sent and s.rate is not None]
+        tried = [trial.rate for trial in trials_of(totals.stages)]
         why = f"not even at {rate(min(tried))} requests/s, the lowest tried" if tried else _why_none(totals)
         return Line(name, "none", why)
     meaning = (
@@ -112,11 +112,14 @@ def _knee(totals: Totals) -> Line:
 
 
 def _next_rate(totals: Totals, knee_rate: float) -> str:
-    above = [s for s in totals.stages if s.has_one_rate and s.all.sent and s.rate is not None and s.rate > knee_rate]
+    above = [trial for trial in trials_of(totals.stages) if trial.rate > knee_rate]
+    missed = [trial for trial in above if (trial.share or 0.0) < totals.objective.share]
     if not above:
         return "nothing higher was tried, so the knee may lie higher"
-    nearest = min(above, key=lambda stage: stage.rate or 0.0)
-    return f"{percent(nearest.all.share_within_objective)} at {rate(nearest.rate)} requests/s, the next rate tried"
+    if not missed:
+        return "what held above it held for fewer requests than missed it elsewhere"
+    nearest = min(missed, key=lambda trial: (trial.rate, -trial.num_requests))
+    return f"{percent(nearest.share)} at {rate(nearest.rate)} requests/s, the next rate that missed it"
 
 
 def _beyond(totals: Totals) -> Iterator[Line]:

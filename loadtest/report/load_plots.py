@@ -145,7 +145,7 @@ def _fates(totals: Totals) -> Plot:
         "A server that is asked too much should refuse the rest at once instead of answering everybody late; "
         "the number at the right is how long its rejections took, at p99."
         if any(refused)
-        else "Everything left of the first other colour was answered within its objective; nothing was rejected."
+        else "Green requests were answered within their objective, all other colours missed it; nothing was rejected."
     )
     return Plot("fates", title, how_to_read, as_svg(figure, "fates", title))
 

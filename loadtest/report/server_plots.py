@@ -24,6 +24,8 @@ from loadtest.run_folder import StageInfo
 from loadtest.samples import REST, SERVER_PHASES
 from loadtest.timeline import Timeline
 
+_CHARACTER_WIDTH = 0.0068  # of a stage's name, as a part of the plot's
+
 _PHASE_LOOKS = {
     "tokenize": (TEAL, "xx"),
     "queue": (PURPLE, "//"),
@@ -109,8 +111,11 @@ def _mark_stages(panels: Sequence[Axes], stages: Sequence[StageInfo]) -> None:
             for start, end in ((stage.started, stage.warm_up_ended), (stage.sending_ended, stage.drained)):
                 if end > start:
                     panel.axvspan(start, end, color=LINE, alpha=0.7, linewidth=0)
-    labels = stages if len(stages) <= 12 else []
-    for stage in labels:
+    whole = max(stage.drained for stage in stages) - stages[0].started
+    for stage in stages:
+        # A name that would run into the next one is left out.
+        if len(stage.name) * _CHARACTER_WIDTH > (stage.drained - stage.warm_up_ended) / whole:
+            continue
         panels[0].annotate(
             stage.name,
             (stage.warm_up_ended, 1.0),

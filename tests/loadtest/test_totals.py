@@ -9,7 +9,7 @@ from loadtest.figures import Totals, from_json, to_json
 from loadtest.objective import Objective, objective_of
 from loadtest.records import Outcome, Record
 from loadtest.run_folder import GuardResult, MetricsSample, RunFolder, StageInfo
-from loadtest.totals import knee, totals, totals_of
+from loadtest.totals import Trial, knee, totals, totals_of
 from tests.loadtest.simulated_run import STEP_SECONDS, STEPS_PER_SECOND, Load, SimulatedServer, good_guard, write_run
 from tests.loadtest.test_records import ANSWERED
 from tests.loadtest.test_run_folder import INFO
@@ -134,21 +134,29 @@ def test_a_ramp_has_no_knee_but_has_goodput() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shares", "found"),
+    ("trials", "found"),
     [
-        ([(10, 1.0), (20, 0.99), (30, 0.989)], 20),
-        ([(30, 0.9), (10, 1.0), (20, 0.995)], 20),  # in any order
-        ([(10, 0.95), (20, 1.0)], 20),  # nothing is interpolated, nothing is smoothed
-        ([(20, 1.0), (20, 0.9), (10, 1.0)], 10),  # tried twice, held once
-        ([(10, 0.5)], None),
-        ([(10, None)], None),
+        ([(10, 1.0, 100), (20, 0.99, 100), (30, 0.989, 100)], 20),
+        ([(30, 0.9, 100), (10, 1.0, 100), (20, 0.995, 100)], 20),  # in any order
+        ([(20, 1.0, 100), (20, 0.9, 400), (10, 1.0, 100)], 10),  # of two stages of a rate, the longer one decides
+        ([(20, 0.9, 100), (20, 1.0, 400), (10, 1.0, 100)], 20),
+        ([(47, 1.0, 400), (43, 0.96, 1700), (34, 1.0, 300)], 34),  # a lucky short stage beside a long one
+        ([(10, 0.95, 50), (20, 1.0, 100)], 20),  # an unlucky short one
+        ([(10, 0.5, 100)], None),
+        ([(10, None, 100)], None),
         ([], None),
     ],
 )
-def test_the_knee_is_the_highest_rate_that_held_whenever_it_was_tried(
-    shares: list[tuple[float, float | None]], found: float | None
+def test_the_knee_is_the_highest_rate_that_held_and_that_no_longer_stage_refutes(
+    trials: list[tuple[float, float | None, int]], found: float | None
 ) -> None:
-    assert knee(shares, 0.99) == found
+    tried = [Trial(rate, share, count, frozenset({"sentence"})) for rate, share, count in trials]
+    assert knee(tried, 0.99) == found
+
+
+def test_stages_of_other_kinds_of_request_do_not_refute_each_other() -> None:
+    paragraphs = Trial(5.0, 0.5, 1000, frozenset({"paragraph"}))
+    assert knee([Trial(20.0, 1.0, 100, frozenset({"sentence"})), paragraphs], 0.99) == 20.0
 
 
 def test_percentiles_and_rates_are_those_of_an_exact_computation(folder: RunFolder) -> None:
