@@ -106,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--servers", default=_DEFAULT_SERVERS, help=f"the first is compared; of {', '.join(NAMES)}")
     parser.add_argument("--out", default=str(ROOT / "build" / "peers"), help="folder for everything that comes of it")
     parser.add_argument("--limit-minutes", type=float, default=60, help="no round is begun that would not end by then")
-    parser.add_argument("--rounds", type=int, default=3, help="most rounds; the first is run in any case")
+    parser.add_argument("--rounds", type=int, default=3, help="most rounds; the first knees are searched in any case")
     parser.add_argument("--step-seconds", type=float, default=15, help="of each step of a search for a knee")
     parser.add_argument("--load-seconds", type=float, default=25, help="of each load that is offered to all")
     parser.add_argument("--beam-size", type=int, choices=[1, 4], default=None, help="of all requests; 1 is greedy")

@@ -44,11 +44,13 @@ class Procedure:
     step_seconds: float = 15.0
     load_seconds: float = 25.0
     rounds: int = 3
-    give_up: float = float("inf")  # on time.monotonic()'s clock: no round is begun that would not end before
+    give_up: float = float(
+        "inf"
+    )  # on time.monotonic()'s clock: no round is begun that would not end before, no load after
 
 
 def run_rounds(turns: Turns, contestants: Sequence[Contestant], procedure: Procedure) -> int:
-    """Measure all, and return how many rounds there was time for; the first is run in any case."""
+    """Measure all, and return how many rounds there was time for; the knees of the first are searched in any case."""
     rates: list[float] = []
     lasted = 0.0
     for number in range(1, procedure.rounds + 1):
@@ -61,6 +63,9 @@ def run_rounds(turns: Turns, contestants: Sequence[Contestant], procedure: Proce
                     _find_knee(turns, one, procedure, number)
         rates = rates or offered_rates([contestant.found for contestant in contestants])
         for rate in rates:
+            if time.monotonic() > procedure.give_up:
+                say("  no time for more loads")
+                break
             for contestant in contestants:
                 with _leaving_out(contestant) as one:
                     if one.is_in and is_worth_offering(one.found, rate):
