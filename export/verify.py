@@ -20,8 +20,9 @@ from kernels.library import ONNX_RUNTIME, register, running_kernels
 from model.transformer import DecoderCache, Transformer
 
 # Largest difference allowed, relative to the largest value of the output. float32 differs by the order of sums only;
-# int8 by about one part in a hundred for each product; float16 carries 11 bits.
-TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "float16": 2e-2, "int8": 2.5e-1}
+# int8 by about one part in a hundred for each product, which adds up: the largest of a trained model was 0.29, a key of
+# a channel that its rescaling to [-1, 1] had stretched. A wrong graph is off by 1 or more. float16 carries 11 bits.
+TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "float16": 2e-2, "int8": 4e-1}
 NUM_STEPS = 4
 NUM_ROWS = 5
 LOGIT_ROWS = ((), (3, 0))  # in every second step; usually nobody wants whole rows
