@@ -1,0 +1,36 @@
+"""The models that come along: loaded, small, described, and better than nothing."""
+
+import io
+
+import pytest
+
+from export.bundle import load_bundle
+from server.offline import OfflineOptions, translate_file
+from server.settings import DEFAULT_MODEL
+
+MODELS = DEFAULT_MODEL.parent
+MAX_BYTES = 40_000_000
+EVERYDAY = {
+    "en-de": {"Good morning.": "Guten Morgen.", "Where is the railway station?": "Wo ist der Bahnhof?"},
+    "de-en": {"Guten Morgen.": "Good morning.", "Wo ist der Bahnhof?": "Where is the station?"},
+}
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in MODELS.iterdir()))
+def test_a_model_that_comes_along_is_small_and_described(name: str) -> None:
+    bundle = load_bundle(MODELS / name)
+    source, target = name.split("-")
+    assert (bundle.config.name, bundle.config.precision) == (name, "int8")
+    assert (bundle.config.source_languages, bundle.config.target_languages) == ((source,), (target,))
+    assert sum(path.stat().st_size for path in bundle.path.iterdir()) < MAX_BYTES
+    card = (bundle.path / "README.md").read_text("utf-8")
+    for needed in ("| int8 | beam 4 |", "nrefs:1|case:mixed", "## Attribution", "Tatoeba (CC BY 2.0 FR"):
+        assert needed in card
+
+
+@pytest.mark.parametrize("name", EVERYDAY)
+def test_a_model_that_comes_along_translates_what_people_say_every_day(name: str) -> None:
+    written = io.BytesIO()
+    lines = io.BytesIO("\n".join(EVERYDAY[name]).encode())
+    translate_file(load_bundle(MODELS / name), lines, written, OfflineOptions(beam_size=4, threads=1))
+    assert written.getvalue().decode().splitlines() == list(EVERYDAY[name].values())
