@@ -80,7 +80,9 @@ def translate(
         bool, typer.Option("--json", help="Write JSON objects: scores, alternatives and details, as asked for.")
     ] = False,
     length_penalty: Annotated[float, typer.Option(help="Exponent of the length in scores.")] = 1.0,
-    max_new_tokens: Annotated[int | None, typer.Option(help="Most tokens of a sentence.")] = None,
+    max_new_tokens: Annotated[
+        int | None, typer.Option(help="Most tokens of a sentence; by default 3 times its source's, at least 50.")
+    ] = None,
     num_hypotheses: Annotated[int, typer.Option(help="Translations of each line; see --json.")] = 1,
     early_stopping: Annotated[bool, typer.Option(help="End when beam_size * patience are complete.")] = False,
     return_scores: Annotated[bool, typer.Option(help="With --json: scores.")] = False,
