@@ -23,7 +23,7 @@ SMOKE_PORT ?= 8137
 SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format loadtest loadtest-smoke clients page-test bench venv venv-dev constraints clean
+.PHONY: help serve test check lint types contracts tests format loadtest loadtest-smoke peers clients page-test bench venv venv-dev constraints clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14
@@ -88,6 +88,9 @@ loadtest-smoke: $(DEV_STAMP)  ## Start a server and ask it for a little of every
 	until $(BIN)/python -c "from urllib.request import urlopen; urlopen('$(SMOKE_URL)/health/ready')" 2>/dev/null; \
 	do kill -0 $$server && sleep 0.5 || exit 1; done; \
 	$(BIN)/kvasir loadtest --url $(SMOKE_URL) --scenario smoke --server-pid $$server --max-error-ratio 0 $(ARGS)
+
+peers: $(BENCH_STAMP)  ## The same load on other servers; flags: make peers ARGS="--checkpoint FOLDER"
+	$(BIN)/python -m loadtest.peers $(ARGS)
 
 clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the network, node and npm
 	$(BIN)/pytest clients

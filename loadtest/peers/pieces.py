@@ -1,0 +1,58 @@
+"""Text to SentencePiece pieces and back, as the checkpoint's own tokenizer does it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sentencepiece import SentencePieceProcessor
+
+END = "</s>"
+UNKNOWN = "<unk>"
+PADDING = "<pad>"
+
+Pieces = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLimit:
+    """How long a translation may get: `factor` times its source and a little, and never more than the model can.
+
+    Greedy search at times goes round in circles. Without such a limit (a `factor` of 0) one sentence of a hundred then
+    takes as many steps as the model can, and its whole batch waits for it.
+    """
+
+    max_tokens: int
+    factor: float
+    slack: int = 16
+
+    def of(self, source_tokens: int) -> int:
+        """The most tokens of a translation from so many."""
+        return min(self.max_tokens, int(source_tokens * self.factor) + self.slack) if self.factor else self.max_tokens
+
+
+class Tokenizer:
+    """The SentencePiece models of a Marian checkpoint. Thread-safe."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        """Read source.spm, target.spm and config.json. Raises OSError."""
+        self._source = SentencePieceProcessor(model_proto=(checkpoint / "source.spm").read_bytes())
+        self._target = SentencePieceProcessor(model_proto=(checkpoint / "target.spm").read_bytes())
+        config = json.loads((checkpoint / "config.json").read_text("utf-8"))
+        self.max_tokens = int(config["max_position_embeddings"])
+        """Of a source or a target, its end included."""
+
+    def encode(self, sentence: str) -> Pieces:
+        """The pieces of a source sentence, its end last."""
+        pieces: Pieces = self._source.encode(sentence, out_type=str)
+        return [*pieces, END]
+
+    def fits(self, sentence: str) -> bool:
+        """Whether the model takes it in one."""
+        # A piece has at least one character, so short sentences need not be counted.
+        return len(sentence) < self.max_tokens // 2 or len(self.encode(sentence)) <= self.max_tokens
+
+    def decode(self, pieces: Sequence[str]) -> str:
+        """The text of a translation; control pieces are skipped."""
+        text: str = self._target.decode_pieces([piece for piece in pieces if piece not in (END, UNKNOWN, PADDING)])
+        return text.replace("▁", " ").strip()

@@ -1,0 +1,57 @@
+"""A text taken apart into the sentences that Kvasir would translate, and put together again."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import sentencex
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A sentence, or what stands between two; `text` of a sentence has no whitespace at its ends."""
+
+    text: str
+    is_sentence: bool
+
+
+def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Part]:
+    """Parts that give `text` again when joined. Sentences end where `sentencex` says, and at every line break.
+
+    One for which `fits` is false is halved at a space until it is true; what has no letter and no digit is no sentence.
+    """
+    parts: list[Part] = []
+    for line in text.splitlines(keepends=True):
+        for sentence in sentencex.segment(language, line):
+            words = sentence.strip()
+            start = sentence.find(words)
+            parts.append(Part(sentence[:start], is_sentence=False))
+            parts.extend(_pieces(words, fits))
+            parts.append(Part(sentence[start + len(words) :], is_sentence=False))
+    return [part for part in parts if part.text]
+
+
+def join(parts: Sequence[Part], translations: Sequence[str]) -> str:
+    """The text with `translations` in the place of its sentences, which must be as many."""
+    remaining = iter(translations)
+    joined = "".join(next(remaining) if part.is_sentence else part.text for part in parts)
+    assert next(remaining, None) is None, "more translations than sentences"
+    return joined
+
+
+def _pieces(sentence: str, fits: Callable[[str], bool]) -> Iterator[Part]:
+    if not any(map(str.isalnum, sentence)):
+        yield Part(sentence, is_sentence=False)
+        return
+    space = _middle_space(sentence)
+    if space is None or fits(sentence):
+        yield Part(sentence, is_sentence=True)
+        return
+    yield from _pieces(sentence[:space].rstrip(), fits)
+    yield Part(" ", is_sentence=False)
+    yield from _pieces(sentence[space:].lstrip(), fits)
+
+
+def _middle_space(sentence: str) -> int | None:
+    """The space nearest to the middle."""
+    spaces = (index for index, character in enumerate(sentence) if character == " ")
+    return min(spaces, key=lambda index: abs(2 * index - len(sentence)), default=None)
