@@ -19,6 +19,9 @@ FORMAT_VERSION: Final = 3
 MANIFEST_FILE = "bundle.json"
 ENCODER_FILE = "encoder.onnx"
 DECODER_FILE = "decoder.onnx"
+CHOOSE_FILE = "choose.onnx"
+RANK_FILE = "rank.onnx"
+MOVE_FILE = "move.onnx"
 SOURCE_SENTENCEPIECE_FILE = "source.spm"
 TARGET_SENTENCEPIECE_FILE = "target.spm"
 VOCABULARY_FILE = "vocab.json"
@@ -30,6 +33,7 @@ REQUIRED_FILES = (
     TARGET_SENTENCEPIECE_FILE,
     VOCABULARY_FILE,
 )
+PART_FILES = (CHOOSE_FILE, RANK_FILE, MOVE_FILE)  # in bundles of layout "parts" only
 
 # Tensor names of the two graphs. `{layer}` counts from 0; the caches are bound as input and output of the same memory.
 SOURCE_TOKENS = "source_tokens"  # int32 [rows, source_len], any token where the row has ended
@@ -53,6 +57,23 @@ CANDIDATE_TOKENS = "candidate_tokens"  # int64 [rows, num_candidates], best firs
 CANDIDATE_LOGITS = "candidate_logits"  # float32 [rows, num_candidates]
 LOG_NORMALIZER = "log_normalizer"  # float32 [rows]: log-probability = logit - log_normalizer; NaN without scores
 
+# Tensor names of layout "parts", see `BundleConfig`. Its decoder has neither candidates nor `logits` but the first two.
+STEP_LOGITS = "step_logits"  # [rows, padded vocab], -inf for suppressed tokens and those that fill up the vocabulary
+SUPPRESSED_LOGITS = "suppressed_logits"  # float32 [rows, suppressed tokens], where a model has any
+SOURCE_WIDTH = "source_width"  # int32 scalar, an input of the encoder: source_len
+NEXT_TOKENS = "next_tokens"  # int32 [rows], of choose.onnx: the best token of each row
+NEXT_LENGTHS = "next_lengths"  # int32 [rows], of choose.onnx: past lengths with that token, never beyond the cache
+FROM_ROWS = "from_rows"  # int64 [moves]; of move.onnx, like all that follow
+FROM_POSITIONS = "from_positions"  # int64 [moves, positions]
+FROM_LENGTH = "from_length"  # int64 [1]: positions a row has room for where is read
+TO_ROWS = "to_rows"
+TO_POSITIONS = "to_positions"
+TO_LENGTH = "to_length"
+FROM_PLANE = "from_{plane}"  # int64 [rows * heads * length, words]: whatever is moved, eight bytes a word
+TO_PLANE = "to_{plane}"
+MOVED_PLANE = "moved_{plane}"  # shares the memory of the one above
+NUM_RANKED = 16  # candidates that rank.onnx finds for each row: what the widest beam needs
+
 # What an int8 bundle's cached keys and values are multiplied by. They are the model's own but for factors that queries
 # and the output projection take back; see export.key_value_ranges.
 INT8_CACHE_STEP = 1 / 127
@@ -60,8 +81,14 @@ INT8_CACHE_STEP = 1 / 127
 SHAPES_METADATA = "kvasir.shapes"  # each graph carries the `Shapes` it was exported with, as JSON, under this key
 
 Precision = Literal["float32", "int8", "float16"]
+Layout = Literal["step", "parts"]
 TokenId = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(gt=0)]
+
+
+def item_size(precision: Precision) -> int:
+    """Bytes of one number of a cache."""
+    return {"float32": 4, "float16": 2, "int8": 1}[precision]
 
 
 class BundleError(ValueError):
@@ -120,6 +147,10 @@ class BundleConfig(_Strict):
     `target_language_tokens` maps a target language to the piece a source sentence must begin with, in models that
     translate into several; it is empty in all others. `attention_scale` is what the products of queries and keys
     are multiplied by in the decoder's cross-attention.
+
+    In layout `step` one graph does all of a decoder step, in what a CPU is best at. In layout `parts` a step is
+    decoder.onnx and then choose.onnx (greedy) or rank.onnx (beams), move.onnx moves rows, and no node of them has
+    anything to do on a CPU: what CUDA graphs ask for.
     """
 
     format: Literal["kvasir-bundle"] = FORMAT_NAME
@@ -129,6 +160,7 @@ class BundleConfig(_Strict):
     target_languages: tuple[str, ...]
     target_language_tokens: dict[str, str] = {}
     precision: Precision
+    layout: Layout = "step"
     shapes: Shapes
     attention_scale: Annotated[float, Field(gt=0)]
     special_tokens: SpecialTokens
@@ -179,6 +211,18 @@ def decoder_output_names(num_layers: int) -> tuple[str, ...]:
     return tuple(names)
 
 
+def part_input_names(num_layers: int) -> tuple[str, ...]:
+    """Inputs of the decoder graph of layout `parts`, in order."""
+    asked = (NUM_CANDIDATES, LOGIT_ROWS, WITH_SCORES)
+    return tuple(name for name in decoder_input_names(num_layers) if name not in asked)
+
+
+def part_output_names(num_layers: int, *, has_suppressed: bool) -> tuple[str, ...]:
+    """Outputs of the decoder graph of layout `parts`, in order."""
+    first = (STEP_LOGITS, SUPPRESSED_LOGITS) if has_suppressed else (STEP_LOGITS,)
+    return first + decoder_output_names(num_layers)[4:]
+
+
 def record_file(path: Path) -> FileRecord:
     """Size and digest of a file as they stand on disk."""
     with path.open("rb") as stream:
@@ -199,10 +243,12 @@ def load_bundle(folder: Path, *, verify_digests: bool = True) -> Bundle:
     Raises `BundleError` for a folder that is damaged, truncated, from a newer version, or not a bundle at all.
     """
     config = _read_manifest(folder)
-    problems = [f"{name}: not listed in {MANIFEST_FILE}" for name in REQUIRED_FILES if name not in config.files]
+    has_parts = config.layout == "parts"
+    required = REQUIRED_FILES + PART_FILES if has_parts else REQUIRED_FILES
+    problems = [f"{name}: not listed in {MANIFEST_FILE}" for name in required if name not in config.files]
     for name, record in sorted(config.files.items()):
         problems += _check_file(folder, name, record, verify_digests)
-    expected = decoder_input_names(config.shapes.num_decoder_layers)
+    expected = (part_input_names if has_parts else decoder_input_names)(config.shapes.num_decoder_layers)
     if missing := sorted(set(expected) - set(config.decoder_inputs)):
         problems.append(f"{DECODER_FILE}: {MANIFEST_FILE} lists no inputs {', '.join(missing)}")
     if problems:

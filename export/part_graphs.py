@@ -1,0 +1,220 @@
+"""The graphs of layout `parts`: the same modules cut so that no node has anything to do on a CPU.
+
+A CUDA graph is captured of a run only if all of it happens on the device: no branches, no shapes worked out while
+running, no value that the host must see. So a step ends with the logits of all rows, and small graphs without weights
+choose among them (`choose`, `rank`); `move` moves rows of caches.
+"""
+
+import numpy as np
+import torch
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+from torch import Tensor
+
+from export import bundle as names
+from export.bundle import Shapes
+from export.candidates import BlockedVocabulary
+from export.function_body import OPSET, FunctionBody
+from export.graphs import DecoderStepGraph, EncoderGraph, LayerCaches
+
+# What onnx 1.21 and ONNX Runtime 1.31 agree on for this operator set.
+_IR_VERSION = 10
+
+
+class EncoderPart(EncoderGraph):
+    """`EncoderGraph` with rows and positions as two axes, and the number of positions as an input (int32 scalar)."""
+
+    def forward(  # type: ignore[override]  # one input more
+        self, source_tokens: Tensor, source_lengths: Tensor, source_width: Tensor
+    ) -> Tensor:
+        """Cross-attention keys and values of every decoder layer."""
+        hidden = self.embed(source_tokens)
+        last_positions = source_lengths - 1
+        for layer in self.layers:
+            hidden = layer(hidden, last_positions, source_width)
+        if self.final_norm is not None:
+            hidden = self.final_norm(hidden)
+        return self._split(self.keys_values(hidden)).permute(2, 0, 3, 1, 4)
+
+    def _split(self, keys_values: Tensor) -> Tensor:
+        sizes = (self.planes, self.heads.count, self.heads.padded_dim)
+        if not torch.onnx.is_in_onnx_export():
+            return keys_values.unflatten(2, sizes)
+        # The exporter would work out on the CPU how long the first two axes are; to ONNX they are what they were.
+        split: Tensor = torch.onnx.ops.symbolic(
+            "Reshape",
+            (keys_values, torch.tensor([0, 0, *sizes])),
+            dtype=keys_values.dtype,
+            shape=(*keys_values.shape[:2], *sizes),
+        )
+        return split
+
+
+class DecoderPart(DecoderStepGraph):
+    """`DecoderStepGraph` up to the logits of all rows [rows, padded vocab], which stay in the precision of the rest."""
+
+    def forward(  # type: ignore[override]  # fewer inputs
+        self, previous_tokens: Tensor, past_lengths: Tensor, source_lengths: Tensor, caches: list[LayerCaches]
+    ) -> tuple[Tensor, ...]:
+        """Logits, the suppressed ones apart if there are any; caches and queries by layer."""
+        hidden, present = self.decode(previous_tokens, past_lengths, source_lengths, caches)
+        logits = hidden @ self.output_weight + self.output_bias
+        suppressed = self.suppressed_logits(hidden)
+        return (logits, *present) if suppressed is None else (logits, suppressed, *present)
+
+
+def choose_graph(shapes: Shapes, dtype: torch.dtype) -> ModelProto:
+    """The best token of each row of logits, and the row's length with it.
+
+    Lengths are limited to the last position of the cache, where a row that nobody asked for goes on writing.
+    """
+    vocabulary = BlockedVocabulary.of(shapes.target_vocab_size)
+    body = FunctionBody()
+    tokens, _ = _best(body, vocabulary, 1)
+    body.constant("one_axis", [1])
+    body.add("Squeeze", [tokens, "one_axis"], "best")
+    body.add("Cast", ["best"], names.NEXT_TOKENS, to=int(TensorProto.INT32))
+    body.add("Add", [names.PAST_LENGTHS, "one"], "longer")
+    body.add("Min", ["longer", "last_position"], names.NEXT_LENGTHS)
+    constants = {
+        "one": np.array([1], np.int32),
+        "last_position": np.array([shapes.max_target_tokens - 1], np.int32),
+    }
+    return _model(
+        "choose",
+        body,
+        [_value(names.STEP_LOGITS, _onnx_type(dtype), "rows", _padded(vocabulary)), _lengths(names.PAST_LENGTHS)],
+        [_lengths(names.NEXT_TOKENS), _lengths(names.NEXT_LENGTHS)],
+        constants,
+    )
+
+
+def rank_graph(shapes: Shapes, dtype: torch.dtype, num_suppressed: int) -> ModelProto:
+    """The best tokens of each row of logits, and what makes log-probabilities of their logits."""
+    vocabulary = BlockedVocabulary.of(shapes.target_vocab_size)
+    num_ranked = min(names.NUM_RANKED, shapes.target_vocab_size - num_suppressed)
+    body = FunctionBody()
+    tokens, logits = _best(body, vocabulary, num_ranked)
+    float32 = int(TensorProto.FLOAT)
+    body.add("Identity", [tokens], names.CANDIDATE_TOKENS)
+    body.add("Cast", [logits], names.CANDIDATE_LOGITS, to=float32)
+    # The largest log-probability is the largest logit minus the log normaliser; sums are float32.
+    body.add("Cast", [names.STEP_LOGITS], "all_logits", to=float32)
+    body.add("LogSoftmax", ["all_logits"], "log_probs", axis=-1)
+    body.add("ReduceMax", ["log_probs", "last_axis"], "best_log_prob", keepdims=1)
+    body.add("Slice", [names.CANDIDATE_LOGITS, "zero", "one", "last_axis"], "best_logit")
+    body.add("Sub", ["best_logit", "best_log_prob"], "normalizer")
+    inputs = [_value(names.STEP_LOGITS, _onnx_type(dtype), "rows", _padded(vocabulary))]
+    if num_suppressed:
+        inputs.append(_value(names.SUPPRESSED_LOGITS, TensorProto.FLOAT, "rows", num_suppressed))
+        body.add("Concat", ["normalizer", names.SUPPRESSED_LOGITS], "both", axis=-1)
+        # ReduceLogSumExp, written out: every operator of it is a plain kernel.
+        body.add("ReduceMax", ["both", "last_axis"], "most", keepdims=1)
+        body.add("Sub", ["both", "most"], "differences")
+        body.add("Exp", ["differences"], "shares")
+        body.add("ReduceSum", ["shares", "last_axis"], "sum", keepdims=1)
+        body.add("Log", ["sum"], "log_sum")
+        body.add("Add", ["log_sum", "most"], "with_suppressed")
+    body.add("Squeeze", ["with_suppressed" if num_suppressed else "normalizer", "last_axis"], names.LOG_NORMALIZER)
+    constants = {name: np.array([value], np.int64) for name, value in (("zero", 0), ("one", 1), ("last_axis", -1))}
+    outputs = [
+        _value(names.CANDIDATE_TOKENS, TensorProto.INT64, "rows", num_ranked),
+        _value(names.CANDIDATE_LOGITS, TensorProto.FLOAT, "rows", num_ranked),
+        _value(names.LOG_NORMALIZER, TensorProto.FLOAT, "rows"),
+    ]
+    return _model("rank", body, inputs, outputs, constants)
+
+
+def move_graph(shapes: Shapes) -> ModelProto:
+    """Positions of rows of one set of planes into those of another, or of the same: of all heads, and of every plane.
+
+    Bound so that what is moved shares its memory with where it goes, nothing else is written. A move may be named
+    twice; no place is both read and written.
+    """
+    body = FunctionBody()
+    for side in ("from", "to"):
+        body.add("Mul", [f"{side}_rows", "num_heads"], f"{side}_first_heads")
+        body.add("Unsqueeze", [f"{side}_first_heads", "one_axis"], f"{side}_column")
+        body.add("Add", [f"{side}_column", "heads"], f"{side}_heads")  # [moves, heads]
+        body.add("Mul", [f"{side}_heads", f"{side}_length"], f"{side}_first_places")
+        body.add("Unsqueeze", [f"{side}_first_places", "two_axis"], f"{side}_starts")
+        body.add("Unsqueeze", [f"{side}_positions", "one_axis"], f"{side}_offsets")
+        body.add("Add", [f"{side}_starts", f"{side}_offsets"], f"{side}_places")  # [moves, heads, positions]
+    body.add("Unsqueeze", ["to_places", "last_axis"], "targets")
+    inputs, outputs = [], []
+    for side in ("from", "to"):
+        inputs += [
+            _value(f"{side}_rows", TensorProto.INT64, "moves"),
+            _value(f"{side}_positions", TensorProto.INT64, "moves", "positions"),
+            _value(f"{side}_length", TensorProto.INT64, 1),
+        ]
+    for plane in range(2 * shapes.num_decoder_layers):
+        source, target, moved = (
+            name.format(plane=plane) for name in (names.FROM_PLANE, names.TO_PLANE, names.MOVED_PLANE)
+        )
+        body.add("Gather", [source, "from_places"], f"read_{plane}", axis=0)
+        body.add("ScatterND", [target, "targets", f"read_{plane}"], moved)
+        inputs += [_value(source, TensorProto.INT64, "from_all", "words"), _value(target, TensorProto.INT64, "all", "words")]
+        outputs.append(_value(moved, TensorProto.INT64, "all", "words"))
+    constants = {
+        "num_heads": np.array([shapes.num_heads], np.int64),
+        "heads": np.arange(shapes.num_heads, dtype=np.int64),
+        "one_axis": np.array([1], np.int64),
+        "two_axis": np.array([2], np.int64),
+        "last_axis": np.array([-1], np.int64),
+    }
+    return _model("move", body, inputs, outputs, constants)
+
+
+def _best(body: FunctionBody, vocabulary: BlockedVocabulary, num_best: int) -> tuple[str, str]:
+    """Nodes that find the best tokens (int64) and their logits [rows, num_best], as in `export.candidates`."""
+    num_blocks, size = vocabulary.num_blocks, vocabulary.block_size
+    num_chosen = min(num_best, num_blocks)
+    body.constant("blocked", [0, num_blocks, size])
+    body.constant("within", [2])
+    body.constant("num_chosen", [num_chosen])
+    body.constant("num_best", [num_best])
+    body.constant("last", [-1])
+    body.constant("joined", [0, num_chosen * size])
+    body.constant("size", [size])
+    body.add("Reshape", [names.STEP_LOGITS, "blocked"], "blocks")
+    body.add("ReduceMax", ["blocks", "within"], "largest", keepdims=0)
+    body.add("TopK", ["largest", "num_chosen"], ["largest_chosen", "chosen_blocks"], axis=-1)
+    body.add("Unsqueeze", ["chosen_blocks", "last"], "block_indices")
+    body.add("GatherND", ["blocks", "block_indices"], "chosen", batch_dims=1)  # [rows, chosen, size]
+    body.add("Reshape", ["chosen", "joined"], "candidates")
+    body.add("TopK", ["candidates", "num_best"], ["best_logits", "places"], axis=-1)
+    body.add("Div", ["places", "size"], "ranks")
+    body.add("GatherElements", ["chosen_blocks", "ranks"], "found_blocks", axis=1)
+    body.add("Mul", ["found_blocks", "size"], "found_starts")
+    body.add("Mod", ["places", "size"], "found_offsets")
+    body.add("Add", ["found_starts", "found_offsets"], "found")
+    # Of a row of NaN anything is found; it must at least be a token, or the next step would fail everybody's.
+    body.add(
+        "Constant", [], "last_token", value=numpy_helper.from_array(np.array(vocabulary.num_tokens - 1, np.int64))
+    )
+    body.add("Min", ["found", "last_token"], "tokens")
+    return "tokens", "best_logits"
+
+
+def _padded(vocabulary: BlockedVocabulary) -> int:
+    return vocabulary.num_blocks * vocabulary.block_size
+
+
+def _onnx_type(dtype: torch.dtype) -> int:
+    return int(TensorProto.FLOAT16 if dtype == torch.float16 else TensorProto.FLOAT)
+
+
+def _lengths(name: str) -> object:
+    return _value(name, TensorProto.INT32, "rows")
+
+
+def _value(name: str, element_type: int, *shape: int | str) -> object:
+    return helper.make_tensor_value_info(name, element_type, shape)
+
+
+def _model(
+    name: str, body: FunctionBody, inputs: list[object], outputs: list[object], constants: dict[str, np.ndarray]
+) -> ModelProto:
+    tensors = [numpy_helper.from_array(value, constant) for constant, value in constants.items()]
+    graph = helper.make_graph(body.nodes, name, inputs, outputs, tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=_IR_VERSION)
