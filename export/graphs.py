@@ -65,7 +65,7 @@ class _EncoderLayerStep(nn.Module):
         fused = self.queries_keys_values(self.layer.sublayer_input(hidden, self.layer.self_attention_norm))
         if flat is not None:
             fused = fused.reshape(*flat, -1)
-        attended = attend_in_encoder(fused, last_positions, total, self.heads)
+        attended = attend_in_encoder(fused, last_positions, total, self.heads, keeps_keys_values=flat is None)
         attended = self.output(attended if flat is None else attended.reshape(-1, self.heads.width))
         hidden = self.layer.add_sublayer(hidden, attended, self.layer.self_attention_norm)
         transformed = self.feed_forward(self.layer.sublayer_input(hidden, self.layer.feed_forward_norm))

@@ -100,20 +100,18 @@ def rank_graph(shapes: Shapes, dtype: torch.dtype, num_suppressed: int) -> Model
     # The largest log-probability is the largest logit minus the log normaliser; sums are float32.
     body.add("Cast", [names.STEP_LOGITS], "all_logits", to=float32)
     body.add("LogSoftmax", ["all_logits"], "log_probs", axis=-1)
-    body.add("ReduceMax", ["log_probs", "last_axis"], "best_log_prob", keepdims=1)
+    body.add("Slice", [tokens, "zero", "one", "last_axis"], "best_token")
+    body.add("GatherElements", ["log_probs", "best_token"], "best_log_prob", axis=1)
     body.add("Slice", [names.CANDIDATE_LOGITS, "zero", "one", "last_axis"], "best_logit")
     body.add("Sub", ["best_logit", "best_log_prob"], "normalizer")
     inputs = [_value(names.STEP_LOGITS, _onnx_type(dtype), "rows", _padded(vocabulary))]
     if num_suppressed:
         inputs.append(_value(names.SUPPRESSED_LOGITS, TensorProto.FLOAT, "rows", num_suppressed))
         body.add("Concat", ["normalizer", names.SUPPRESSED_LOGITS], "both", axis=-1)
-        # ReduceLogSumExp, written out: every operator of it is a plain kernel.
-        body.add("ReduceMax", ["both", "last_axis"], "most", keepdims=1)
-        body.add("Sub", ["both", "most"], "differences")
-        body.add("Exp", ["differences"], "shares")
-        body.add("ReduceSum", ["shares", "last_axis"], "sum", keepdims=1)
-        body.add("Log", ["sum"], "log_sum")
-        body.add("Add", ["log_sum", "most"], "with_suppressed")
+        # The same once more: the logarithm of a sum of exponentials is one of them minus its log-softmax.
+        body.add("LogSoftmax", ["both"], "shares", axis=-1)
+        body.add("Slice", ["shares", "zero", "one", "last_axis"], "first_share")
+        body.add("Sub", ["normalizer", "first_share"], "with_suppressed")
     body.add("Squeeze", ["with_suppressed" if num_suppressed else "normalizer", "last_axis"], names.LOG_NORMALIZER)
     constants = {name: np.array([value], np.int64) for name, value in (("zero", 0), ("one", 1), ("last_axis", -1))}
     outputs = [
@@ -153,7 +151,10 @@ def move_graph(shapes: Shapes) -> ModelProto:
         )
         body.add("Gather", [source, "from_places"], f"read_{plane}", axis=0)
         body.add("ScatterND", [target, "targets", f"read_{plane}"], moved)
-        inputs += [_value(source, TensorProto.INT64, "from_all", "words"), _value(target, TensorProto.INT64, "all", "words")]
+        inputs += [
+            _value(source, TensorProto.INT64, "from_all", "words"),
+            _value(target, TensorProto.INT64, "all", "words"),
+        ]
         outputs.append(_value(moved, TensorProto.INT64, "all", "words"))
     constants = {
         "num_heads": np.array([shapes.num_heads], np.int64),
@@ -171,13 +172,16 @@ def _best(body: FunctionBody, vocabulary: BlockedVocabulary, num_best: int) -> t
     num_chosen = min(num_best, num_blocks)
     body.constant("blocked", [0, num_blocks, size])
     body.constant("within", [2])
+    body.constant("single", [1])
     body.constant("num_chosen", [num_chosen])
     body.constant("num_best", [num_best])
     body.constant("last", [-1])
     body.constant("joined", [0, num_chosen * size])
     body.constant("size", [size])
     body.add("Reshape", [names.STEP_LOGITS, "blocked"], "blocks")
-    body.add("ReduceMax", ["blocks", "within"], "largest", keepdims=0)
+    # ReduceMax would be the operator for it; on CUDA it needs cuDNN, and everything else here does not.
+    body.add("TopK", ["blocks", "single"], ["largest_column", "largest_place"], axis=-1)
+    body.add("Squeeze", ["largest_column", "within"], "largest")
     body.add("TopK", ["largest", "num_chosen"], ["largest_chosen", "chosen_blocks"], axis=-1)
     body.add("Unsqueeze", ["chosen_blocks", "last"], "block_indices")
     body.add("GatherND", ["blocks", "block_indices"], "chosen", batch_dims=1)  # [rows, chosen, size]
@@ -189,9 +193,7 @@ def _best(body: FunctionBody, vocabulary: BlockedVocabulary, num_best: int) -> t
     body.add("Mod", ["places", "size"], "found_offsets")
     body.add("Add", ["found_starts", "found_offsets"], "found")
     # Of a row of NaN anything is found; it must at least be a token, or the next step would fail everybody's.
-    body.add(
-        "Constant", [], "last_token", value=numpy_helper.from_array(np.array(vocabulary.num_tokens - 1, np.int64))
-    )
+    body.add("Constant", [], "last_token", value=numpy_helper.from_array(np.array(vocabulary.num_tokens - 1, np.int64)))
     body.add("Min", ["found", "last_token"], "tokens")
     return "tokens", "best_logits"
 

@@ -1,5 +1,6 @@
 """A model becomes the graphs of layout `parts`."""
 
+import copy
 from pathlib import Path
 
 import torch
@@ -20,10 +21,11 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
     """
     config, shapes = transformer.config, describe_shapes(transformer.config)
     num_layers, num_suppressed = config.num_decoder_layers, len(config.suppressed_token_ids)
+    rounded = copy.deepcopy(transformer)  # the model itself stays what the bundle is verified against
     rows = Dim("rows", min=1, max=2**16)
     source_len = Dim("source_len", min=1, max=config.max_source_tokens)
     encoder = traced(
-        EncoderPart(transformer).eval().to(dtype),
+        EncoderPart(rounded).eval().to(dtype),
         (
             torch.zeros(EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, dtype=torch.int32),
             torch.tensor([EXAMPLE_SOURCE_LEN, 3, 1], dtype=torch.int32),
@@ -34,10 +36,11 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
         [names.CROSS_KEYS_VALUES],
     )
     save(encoder, folder / names.ENCODER_FILE, shapes)
+    rounded = copy.deepcopy(transformer)  # of float32 again
     # Buffers have their full length here, so that nothing in the graph asks how long they are.
     caches = example_caches(transformer, EXAMPLE_ROWS, shapes.max_target_tokens, shapes.max_source_tokens, dtype)
     decoder = traced(
-        DecoderPart(transformer).eval().to(dtype),
+        DecoderPart(rounded).eval().to(dtype),
         (
             torch.zeros(EXAMPLE_ROWS, dtype=torch.int32),
             torch.zeros(EXAMPLE_ROWS, dtype=torch.int32),

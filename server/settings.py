@@ -79,7 +79,9 @@ class Settings(BaseSettings):
     replicas: Annotated[
         int | None,
         Field(
-            ge=1, le=1024, description="engines a model runs in; unset: one for each thread, fastest for small models; on cuda one"
+            ge=1,
+            le=1024,
+            description="engines a model runs in; unset: one for each thread, fastest for small models; on cuda one",
         ),
     ] = None
     max_rows: Annotated[

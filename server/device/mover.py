@@ -1,6 +1,7 @@
 """Rows of caches, moved on the device: move.onnx, bound once for each number of moves and of positions."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import onnxruntime as ort
@@ -135,7 +136,7 @@ class _BoundMove:
         for name, shape, offset in zip(inputs, shapes, offsets, strict=False):
             address = self._block.address + offset * _WORD_BYTES
             self._binding.bind_input(name, device, 0, np.int64, shape, address)
-        self._parts = [self._numbers[begin:end] for begin, end in zip(offsets, offsets[1:], strict=False)]
+        self._parts = [self._numbers[begin:end] for begin, end in pairwise(offsets)]
         for place, (side, planes, places, words, num_planes) in enumerate(sides):
             self._parts[3 * place + 2][0] = planes.length
             for plane in range(num_planes):

@@ -28,16 +28,16 @@ from server.runner import NO_ROWS, Candidates, batches
 _DTYPES: dict[names.Precision, type[np.floating]] = {"float32": np.float32, "float16": np.float16}
 
 
-@dataclass(frozen=True, slots=True)
-class _Ahead:
-    """A greedy step that nobody has asked for yet: what it has taken for granted, and where its tokens come to."""
+@dataclass(slots=True)
+class _Step:
+    """A greedy step in the queue: what it takes for granted, and where and when its tokens come to the host."""
 
     num_rows: int
+    side: int
+    num_changes: int
+    mark: int
     tokens: NDArray[np.int32]  # that it begins with
     past_lengths: NDArray[np.int32]
-    num_changes: int
-    side: int
-    mark: int
 
 
 class DeviceRunner:
@@ -80,7 +80,7 @@ class DeviceRunner:
         self._steps: dict[tuple[int, int], BoundStep] = {}
         self._captures = Captures(captures and on_gpu)
         self._runs_ahead = runs_ahead
-        self._ahead: _Ahead | None = None
+        self._ahead: _Step | None = None
         self._changes_seen = 0
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
@@ -131,24 +131,21 @@ class DeviceRunner:
             return self._rank(num_rows, num_candidates, logit_rows, with_queries)
         if ahead is None or not self._is_what_was_wanted(ahead, num_rows):
             self._upload_state(num_rows)
-            ahead = self._start_greedy(num_rows, 0, cache.previous_tokens[:num_rows], cache.past_lengths[:num_rows])
-            # The device's guess is worth a step only where the same rows are likely to go on.
-        side = 1 - ahead.side
-        following = None
-        if self._runs_ahead and is_steady:
-            # Its tokens are those of the step before it, which are on their way to the host.
-            following = self._start_greedy(num_rows, side, self._buffers.tokens_on_host[ahead.side], ahead.past_lengths + 1)
+            ahead = self._start_greedy(num_rows, 0)
+        # A guess is worth a step only where the same rows are likely to go on.
+        following = self._start_greedy(num_rows, 1 - ahead.side) if self._runs_ahead and is_steady else None
         self._memory.wait(ahead.mark)
         tokens = self._buffers.tokens_on_host[ahead.side][:num_rows].copy()
         if following is not None:
-            lengths = np.minimum(following.past_lengths[:num_rows], cache.shapes.max_target_tokens - 1)
-            self._ahead = _Ahead(num_rows, tokens, lengths, following.num_changes, following.side, following.mark)
+            following.tokens = tokens
+            # What the device itself has made of them, see export.part_graphs.
+            following.past_lengths = np.minimum(ahead.past_lengths[:num_rows] + 1, cache.shapes.max_target_tokens - 1)
+            self._ahead = following
         nothing = np.full(num_rows, np.nan, np.float32)
-        return Candidates(
-            tokens[:, None].astype(np.int64), nothing[:, None], nothing, np.empty((0, self._buffers.vocab_size), np.float32)
-        )
+        no_logits = np.empty((0, self._buffers.vocab_size), np.float32)
+        return Candidates(tokens[:, None].astype(np.int64), nothing[:, None], nothing, no_logits)
 
-    def _is_what_was_wanted(self, ahead: _Ahead, num_rows: int) -> bool:
+    def _is_what_was_wanted(self, ahead: _Step, num_rows: int) -> bool:
         """Whether a step that ran ahead has read what is there to be read now. It may have had more rows."""
         cache = self._cache
         return (
@@ -158,21 +155,23 @@ class DeviceRunner:
             and np.array_equal(ahead.past_lengths[:num_rows], cache.past_lengths[:num_rows])
         )
 
-    def _start_greedy(
-        self, num_rows: int, side: int, tokens: NDArray[np.int32], past_lengths: NDArray[np.int32]
-    ) -> _Ahead:
-        """Put a greedy step into the queue that reads its tokens and lengths at this side and leaves them at the other."""
+    def _start_greedy(self, num_rows: int, side: int) -> _Step:
+        """Put a greedy step into the queue that reads tokens and lengths at this side and leaves them at the other."""
         step = self._step(num_rows, side)
-        step.decode(self._captures.graph_id((step.num_rows, side)))
-        step.choose(self._captures.graph_id((step.num_rows, side)))
+        graph = self._captures.graph_id((step.num_rows, side))
+        step.decode(graph)
+        step.choose(graph)
         self._buffers.download_tokens(side, step.num_rows)
-        return _Ahead(num_rows, tokens, past_lengths.copy(), self._cache.num_changes, side, self._memory.mark())
+        cache = self._cache
+        tokens, lengths = cache.previous_tokens[:num_rows].copy(), cache.past_lengths[:num_rows].copy()
+        return _Step(num_rows, side, cache.num_changes, self._memory.mark(), tokens, lengths)
 
     def _rank(self, num_rows: int, num_candidates: int, logit_rows: RowIndices, with_queries: bool) -> Candidates:
         self._upload_state(num_rows)
         step, buffers = self._step(num_rows, 0), self._buffers
-        step.decode(self._captures.graph_id((step.num_rows, 0)))
-        step.rank(self._captures.graph_id((step.num_rows, 0)))
+        graph = self._captures.graph_id((step.num_rows, 0))
+        step.decode(graph)
+        step.rank(graph)
         buffers.download_candidates(step.num_rows)
         logits = buffers.download_logits(logit_rows)
         queries = buffers.download_queries(num_rows) if with_queries else ()

@@ -29,7 +29,9 @@ def open_cuda() -> CudaMemory:
     """The GPU. Raises `DeviceUnavailable` where ONNX Runtime or the machine has none."""
     if CUDA_PROVIDER not in ort.get_available_providers():
         offered = ", ".join(ort.get_available_providers())
-        raise DeviceUnavailable(f"device is cuda, but this ONNX Runtime has no {CUDA_PROVIDER}, only {offered}: {INSTALL}")
+        raise DeviceUnavailable(
+            f"device is cuda, but this ONNX Runtime has no {CUDA_PROVIDER}, only {offered}: {INSTALL}"
+        )
     ort.preload_dlls()
     try:
         return CudaMemory()

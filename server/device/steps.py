@@ -29,21 +29,26 @@ class StepBuffers:
         self.vocab_size = shapes.target_vocab_size
         (logits,) = (output for output in sessions.decoder.get_outputs() if output.name == names.STEP_LOGITS)
         self.padded_vocab = int(logits.shape[1])
+        self.logits_dtype: type[np.floating] = np.float16 if logits.type == "tensor(float16)" else np.float32
         self.num_suppressed = len(config.special_tokens.suppressed)
         self.num_ranked = min(names.NUM_RANKED, self.vocab_size - self.num_suppressed)
         self.query_width = shapes.num_heads * shapes.head_dim
         item_size = np.dtype(dtype).itemsize
         self._state_bytes = 3 * max_rows * _INT32_BYTES
         self._state = memory.allocate(2 * self._state_bytes)
-        self.logits = memory.allocate(max_rows * self.padded_vocab * item_size)
+        self.logits = memory.allocate(max_rows * self.padded_vocab * np.dtype(self.logits_dtype).itemsize)
         self.suppressed = memory.allocate(max_rows * self.num_suppressed * 4)
-        self.queries = [memory.allocate(max_rows * self.query_width * item_size) for _ in range(shapes.num_decoder_layers)]
+        self.queries = [
+            memory.allocate(max_rows * self.query_width * item_size) for _ in range(shapes.num_decoder_layers)
+        ]
         self._candidates_on_device = memory.allocate(max_rows * self.num_ranked * 8)
         self._candidate_logits_on_device = memory.allocate(max_rows * self.num_ranked * 4)
         self._normalizer_on_device = memory.allocate(max_rows * 4)
         self.tokens_on_host = [memory.host_array((max_rows,), np.int32).astype(np.int32, copy=False) for _ in range(2)]
         self.candidates = memory.host_array((max_rows, self.num_ranked), np.int64).astype(np.int64, copy=False)
-        self.candidate_logits = memory.host_array((max_rows, self.num_ranked), np.float32).astype(np.float32, copy=False)
+        self.candidate_logits = memory.host_array((max_rows, self.num_ranked), np.float32).astype(
+            np.float32, copy=False
+        )
         self.normalizer = memory.host_array((max_rows,), np.float32).astype(np.float32, copy=False)
 
     def state(self, side: int, place: int) -> int:
@@ -52,7 +57,7 @@ class StepBuffers:
 
     @property
     def ranked(self) -> tuple[Block, Block, Block]:
-        """Candidates, their logits and the normalizers, on the device."""
+        """Candidates (int64), their logits and the normalizers (float32), on the device."""
         return self._candidates_on_device, self._candidate_logits_on_device, self._normalizer_on_device
 
     def upload_state(self, per_row: NDArray[np.int32]) -> None:
@@ -66,12 +71,13 @@ class StepBuffers:
 
     def download_candidates(self, num_rows: int) -> None:
         """Candidates, their logits, and what makes log-probabilities of them."""
-        for array, block in zip((self.candidates, self.candidate_logits, self.normalizer), self.ranked, strict=True):
+        arrays: tuple[NDArray[np.number], ...] = (self.candidates, self.candidate_logits, self.normalizer)
+        for array, block in zip(arrays, self.ranked, strict=True):
             self._memory.download(array[:num_rows], block.address)
 
     def download_logits(self, rows: RowIndices) -> NDArray[np.floating]:
         """Of these rows, [rows, padded vocab]."""
-        logits = np.empty((rows.size, self.padded_vocab), self.dtype)
+        logits = np.empty((rows.size, self.padded_vocab), self.logits_dtype)
         for place, row in enumerate(rows.tolist()):
             self._memory.download(logits[place], self.logits.address + row * logits[place].nbytes)
         return logits
@@ -96,7 +102,7 @@ class BoundStep:
         self._decoder, self._choose, self._rank = (
             session.io_binding() for session in (sessions.decoder, sessions.choose, sessions.rank)
         )
-        dtype, item_size = buffers.dtype, np.dtype(buffers.dtype).itemsize
+        dtype = buffers.dtype
         for place, name in enumerate(_STATE):
             self._input(self._decoder, name, np.int32, [num_rows], buffers.state(side, place))
         shapes = cache.shapes
@@ -118,9 +124,9 @@ class BoundStep:
                 self._decoder, queries, dtype, [num_rows, 1, buffers.query_width], buffers.queries[layer].address
             )
         logits = [num_rows, buffers.padded_vocab]
-        self._output(self._decoder, names.STEP_LOGITS, dtype, logits, buffers.logits.address)
+        self._output(self._decoder, names.STEP_LOGITS, buffers.logits_dtype, logits, buffers.logits.address)
         for binding in (self._choose, self._rank):
-            self._input(binding, names.STEP_LOGITS, dtype, logits, buffers.logits.address)
+            self._input(binding, names.STEP_LOGITS, buffers.logits_dtype, logits, buffers.logits.address)
         if buffers.num_suppressed:
             suppressed = [num_rows, buffers.num_suppressed]
             name, address = names.SUPPRESSED_LOGITS, buffers.suppressed.address
@@ -130,14 +136,13 @@ class BoundStep:
         self._output(self._choose, names.NEXT_TOKENS, np.int32, [num_rows], buffers.state(1 - side, 0))
         self._output(self._choose, names.NEXT_LENGTHS, np.int32, [num_rows], buffers.state(1 - side, 1))
         ranked = [num_rows, buffers.num_ranked]
-        outputs = (
+        outputs: tuple[tuple[str, type[np.number], list[int]], ...] = (
             (names.CANDIDATE_TOKENS, np.int64, ranked),
             (names.CANDIDATE_LOGITS, np.float32, ranked),
             (names.LOG_NORMALIZER, np.float32, [num_rows]),
         )
         for (name, output_dtype, shape), block in zip(outputs, buffers.ranked, strict=True):
             self._output(self._rank, name, output_dtype, shape, block.address)
-        assert item_size * buffers.padded_vocab * num_rows <= buffers.logits.num_bytes
 
     def decode(self, graph: int = NOT_CAPTURED) -> None:
         """Put the decoder into the queue."""
@@ -151,8 +156,12 @@ class BoundStep:
         """Put the search for the best candidates into the queue."""
         self._sessions.rank.run_with_iobinding(self._rank, run_options(graph))
 
-    def _input(self, binding: ort.IOBinding, name: str, dtype: type[np.generic], shape: list[int], address: int) -> None:
+    def _input(
+        self, binding: ort.IOBinding, name: str, dtype: type[np.generic], shape: list[int], address: int
+    ) -> None:
         binding.bind_input(name, self._device, 0, dtype, shape, address)
 
-    def _output(self, binding: ort.IOBinding, name: str, dtype: type[np.generic], shape: list[int], address: int) -> None:
+    def _output(
+        self, binding: ort.IOBinding, name: str, dtype: type[np.generic], shape: list[int], address: int
+    ) -> None:
         binding.bind_output(name, self._device, 0, dtype, shape, address)

@@ -11,8 +11,8 @@ import pytest
 from export import bundle as names
 from export.bundle import Bundle, load_bundle
 from export.description import ExportError
+from export.graph_runs import VerificationError
 from export.to_onnx import export_bundle
-from export.verify import VerificationError
 from model.checkpoints.marian import load_marian
 from model.checkpoints.reading import CheckpointError
 from tests.export.graph_runs import OnnxGraphs, assert_equal_to_the_model
