@@ -34,7 +34,6 @@ REQUIRED_FILES = (
     VOCABULARY_FILE,
 )
 PART_FILES = (CHOOSE_FILE, RANK_FILE, MOVE_FILE)  # in bundles of layout "parts" only
-
 # Tensor names of the two graphs. `{layer}` counts from 0; the caches are bound as input and output of the same memory.
 SOURCE_TOKENS = "source_tokens"  # int32 [rows, source_len], any token where the row has ended
 SOURCE_LENGTHS = "source_lengths"  # int32 [rows]
@@ -57,21 +56,17 @@ CANDIDATE_TOKENS = "candidate_tokens"  # int64 [rows, num_candidates], best firs
 CANDIDATE_LOGITS = "candidate_logits"  # float32 [rows, num_candidates]
 LOG_NORMALIZER = "log_normalizer"  # float32 [rows]: log-probability = logit - log_normalizer; NaN without scores
 
-# Tensor names of layout "parts", see `BundleConfig`. Its decoder has neither candidates nor `logits` but the first two.
-STEP_LOGITS = "step_logits"  # [rows, padded vocab], -inf for suppressed tokens and those that fill up the vocabulary
+STEP_LOGITS = "step_logits"  # from here on of layout "parts": [rows, padded vocab], -inf for suppressed and padding
 SUPPRESSED_LOGITS = "suppressed_logits"  # float32 [rows, suppressed tokens], where a model has any
 SOURCE_WIDTH = "source_width"  # int32 scalar, an input of the encoder: source_len
-NEXT_TOKENS = "next_tokens"  # int32 [rows], of choose.onnx: the best token of each row
-NEXT_LENGTHS = "next_lengths"  # int32 [rows], of choose.onnx: past lengths with that token, never beyond the cache
-FROM_ROWS = "from_rows"  # int64 [moves]; of move.onnx, like all that follow
-FROM_POSITIONS = "from_positions"  # int64 [moves, positions]
-FROM_LENGTH = "from_length"  # int64 [1]: positions a row has room for where is read
-TO_ROWS = "to_rows"
-TO_POSITIONS = "to_positions"
-TO_LENGTH = "to_length"
-FROM_PLANE = "from_{plane}"  # int64 [rows * heads * length, words]: whatever is moved, eight bytes a word
-TO_PLANE = "to_{plane}"
-MOVED_PLANE = "moved_{plane}"  # shares the memory of the one above
+NEXT_TOKENS = "next_tokens"  # int32 [rows]: the best token of each row
+NEXT_LENGTHS = "next_lengths"  # int32 [rows]: past lengths with that token, never beyond the cache
+# Of move.onnx, `side` being "from" or "to"; planes are whatever is moved, eight bytes a word.
+MOVE_ROWS = "{side}_rows"  # int64 [moves]
+MOVE_POSITIONS = "{side}_positions"  # int64 [moves, positions]
+MOVE_LENGTH = "{side}_length"  # int64 [1]: positions that a row has room for
+MOVE_PLANE = "{side}_{plane}"  # int64 [rows * heads * length, words]
+MOVED_PLANE = "moved_{plane}"  # shares the memory of the plane moved to
 NUM_RANKED = 16  # candidates that rank.onnx finds for each row: what the widest beam needs
 
 # What an int8 bundle's cached keys and values are multiplied by. They are the model's own but for factors that queries
@@ -148,9 +143,8 @@ class BundleConfig(_Strict):
     translate into several; it is empty in all others. `attention_scale` is what the products of queries and keys
     are multiplied by in the decoder's cross-attention.
 
-    In layout `step` one graph does all of a decoder step, in what a CPU is best at. In layout `parts` a step is
-    decoder.onnx and then choose.onnx (greedy) or rank.onnx (beams), move.onnx moves rows, and no node of them has
-    anything to do on a CPU: what CUDA graphs ask for.
+    In layout `step` one graph does all of a decoder step. In layout `parts`, which CUDA graphs can be captured of, it
+    is decoder.onnx and then choose.onnx (greedy) or rank.onnx (beams), and move.onnx moves rows.
     """
 
     format: Literal["kvasir-bundle"] = FORMAT_NAME
@@ -194,33 +188,24 @@ def cache_names(layer: int) -> tuple[str, str, str, str]:
     )
 
 
-def decoder_input_names(num_layers: int) -> tuple[str, ...]:
-    """Inputs of the decoder-step graph, in order."""
-    names = [PREVIOUS_TOKENS, PAST_LENGTHS, SOURCE_LENGTHS, NUM_CANDIDATES, LOGIT_ROWS, WITH_SCORES]
+def decoder_input_names(num_layers: int, layout: Layout = "step") -> tuple[str, ...]:
+    """Inputs of the decoder graph, in order."""
+    names = [PREVIOUS_TOKENS, PAST_LENGTHS, SOURCE_LENGTHS]
+    names += [NUM_CANDIDATES, LOGIT_ROWS, WITH_SCORES] if layout == "step" else []
     for layer in range(num_layers):
         names += [*cache_names(layer), LAST_CROSS_KEY.format(layer=layer), LAST_CROSS_VALUE.format(layer=layer)]
     return tuple(names)
 
 
-def decoder_output_names(num_layers: int) -> tuple[str, ...]:
-    """Outputs of the decoder-step graph, in order."""
+def decoder_output_names(num_layers: int, layout: Layout = "step", *, has_suppressed: bool = False) -> tuple[str, ...]:
+    """Outputs of the decoder graph, in order."""
     names = [CANDIDATE_LOGITS, CANDIDATE_TOKENS, LOG_NORMALIZER, LOGITS]
+    if layout == "parts":
+        names = [STEP_LOGITS, SUPPRESSED_LOGITS] if has_suppressed else [STEP_LOGITS]
     for layer in range(num_layers):
         names += [PRESENT + name for name in cache_names(layer)]
         names.append(CROSS_QUERIES.format(layer=layer))
     return tuple(names)
-
-
-def part_input_names(num_layers: int) -> tuple[str, ...]:
-    """Inputs of the decoder graph of layout `parts`, in order."""
-    asked = (NUM_CANDIDATES, LOGIT_ROWS, WITH_SCORES)
-    return tuple(name for name in decoder_input_names(num_layers) if name not in asked)
-
-
-def part_output_names(num_layers: int, *, has_suppressed: bool) -> tuple[str, ...]:
-    """Outputs of the decoder graph of layout `parts`, in order."""
-    first = (STEP_LOGITS, SUPPRESSED_LOGITS) if has_suppressed else (STEP_LOGITS,)
-    return first + decoder_output_names(num_layers)[4:]
 
 
 def record_file(path: Path) -> FileRecord:
@@ -243,12 +228,11 @@ def load_bundle(folder: Path, *, verify_digests: bool = True) -> Bundle:
     Raises `BundleError` for a folder that is damaged, truncated, from a newer version, or not a bundle at all.
     """
     config = _read_manifest(folder)
-    has_parts = config.layout == "parts"
-    required = REQUIRED_FILES + PART_FILES if has_parts else REQUIRED_FILES
+    required = REQUIRED_FILES + (PART_FILES if config.layout == "parts" else ())
     problems = [f"{name}: not listed in {MANIFEST_FILE}" for name in required if name not in config.files]
     for name, record in sorted(config.files.items()):
         problems += _check_file(folder, name, record, verify_digests)
-    expected = (part_input_names if has_parts else decoder_input_names)(config.shapes.num_decoder_layers)
+    expected = decoder_input_names(config.shapes.num_decoder_layers, config.layout)
     if missing := sorted(set(expected) - set(config.decoder_inputs)):
         problems.append(f"{DECODER_FILE}: {MANIFEST_FILE} lists no inputs {', '.join(missing)}")
     if problems:

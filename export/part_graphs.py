@@ -141,14 +141,13 @@ def move_graph(shapes: Shapes) -> ModelProto:
     inputs, outputs = [], []
     for side in ("from", "to"):
         inputs += [
-            _value(f"{side}_rows", TensorProto.INT64, "moves"),
-            _value(f"{side}_positions", TensorProto.INT64, "moves", "positions"),
-            _value(f"{side}_length", TensorProto.INT64, 1),
+            _value(names.MOVE_ROWS.format(side=side), TensorProto.INT64, "moves"),
+            _value(names.MOVE_POSITIONS.format(side=side), TensorProto.INT64, "moves", "positions"),
+            _value(names.MOVE_LENGTH.format(side=side), TensorProto.INT64, 1),
         ]
     for plane in range(2 * shapes.num_decoder_layers):
-        source, target, moved = (
-            name.format(plane=plane) for name in (names.FROM_PLANE, names.TO_PLANE, names.MOVED_PLANE)
-        )
+        source, target = (names.MOVE_PLANE.format(side=side, plane=plane) for side in ("from", "to"))
+        moved = names.MOVED_PLANE.format(plane=plane)
         body.add("Gather", [source, "from_places"], f"read_{plane}", axis=0)
         body.add("ScatterND", [target, "targets", f"read_{plane}"], moved)
         inputs += [

@@ -48,8 +48,8 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
             caches,
         ),
         ({0: rows}, {0: rows}, {0: rows}, [tuple({0: rows} for _ in layer) for layer in caches]),
-        list(names.part_input_names(num_layers)),
-        list(names.part_output_names(num_layers, has_suppressed=bool(num_suppressed))),
+        list(names.decoder_input_names(num_layers, "parts")),
+        list(names.decoder_output_names(num_layers, "parts", has_suppressed=bool(num_suppressed))),
     )
     save(decoder, folder / names.DECODER_FILE, shapes)
     save(choose_graph(shapes, dtype), folder / names.CHOOSE_FILE, shapes)

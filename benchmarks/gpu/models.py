@@ -42,7 +42,7 @@ def make_bundle(size: Size, folder: Path, precision: Precision) -> Bundle:
     config = TransformerConfig(
         vocab_size=size.vocab_size,
         pad_token_id=pad,
-        eos_token_id=end,
+        eos_token_id=1,  # the bundle names another one as its end, which is never generated
         decoder_start_token_id=pad,
         d_model=size.d_model,
         num_heads=size.num_heads,
@@ -74,8 +74,8 @@ def make_bundle(size: Size, folder: Path, precision: Precision) -> Bundle:
             ),
             encoder_inputs=(names.SOURCE_TOKENS, names.SOURCE_LENGTHS, names.SOURCE_WIDTH),
             encoder_outputs=(names.CROSS_KEYS_VALUES,),
-            decoder_inputs=names.part_input_names(num_layers),
-            decoder_outputs=names.part_output_names(num_layers, has_suppressed=True),
+            decoder_inputs=names.decoder_input_names(num_layers, "parts"),
+            decoder_outputs=names.decoder_output_names(num_layers, "parts", has_suppressed=True),
             provenance=Provenance(
                 source="random weights",
                 family="random",

@@ -63,7 +63,7 @@ class CudaMemory:
         address = self._created("cudaMallocHost", num_bytes)
         buffer = (ctypes.c_char * num_bytes).from_address(address)
         weakref.finalize(buffer, self._runtime.cudaFreeHost, address).atexit = False
-        array: NDArray[np.generic] = np.ndarray(shape, dtype, buffer=buffer)
+        array: NDArray[np.generic] = np.ndarray(shape, dtype, buffer=memoryview(buffer).cast("B"))
         array.fill(0)
         return array
 

@@ -27,10 +27,15 @@ class DeviceMemory(Protocol):
     Except where it says so: `wait` does.
     """
 
-    ort_name: str
-    """What ONNX Runtime calls the device when memory is bound."""
-    queue: int | None
-    """The address of the queue, for ONNX Runtime to work in; None where runs end before they return."""
+    @property
+    def ort_name(self) -> str:
+        """What ONNX Runtime calls the device when memory is bound."""
+        ...
+
+    @property
+    def queue(self) -> int | None:
+        """The address of the queue, for ONNX Runtime to work in; None where runs end before they return."""
+        ...
 
     def allocate(self, num_bytes: int) -> Block:
         """Memory of the device, filled with zeros."""

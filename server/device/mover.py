@@ -15,6 +15,7 @@ from server.kv_cache import RowIndices
 
 _WORD_BYTES = 8
 _SMALLEST_POSITIONS = 16
+_NUMBERS = (names.MOVE_ROWS, names.MOVE_POSITIONS, names.MOVE_LENGTH)
 _CAPTURED_AFTER = 2  # runs of a kind of move: there are many kinds, most of them rare
 
 
@@ -88,10 +89,8 @@ class Mover:
             self._session,
             self._memory,
             self.pool,
-            [
-                (side, planes, self._heads * planes.rows * planes.length, self._words, self._planes)
-                for side, planes in ((names.FROM_PLANE, source), (names.TO_PLANE, target))
-            ],
+            (source, target),
+            (self._planes, self._heads, self._words),
             num_moves,
             num_positions,
         )
@@ -110,41 +109,39 @@ class _BoundMove:
         session: ort.InferenceSession,
         memory: DeviceMemory,
         pool: Pool,
-        sides: list[tuple[str, Planes, int, int, int]],
+        sides: tuple[Planes, Planes],
+        sizes: tuple[int, int, int],
         num_moves: int,
         num_positions: int,
     ) -> None:
+        """`sides` are where is read and where is written; `sizes` are planes, heads, and words of a position."""
         self._session, self._memory = session, memory
-        self._num_moves, self._num_positions = num_moves, num_positions
+        self._num_moves = num_moves
         self._binding = session.io_binding()
-        device = memory.ort_name
         # Rows, positions and lengths of both sides, one after the other, so that one copy brings them.
-        sizes = [num_moves, num_moves * num_positions, 1] * 2
-        self._numbers = np.zeros(sum(sizes), np.int64)
+        counts = [num_moves, num_moves * num_positions, 1] * 2
+        self._numbers = np.zeros(sum(counts), np.int64)
         self._block = pool.lend(self._numbers.nbytes)
-        self._keep_alive = [planes.block for _, planes, *_ in sides]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-        shapes = [[num_moves], [num_moves, num_positions], [1]] * 2
-        inputs = (
-            names.FROM_ROWS,
-            names.FROM_POSITIONS,
-            names.FROM_LENGTH,
-            names.TO_ROWS,
-            names.TO_POSITIONS,
-            names.TO_LENGTH,
-        )
-        for name, shape, offset in zip(inputs, shapes, offsets, strict=False):
-            address = self._block.address + offset * _WORD_BYTES
-            self._binding.bind_input(name, device, 0, np.int64, shape, address)
+        self._keep_alive = [planes.block for planes in sides]
+        offsets = [0, *np.cumsum(counts).tolist()]
         self._parts = [self._numbers[begin:end] for begin, end in pairwise(offsets)]
-        for place, (side, planes, places, words, num_planes) in enumerate(sides):
-            self._parts[3 * place + 2][0] = planes.length
-            for plane in range(num_planes):
-                address, shape = planes.address(plane), [places, words]
-                self._binding.bind_input(side.format(plane=plane), device, 0, np.int64, shape, address)
-                if side == names.TO_PLANE:
-                    moved = names.MOVED_PLANE.format(plane=plane)
-                    self._binding.bind_output(moved, device, 0, np.int64, shape, address)
+        inputs = ((side, name) for side in ("from", "to") for name in _NUMBERS)
+        shapes = [[num_moves], [num_moves, num_positions], [1]] * 2
+        for (side, name), shape, offset in zip(inputs, shapes, offsets, strict=False):
+            self._input(name.format(side=side), shape, self._block.address + offset * _WORD_BYTES)
+        num_planes, heads, words = sizes
+        source, target = sides
+        self._parts[2][0], self._parts[5][0] = source.length, target.length
+        for plane in range(num_planes):
+            for side, planes in (("from", source), ("to", target)):
+                places = [heads * planes.rows * planes.length, words]
+                self._input(names.MOVE_PLANE.format(side=side, plane=plane), places, planes.address(plane))
+            places = [heads * target.rows * target.length, words]
+            moved = names.MOVED_PLANE.format(plane=plane)
+            self._binding.bind_output(moved, memory.ort_name, 0, np.int64, places, target.address(plane))
+
+    def _input(self, name: str, shape: list[int], address: int) -> None:
+        self._binding.bind_input(name, self._memory.ort_name, 0, np.int64, shape, address)
 
     def run(self, moves: Moves, graph: int | None) -> None:
         from_rows, from_positions, _, to_rows, to_positions, _ = self._parts
