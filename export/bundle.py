@@ -67,7 +67,7 @@ MOVE_POSITIONS = "{side}_positions"  # int64 [moves, positions]
 MOVE_LENGTH = "{side}_length"  # int64 [1]: positions that a row has room for
 MOVE_PLANE = "{side}_{plane}"  # int64 [rows * heads * length, words]
 MOVED_PLANE = "moved_{plane}"  # shares the memory of the plane moved to
-NUM_RANKED = 16  # candidates that rank.onnx finds for each row: what the widest beam needs
+NUM_RANKED = 16  # candidates of each row: what the widest beam needs
 
 # What an int8 bundle's cached keys and values are multiplied by. They are the model's own but for factors that queries
 # and the output projection take back; see export.key_value_ranges.
@@ -144,7 +144,7 @@ class BundleConfig(_Strict):
     are multiplied by in the decoder's cross-attention.
 
     In layout `step` one graph does all of a decoder step. In layout `parts`, which CUDA graphs can be captured of, it
-    is decoder.onnx and then choose.onnx (greedy) or rank.onnx (beams), and move.onnx moves rows.
+    is decoder.onnx and then choose.onnx (the next step's state) or rank.onnx (scores); move.onnx moves rows.
     """
 
     format: Literal["kvasir-bundle"] = FORMAT_NAME
@@ -199,9 +199,8 @@ def decoder_input_names(num_layers: int, layout: Layout = "step") -> tuple[str, 
 
 def decoder_output_names(num_layers: int, layout: Layout = "step", *, has_suppressed: bool = False) -> tuple[str, ...]:
     """Outputs of the decoder graph, in order."""
-    names = [CANDIDATE_LOGITS, CANDIDATE_TOKENS, LOG_NORMALIZER, LOGITS]
-    if layout == "parts":
-        names = [STEP_LOGITS, SUPPRESSED_LOGITS] if has_suppressed else [STEP_LOGITS]
+    names = [CANDIDATE_LOGITS, CANDIDATE_TOKENS]
+    names += [LOG_NORMALIZER, LOGITS] if layout == "step" else [STEP_LOGITS, SUPPRESSED_LOGITS][: 1 + has_suppressed]
     for layer in range(num_layers):
         names += [PRESENT + name for name in cache_names(layer)]
         names.append(CROSS_QUERIES.format(layer=layer))

@@ -5,19 +5,24 @@ running, no value that the host must see. So a step ends with the logits of all 
 choose among them (`choose`, `rank`); `move` moves rows of caches.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
-from onnx import ModelProto, TensorProto, helper, numpy_helper
-from torch import Tensor
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from torch import Tensor, nn
 
 from export import bundle as names
 from export.bundle import Shapes
 from export.candidates import BlockedVocabulary
 from export.function_body import OPSET, FunctionBody
 from export.graphs import DecoderStepGraph, EncoderGraph, LayerCaches
+from model.transformer import Transformer
 
 # What onnx 1.21 and ONNX Runtime 1.31 agree on for this operator set.
 _IR_VERSION = 10
+_SLICE_CONSTANTS = {name: np.array([value], np.int64) for name, value in (("zero", 0), ("one", 1), ("last_axis", -1))}
 
 
 class EncoderPart(EncoderGraph):
@@ -38,7 +43,7 @@ class EncoderPart(EncoderGraph):
     def _split(self, keys_values: Tensor) -> Tensor:
         sizes = (self.planes, self.heads.count, self.heads.padded_dim)
         if not torch.onnx.is_in_onnx_export():
-            return keys_values.unflatten(2, sizes)
+            return keys_values.reshape(*keys_values.shape[:2], *sizes)
         # The exporter would work out on the CPU how long the first two axes are; to ONNX they are what they were.
         split: Tensor = torch.onnx.ops.symbolic(
             "Reshape",
@@ -52,74 +57,100 @@ class EncoderPart(EncoderGraph):
 class DecoderPart(DecoderStepGraph):
     """`DecoderStepGraph` up to the logits of all rows [rows, padded vocab], which stay in the precision of the rest."""
 
+    def __init__(self, transformer: Transformer) -> None:
+        super().__init__(transformer)
+        # A row for each token, so that those of candidates can be looked up.
+        self.output_rows = nn.Parameter(self.output_weight.detach().T.contiguous())
+        del self.output_weight
+
     def forward(  # type: ignore[override]  # fewer inputs
         self, previous_tokens: Tensor, past_lengths: Tensor, source_lengths: Tensor, caches: list[LayerCaches]
     ) -> tuple[Tensor, ...]:
         """Logits, the suppressed ones apart if there are any; caches and queries by layer."""
         hidden, present = self.decode(previous_tokens, past_lengths, source_lengths, caches)
-        logits = hidden @ self.output_weight + self.output_bias
+        logits = torch.onnx.ops.symbolic(
+            "Gemm",
+            (hidden, self.output_rows, self.output_bias),
+            attrs={"transB": 1},
+            dtype=hidden.dtype,
+            shape=(hidden.shape[0], self.output_rows.shape[0]),
+        )
         suppressed = self.suppressed_logits(hidden)
         return (logits, *present) if suppressed is None else (logits, suppressed, *present)
 
 
-def choose_graph(shapes: Shapes, dtype: torch.dtype) -> ModelProto:
-    """The best token of each row of logits, and the row's length with it.
+def add_candidates(model: ModelProto, shapes: Shapes, num_suppressed: int) -> ModelProto:
+    """Give the decoder its candidates: the best by its logits, with logits summed and ranked again in float32.
+
+    Logits in float16 have 11 bits, and many are equal that are not. The model is changed in place.
+    """
+    graph = model.graph
+    num_ranked = _num_ranked(shapes, num_suppressed)
+    (projection,) = (node for node in graph.node if names.STEP_LOGITS in node.output)
+    hidden, weight, bias = projection.input
+    float32 = int(TensorProto.FLOAT)
+    body = FunctionBody()
+    tokens = _best(body, BlockedVocabulary.of(shapes.target_vocab_size), num_ranked)
+    body.add("Gather", [weight, tokens], "candidate_rows", axis=0)  # [rows, ranked, d_model]
+    body.add("Cast", ["candidate_rows"], "exact_rows", to=float32)
+    body.add("Cast", [hidden], "exact_hidden", to=float32)
+    body.add("Unsqueeze", ["exact_hidden", "within"], "hidden_column")
+    body.add("MatMul", ["exact_rows", "hidden_column"], "exact_products")
+    body.add("Squeeze", ["exact_products", "within"], "exact_sums")
+    body.add("Gather", [bias, tokens], "candidate_biases", axis=0)
+    body.add("Cast", ["candidate_biases"], "exact_biases", to=float32)
+    body.add("Add", ["exact_sums", "exact_biases"], "exact_logits")
+    body.add("TopK", ["exact_logits", "num_best"], [names.CANDIDATE_LOGITS, "order"], axis=-1)
+    body.add("GatherElements", [tokens, "order"], names.CANDIDATE_TOKENS, axis=1)
+    graph.node.extend(body.nodes)
+    graph.output.extend(_candidates(num_ranked))
+    return model
+
+
+def choose_graph(shapes: Shapes, num_suppressed: int) -> ModelProto:
+    """The best token of each row as the next one, and the row's length with it.
 
     Lengths are limited to the last position of the cache, where a row that nobody asked for goes on writing.
     """
-    vocabulary = BlockedVocabulary.of(shapes.target_vocab_size)
     body = FunctionBody()
-    tokens, _ = _best(body, vocabulary, 1)
-    body.constant("one_axis", [1])
-    body.add("Squeeze", [tokens, "one_axis"], "best")
+    body.add("Slice", [names.CANDIDATE_TOKENS, "zero", "one", "last_axis"], "best_column")
+    body.add("Squeeze", ["best_column", "last_axis"], "best")
     body.add("Cast", ["best"], names.NEXT_TOKENS, to=int(TensorProto.INT32))
-    body.add("Add", [names.PAST_LENGTHS, "one"], "longer")
+    body.add("Add", [names.PAST_LENGTHS, "one_more"], "longer")
     body.add("Min", ["longer", "last_position"], names.NEXT_LENGTHS)
-    constants = {
-        "one": np.array([1], np.int32),
+    constants = _SLICE_CONSTANTS | {
+        "one_more": np.array([1], np.int32),
         "last_position": np.array([shapes.max_target_tokens - 1], np.int32),
     }
-    return _model(
-        "choose",
-        body,
-        [_value(names.STEP_LOGITS, _onnx_type(dtype), "rows", _padded(vocabulary)), _lengths(names.PAST_LENGTHS)],
-        [_lengths(names.NEXT_TOKENS), _lengths(names.NEXT_LENGTHS)],
-        constants,
-    )
+    _, tokens = _candidates(_num_ranked(shapes, num_suppressed))
+    inputs = [tokens, _value(names.PAST_LENGTHS, TensorProto.INT32, "rows")]
+    outputs = [_value(name, TensorProto.INT32, "rows") for name in (names.NEXT_TOKENS, names.NEXT_LENGTHS)]
+    return _model("choose", body, inputs, outputs, constants)
 
 
 def rank_graph(shapes: Shapes, dtype: torch.dtype, num_suppressed: int) -> ModelProto:
-    """The best tokens of each row of logits, and what makes log-probabilities of their logits."""
+    """What makes log-probabilities of logits, in float32."""
     vocabulary = BlockedVocabulary.of(shapes.target_vocab_size)
-    num_ranked = min(names.NUM_RANKED, shapes.target_vocab_size - num_suppressed)
     body = FunctionBody()
-    tokens, logits = _best(body, vocabulary, num_ranked)
-    float32 = int(TensorProto.FLOAT)
-    body.add("Identity", [tokens], names.CANDIDATE_TOKENS)
-    body.add("Cast", [logits], names.CANDIDATE_LOGITS, to=float32)
-    # The largest log-probability is the largest logit minus the log normaliser; sums are float32.
-    body.add("Cast", [names.STEP_LOGITS], "all_logits", to=float32)
+    # Any logit minus its log-probability is the log normaliser; the largest loses least.
+    body.add("Cast", [names.STEP_LOGITS], "all_logits", to=int(TensorProto.FLOAT))
     body.add("LogSoftmax", ["all_logits"], "log_probs", axis=-1)
-    body.add("Slice", [tokens, "zero", "one", "last_axis"], "best_token")
+    body.add("Slice", [names.CANDIDATE_TOKENS, "zero", "one", "last_axis"], "best_token")
     body.add("GatherElements", ["log_probs", "best_token"], "best_log_prob", axis=1)
-    body.add("Slice", [names.CANDIDATE_LOGITS, "zero", "one", "last_axis"], "best_logit")
+    body.add("GatherElements", ["all_logits", "best_token"], "best_logit", axis=1)
     body.add("Sub", ["best_logit", "best_log_prob"], "normalizer")
-    inputs = [_value(names.STEP_LOGITS, _onnx_type(dtype), "rows", _padded(vocabulary))]
+    _, tokens = _candidates(_num_ranked(shapes, num_suppressed))
+    element_type = int(TensorProto.FLOAT16 if dtype == torch.float16 else TensorProto.FLOAT)
+    inputs = [_value(names.STEP_LOGITS, element_type, "rows", vocabulary.num_blocks * vocabulary.block_size), tokens]
     if num_suppressed:
         inputs.append(_value(names.SUPPRESSED_LOGITS, TensorProto.FLOAT, "rows", num_suppressed))
         body.add("Concat", ["normalizer", names.SUPPRESSED_LOGITS], "both", axis=-1)
-        # The same once more: the logarithm of a sum of exponentials is one of them minus its log-softmax.
+        # The same once more.
         body.add("LogSoftmax", ["both"], "shares", axis=-1)
         body.add("Slice", ["shares", "zero", "one", "last_axis"], "first_share")
         body.add("Sub", ["normalizer", "first_share"], "with_suppressed")
     body.add("Squeeze", ["with_suppressed" if num_suppressed else "normalizer", "last_axis"], names.LOG_NORMALIZER)
-    constants = {name: np.array([value], np.int64) for name, value in (("zero", 0), ("one", 1), ("last_axis", -1))}
-    outputs = [
-        _value(names.CANDIDATE_TOKENS, TensorProto.INT64, "rows", num_ranked),
-        _value(names.CANDIDATE_LOGITS, TensorProto.FLOAT, "rows", num_ranked),
-        _value(names.LOG_NORMALIZER, TensorProto.FLOAT, "rows"),
-    ]
-    return _model("rank", body, inputs, outputs, constants)
+    return _model("rank", body, inputs, [_value(names.LOG_NORMALIZER, TensorProto.FLOAT, "rows")], _SLICE_CONSTANTS)
 
 
 def move_graph(shapes: Shapes) -> ModelProto:
@@ -138,7 +169,8 @@ def move_graph(shapes: Shapes) -> ModelProto:
         body.add("Unsqueeze", [f"{side}_positions", "one_axis"], f"{side}_offsets")
         body.add("Add", [f"{side}_starts", f"{side}_offsets"], f"{side}_places")  # [moves, heads, positions]
     body.add("Unsqueeze", ["to_places", "last_axis"], "targets")
-    inputs, outputs = [], []
+    inputs: list[ValueInfoProto] = []
+    outputs: list[ValueInfoProto] = []
     for side in ("from", "to"):
         inputs += [
             _value(names.MOVE_ROWS.format(side=side), TensorProto.INT64, "moves"),
@@ -165,8 +197,19 @@ def move_graph(shapes: Shapes) -> ModelProto:
     return _model("move", body, inputs, outputs, constants)
 
 
-def _best(body: FunctionBody, vocabulary: BlockedVocabulary, num_best: int) -> tuple[str, str]:
-    """Nodes that find the best tokens (int64) and their logits [rows, num_best], as in `export.candidates`."""
+def _num_ranked(shapes: Shapes, num_suppressed: int) -> int:
+    return min(names.NUM_RANKED, shapes.target_vocab_size - num_suppressed)
+
+
+def _candidates(num_ranked: int) -> tuple[ValueInfoProto, ValueInfoProto]:
+    return (
+        _value(names.CANDIDATE_LOGITS, TensorProto.FLOAT, "rows", num_ranked),
+        _value(names.CANDIDATE_TOKENS, TensorProto.INT64, "rows", num_ranked),
+    )
+
+
+def _best(body: FunctionBody, vocabulary: BlockedVocabulary, num_best: int) -> str:
+    """Nodes that find the best tokens (int64) [rows, num_best], as in `export.candidates`."""
     num_blocks, size = vocabulary.num_blocks, vocabulary.block_size
     num_chosen = min(num_best, num_blocks)
     body.constant("blocked", [0, num_blocks, size])
@@ -194,27 +237,19 @@ def _best(body: FunctionBody, vocabulary: BlockedVocabulary, num_best: int) -> t
     # Of a row of NaN anything is found; it must at least be a token, or the next step would fail everybody's.
     body.add("Constant", [], "last_token", value=numpy_helper.from_array(np.array(vocabulary.num_tokens - 1, np.int64)))
     body.add("Min", ["found", "last_token"], "tokens")
-    return "tokens", "best_logits"
+    return "tokens"
 
 
-def _padded(vocabulary: BlockedVocabulary) -> int:
-    return vocabulary.num_blocks * vocabulary.block_size
-
-
-def _onnx_type(dtype: torch.dtype) -> int:
-    return int(TensorProto.FLOAT16 if dtype == torch.float16 else TensorProto.FLOAT)
-
-
-def _lengths(name: str) -> object:
-    return _value(name, TensorProto.INT32, "rows")
-
-
-def _value(name: str, element_type: int, *shape: int | str) -> object:
+def _value(name: str, element_type: int, *shape: int | str) -> ValueInfoProto:
     return helper.make_tensor_value_info(name, element_type, shape)
 
 
 def _model(
-    name: str, body: FunctionBody, inputs: list[object], outputs: list[object], constants: dict[str, np.ndarray]
+    name: str,
+    body: FunctionBody,
+    inputs: list[ValueInfoProto],
+    outputs: list[ValueInfoProto],
+    constants: Mapping[str, NDArray[np.integer]],
 ) -> ModelProto:
     tensors = [numpy_helper.from_array(value, constant) for constant, value in constants.items()]
     graph = helper.make_graph(body.nodes, name, inputs, outputs, tensors)

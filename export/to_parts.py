@@ -8,7 +8,7 @@ from torch.export import Dim
 
 from export import bundle as names
 from export.description import describe_shapes
-from export.part_graphs import DecoderPart, EncoderPart, choose_graph, move_graph, rank_graph
+from export.part_graphs import DecoderPart, EncoderPart, add_candidates, choose_graph, move_graph, rank_graph
 from export.tracing import EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, example_caches, save, traced
 from model.transformer import Transformer
 
@@ -49,9 +49,11 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
         ),
         ({0: rows}, {0: rows}, {0: rows}, [tuple({0: rows} for _ in layer) for layer in caches]),
         list(names.decoder_input_names(num_layers, "parts")),
-        list(names.decoder_output_names(num_layers, "parts", has_suppressed=bool(num_suppressed))),
+        # The candidates are added below.
+        list(names.decoder_output_names(num_layers, "parts", has_suppressed=bool(num_suppressed)))[2:],
     )
+    add_candidates(decoder, shapes, num_suppressed)
     save(decoder, folder / names.DECODER_FILE, shapes)
-    save(choose_graph(shapes, dtype), folder / names.CHOOSE_FILE, shapes)
+    save(choose_graph(shapes, num_suppressed), folder / names.CHOOSE_FILE, shapes)
     save(rank_graph(shapes, dtype, num_suppressed), folder / names.RANK_FILE, shapes)
     save(move_graph(shapes), folder / names.MOVE_FILE, shapes)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from export import bundle as names
 from export.bundle import Bundle, Precision
-from export.graph_runs import VerificationError, open_graphs
+from export.graph_runs import Arrays, VerificationError, open_graphs
 from export.key_value_ranges import with_unit_keys_values
 from kernels.library import ONNX_RUNTIME, register, running_kernels
 from model.transformer import DecoderCache, Transformer
@@ -158,7 +158,7 @@ class _Comparison:
         rows = np.array(LOGIT_ROWS[step % len(LOGIT_ROWS)], np.int64)
         allowed[:, self._suppressed] = -torch.inf
         num_candidates = self._shapes.target_vocab_size - len(self._suppressed)
-        inputs = {
+        inputs: Arrays = {
             names.PREVIOUS_TOKENS: previous,
             names.PAST_LENGTHS: np.full(NUM_ROWS, step, np.int32),
             names.SOURCE_LENGTHS: lengths,

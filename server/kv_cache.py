@@ -22,7 +22,10 @@ RowIndices = NDArray[np.intp]
 class EncodedElsewhere(Protocol):
     """One sentence's keys and values where the host does not reach; only the cache that goes with it can read them."""
 
-    source_len: int
+    @property
+    def source_len(self) -> int:
+        """Its tokens."""
+        ...
 
 
 CrossKeysValues = NDArray[np.number] | EncodedElsewhere

@@ -125,35 +125,33 @@ class BoundStep:
             )
         logits = [num_rows, buffers.padded_vocab]
         self._output(self._decoder, names.STEP_LOGITS, buffers.logits_dtype, logits, buffers.logits.address)
-        for binding in (self._choose, self._rank):
-            self._input(binding, names.STEP_LOGITS, buffers.logits_dtype, logits, buffers.logits.address)
+        self._input(self._rank, names.STEP_LOGITS, buffers.logits_dtype, logits, buffers.logits.address)
         if buffers.num_suppressed:
             suppressed = [num_rows, buffers.num_suppressed]
             name, address = names.SUPPRESSED_LOGITS, buffers.suppressed.address
             self._output(self._decoder, name, np.float32, suppressed, address)
             self._input(self._rank, name, np.float32, suppressed, address)
+        ranked = [num_rows, buffers.num_ranked]
+        candidates, candidate_logits, normalizer = (block.address for block in buffers.ranked)
+        self._output(self._decoder, names.CANDIDATE_TOKENS, np.int64, ranked, candidates)
+        self._output(self._decoder, names.CANDIDATE_LOGITS, np.float32, ranked, candidate_logits)
+        for binding in (self._choose, self._rank):
+            self._input(binding, names.CANDIDATE_TOKENS, np.int64, ranked, candidates)
+        self._output(self._rank, names.LOG_NORMALIZER, np.float32, [num_rows], normalizer)
         self._input(self._choose, names.PAST_LENGTHS, np.int32, [num_rows], buffers.state(side, 1))
         self._output(self._choose, names.NEXT_TOKENS, np.int32, [num_rows], buffers.state(1 - side, 0))
         self._output(self._choose, names.NEXT_LENGTHS, np.int32, [num_rows], buffers.state(1 - side, 1))
-        ranked = [num_rows, buffers.num_ranked]
-        outputs: tuple[tuple[str, type[np.number], list[int]], ...] = (
-            (names.CANDIDATE_TOKENS, np.int64, ranked),
-            (names.CANDIDATE_LOGITS, np.float32, ranked),
-            (names.LOG_NORMALIZER, np.float32, [num_rows]),
-        )
-        for (name, output_dtype, shape), block in zip(outputs, buffers.ranked, strict=True):
-            self._output(self._rank, name, output_dtype, shape, block.address)
 
     def decode(self, graph: int = NOT_CAPTURED) -> None:
         """Put the decoder into the queue."""
         self._sessions.decoder.run_with_iobinding(self._decoder, run_options(graph))
 
     def choose(self, graph: int = NOT_CAPTURED) -> None:
-        """Put the choice of the best tokens into the queue."""
+        """Put the state of the next greedy step into the queue."""
         self._sessions.choose.run_with_iobinding(self._choose, run_options(graph))
 
     def rank(self, graph: int = NOT_CAPTURED) -> None:
-        """Put the search for the best candidates into the queue."""
+        """Put what makes log-probabilities of logits into the queue."""
         self._sessions.rank.run_with_iobinding(self._rank, run_options(graph))
 
     def _input(
