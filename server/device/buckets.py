@@ -1,6 +1,6 @@
 """How many rows a run has, and of which runs a CUDA graph is captured."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 NOT_CAPTURED = -1
 """The graph id with which ONNX Runtime just runs."""
@@ -19,9 +19,13 @@ class Captures:
     captured run reads and writes where it did at first, so a kind names everything that decides on addresses, too.
     """
 
-    def __init__(self, is_enabled: bool, after: int = 0, most: int = 256) -> None:
-        """Capture kinds that have run `after` times; at most `most`, each of which takes memory of the device."""
-        self._is_enabled = is_enabled
+    def __init__(self, new_ids: Iterator[int] | None, after: int = 0, most: int = 256) -> None:
+        """Capture kinds that have run `after` times; at most `most`, each of which takes memory of the device.
+
+        `new_ids` are those of the sessions: whoever uses them, too, has other addresses. Without them nothing is
+        captured.
+        """
+        self._new_ids = new_ids
         self._after = after
         self._most = most
         self._runs: dict[Hashable, int] = {}
@@ -29,7 +33,7 @@ class Captures:
 
     def graph_id(self, kind: Hashable) -> int:
         """The id to run this kind with, now."""
-        if not self._is_enabled:
+        if self._new_ids is None:
             return NOT_CAPTURED
         graph = self._ids.get(kind)
         if graph is not None:
@@ -37,8 +41,7 @@ class Captures:
         runs = self._runs[kind] = self._runs.get(kind, 0) + 1
         if runs <= self._after or len(self._ids) == self._most:
             return NOT_CAPTURED
-        # Zero is what ONNX Runtime takes for runs that say nothing.
-        self._ids[kind] = len(self._ids) + 1
+        self._ids[kind] = next(self._new_ids)
         return self._ids[kind]
 
     @property

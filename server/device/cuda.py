@@ -59,11 +59,11 @@ class CudaMemory:
 
     def host_array(self, shape: tuple[int, ...], dtype: type[np.number]) -> NDArray[np.generic]:
         """Zeros in page-locked memory."""
-        num_bytes = max(int(np.prod(shape)) * np.dtype(dtype).itemsize, 1)
+        num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
         address = self._created("cudaMallocHost", num_bytes)
-        buffer = (ctypes.c_char * num_bytes).from_address(address)
+        buffer = (ctypes.c_uint8 * num_bytes).from_address(address)
         weakref.finalize(buffer, self._runtime.cudaFreeHost, address).atexit = False
-        array: NDArray[np.generic] = np.ndarray(shape, dtype, buffer=memoryview(buffer).cast("B"))
+        array: NDArray[np.generic] = np.ctypeslib.as_array(buffer).view(dtype).reshape(shape)
         array.fill(0)
         return array
 

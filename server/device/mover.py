@@ -1,5 +1,6 @@
 """Rows of caches, moved on the device: move.onnx, bound once for each number of moves and of positions."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -55,7 +56,7 @@ class Moves:
 class Mover:
     """Moves rows within planes and between them, for one cache."""
 
-    def __init__(self, sessions: DeviceSessions, captures: bool) -> None:
+    def __init__(self, sessions: DeviceSessions, graph_ids: Iterator[int] | None) -> None:
         self._session = sessions.move
         self._memory: DeviceMemory = sessions.memory
         self.pool = Pool(sessions.memory)
@@ -64,7 +65,7 @@ class Mover:
         self._heads = shapes.num_heads
         self._words = shapes.head_dim * names.item_size(sessions.bundle.config.precision) // _WORD_BYTES
         self._bindings: dict[tuple[int, int, int, int], _BoundMove] = {}
-        self._captures = Captures(captures, _CAPTURED_AFTER)
+        self._captures = Captures(graph_ids, _CAPTURED_AFTER)
 
     def planes(self, rows: int, length: int, block: Block | None = None) -> Planes:
         """Buffers for so many rows of so many positions, in a block that is there or in a new one."""

@@ -60,8 +60,8 @@ class DeviceRunner:
         self.attention_scale = config.attention_scale
         self._max_encoder_tokens = max_encoder_tokens
         self._dtype = _DTYPES[config.precision]
-        on_gpu = self._memory.queue is not None
-        self._mover = Mover(sessions, captures and on_gpu)
+        graph_ids = sessions.graph_ids if captures and self._memory.queue is not None else None
+        self._mover = Mover(sessions, graph_ids)
         self._cache = DeviceCache(
             CacheShapes(
                 num_layers=shapes.num_decoder_layers,
@@ -78,7 +78,7 @@ class DeviceRunner:
         self.cache: KVCache = self._cache
         self._buffers = StepBuffers(sessions, max_rows, self._dtype)
         self._steps: dict[tuple[int, int], BoundStep] = {}
-        self._captures = Captures(captures and on_gpu)
+        self._captures = Captures(graph_ids)
         self._runs_ahead = runs_ahead
         self._ahead: _Step | None = None
         self._changes_seen = 0

@@ -1,7 +1,9 @@
 """The graphs of a bundle of layout `parts`, loaded onto a device; or the reason why that cannot be."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
 
 import onnxruntime as ort
 
@@ -60,6 +62,8 @@ class DeviceSessions:
     choose: ort.InferenceSession
     rank: ort.InferenceSession
     move: ort.InferenceSession
+    # Of CUDA graphs; zero is what ONNX Runtime takes for runs that say nothing.
+    graph_ids: Iterator[int] = field(default_factory=lambda: count(1))
 
     @classmethod
     def open(cls, bundle: Bundle, memory: DeviceMemory, threads: int = 1, *, captures: bool = True) -> "DeviceSessions":
