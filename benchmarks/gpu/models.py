@@ -96,7 +96,8 @@ def open_bundle(folder: Path) -> Bundle:
 def weight_bytes(bundle: Bundle) -> int:
     """Bytes of weights that every decoder step reads: all but embeddings, of which it reads a row for each row."""
     model = onnx.load(bundle.file(names.DECODER_FILE))
-    looked_up = {node.input[0] for node in model.graph.node if node.op_type == "Gather"}
+    # The output projection is both: read whole, and looked up for candidates.
+    read = {name for node in model.graph.node for name in (node.input[1:] if node.op_type == "Gather" else node.input)}
     return sum(
         onnx.numpy_helper.to_array(tensor).nbytes for tensor in model.graph.initializer if tensor.name not in looked_up
     )
