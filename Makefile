@@ -19,9 +19,11 @@ SAY_IF_SLOW := test -f $(KERNELS) || echo "$(KERNELS) was not built, and int8 mo
 	"to see why: $(BIN)/python -m pip install -v -e ." >&2
 
 URL ?= http://127.0.0.1:8000
+SMOKE_PORT ?= 8137
+SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format loadtest clients page-test bench venv venv-dev constraints clean
+.PHONY: help serve test check lint types contracts tests format loadtest loadtest-smoke clients page-test bench venv venv-dev constraints clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14
@@ -78,8 +80,14 @@ format: $(DEV_STAMP)  ## Rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-loadtest: $(DEV_STAMP)  ## Load the server at URL=; flags: make loadtest ARGS="--users 32"
+loadtest: $(DEV_STAMP)  ## Load the server at URL=; flags: make loadtest ARGS="--scenario steady"
 	$(BIN)/kvasir loadtest --url $(URL) $(ARGS)
+
+loadtest-smoke: $(DEV_STAMP)  ## Start a server and ask it for a little of everything, in two minutes; SMOKE_PORT=8137
+	@$(BIN)/kvasir serve --port $(SMOKE_PORT) --log-level warning & server=$$!; trap "kill $$server" EXIT; \
+	until $(BIN)/python -c "from urllib.request import urlopen; urlopen('$(SMOKE_URL)/health/ready')" 2>/dev/null; \
+	do kill -0 $$server && sleep 0.5 || exit 1; done; \
+	$(BIN)/kvasir loadtest --url $(SMOKE_URL) --scenario smoke --server-pid $$server --max-error-ratio 0 $(ARGS)
 
 clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the network, node and npm
 	$(BIN)/pytest clients

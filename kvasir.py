@@ -168,23 +168,68 @@ def export(
         typer.echo(f"{written.config.name} is in {written.path}: kvasir serve --model {written.path}")
 
 
-@app.command()
-def loadtest(
-    url: Annotated[str, typer.Option(help="Address of the server.")] = "http://127.0.0.1:8000",
-    users: Annotated[int, typer.Option(min=1, help="Users who send one request after the other.")] = 16,
-    seconds: Annotated[float, typer.Option(help="How long they do it.")] = 30.0,
-    beam_share: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of requests with beam search.")] = 0.2,
-    seed: Annotated[int, typer.Option(help="Of the choice of texts.")] = 1,
-) -> None:
-    """Send realistic sentences to a running server and report latencies and throughput."""
-    with _one_line_errors():
-        from loadtest.run import LoadTestFailed, run
+_load_tests = typer.Typer(help="How much a running server can take, and what its users feel.")
+app.add_typer(_load_tests, name="loadtest")
 
-        try:
-            summary = run(url=url, users=users, seconds=seconds, beam_share=beam_share, seed=seed)
-        except LoadTestFailed as error:
-            raise _failure(str(error)) from error
-    raise typer.Exit(summary.exit_code)
+
+@_load_tests.callback(invoke_without_command=True)
+def loadtest(
+    context: typer.Context,
+    url: Annotated[str, typer.Option(help="Address of the server.")] = "http://127.0.0.1:8000",
+    scenario: Annotated[str, typer.Option(help="A name of --list, or a TOML file of your own.")] = "steady",
+    list_scenarios: Annotated[bool, typer.Option("--list", help="Say which scenarios there are.")] = False,
+    rate: Annotated[float | None, typer.Option(help="Requests a second, for scenarios with one rate.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Of each stage.")] = None,
+    knee: Annotated[float | None, typer.Option(help="Requests a second; if not given, it is searched.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed sends the same texts at the same instants.")] = 1,
+    corpus: Annotated[Path | None, typer.Option(help="Your own sentences, one a line.")] = None,
+    label: Annotated[str, typer.Option(help="What the run is called in reports.")] = "",
+    out: Annotated[Path | None, typer.Option(help="Folder for what is measured; by default in loadtest-runs.")] = None,
+    guard_requests: Annotated[int, typer.Option(min=0, help="Answers compared with the idle server's.")] = 300,
+    guard: Annotated[bool, typer.Option(help="Whether answers are compared at all.")] = True,
+    server_pid: Annotated[int | None, typer.Option(help="Process of a server on this machine, to be watched.")] = None,
+    urgent: Annotated[bool, typer.Option(help="Ask for priority over the server, to send on time.")] = True,
+    max_p95_ms: Annotated[float | None, typer.Option(help="Exit with 2 if p95 of a stage is above.")] = None,
+    min_goodput: Annotated[float | None, typer.Option(help="Exit with 2 if goodput is below.")] = None,
+    max_error_ratio: Annotated[float | None, typer.Option(help="Exit with 2 if more requests fail.")] = None,
+) -> None:
+    """Load a server as a scenario says, and report latencies, goodput and whether the answers stayed the same."""
+    if context.invoked_subcommand is not None:
+        return
+    with _one_line_errors():
+        from loadtest.command import load_test, scenario_list
+        from loadtest.run import RunOptions
+        from loadtest.scenario import load_scenario
+        from loadtest.thresholds import Thresholds
+
+        if list_scenarios:
+            print(scenario_list())
+            return
+        chosen = load_scenario(scenario).with_overrides(rate, seconds, corpus)
+        options = RunOptions(seed, label, knee, guard_requests if guard else 0, server_pid, urgent)
+        raise typer.Exit(load_test(url, chosen, out, options, Thresholds(max_p95_ms, min_goodput, max_error_ratio)))
+
+
+@_load_tests.command("report")
+def loadtest_report(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> None:
+    """Write the report of a run again."""
+    with _one_line_errors():
+        from loadtest.command import report_on
+        from loadtest.run_folder import RunFolder
+
+        raise typer.Exit(report_on(RunFolder(run)))
+
+
+@_load_tests.command("compare")
+def loadtest_compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of two or more runs; the first is the base.")],
+    out: Annotated[Path, typer.Option(help="Folder for the comparison.")] = Path("loadtest-runs/comparison"),
+) -> None:
+    """Compare runs, with differences marked."""
+    with _one_line_errors():
+        from loadtest.command import compare_runs
+
+        compare_runs(runs, out)
 
 
 def _failure(message: str, code: int = 1) -> typer.Exit:
@@ -244,18 +289,10 @@ def _progress(unit: str = "lines") -> Iterator[Callable[[int], None]]:
 
 
 def _as_json(result: "OfflineStats") -> dict[str, float]:
-    return {
-        "lines": result.lines,
-        "sentences": result.sentences,
-        "decoded": result.decoded,
-        "cached": result.cached,
-        "coalesced": result.coalesced,
-        "source_tokens": result.source_tokens,
-        "target_tokens": result.target_tokens,
-        "seconds": round(result.seconds, 3),
-        "tokens_per_second": round(result.tokens_per_second, 1),
-        "rows_per_step": round(result.rows_per_step, 2),
-    }
+    counts = ("lines", "sentences", "decoded", "cached", "coalesced", "source_tokens", "target_tokens")
+    digits = {"seconds": 3, "tokens_per_second": 1, "rows_per_step": 2}
+    rounded = {name: round(getattr(result, name), places) for name, places in digits.items()}
+    return {name: getattr(result, name) for name in counts} | rounded
 
 
 if __name__ == "__main__":

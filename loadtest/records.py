@@ -1,138 +1,138 @@
-"""What was measured: one record a request, and the totals made from the records.
+"""What was measured of each request: one record, one line of records.jsonl.
 
-Locust's own statistics are not used: its Aggregated row mixes every event anybody fires, and its percentiles
-are rounded. The totals here come from the exact times of the requests that belong to the measured window.
+Locust's own statistics are not used: its Aggregated row mixes every event anybody fires, its percentiles are rounded,
+and it counts from the sending, not from the instant a request was due. All totals come from these records.
 """
 
-from collections import Counter
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
-import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 
 class Outcome(StrEnum):
     """How a request ended, from the client's side."""
 
     ANSWERED = "answered"
-    REJECTED = "rejected"  # 429: the server said at once that it is full
+    REJECTED = "rejected"  # 429, 503 or 456: the server said at once that it is full
+    TIMED_OUT = "timed_out"  # 504, or the client waited no longer
     FAILED = "failed"  # any other status, a broken connection, or an answer that answers something else
+    HUNG_UP = "hung_up"  # an impatient client went away before the answer came
     UNFINISHED = "unfinished"  # no answer before the load test gave up waiting
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One finished request. Times are seconds of one monotonic clock."""
+    """One request. Times are seconds since the run's start, all on one clock."""
 
-    started: float
-    finished: float
+    number: int  # of the request within its stage: it determines the texts
+    stage: str
+    kind: str
+    protocol: str
+    worker: int
+    user: int | None  # None: an open-loop arrival, which nobody waits for before the next
+    scheduled: float  # when it was due; in a closed loop when it was sent
+    sent: float
+    first_event: float | None  # the first token of a stream
+    finished: float | None  # the whole answer was there, or it was clear that there is none
     outcome: Outcome
-    uses_beam: bool
+    status: int  # 0: no HTTP answer
+    reason: str  # why it was not answered, in a few words; empty if it was
+    source_tokens: int
+    source_tokens_estimated: bool  # 1.4 a word, where the server does not say
+    target_tokens: int | None
     num_sentences: int
-    target_tokens: int = 0
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """Percentiles of the time from sending to the whole answer, in seconds; each is a value that was observed."""
-
-    num_requests: int
-    p50: float
-    p90: float
-    p95: float
-    p99: float
-    max: float
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The result of a load test.
-
-    Latencies and outcomes count the requests sent inside the window. Rates count the answers that arrived inside
-    it, so neither the ramp before nor the drain after it can flatter them.
-    """
-
-    users: int
-    window_seconds: float
-    outcomes: dict[Outcome, int]
-    reasons: dict[str, int]
-    latency: dict[str, Latency]  # "all", "greedy", "beam"; a kind without answers is not there
-    requests_per_second: float
-    sentences_per_second: float
-    target_tokens_per_second: float
+    num_texts: int
+    beam_size: int | None  # None: the server's default
+    phases_ms: dict[str, float] = field(default_factory=dict)  # Server-Timing
+    event_gaps: tuple[float, ...] = ()  # seconds between the token events of a stream
+    retry_after: float | None = None  # seconds
+    answer_sha256: str | None = None  # `answer_digest`
 
     @property
-    def exit_code(self) -> int:
-        """0 when something was answered and nothing failed. A rejection is an answer of the server's, not a failure."""
-        broken = self.outcomes[Outcome.FAILED] + self.outcomes[Outcome.UNFINISHED]
-        return 0 if self.outcomes[Outcome.ANSWERED] and not broken else 1
+    def latency(self) -> float | None:
+        """Seconds from the instant the request was due to the end; None if it never ended."""
+        return None if self.finished is None else self.finished - self.scheduled
+
+    @property
+    def lag(self) -> float:
+        """Seconds that the generator was late."""
+        return self.sent - self.scheduled
+
+    def to_json(self) -> str:
+        """One line of JSON, times rounded to microseconds."""
+        return json.dumps({name: _rounded(getattr(self, name)) for name in _FIELDS}, ensure_ascii=False)
 
 
-@dataclass(slots=True)
-class Recorder:
-    """Collects records while a test runs. One thread (or one gevent hub) uses it.
+_FIELDS = tuple(one.name for one in dataclasses.fields(Record))
 
-    `opened` and `closed` bound the measured window: all users running, none told to stop yet.
-    """
 
-    opened: float | None = None
-    closed: float | None = None
-    records: list[Record] = field(default_factory=list)
-    _in_flight: dict[int, tuple[float, bool]] = field(default_factory=dict)
-    _num_started: int = 0
+class BadRecord(ValueError):
+    """A line that is no record."""
 
-    def start(self, now: float, uses_beam: bool) -> int:
-        """Notes that a request is being sent and returns a ticket for `finish`."""
-        self._num_started += 1
-        self._in_flight[self._num_started] = (now, uses_beam)
-        return self._num_started
 
-    def finish(
-        self,
-        ticket: int,
-        now: float,
-        outcome: Outcome,
-        num_sentences: int,
-        target_tokens: int = 0,
-        reason: str = "",
+class RecordWriter:
+    """Appends records to a file; after each call of `write` they are there for whoever reads it."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8")
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Appends the records, a line each."""
+        self._file.writelines(record.to_json() + "\n" for record in records)
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Notes how the request of `ticket` ended. `reason` is a short sentence, counted by its text."""
-        started, uses_beam = self._in_flight.pop(ticket)
-        self.records.append(Record(started, now, outcome, uses_beam, num_sentences, target_tokens, reason))
-
-    def summary(self, users: int) -> Summary:
-        """The totals. Raises `ValueError` when there is no window: the users were never all running at once."""
-        if self.opened is None or self.closed is None or self.closed <= self.opened:
-            raise ValueError("nothing was measured: the test ended before all its users were running")
-        opened, closed = self.opened, self.closed
-        sent = [record for record in self.records if opened <= record.started < closed]
-        arrived = [r for r in self.records if r.outcome is Outcome.ANSWERED and opened <= r.finished < closed]
-        seconds = closed - opened
-        outcomes = Counter(record.outcome for record in sent)
-        outcomes[Outcome.UNFINISHED] += sum(opened <= started < closed for started, _ in self._in_flight.values())
-        return Summary(
-            users=users,
-            window_seconds=seconds,
-            outcomes={outcome: outcomes[outcome] for outcome in Outcome},
-            reasons=dict(Counter(record.reason for record in sent if record.reason).most_common()),
-            latency=_latency_by_kind([record for record in sent if record.outcome is Outcome.ANSWERED]),
-            requests_per_second=len(arrived) / seconds,
-            sentences_per_second=sum(record.num_sentences for record in arrived) / seconds,
-            target_tokens_per_second=sum(record.target_tokens for record in arrived) / seconds,
-        )
+        self.close()
 
 
-def _latency_by_kind(answered: list[Record]) -> dict[str, Latency]:
-    kinds = {
-        "all": answered,
-        "greedy": [record for record in answered if not record.uses_beam],
-        "beam": [record for record in answered if record.uses_beam],
-    }
-    return {kind: _latency(records) for kind, records in kinds.items() if records}
+def read_records(path: Path) -> Iterator[Record]:
+    """The records of a file, in the order they were written. Raises `BadRecord` at a line that is none."""
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                yield record_from_json(line)
+            except ValidationError as error:
+                problem = error.errors()[0]
+                place = ".".join(str(part) for part in problem["loc"])
+                raise BadRecord(f"{path}, line {number}: {place}: {problem['msg']}") from error
 
 
-def _latency(records: list[Record]) -> Latency:
-    seconds = np.array([record.finished - record.started for record in records])  # [num_requests]
-    p50, p90, p95, p99 = np.percentile(seconds, [50, 90, 95, 99], method="inverted_cdf")
-    return Latency(len(records), float(p50), float(p90), float(p95), float(p99), float(seconds.max()))
+def record_from_json(line: str | bytes) -> Record:
+    """The record of one line. Raises pydantic's `ValidationError`."""
+    return _record_type().validate_json(line)
+
+
+def answer_digest(texts: Iterable[str]) -> str:
+    """sha256 of the JSON list of the texts of an answer, in hexadecimal: equal if and only if all texts are."""
+    return sha256(json.dumps(list(texts), ensure_ascii=False).encode()).hexdigest()
+
+
+@cache
+def _record_type() -> TypeAdapter[Record]:
+    return TypeAdapter(Record)
+
+
+def _rounded(value: object) -> object:
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, tuple):
+        return [_rounded(one) for one in value]
+    return value

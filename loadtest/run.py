@@ -1,63 +1,85 @@
-"""A load test as a function call: locust in a process of its own, and its totals back."""
+"""A load test as a function call: locust runs in a process of its own, because it patches the standard library."""
 
-import importlib.util
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from loadtest.native import MAX_ANSWER_SECONDS
-from loadtest.records import Summary
-from loadtest.report import from_json
+from loadtest.addresses import address_of
+from loadtest.records import Outcome
+from loadtest.run_folder import RunFolder
+from loadtest.scenario import Scenario, ScenarioInvalid
 
-_LOCUSTFILE = Path(__file__).with_name("locustfile.py")
-
-
-class LoadTestFailed(Exception):
-    """Locust ended without totals; what it printed says why."""
+LOCUSTFILE = Path(__file__).resolve().with_name("locustfile.py")
 
 
-def run(url: str, users: int, seconds: float, beam_share: float = 0.2, seed: int = 1) -> Summary:
-    """Loads the server at `url` and returns the totals; progress and report go to standard output.
+class LoadTestFailed(OSError):
+    """There is nothing to report: the load test could not be run, or the server answered nothing."""
 
-    `seconds` count from the moment all users run; answers still awaited then have `MAX_ANSWER_SECONDS` to arrive.
-    `Summary.exit_code` is what a command line should end with. Raises `ValueError` for arguments that make no
-    test, `LoadTestFailed` when nothing could be measured. Locust patches the standard library, so it never runs in
-    the caller's process.
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a scenario is run; what it consists of is the scenario's own."""
+
+    seed: int = 1
+    label: str = ""
+    knee: float | None = None  # requests a second, where the scenario's rates are parts of it
+    guard_requests: int = 300  # answers compared with those of the idle server; 0: none
+    server_pid: int | None = None  # to count the processor time of the server and its children
+    urgent: bool = True  # ask for priority over the server, so that requests leave on time
+    quiet: bool = False  # print nothing
+
+
+def run_scenario(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
+    """Runs the scenario against the server at `url` and returns the folder with what was measured.
+
+    Blocks until all is sent, answered and checked. `folder` is made; it must not hold a run yet. The totals and the
+    report are not made here. Raises `ValueError` for an address or options that make no test, `LoadTestFailed` where
+    nothing could be measured.
     """
-    if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
-        raise ValueError(f"{url!r} is not the address of a server; http://127.0.0.1:8000 would be one")
-    if users < 1 or seconds <= 0:
-        raise ValueError(f"a load test needs at least 1 user and more than 0 seconds, not {users} and {seconds}")
-    if not 0.0 <= beam_share <= 1.0:
-        raise ValueError(f"beam_share is {beam_share}; it is a share and lies between 0 and 1")
-    if importlib.util.find_spec("locust") is None:
-        raise LoadTestFailed("locust is not installed; pip install 'kvasir[loadtest]' brings it")
-    with tempfile.TemporaryDirectory(prefix="kvasir-loadtest-") as folder:
-        summary_file = Path(folder) / "summary.json"
-        exit_code = _run_locust(_command(url, users, seconds, beam_share, seed, summary_file))
-        if not summary_file.exists():
-            raise LoadTestFailed(f"locust ended with status {exit_code} and no totals")
-        return from_json(summary_file.read_text(encoding="utf-8"))
-
-
-def _command(url: str, users: int, seconds: float, beam_share: float, seed: int, summary_file: Path) -> list[str]:
-    return [
-        *(sys.executable, "-m", "locust", "--locustfile", str(_LOCUSTFILE), "--host", url),
-        *("--headless", "--only-summary", "--loglevel", "WARNING"),
-        # All users at once: the ramp is not measured, so there is nothing to gain from a slow one.
-        *("--users", str(users), "--spawn-rate", str(users)),
-        *("--window-seconds", str(seconds)),
-        *("--beam-share", str(beam_share), "--seed", str(seed), "--summary-file", str(summary_file)),
-    ]
-
-
-def _run_locust(command: list[str]) -> int:
-    # No standard input: locust reads keys from a terminal, and this one belongs to the caller.
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:  # noqa: S603 - our own interpreter, a list
+    address_of(url)
+    if options.knee is not None:
+        scenario = scenario.with_rates(options.knee)
+    if scenario.needs_knee and scenario.search is None:
+        raise ScenarioInvalid(f"scenario {scenario.name} has rates that are shares of the knee: pass --knee RATE")
+    run = RunFolder(folder)
+    if run.records_file.exists():
+        raise LoadTestFailed(f"{folder} holds a run already")
+    with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+        scenario_file = Path(temporary, "scenario.json")
+        scenario_file.write_text(scenario.model_dump_json(), encoding="utf-8")
+        process = subprocess.Popen(  # noqa: S603 - this interpreter, and a file of this package
+            _command(url, scenario_file, folder, options),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL if options.quiet else None,
+            stderr=errors,
+        )
         try:
-            return process.wait()
-        except KeyboardInterrupt:
-            # The terminal has told locust too; it reports what it has, then ends.
-            return process.wait(timeout=MAX_ANSWER_SECONDS + 10)
+            status = process.wait()
+        except KeyboardInterrupt:  # it got the same signal, and ends with what it has measured
+            status = process.wait()
+        finally:
+            if process.poll() is None:
+                process.kill()
+        if status:
+            errors.seek(0)
+            told = [line for line in errors.read().splitlines() if line.strip()]
+            raise LoadTestFailed(told[-1].removeprefix("loadtest: ") if told else f"locust ended with status {status}")
+    if not any(record.outcome is Outcome.ANSWERED for record in run.records()):
+        reasons = sorted({record.reason for record in run.records()})
+        raise LoadTestFailed(f"{url} answered nothing: {', '.join(reasons) or 'nothing was sent'}")
+    return run
+
+
+def _command(url: str, scenario_file: Path, folder: Path, options: RunOptions) -> list[str]:
+    command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--only-summary"]
+    command += ["--loglevel", "WARNING", "--host", url, "--scenario-json", str(scenario_file), "--out", str(folder)]
+    command += ["--seed", str(options.seed), "--label", options.label, "--guard-requests", str(options.guard_requests)]
+    if options.knee is not None:
+        command += ["--knee", str(options.knee)]
+    if options.server_pid is not None:
+        command += ["--server-pid", str(options.server_pid)]
+    if not options.urgent:
+        command.append("--not-urgent")
+    return command

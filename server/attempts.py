@@ -135,7 +135,7 @@ class Attempts:
         glossary = self._request.glossary
         terms = () if glossary is None else glossary.target_terms(told.text)
         params = self._params(sentence, told, self._sentence_params.of(sentence.text, len(source), terms), required)
-        return Job(told, Request(source, params, Timings(arrived=0.0), self._deadline))
+        return Job(told, Request(source, params, Timings(arrived=0.0), self._deadline, shared=not self._request.fresh))
 
     def _params(
         self, sentence: Sentence, told: Draft, params: GenerationParams, required: Sequence[Tokens]

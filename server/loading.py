@@ -16,6 +16,9 @@ from server.text.detection import Detector, load_identifier
 
 _log = logging.getLogger("kvasir")
 
+# The event loop answers, refuses and tells probes while the engines keep all processors busy.
+_ENGINE_NICENESS = 5
+
 
 def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
     """The engines of all models of `settings`, loaded and warm, each behind its cache.
@@ -33,6 +36,8 @@ def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
         max_waiting=settings.max_waiting_requests,
         max_encoder_tokens=settings.max_encoder_tokens,
         device=settings.device,
+        max_queue_seconds=settings.max_queue_seconds,
+        niceness=_ENGINE_NICENESS,
         observe=observer,
     )
     opened: list[Generator] = []

@@ -164,7 +164,8 @@ class Hypothesis:
 class Request:
     """One sentence for the engine. `source` [source_len] ends with the end-of-sequence token.
 
-    `on_progress` hears of it while it is decoded; a request without costs the engine nothing for it.
+    `on_progress` hears of it while it is decoded; a request without costs the engine nothing for it. One that is not
+    `shared` gets an answer of its own, whoever else asks or has asked the same.
     """
 
     source: TokenIds
@@ -172,6 +173,7 @@ class Request:
     timings: Timings
     deadline: float | None = None
     on_progress: ProgressListener | None = None
+    shared: bool = True
     id: int = field(default_factory=lambda: next(_request_ids))
 
 

@@ -1,15 +1,25 @@
 """Who waits, who is admitted, who is dropped. No tensors, no clock of its own; safe to call from every thread."""
 
 import heapq
+import math
 import threading
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from server.errors import QueueFull
 from server.request import FinishReason, Request
 
 _RATE_WINDOW = 256  # finished requests from which the time to clear the queue is estimated
+# A sentence of a call waits as if it had arrived later than the one before it, by so many times the time that its rows
+# take: whoever asks for one sentence passes the rest of somebody's page, which keeps half of the engine if it must.
+# Order follows time, so nobody is passed for ever.
+_TURN_SHARE = 2
+_TURN_SECONDS = 0.05  # instead, while no pace is known
+# A burst is let in, however long its queue: only a queue that has been too long for this long is overload.
+_OVERLOAD_SECONDS = 0.3
 _RETRY_AFTER_SECONDS = (1.0, 60.0)
 
 
@@ -18,6 +28,7 @@ class SchedulerLimits:
     """`max_rows` rows and `max_encoder_tokens` source tokens an admission, for each replica.
 
     `max_rows_ahead` counts the rows of requests that may be admitted, and encoded, before there is room for them.
+    `max_queue_seconds` is the longest wait for rows that a call may expect, unless longer ones have just begun.
     """
 
     num_replicas: int
@@ -25,6 +36,15 @@ class SchedulerLimits:
     max_encoder_tokens: int
     max_waiting: int
     max_rows_ahead: int = 0
+    max_queue_seconds: float = math.inf
+
+
+class _Turn(NamedTuple):
+    """A place in the queue: by time, on the clock of `Timings.arrived`, then by age."""
+
+    seconds: float
+    id: int
+    request: Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +56,26 @@ class Admission:
 
 
 class Scheduler:
-    """First come, first served: nobody overtakes a beam request that waits for rows.
+    """First come, first served, call by call: the first sentences of a call go before the last ones of another.
 
-    A request reserves a row for each beam or sample from admission to retirement. A replica takes no more than its even
-    share of all rows wanted, so that work spreads over the replicas when there is little of it.
+    Nobody overtakes a beam request whose turn it is and that waits for rows. A request reserves a row for each beam or
+    sample from admission to retirement. A replica takes no more than its even share of all rows wanted, so that work
+    spreads over the replicas when there is little of it.
     """
 
     def __init__(self, limits: SchedulerLimits) -> None:
         self._limits = limits
         self._lock = threading.Lock()
         self._work_arrived = threading.Condition(self._lock)
-        self._waiting: deque[Request] = deque()
+        self._waiting: list[_Turn] = []  # sorted
         self._rows_waiting = 0
         self._running: list[dict[Request, None]] = [{} for _ in range(limits.num_replicas)]
         self._rows_reserved = [0] * limits.num_replicas
         self._present: set[Request] = set()  # waiting or running
         self._doomed: dict[Request, FinishReason] = {}  # present, to be dropped at the next admission
         self._deadlines: list[tuple[float, int, Request]] = []  # a heap; entries of ended requests fall out in time
-        self._finish_times: deque[float] = deque(maxlen=_RATE_WINDOW)
+        self._finished: deque[tuple[float, int]] = deque(maxlen=_RATE_WINDOW)  # when, and how many rows
+        self._congested_since: float | None = None
         self._is_closed = False
 
     @property
@@ -74,21 +96,26 @@ class Scheduler:
     def submit(self, requests: Sequence[Request]) -> None:
         """Queue all of them, or none.
 
-        Raises `QueueFull` when `max_waiting` requests wait already. A call that finds room brings all its sentences, so
-        the queue may exceed the limit by one call's.
+        Raises `QueueFull` when `max_waiting` requests wait already, and when the first of these would have to wait
+        longer than `max_queue_seconds` as others have for a second. A call that finds room brings all its sentences,
+        so the queue may exceed the limit by one call's.
         """
         widest = max((request.params.num_rows for request in requests), default=0)
         assert widest <= self._limits.max_rows, "a request of more beams than rows would wait for ever"
         with self._lock:
             if not self._present:
-                self._finish_times.clear()  # the pace is that of a busy server: hours without work say nothing of it
+                # The pace is that of a busy server: hours without work say nothing of it.
+                self._finished.clear()
+                self._congested_since = None
             if len(self._waiting) >= self._limits.max_waiting:
                 raise QueueFull(
                     f"{len(self._waiting)} sentences wait for decoding and {self._limits.max_waiting} may; "
                     "try again later",
                     self._retry_after_seconds(),
                 )
-            self._waiting.extend(requests)
+            if requests:
+                self._refuse_overload(requests[0].timings.arrived)
+            self._queue(requests)
             self._rows_waiting += sum(request.params.num_rows for request in requests)
             self._present.update(requests)
             for request in requests:
@@ -133,14 +160,14 @@ class Scheduler:
                 num_tokens = 0
                 max_reserved = self._limits.max_rows + self._limits.max_rows_ahead
                 while self._waiting and self._rows_reserved[replica] < share:
-                    request = self._waiting[0]
+                    request = self._waiting[0].request
                     rows = request.params.num_rows
                     num_tokens += len(request.source)
                     if self._rows_reserved[replica] + rows > max_reserved:
                         break
                     if admitted and num_tokens > self._limits.max_encoder_tokens:
                         break
-                    self._waiting.popleft()
+                    del self._waiting[0]
                     self._rows_waiting -= rows
                     self._rows_reserved[replica] += rows
                     self._running[replica][request] = None
@@ -153,7 +180,14 @@ class Scheduler:
         with self._lock:
             for request in requests:
                 self._forget(replica, request)
-                self._finish_times.append(now)
+                self._finished.append((now, request.params.num_rows))
+
+    def _queue(self, requests: Sequence[Request]) -> None:
+        pace = self._rows_per_second()
+        later = 0.0
+        for request in requests:
+            insort(self._waiting, _Turn(request.timings.arrived + later, request.id, request))
+            later += _TURN_SHARE * request.params.num_rows / pace if pace else _TURN_SECONDS
 
     def _forget(self, replica: int, request: Request) -> None:
         del self._running[replica][request]
@@ -167,18 +201,49 @@ class Scheduler:
         dropped = [(request, reason) for request, reason in self._doomed.items() if request in running]
         for request, _ in dropped:
             self._forget(replica, request)
-        waiting = [request for request in self._waiting if request in self._doomed]
+        waiting = [turn.request for turn in self._waiting if turn.request in self._doomed]
         if waiting:
-            self._waiting = deque(request for request in self._waiting if request not in self._doomed)
+            self._waiting = [turn for turn in self._waiting if turn.request not in self._doomed]
             self._rows_waiting -= sum(request.params.num_rows for request in waiting)
             self._present.difference_update(waiting)
             dropped += [(request, self._doomed.pop(request)) for request in waiting]
         return dropped
 
+    def _refuse_overload(self, now: float) -> None:
+        """Raise `QueueFull` for a call that begins `now` if waits have been too long for a while, and its own would be.
+
+        Queues that only begin to be long are let grow, and those that were too long count as such until they are half
+        as long: the controlled delay of Nichols and Jacobson (2012, doi:10.1145/2208917.2209336), at the entrance.
+        """
+        limit = self._limits.max_queue_seconds
+        wait = self._expected_wait_seconds(now)
+        if wait <= limit / 2:
+            self._congested_since = None
+        elif wait > limit:
+            if self._congested_since is None:
+                self._congested_since = now
+            elif now - self._congested_since >= _OVERLOAD_SECONDS:
+                raise QueueFull(
+                    f"a sentence would wait {wait:.2f} seconds for its turn and {limit:g} are allowed; try again later",
+                    self._retry_after_seconds(),
+                )
+
+    def _expected_wait_seconds(self, now: float) -> float:
+        """How long until all rows before a turn of `now` are free, at the present pace."""
+        num_before = bisect_left(self._waiting, (now,))
+        rows_before = self._rows_waiting * num_before / max(len(self._waiting), 1)
+        rows_without_room = sum(max(reserved - self._limits.max_rows, 0) for reserved in self._rows_reserved)
+        return (rows_before + rows_without_room) / pace if (pace := self._rows_per_second()) else 0.0
+
+    def _rows_per_second(self) -> float:
+        """The pace of the last finished requests, 0 if it is not known."""
+        if len(self._finished) < 2 or self._finished[-1][0] <= self._finished[0][0]:
+            return 0.0
+        seconds = self._finished[-1][0] - self._finished[0][0]
+        return (sum(rows for _, rows in self._finished) - self._finished[0][1]) / seconds
+
     def _retry_after_seconds(self) -> float:
         """How long the queue takes at the pace of the last finished requests."""
         at_least, at_most = _RETRY_AFTER_SECONDS
-        if len(self._finish_times) < 2 or self._finish_times[-1] <= self._finish_times[0]:
-            return at_least
-        pace = (len(self._finish_times) - 1) / (self._finish_times[-1] - self._finish_times[0])
-        return min(max(len(self._waiting) / pace, at_least), at_most)
+        pace = self._rows_per_second()
+        return min(max(self._rows_waiting / pace, at_least), at_most) if pace else at_least

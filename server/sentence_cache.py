@@ -34,7 +34,8 @@ class CachingGenerator:
     """A `Generator` that sends another one only sentences whose answer it neither has nor is waiting for.
 
     It keeps up to `max_sentences` answers, samples not among them, by source tokens and `GenerationParams`, and forgets
-    the least recently used one first; with 0 it hands everything on, identical or not. Methods belong to the event
+    the least recently used one first; with 0 it hands everything on, identical or not, and always what is not to be
+    shared. Methods belong to the event
     loop's thread. Answers outlive an event loop, nothing else does.
     """
 
@@ -61,7 +62,8 @@ class CachingGenerator:
         A request expires at its own deadline, and cancelling the awaiting task cancels what nobody else waits for.
         Raises what the engine raises, be it for a call that this one shares a sentence with.
         """
-        if not self._max_sentences or self._is_draining:  # a draining engine refuses in its own words
+        is_shared = self._max_sentences and all(request.shared for request in requests)
+        if not is_shared or self._is_draining:  # a draining engine refuses in its own words
             completions = await self._generator.generate(requests)
             self._observer.sentences("decoded", sum(map(is_finished, completions)))
             return completions

@@ -87,10 +87,19 @@ class Settings(BaseSettings):
     max_rows: Annotated[
         int,
         Field(ge=MAX_BEAM_SIZE, le=1024, description="sentences (with beam search: beams) a replica decodes at once"),
-    ] = 64
+    ] = 32
     max_waiting_requests: Annotated[
         int, Field(ge=1, le=1_000_000, description="sentences that may wait for rows before a request gets 429")
     ] = 2048
+    max_queue_seconds: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=3600,
+            description="wait for rows that a sentence may expect; once waits have been longer for a moment, a request "
+            "gets 429 at once instead of a late answer",
+        ),
+    ] = 0.05
     max_encoder_tokens: Annotated[
         int,
         Field(

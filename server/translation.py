@@ -25,7 +25,7 @@ class TranslationRequest:
 
     `source` and `target` are languages of the model's bundle. Where a sentence has terms of the `glossary`, its
     translation has theirs, and is found with beams. `max_new_tokens` counts for each sentence, by default
-    what the model can write.
+    what the model can write. With `fresh` nothing comes from what was translated before, or for others.
     """
 
     texts: tuple[str, ...]
@@ -43,6 +43,7 @@ class TranslationRequest:
     size_is_checked: bool = False  # a part, or the second leg, of a request whose size was found good
     format: TextFormat = "text"
     markup: MarkupOptions = NO_MARKUP_OPTIONS
+    fresh: bool = False
 
     @property
     def num_characters(self) -> int:

@@ -131,7 +131,7 @@ class Translator:
                 raise TextTooLong(f"{what} has {len(source)} tokens; this model takes {max_tokens}")
             terms = request.glossary.target_terms(segment.text) if request.glossary else ()
             asked = params.of(number, len(source), terms)
-            prepared.requests.append(Request(source, asked, Timings(arrived=0.0), deadline))
+            prepared.requests.append(Request(source, asked, Timings(arrived=0.0), deadline, shared=not request.fresh))
         return prepared
 
     def _fits(self, text: str) -> bool:

@@ -151,7 +151,7 @@ async def translate(
         format=body.format,
     )
     if body.stream:
-        interpreter = accept(request, asked)
+        interpreter, asked = accept(request, asked)
         translate_to = partial(interpreter.translate, asked, body.source, body.target)
         record, metrics = request_record(request), server_state(request).metrics
         return EventStream(translate_to, partial(_answer, asked), record, metrics)

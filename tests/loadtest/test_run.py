@@ -1,165 +1,189 @@
-"""Locust against a real HTTP server that speaks the native protocol and counts what it is asked."""
-
-import json
+import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from loadtest.arrivals import arrival_times
 from loadtest.records import Outcome
-from loadtest.run import LoadTestFailed, run
-from loadtest.workload import load_corpus
+from loadtest.requests import request_sequence
+from loadtest.run import LOCUSTFILE, LoadTestFailed, RunOptions, run_scenario
+from loadtest.run_folder import RunFolder
+from loadtest.scenario import Kind, Scenario, ScenarioInvalid, Search, Stage
+from tests.loadtest.answering import Reply, answering
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-class Translations(ThreadingHTTPServer):
-    """Answers every text with itself in upper case, except that request number n gets `scripted[n]` if there is one."""
-
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, scripted: dict[int, tuple[int, bytes]]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.scripted = scripted
-        self.bodies: list[dict[str, object]] = []
-        self.lock = threading.Lock()
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Locust's process ends with its connections open; the reset that follows is none of this test's business."""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+OPTIONS = RunOptions(seed=7, guard_requests=100_000, urgent=False, quiet=True)
+KINDS = (Kind(name="sentence", weight=3), Kind(name="list", text="list"), Kind(name="beam", beam_size=4))
+OPEN = Stage(name="open", rate=60, seconds=1.0, warm_up_seconds=0.2)
+PATIENCE_SECONDS = 600
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Translations
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # headers and body are two writes, and the second must not wait for an ACK
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        with self.server.lock:
-            number = len(self.server.bodies)
-            self.server.bodies.append({"path": self.path, **body})
-        texts = [body["text"]] if isinstance(body["text"], str) else body["text"]
-        answer = {"translations": [{"text": text.upper(), "target_tokens": 2} for text in texts], "model": "en-de"}
-        status, content = self.server.scripted.get(number, (200, json.dumps(answer).encode()))
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        if status == 429:
-            self.send_header("Retry-After", "0")
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class'
-        pass
+def _scenario(*stages: Stage, kinds: tuple[Kind, ...] = KINDS, search: Search | None = None) -> Scenario:
+    return Scenario(name="little", description="", kinds=kinds, stages=stages, search=search)
 
 
-@pytest.fixture
-def serve(request: pytest.FixtureRequest) -> Iterator[Translations]:
-    server = Translations(getattr(request, "param", {}))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def test_every_arrival_is_sent_once_recorded_and_checked(tmp_path: Path) -> None:
+    scenario = _scenario(OPEN, Stage(name="closed", users=2, seconds=0.4))
+    with answering() as server:
+        folder = run_scenario(server.url, scenario, tmp_path / "run", OPTIONS)
+    records = list(folder.records())
+    sent = {stage: [record for record in records if record.stage == stage] for stage in ("open", "closed")}
+    times = arrival_times(OPEN, seed=7)
+    assert sorted(record.number for record in sent["open"]) == list(range(len(times)))
+    info = folder.info()
+    first, second = info.stages
+    for record in sent["open"]:
+        assert record.scheduled == pytest.approx(first.started + times[record.number], abs=1e-5)
+        assert record.user is None
+    assert {record.user for record in sent["closed"]} == {0, 1}
+    assert sorted(record.number % 2 for record in sent["closed"] if record.user == 1)[:1] == [1]
+    assert all(record.scheduled == record.sent for record in sent["closed"])
+    for record in records:
+        assert record.outcome is Outcome.ANSWERED
+        assert record.finished is not None
+        assert record.scheduled <= record.sent < record.finished
+        assert (record.source_tokens, record.target_tokens) == (3 * record.num_texts, 2 * record.num_texts)
+        assert record.phases_ms == {"queue": 0.5, "decode": 1.5}
+    # Once under load, and once alone for the guard, which may take all of them here.
+    request = {stage: request_sequence(scenario, 7, stage) for stage in sent}
+    expected = Counter(request[record.stage](record.number).texts for record in records)
+    asked = [body["text"] for body in server.bodies]
+    assert Counter(tuple(text) if isinstance(text, list) else (text,) for text in asked) == expected + expected
+    guard = folder.guard()
+    assert guard is not None
+    assert guard.checked == guard.identical == guard.population == len(records)
+    assert (first.rate, first.users, second.rate, second.users) == (60, None, None, 2)
+    assert first.warm_up_ended - first.started == pytest.approx(0.2)
+    assert first.sending_ended - first.started == pytest.approx(1.0)
+    assert first.drained <= second.started
+    assert info.server.models == {"models": [{"name": "capitals"}]}
+    assert info.generator.cpu_seconds > 0
+    assert folder.metrics()
 
 
-def test_every_answer_the_server_gave_is_counted_once(serve: Translations, capfd: pytest.CaptureFixture[str]) -> None:
-    summary = run(serve.url, users=3, seconds=0.8, beam_share=0.5, seed=7)
-    printed = capfd.readouterr().out
-    counted = sum(summary.outcomes.values())
-    # Before the window opens each user may have sent a request or two; those alone may be missing.
-    assert 0 < counted <= len(serve.bodies)
-    assert summary.outcomes == {outcome: counted if outcome is Outcome.ANSWERED else 0 for outcome in Outcome}
-    assert summary.exit_code == 0
-    assert summary.users == 3
-    assert summary.sentences_per_second > summary.requests_per_second > 0
-    assert summary.target_tokens_per_second > 0
-    latency = summary.latency["all"]
-    assert 0 < latency.p50 <= latency.p95 <= latency.p99 <= latency.max
-    assert {"p50", "p95", "p99"} <= set(printed.split())
-    assert f"{summary.sentences_per_second:.1f} sentences/s" in printed
-
-
-def test_the_server_is_asked_varied_sentences_of_the_corpus(serve: Translations) -> None:
-    run(serve.url, users=2, seconds=0.8, beam_share=0.5, seed=7)
-    corpus = load_corpus()
-    known = {*corpus.sentences, *(" ".join(paragraph) for paragraph in corpus.paragraphs)}
-    asked = [body["text"] for body in serve.bodies]
-    texts = [text for value in asked for text in (value if isinstance(value, list) else [value])]
-    assert set(texts) <= known
-    assert len(set(texts)) > len(known) / 2
-    assert {body["beam_size"] for body in serve.bodies} == {1, 4}
-    assert {(body["path"], body["source"], body["target"]) for body in serve.bodies} == {("/v1/translate", "en", "de")}
-
-
-WRONG = [(500, b"{}")] * 3 + [(200, b'{"translations": []}')] * 2 + [(200, b"no")] + [(429, b"{}")] * 4
-SCRIPTED = dict(enumerate(WRONG, start=20))
-
-
-@pytest.mark.parametrize("serve", [SCRIPTED], indirect=True)
-def test_failures_are_counted_as_failures_and_rejections_as_rejections(serve: Translations) -> None:
-    summary = run(serve.url, users=2, seconds=0.8, beam_share=0.0, seed=1)
-    assert summary.outcomes[Outcome.FAILED] == 6
-    assert summary.outcomes[Outcome.REJECTED] == 4
-    assert summary.reasons == {
-        "HTTP 500": 3,
-        "answer has another number of translations than texts were sent": 2,
-        "answer is not JSON": 1,
+def test_every_end_of_a_request_has_its_name(tmp_path: Path) -> None:
+    script = {
+        4: Reply(429, headers={"Retry-After": "2"}),
+        5: Reply(503),
+        6: Reply(504),
+        7: Reply(500),
+        8: Reply(body=b"no"),
+        9: Reply(body=b'{"translations": []}'),
+        10: Reply(hangs_up=True),
     }
-    assert summary.latency["all"].num_requests == summary.outcomes[Outcome.ANSWERED] > 0
-    assert summary.exit_code == 1
+    kinds = (Kind(name="sentence"),)
+    with answering(lambda texts, number: script.get(number)) as server:
+        folder = run_scenario(server.url, _scenario(OPEN, kinds=kinds), tmp_path / "run", OPTIONS)
+    records = list(folder.records())
+    others = Counter((record.outcome, record.reason) for record in records if record.outcome is not Outcome.ANSWERED)
+    # On a connection that had been used the request is sent once more, and then answered.
+    others.pop((Outcome.FAILED, "no answer: HTTPConnectionClosed"), None)
+    assert others == {
+        (Outcome.REJECTED, "HTTP 429"): 1,
+        (Outcome.REJECTED, "HTTP 503"): 1,
+        (Outcome.TIMED_OUT, "HTTP 504"): 1,
+        (Outcome.FAILED, "HTTP 500"): 1,
+        (Outcome.FAILED, "answer is not JSON"): 1,
+        (Outcome.FAILED, "answer has 0 translations of 1 texts"): 1,
+    }
+    assert [record.retry_after for record in records if record.status == 429] == [2.0]
+    assert all(record.answer_sha256 is None for record in records if record.outcome is not Outcome.ANSWERED)
 
 
-def test_a_server_that_is_not_there_makes_a_failed_test() -> None:
-    # A port that was free a moment ago, and that nobody listens on now.
-    server = Translations({})
-    url = server.url
-    server.server_close()
-    summary = run(url, users=1, seconds=0.8, beam_share=0.0, seed=1)
-    assert summary.outcomes[Outcome.ANSWERED] == 0
-    assert summary.outcomes[Outcome.FAILED] > 0
-    assert all(reason.startswith("no answer") for reason in summary.reasons)
-    assert summary.exit_code == 1
+def test_arrivals_do_not_wait_for_a_slow_server_and_impatient_clients_go_away(tmp_path: Path) -> None:
+    stage = Stage(name="open", rate=50, seconds=0.6, arrivals="constant")
+    kinds = (Kind(name="impatient", hang_up_after=(0.05, 0.1)), Kind(name="patient"))
+    with answering(lambda texts, number: Reply(body=b"{}", after_seconds=0.8)) as server, pytest.raises(LoadTestFailed):
+        run_scenario(server.url, _scenario(stage, kinds=kinds), tmp_path / "run", OPTIONS)
+    records = list(RunFolder(tmp_path / "run").records())
+    assert len(records) == 30
+    # None was answered before the last was sent.
+    assert min(r.finished for r in records if r.kind == "patient" and r.finished) > max(r.sent for r in records)
+    for record in records:
+        assert record.outcome is (Outcome.HUNG_UP if record.kind == "impatient" else Outcome.FAILED)
+        if record.kind == "impatient":
+            assert record.finished is not None
+            assert 0.05 <= record.finished - record.sent < 0.7
 
 
-def test_plain_locust_runs_the_same_file_and_ends_with_the_same_status(serve: Translations) -> None:
-    command = [sys.executable, "-m", "locust", "-f", "loadtest/locustfile.py", "--headless", "-H", serve.url]
-    ran = subprocess.run(
-        [*command, "-u", "2", "-r", "2", "-t", "1s", "--only-summary"],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert "sentences/s" in ran.stdout
-    assert "Aggregated" not in ran.stdout + ran.stderr
+def test_the_knee_is_searched_and_stages_are_shares_of_it(tmp_path: Path) -> None:
+    settings = Search(start_rate=40, factor=2, bisections=0, seconds=0.5, warm_up_seconds=0.0, max_rate=80)
+    scenario = _scenario(Stage(name="half", rate="0.5 knee", seconds=0.3), search=settings)
+    with answering() as server:
+        folder = run_scenario(server.url, scenario, tmp_path / "run", OPTIONS)
+    info = folder.info()
+    assert info.knee == 80
+    assert [(stage.rate, stage.is_search_step) for stage in info.stages] == [(40, True), (80, True), (40, False)]
+    assert info.scenario["stages"][0]["rate"] == 40  # type: ignore[index, call-overload]
+    assert len({stage.name for stage in info.stages}) == 3
 
 
-@pytest.mark.parametrize(("users", "seconds", "share"), [(0, 1.0, 0.0), (1, 0.0, 0.0), (1, 1.0, 1.5)])
-def test_numbers_that_make_no_test_are_refused(users: int, seconds: float, share: float) -> None:
-    with pytest.raises(ValueError, match=r"not 0|not 1 and 0|between 0 and 1"):
-        run("http://127.0.0.1:9", users=users, seconds=seconds, beam_share=share, seed=1)
+def test_two_workers_send_what_one_would(tmp_path: Path) -> None:
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text(_scenario(OPEN).model_dump_json(), encoding="utf-8")
+    out = tmp_path / "run"
+    command = [
+        sys.executable,
+        "-m",
+        "locust",
+        "-f",
+        str(LOCUSTFILE),
+        "--headless",
+        "--only-summary",
+        "--processes",
+        "2",
+    ]
+    command += ["--scenario-json", str(scenario), "--out", str(out), "--seed", "7", "--not-urgent"]
+    with answering() as server:
+        subprocess.run([*command, "-H", server.url], check=True, capture_output=True, timeout=PATIENCE_SECONDS)
+    folder = RunFolder(out)
+    records = list(folder.records())
+    times = arrival_times(OPEN, seed=7)
+    assert sorted(record.number for record in records) == list(range(len(times)))
+    assert all(record.worker == record.number % 2 for record in records)
+    [stage] = folder.info().stages
+    assert all(record.scheduled == pytest.approx(stage.started + times[record.number], abs=1e-3) for record in records)
+    guard = folder.guard()
+    assert guard is not None
+    assert guard.identical == guard.population == len(records)
 
 
-@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://localhost", "http://"])
-def test_a_url_that_is_none_is_refused_with_an_example(url: str) -> None:
+def test_a_test_that_is_interrupted_keeps_what_it_has_measured(tmp_path: Path) -> None:
+    scenario = tmp_path / "scenario.json"
+    endless = _scenario(Stage(name="endless", rate=50, seconds=3600, warm_up_seconds=0.1))
+    scenario.write_text(endless.model_dump_json(), encoding="utf-8")
+    command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--only-summary"]
+    command += ["--scenario-json", str(scenario), "--out", str(tmp_path / "run"), "--not-urgent"]
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def interrupt(texts: list[str], number: int) -> Reply | None:
+        if number == 20:
+            processes[0].send_signal(signal.SIGINT)
+        return None
+
+    with (
+        answering(interrupt) as server,
+        subprocess.Popen([*command, "-H", server.url], stdout=subprocess.DEVNULL) as process,
+    ):
+        processes.append(process)
+        process.wait(PATIENCE_SECONDS)
+    records = list(RunFolder(tmp_path / "run").records())
+    assert len(records) == len(server.bodies) > 20
+    assert all(record.outcome is Outcome.ANSWERED for record in records)
+    [stage] = RunFolder(tmp_path / "run").info().stages
+    assert stage.sending_ended - stage.started < 600
+
+
+def test_what_cannot_be_run_is_told_in_one_sentence(tmp_path: Path) -> None:
+    with answering() as server:
+        gone = server.url
+    with pytest.raises(LoadTestFailed, match="answered nothing: no answer: ConnectionRefusedError"):
+        run_scenario(gone, _scenario(OPEN.model_copy(update={"seconds": 0.3})), tmp_path / "gone", OPTIONS)
+    with pytest.raises(LoadTestFailed, match="holds a run already"):  # the failed one is kept, too
+        run_scenario(gone, _scenario(OPEN), tmp_path / "gone", OPTIONS)
+    with pytest.raises(ScenarioInvalid, match="--knee"):
+        run_scenario(gone, _scenario(Stage(name="half", rate="0.5 knee", seconds=1)), tmp_path / "half", OPTIONS)
     with pytest.raises(ValueError, match=r"http://127\.0\.0\.1:8000"):
-        run(url, users=1, seconds=0.8, beam_share=0.0, seed=1)
-
-
-def test_a_locust_that_breaks_is_reported_with_its_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "locust.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with pytest.raises(LoadTestFailed, match="status 3"):
-        run("http://127.0.0.1:9", users=1, seconds=0.8, beam_share=0.0, seed=1)
+        run_scenario("ftp://host", _scenario(OPEN), tmp_path / "none", OPTIONS)

@@ -1,4 +1,6 @@
 import asyncio
+import os
+import sys
 import threading
 import time
 
@@ -184,6 +186,20 @@ def test_draining_gives_up_when_its_time_is_over_and_what_ran_is_told_when_the_e
             await running
 
     with_replicas([runner], scenario)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, threads have no priority of their own")
+def test_engine_threads_give_way_to_the_event_loop_where_that_is_asked_for() -> None:
+    options = ReplicaOptions(replicas=2, niceness=3)
+    replicas = Replicas(fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB)) for _ in range(2)], options)
+    replicas.start()
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    try:
+        asyncio.run(replicas.generate([sentence(2), sentence(3)]))
+        engines = [thread.native_id for thread in threading.enumerate() if thread.name.startswith("engine-")]
+        assert [os.getpriority(os.PRIO_PROCESS, native_id or 0) for native_id in engines] == [min(ours + 3, 19)] * 2
+    finally:
+        replicas.close()
 
 
 def test_closing_ends_the_threads_and_a_closed_engine_takes_nothing() -> None:

@@ -16,8 +16,10 @@ def _scheduler(
     return Scheduler(SchedulerLimits(num_replicas, max_rows, max_encoder_tokens, max_waiting))
 
 
-def _request(beam_size: int = 1, source_len: int = 3, deadline: float | None = None) -> Request:
-    return request([5] * source_len, GenerationParams(beam_size), deadline)
+def _request(beam_size: int = 1, source_len: int = 3, deadline: float | None = None, arrived: float = 0.0) -> Request:
+    asked = request([5] * source_len, GenerationParams(beam_size), deadline)
+    asked.timings.arrived = arrived
+    return asked
 
 
 def _submitted(scheduler: Scheduler, *requests: Request) -> list[Request]:
@@ -33,11 +35,19 @@ def _admitted(scheduler: Scheduler, replica: int = 0, now: float = NOW) -> list[
 
 def test_requests_are_admitted_in_the_order_of_their_arrival() -> None:
     scheduler = _scheduler()
-    first = _submitted(scheduler, *(_request() for _ in range(3)))
-    second = _submitted(scheduler, *(_request() for _ in range(3)))
+    first = _submitted(scheduler, *(_request(arrived=1.0) for _ in range(3)))
+    second = _submitted(scheduler, *(_request(arrived=2.0) for _ in range(3)))
     assert _admitted(scheduler) == first + second
     assert _admitted(scheduler) == []
     assert (scheduler.num_waiting, scheduler.num_running) == (0, 6)
+
+
+def test_who_asks_for_one_sentence_passes_the_rest_of_somebodys_page() -> None:
+    scheduler = _scheduler(max_rows=100)
+    page = _submitted(scheduler, *(_request(arrived=NOW) for _ in range(10)))
+    one = _submitted(scheduler, _request(arrived=NOW + 0.12))
+    another = _submitted(scheduler, _request(arrived=NOW + 1))
+    assert _admitted(scheduler) == page[:3] + one + page[3:] + another
 
 
 def test_the_time_of_admission_is_the_callers() -> None:

@@ -3,15 +3,10 @@ import time
 from dataclasses import replace
 
 import pytest
-from starlette.testclient import TestClient
 
-from export.bundle import Bundle
-from server.app import create_app
 from server.errors import Draining
-from server.metrics import Metrics
-from server.request import FinishReason, GenerationParams, Sampling
+from server.request import FinishReason, GenerationParams, Request, Sampling
 from server.sentence_cache import CachingGenerator
-from server.settings import Settings
 from tests.fakes import END
 from tests.server.cached_echo import (
     GREEDY,
@@ -41,6 +36,29 @@ def test_a_sentence_that_was_decoded_is_answered_from_the_cache(echo: EchoGenera
     run(scenario)
     assert cached.decoded == [[[5, 6, END]]]
     assert cached.watcher.outcomes == {"decoded": 1, "cached": 1}
+    assert cached.watcher.num_kept == 1
+
+
+def test_a_sentence_that_is_not_to_be_shared_is_decoded_for_its_asker_alone(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    def ask_alone() -> Request:
+        asked = ask(5)
+        asked.shared = False
+        return asked
+
+    async def scenario() -> None:
+        await cached.generator.generate([ask_alone()])
+        await cached.generator.generate([ask(5)])
+        gate = cached.hold()
+        calls = [cached.begin(ask_alone()) for _ in range(2)]
+        await joined(cached, *calls)
+        gate.set()
+        await asyncio.gather(*calls)
+
+    run(scenario)
+    assert cached.decoded == [[[5, END]]] * 4
+    assert cached.watcher.outcomes == {"decoded": 4}
     assert cached.watcher.num_kept == 1
 
 
@@ -279,20 +297,3 @@ def test_a_draining_engine_takes_nothing_new_and_finishes_what_is_shared() -> No
         run(scenario)
     finally:
         generator.close()
-
-
-def test_the_same_text_twice_over_http_is_decoded_once_and_the_metrics_say_so(echo_bundle: Bundle) -> None:
-    metrics = Metrics()
-    echo = EchoGenerator(echo_bundle)
-    generator = CachingGenerator(echo, 100, metrics)
-    with TestClient(create_app(Settings(), [generator], metrics)) as client:
-        body = {"text": "Good morning. Tea. Good morning."}
-        first, second = (client.post("/v1/translate", json=body) for _ in range(2))
-        exposition = client.get("/metrics").text
-    assert first.status_code == second.status_code == 200
-    assert first.json() == second.json()
-    for outcome, count in {"decoded": 2.0, "coalesced": 1.0, "cached": 3.0}.items():
-        assert f'kvasir_sentences_total{{outcome="{outcome}"}} {count}\n' in exposition
-    assert "kvasir_cached_sentences 2.0\n" in exposition
-    assert len(echo.batches) == 1
-    assert echo.is_closed

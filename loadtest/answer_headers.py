@@ -1,0 +1,24 @@
+"""Headers of answers that say something of the time."""
+
+
+def server_timing(header: str) -> dict[str, float]:
+    """The durations that a Server-Timing header tells, by name, in milliseconds (https://www.w3.org/TR/server-timing/)."""
+    durations = {}
+    for metric in header.split(","):
+        name, *parameters = (part.strip() for part in metric.split(";"))
+        for parameter in parameters:
+            key, _, value = parameter.partition("=")
+            if key.strip().lower() == "dur":
+                try:
+                    durations[name] = float(value.strip().strip('"'))
+                except ValueError:
+                    continue
+    return durations
+
+
+def retry_after_seconds(header: str | None) -> float | None:
+    """The seconds that Retry-After asks for; None without, and for a date, which nobody here sends."""
+    try:
+        return None if header is None else max(float(header), 0.0)
+    except ValueError:
+        return None

@@ -1,0 +1,246 @@
+"""Runs a scenario: tells the workers which stage to send, gathers their records, and leaves the folder of a run."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gevent.queue import Empty, Queue
+from locust.env import Environment
+from locust.runners import MasterRunner
+
+from loadtest.addresses import address_of
+from loadtest.clock import RunClock
+from loadtest.guard import AnswerSample, check_answers
+from loadtest.knee import KneeSearch
+from loadtest.machine import machine_info, process_use, versions
+from loadtest.messages import DONE, GO, PREPARE, PREPARED, RECORDS, STOP, Order, done_of
+from loadtest.objective import Objective, objective_of
+from loadtest.progress import progress_line, share_within
+from loadtest.records import Record, RecordWriter, record_from_json
+from loadtest.run_folder import GeneratorInfo, RunFolder, RunInfo, ServerInfo, StageInfo
+from loadtest.scenario import Scenario, Stage
+from loadtest.server_metrics import MetricsPoller, served_models
+
+_HEAD_START_SECONDS = 0.2  # from the word to the first request; with workers elsewhere the word has to get there
+_DISTRIBUTED_HEAD_START_SECONDS = 1.0
+_WORKER_CHECK_SECONDS = 1.0
+
+
+class CannotConduct(Exception):
+    """The load test cannot go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be run, and where what is measured goes."""
+
+    scenario: Scenario
+    url: str
+    seed: int
+    folder: Path
+    label: str
+    knee: float | None
+    guard_requests: int
+    server_pid: int | None
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What has come together so far."""
+
+    stages: list[StageInfo] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    nice: int = 0
+    num_answered: int = 0
+
+
+class Conductor:
+    """One run of a scenario. `run` it in a greenlet; `stop` ends it early, with what was measured by then."""
+
+    def __init__(self, environment: Environment, plan: Plan, incoming: Queue, say: Callable[[str], None]) -> None:
+        """`incoming` has the workers' messages, as pairs of kind and content."""
+        assert environment.runner is not None
+        self._runner = environment.runner
+        self._plan = plan
+        self._incoming = incoming
+        self._say = say
+        self._stopped = False
+        self._is_sending = False
+        self._run = RunFolder(plan.folder)
+        self._gathered = _Gathered()
+        self._sample = AnswerSample(plan.guard_requests, plan.seed)
+        self._started_at = time.time()
+        self._clock = RunClock(self._started_at)
+        self._workers: Sequence[str | None] = [None]  # None: beside this conductor
+        self._objective: Objective = objective_of(plan.scenario.model_dump(mode="json"))
+
+    def stop(self) -> None:
+        """No more requests; `run` ends when what is on its way is answered."""
+        self._stopped = True
+        if self._is_sending:
+            self._runner.send_message(STOP, {})
+
+    def run(self) -> RunFolder:
+        """Everything: the search for the knee if there is one to do, the stages, and the guard.
+
+        Raises `CannotConduct`, `ValueError` or `OSError`.
+        """
+        plan = self._plan
+        address = address_of(plan.url)
+        if isinstance(self._runner, MasterRunner):
+            self._workers = sorted(client.id for client in self._runner.clients.all if client.state != "missing")
+            if not self._workers:
+                raise CannotConduct("no worker is connected")
+        _make_folder(plan.folder)
+        models = served_models(address)
+        before = process_use(plan.server_pid) if plan.server_pid else None
+        self._run.records_file.touch()
+        poller = MetricsPoller(address, self._run.metrics_file, self._clock)
+        poller.start()
+        scenario, knee = plan.scenario, plan.knee
+        try:
+            if scenario.search is not None and knee is None:
+                knee = self._search()
+            if scenario.needs_knee and not self._stopped:
+                if knee is None:
+                    raise CannotConduct("no rate met the objective: there is no knee for stages to be a share of")
+                scenario = scenario.with_rates(knee)
+            for stage in scenario.stages:
+                if not self._stopped:
+                    self._send_stage(stage)
+        finally:
+            poller.stop()
+            after = process_use(plan.server_pid) if plan.server_pid else None
+            self._run.write_info(
+                RunInfo(
+                    scenario=scenario.model_dump(mode="json"),
+                    seed=plan.seed,
+                    url=plan.url,
+                    label=plan.label,
+                    started_at=datetime.fromtimestamp(self._started_at, UTC).isoformat(timespec="seconds"),
+                    versions=versions(),
+                    machine=machine_info(),
+                    generator=GeneratorInfo(
+                        cpu_seconds=round(self._gathered.cpu_seconds, 3),
+                        wall_seconds=round(self._gathered.wall_seconds, 3),
+                        num_processes=len(self._workers) + self._is_distributed,
+                        nice=self._gathered.nice,
+                    ),
+                    server=ServerInfo(
+                        models=models,
+                        cpu_seconds=round(after.cpu_seconds - before.cpu_seconds, 3) if before and after else None,
+                        resident_bytes_before=before.resident_bytes if before else None,
+                        resident_bytes_after=after.resident_bytes if after else None,
+                    ),
+                    knee=knee,
+                    stages=tuple(self._gathered.stages),
+                )
+            )
+        if self._sample.population and plan.guard_requests and not self._stopped:
+            self._say(f"asking the idle server again: {len(self._sample.kept())} of {self._sample.population} answers")
+            self._run.write_guard(check_answers(self._sample, plan.scenario, plan.seed, address))
+        return self._run
+
+    @property
+    def _is_distributed(self) -> bool:
+        return isinstance(self._runner, MasterRunner)
+
+    def _search(self) -> float | None:
+        assert self._plan.scenario.search is not None
+        settings = self._plan.scenario.search
+        search = KneeSearch(settings)
+        while (rate := search.next_rate()) is not None and not self._stopped:
+            name = f"search {len(self._gathered.stages) + 1}: {rate:g}/s"
+            share = self._send_stage(settings.stage(name, rate), is_search_step=True)
+            search.tell(rate, share is not None and share >= self._objective.share)
+        return search.knee
+
+    def _send_stage(self, stage: Stage, is_search_step: bool = False) -> float | None:
+        """Has the stage sent. Gives the share of the requests of its window that met the objective, if any counts."""
+        self._incoming.queue.clear()
+        order = Order(
+            scenario=self._plan.scenario.model_dump_json(),
+            stage=stage.model_dump_json(),
+            url=self._plan.url,
+            seed=self._plan.seed,
+            worker=0,
+            num_workers=len(self._workers),
+            run_started_at=self._started_at,
+            sample_size=self._plan.guard_requests,
+        )
+        for index, worker in enumerate(self._workers):
+            self._runner.send_message(PREPARE, asdict(order) | {"worker": index}, worker)
+        self._gather(PREPARED, lambda _: None)
+        started = self._clock() + (_DISTRIBUTED_HEAD_START_SECONDS if self._is_distributed else _HEAD_START_SECONDS)
+        own_cpu = os.times()
+        self._runner.send_message(GO, {"at": started})
+        self._is_sending = True
+        if self._stopped:  # in the meantime, when there was nobody to be told
+            self._runner.send_message(STOP, {})
+        records: list[Record] = []
+        with RecordWriter(self._run.records_file) as writer:
+
+            def keep(lines: list[str]) -> None:
+                batch = [record_from_json(line) for line in lines]
+                writer.write(batch)
+                records.extend(batch)
+
+            done = [done_of(data) for data in self._gather(DONE, keep)]
+        self._is_sending = False
+        info = StageInfo(
+            name=stage.name,
+            rate=None if stage.is_closed else stage.rates()[0],
+            users=stage.users,
+            started=round(started, 6),
+            warm_up_ended=round(started + stage.warm_up_seconds, 6),
+            sending_ended=round(max(one.sending_ended for one in done), 6),
+            drained=round(max(one.drained for one in done), 6),
+            ramp_to=None if stage.ramp_to is None else stage.rates()[1],
+            is_search_step=is_search_step,
+        )
+        gathered = self._gathered
+        gathered.stages.append(info)
+        gathered.wall_seconds += info.drained - info.started
+        gathered.cpu_seconds += sum(one.cpu_seconds for one in done)
+        if self._is_distributed:
+            now = os.times()
+            gathered.cpu_seconds += now.user + now.system - own_cpu.user - own_cpu.system
+        gathered.nice = max(one.nice for one in done)
+        for one in done:
+            self._sample.merge(one.kept, one.population)
+        measured = [record for record in records if info.measures(record)]
+        self._say(progress_line(info, measured, self._objective))
+        return share_within(measured, self._objective)
+
+    def _gather(self, awaited: str, keep: Callable[[list[str]], None]) -> list[dict[str, object]]:
+        """Waits until every worker has said `awaited`. Records that come meanwhile go to `keep`."""
+        said: list[dict[str, object]] = []
+        while len(said) < len(self._workers):
+            try:
+                kind, data = self._incoming.get(timeout=_WORKER_CHECK_SECONDS)
+            except Empty:
+                self._check_workers()
+                continue
+            if kind == RECORDS:
+                keep(data["lines"])
+            elif kind == awaited:
+                said.append(data)
+        return said
+
+    def _check_workers(self) -> None:
+        if isinstance(self._runner, MasterRunner):
+            alive = {client.id for client in self._runner.clients.all if client.state != "missing"}
+            if lost := set(self._workers) - alive:
+                raise CannotConduct(
+                    f"{len(lost)} of {len(self._workers)} workers are gone, and their requests with them"
+                )
+
+
+def _make_folder(folder: Path) -> None:
+    if RunFolder(folder).records_file.exists():
+        raise CannotConduct(f"{folder} holds a run already")
+    folder.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,143 @@
+"""Figures as SVG that belongs to the page: its colours are the page's, so that one picture does for light and dark.
+
+matplotlib knows only fixed colours. Each colour of the page has a stand-in here, and `as_svg` puts `var(--name)` in its
+place. Text stays text: it can be read aloud, found and copied.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import StringIO
+from math import log10
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
+
+# Stand-ins: what a renderer of the SVG alone would show, and not two alike.
+INK = "#231e17"
+QUIET = "#685f51"
+LINE = "#e6dfd2"
+SHEET = "#fffdf9"
+BLUE = "#1f6fb5"
+ORANGE = "#b85c01"
+GREEN = "#1a7f4c"
+RED = "#b3261f"
+PURPLE = "#7a4fb6"
+TEAL = "#0f7b86"
+
+PAGE_COLOURS = {
+    INK: "--ink",
+    QUIET: "--quiet",
+    LINE: "--line",
+    SHEET: "--sheet",
+    BLUE: "--blue",
+    ORANGE: "--orange",
+    GREEN: "--green",
+    RED: "--red",
+    PURPLE: "--purple",
+    TEAL: "--teal",
+}
+
+# One after the other for things without an order; markers too, for those who see no colour and for paper.
+SERIES = (BLUE, ORANGE, GREEN, PURPLE, RED, TEAL)
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+WIDTH_INCHES = 6.2
+HEIGHT_INCHES = 3.6
+
+_STYLE: "dict[RcKeyType, object]" = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": QUIET,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "figure.facecolor": "none",
+    "font.size": 9,
+    "grid.color": LINE,
+    "grid.linewidth": 0.8,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5,
+    "savefig.facecolor": "none",
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "xtick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "ytick.color": QUIET,
+    "ytick.labelcolor": INK,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A picture with what is said beside it."""
+
+    name: str  # unique on the page: ids are made of it
+    title: str
+    how_to_read: str
+    svg: str
+    is_wide: bool = False
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Everything drawn inside looks like the page."""
+    with mpl.rc_context(_STYLE):
+        yield
+
+
+def new_figure(height: float = HEIGHT_INCHES, width: float = WIDTH_INCHES) -> Figure:
+    """An empty figure; no window and no global state belong to it."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def as_svg(figure: Figure, name: str, description: str) -> str:
+    """The figure as an `<svg>` element for the page. Equal figures give equal text.
+
+    `name` makes its ids unique on the page, `description` is what a screen reader says.
+    """
+    out = StringIO()
+    with mpl.rc_context({"svg.hashsalt": name}):
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    svg = out.getvalue()
+    svg = svg[svg.index("<svg") :]
+    for colour, variable in PAGE_COLOURS.items():
+        svg = svg.replace(colour, f"var({variable})")
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'(url\(#|xlink:href="#)', rf"\1{name}-", svg)
+    # The page says how large it is shown; its proportions are those of the viewBox.
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{_attribute(description)}"', 1)
+
+
+def log_axis(axes: Axes, which: str = "y", room: float = 1.0) -> None:
+    """Makes an axis logarithmic, with numbers as 50, 100, 200 rather than as powers of ten.
+
+    To be called when everything is drawn: the range decides how many numbers there are. `room` is the part of a plain
+    figure that the axis has for them.
+    """
+    axes.set(**{f"{which}scale": "log"})
+    low, high = axes.get_ylim() if which == "y" else axes.get_xlim()
+    decades = log10(high / low) / room
+    steps = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if decades < 0.9 else (1.0, 2.0, 5.0) if decades < 3 else (1.0,)
+    axis = axes.yaxis if which == "y" else axes.xaxis
+    axis.set_major_locator(LogLocator(base=10, subs=steps))
+    axis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:,g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def _attribute(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")

@@ -1,0 +1,168 @@
+"""What changes with the offered load: latency, throughput, and what becomes of the requests."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+from loadtest.figures import Sample, StageTotals, Totals
+from loadtest.records import Outcome
+from loadtest.report.drawing import (
+    BLUE,
+    GREEN,
+    INK,
+    LINE,
+    ORANGE,
+    PURPLE,
+    QUIET,
+    RED,
+    TEAL,
+    Plot,
+    as_svg,
+    log_axis,
+    new_figure,
+)
+
+_PERCENTILES = (("p50", "o", "-", TEAL), ("p95", "s", "-", BLUE), ("p99", "^", "-", PURPLE), ("p999", "v", ":", QUIET))
+
+# From good to bad, as they lie on each other.
+_FATES = (
+    ("in time", GREEN, ""),
+    ("late", ORANGE, ""),
+    ("rejected", PURPLE, "//"),
+    ("timed out", RED, ""),
+    ("failed", INK, "xx"),
+    ("hung up", LINE, ".."),
+    ("unfinished", QUIET, "\\\\"),
+)
+
+
+def load_plots(totals: Totals) -> list[Plot]:
+    """The plots that have something to show."""
+    stages = sorted((s for s in totals.stages if s.has_one_rate and s.all.sent), key=lambda s: s.offered_rate)
+    plots = []
+    if any(stage.all.latency_ms for stage in stages):
+        plots.append(_latency(stages, totals))
+    if stages:
+        plots.append(_throughput(stages, totals))
+    if any(stage.all.sent for stage in totals.stages):
+        plots.append(_fates(totals))
+    return plots
+
+
+def fates_of(sample: Sample) -> dict[str, float]:
+    """The shares of requests that were answered in time, answered late, rejected and so on; they add up to 1."""
+    counts = {
+        "in time": sample.within_objective,
+        "late": sample.outcomes[Outcome.ANSWERED] - sample.within_objective,
+        "rejected": sample.outcomes[Outcome.REJECTED],
+        "timed out": sample.outcomes[Outcome.TIMED_OUT],
+        "failed": sample.outcomes[Outcome.FAILED],
+        "hung up": sample.outcomes[Outcome.HUNG_UP],
+        "unfinished": sample.outcomes[Outcome.UNFINISHED],
+    }
+    return {name: count / sample.sent for name, count in counts.items()} if sample.sent else {}
+
+
+def stage_label(stage: StageTotals) -> str:
+    """A stage's name, with its load and what keeps it out of the headline."""
+    load = f"{stage.users} users" if stage.rate is None else f"{stage.rate:.4g}/s"
+    if stage.ramp_to is not None:
+        load = f"{load} to {stage.ramp_to:.4g}/s"
+    mark = ", closed loop" if stage.is_closed_loop else ", late" if stage.is_late else ""
+    return f"{stage.name} ({load}{mark})"
+
+
+def _latency(stages: Sequence[StageTotals], totals: Totals) -> Plot:
+    figure = new_figure()
+    axes = figure.subplots()
+    for name, marker, line, colour in _PERCENTILES:
+        points = [(s.offered_rate, getattr(s.all.latency_ms, name)) for s in stages if s.all.latency_ms]
+        label = "p99.9" if name == "p999" else name
+        axes.plot([x for x, _ in points], [y for _, y in points], line, marker=marker, color=colour, label=label)
+    limit = totals.objective.milliseconds
+    axes.axhline(limit, color=RED, linestyle="--", linewidth=1.2, label=f"objective, {limit:g} ms")
+    log_axis(axes)
+    _mark_knee(axes, totals)
+    axes.set_xlabel("offered load, requests/s")
+    axes.set_ylabel("latency of the answered, ms")
+    axes.set_xlim(left=0)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=5, columnspacing=1.2)
+    title = "Latency against offered load"
+    how_to_read = (
+        "Each point is a stage: up to the knee the lines should stay flat and under the dashed objective "
+        f"(of texts up to {totals.objective.max_source_tokens} tokens; longer ones have more time), "
+        "and where they bend upwards the server is saturated."
+    )
+    return Plot("latency-load", title, how_to_read, as_svg(figure, "latency-load", title))
+
+
+def _throughput(stages: Sequence[StageTotals], totals: Totals) -> Plot:
+    figure = new_figure()
+    axes = figure.subplots()
+    offered = [stage.offered_rate for stage in stages]
+    axes.plot([0, max(offered)], [0, max(offered)], ":", color=QUIET, linewidth=1.2, label="all that is offered")
+    axes.plot(offered, [s.all.throughput for s in stages], "-s", color=ORANGE, label="throughput")
+    axes.plot(offered, [s.all.goodput for s in stages], "-o", color=GREEN, label="goodput")
+    _mark_knee(axes, totals)
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("offered load, requests/s")
+    axes.set_ylabel("requests/s")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=3)
+    title = "Throughput and goodput against offered load"
+    how_to_read = (
+        "Goodput counts only what was answered within its objective: it should follow the dotted diagonal up to the "
+        "knee and stay level beyond it; where it falls, the server works for clients that have stopped caring."
+    )
+    return Plot("throughput-load", title, how_to_read, as_svg(figure, "throughput-load", title))
+
+
+def _fates(totals: Totals) -> Plot:
+    stages = [stage for stage in totals.stages if stage.all.sent]
+    refused = [stage.all.rejected_ms for stage in stages]
+    figure = new_figure(height=1.0 + 0.3 * len(stages))
+    axes = figure.subplots()
+    left = [0.0] * len(stages)
+    shares = [fates_of(stage.all) for stage in stages]
+    for name, colour, hatch in _FATES:
+        widths = [100 * share[name] for share in shares]
+        if any(widths):
+            axes.barh(range(len(stages)), widths, left=left, color=colour, hatch=hatch, label=name, height=0.65,
+                      edgecolor=QUIET, linewidth=0.3)  # fmt: skip
+        left = [a + b for a, b in zip(left, widths, strict=True)]
+    axes.set_yticks(range(len(stages)), [stage_label(stage) for stage in stages])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("% of the requests of the stage")
+    axes.grid(visible=False, axis="y")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=6, columnspacing=1.0)
+    for place, times in enumerate(refused):
+        if times is not None:
+            note = f"{times.p99:.0f} ms"
+            axes.annotate(note, (100, place), (4, 0), textcoords="offset points", va="center", fontsize=8, color=INK)
+    title = "What became of the requests"
+    how_to_read = (
+        "A server that is asked too much should refuse the rest at once instead of answering everybody late; "
+        "the number at the right is how long its rejections took, at p99."
+        if any(refused)
+        else "Green requests were answered within their objective, all other colours missed it; nothing was rejected."
+    )
+    return Plot("fates", title, how_to_read, as_svg(figure, "fates", title))
+
+
+def _mark_knee(axes: Axes, totals: Totals) -> None:
+    stage = totals.stage(totals.headline.knee_stage)
+    if stage is None:
+        return
+    axes.axvline(stage.offered_rate, color=INK, linestyle="-.", linewidth=1)
+    axes.annotate(
+        f"knee {totals.headline.knee_rate:.4g}/s",
+        (stage.offered_rate, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(-4, -3),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        color=INK,
+        fontsize=8.5,
+    )

@@ -1,0 +1,36 @@
+"""Numbers as a reader wants them: as many digits as mean something, and a dash for what is not known."""
+
+NOTHING = "–"
+
+# Marks of a comparison.
+BETTER = "▲"
+WORSE = "▼"
+SAME = "≈"
+
+
+def milliseconds(value: float | None) -> str:
+    """Three digits below a second, whole milliseconds above."""
+    if value is None:
+        return NOTHING
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def rate(value: float | None) -> str:
+    """So many a second."""
+    if value is None:
+        return NOTHING
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage. Only all is 100 %, and only nothing is 0 %."""
+    if share is None:
+        return NOTHING
+    if not 0 < share < 1:
+        return f"{share:.0%}"
+    return f"{min(max(100 * share, 0.1), 99.9):.1f}".removesuffix(".0") + "%"
+
+
+def count(value: int | None) -> str:
+    """A number of things."""
+    return NOTHING if value is None else f"{value:,}"

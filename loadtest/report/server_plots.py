@@ -1,0 +1,127 @@
+"""What went on over time, and where in the server the time went."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+from loadtest.figures import Totals
+from loadtest.report.drawing import (
+    BLUE,
+    GREEN,
+    INK,
+    LINE,
+    ORANGE,
+    PURPLE,
+    QUIET,
+    TEAL,
+    Plot,
+    as_svg,
+    log_axis,
+    new_figure,
+)
+from loadtest.report.load_plots import stage_label
+from loadtest.run_folder import StageInfo
+from loadtest.samples import REST, SERVER_PHASES
+from loadtest.timeline import Timeline
+
+_CHARACTER_WIDTH = 0.0068  # of a stage's name, as a part of the plot's
+
+_PHASE_LOOKS = {
+    "tokenize": (TEAL, "xx"),
+    "queue": (PURPLE, "//"),
+    "encode": (ORANGE, ""),
+    "decode": (BLUE, ""),
+    REST: (QUIET, ".."),
+}
+
+
+def timeline_plot(timeline: Timeline, stages: Sequence[StageInfo]) -> Plot | None:
+    """Rates, latencies and what the server said of itself, over the whole run."""
+    if not timeline.at:
+        return None
+    has_metrics = any(value is not None for value in timeline.waiting)
+    figure = new_figure(height=5.6 if has_metrics else 4.0, width=11.0)
+    panels: list[Axes] = list(figure.subplots(3 if has_metrics else 2, 1, sharex=True))
+    rates, latency = panels[0], panels[1]
+    rates.plot(timeline.at, timeline.due, "-", color=QUIET, linewidth=1.2, label="due")
+    rates.plot(timeline.at, timeline.answered, "-", color=GREEN, label="answered")
+    if any(timeline.refused):
+        rates.plot(timeline.at, timeline.refused, "--", color=PURPLE, label="rejected")
+    rates.set_ylabel("requests/s")
+    rates.set_ylim(bottom=0)
+    latency.plot(timeline.at, _gaps(timeline.p50_ms), "-", color=TEAL, label="p50")
+    latency.plot(timeline.at, _gaps(timeline.p99_ms), "-", color=PURPLE, label="p99")
+    if any(timeline.p50_ms):
+        log_axis(latency, room=0.5)
+    latency.set_ylabel("latency, ms")
+    if has_metrics:
+        panels[2].plot(timeline.sampled_at, _gaps(timeline.waiting), "-", color=ORANGE, label="waiting")
+        panels[2].plot(timeline.sampled_at, _gaps(timeline.rows_per_step), "--", color=BLUE, label="rows per step")
+        panels[2].set_ylabel("sentences, rows")
+        panels[2].set_ylim(bottom=0)
+    _mark_stages(panels, stages)
+    for panel in panels:
+        panel.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        panel.grid(visible=False, axis="x")
+    panels[-1].set_xlabel("seconds since the run's start")
+    panels[-1].set_xlim(stages[0].started, max(stage.drained for stage in stages))
+    title = "The run over time"
+    how_to_read = (
+        f"Bins of {timeline.bin_seconds:g} s; shaded parts are warm-ups and drains and count nowhere: within a stage "
+        "every line should be level, and a line of waiting sentences that keeps climbing is a load that cannot last."
+    )
+    return Plot("timeline", title, how_to_read, as_svg(figure, "timeline", title), is_wide=True)
+
+
+def phases_plot(totals: Totals) -> Plot | None:
+    """Where the time of an answered request went, on average."""
+    stages = [stage for stage in totals.stages if any(name in stage.all.phases_ms for name in SERVER_PHASES)]
+    if not stages:
+        return None
+    figure = new_figure(height=1.1 + 0.3 * len(stages))
+    axes = figure.subplots()
+    left = [0.0] * len(stages)
+    for name in (*SERVER_PHASES, REST):
+        colour, hatch = _PHASE_LOOKS[name]
+        widths = [stage.all.phases_ms[name].mean if name in stage.all.phases_ms else 0.0 for stage in stages]
+        axes.barh(range(len(stages)), widths, left=left, color=colour, hatch=hatch, label=name, height=0.65,
+                  edgecolor=LINE, linewidth=0.3)  # fmt: skip
+        left = [a + b for a, b in zip(left, widths, strict=True)]
+    axes.set_yticks(range(len(stages)), [stage_label(stage) for stage in stages])
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("mean of the answered, ms")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=5, columnspacing=1.2)
+    title = "Where the time went"
+    how_to_read = (
+        "The phases are by the server's own clock, for the slowest sentence of a request; a growing queue with level "
+        "encode and decode means waiting for rows, and rest is what the server does not see: network, HTTP, generator."
+    )
+    return Plot("phases", title, how_to_read, as_svg(figure, "phases", title))
+
+
+def _gaps(values: Sequence[float | None]) -> list[float]:
+    """The values, with a hole in the line where there is none."""
+    return [float("nan") if value is None else value for value in values]
+
+
+def _mark_stages(panels: Sequence[Axes], stages: Sequence[StageInfo]) -> None:
+    for stage in stages:
+        for panel in panels:
+            for start, end in ((stage.started, stage.warm_up_ended), (stage.sending_ended, stage.drained)):
+                if end > start:
+                    panel.axvspan(start, end, color=LINE, alpha=0.7, linewidth=0)
+    whole = max(stage.drained for stage in stages) - stages[0].started
+    for stage in stages:
+        # A name that would run into the next one is left out.
+        if len(stage.name) * _CHARACTER_WIDTH > (stage.drained - stage.warm_up_ended) / whole:
+            continue
+        panels[0].annotate(
+            stage.name,
+            (stage.warm_up_ended, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(1, 3),
+            textcoords="offset points",
+            fontsize=8,
+            color=INK,
+        )

@@ -1,0 +1,220 @@
+"""The tables of a report, the same for HTML and Markdown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadtest.figures import Sample, StageTotals, Totals
+from loadtest.percentiles import Percentiles
+from loadtest.records import Outcome
+from loadtest.report.load_plots import stage_label
+from loadtest.report.numbers import NOTHING, count, milliseconds, percent, rate
+from loadtest.report.request_plots import typical_stage
+from loadtest.run_folder import GuardResult
+from loadtest.samples import REST, SERVER_PHASES
+from loadtest.thresholds import ERRORS
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text. The first column names what a row is about."""
+
+    title: str
+    note: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    is_text: bool = False  # columns of words, not of numbers
+
+
+def tables_of(totals: Totals, guard: GuardResult | None) -> list[Table]:
+    """The tables that have a row."""
+    tables = [
+        _stages(totals.stages),
+        _latencies(totals.stages),
+        _kinds(totals.stages),
+        _streams(totals.stages),
+        _phases(totals.stages),
+        _server(totals.stages),
+        _lengths(typical_stage(totals)),
+        _reasons(totals.stages),
+        _differences(guard),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def _stages(stages: Sequence[StageTotals]) -> Table:
+    header = (
+        *("stage", "offered /s", "sent", "throughput /s", "goodput /s", "within objective", "p95 ms"),
+        *("rejected", "errors", "hung up", "lag p99 ms", "seconds"),
+    )
+    rows = tuple(
+        (
+            stage_label(stage),
+            rate(stage.offered_rate),
+            count(stage.all.sent),
+            rate(stage.all.throughput),
+            rate(stage.all.goodput),
+            percent(stage.all.share_within_objective),
+            milliseconds(stage.all.latency_ms.p95 if stage.all.latency_ms else None),
+            _of(stage.all, Outcome.REJECTED),
+            _errors(stage.all),
+            _of(stage.all, Outcome.HUNG_UP),
+            NOTHING if stage.is_closed_loop else milliseconds(stage.lag_ms.p99 if stage.lag_ms else None),
+            f"{stage.window_seconds:.0f}",
+        )
+        for stage in stages
+    )
+    note = (
+        "Requests due in the measured window; warm-up and drain are cut off. Throughput counts answers that came "
+        "within the window, goodput those in time. In a closed loop a user waits for its answer before it asks "
+        "again, so a slow server is asked less: such stages have no part in headline and knee. Errors failed, timed "
+        "out or were never answered."
+    )
+    return Table("Stages", note, header, rows)
+
+
+def _latencies(stages: Sequence[StageTotals]) -> Table:
+    rows = []
+    for stage in stages:
+        for what, times in (("answered", stage.all.latency_ms), ("rejected", stage.all.rejected_ms)):
+            if times is not None:
+                rows.append((stage_label(stage), what, count(times.count), *_spread(times)))
+    note = (
+        "Milliseconds from the instant a request was due to its last byte. p99.9 of fewer than 1,000 requests, "
+        "and p99 of fewer than 100, is the slowest one."
+    )
+    return Table("Latency", note, ("stage", "requests", "number", *_SPREAD), tuple(rows))
+
+
+def _kinds(stages: Sequence[StageTotals]) -> Table:
+    header = (
+        "stage",
+        "kind",
+        "sent",
+        "goodput /s",
+        "within objective",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+        "rejected",
+        "errors",
+    )
+    rows = tuple(
+        (
+            stage_label(stage),
+            kind,
+            count(sample.sent),
+            rate(sample.goodput),
+            percent(sample.share_within_objective),
+            *(milliseconds(value) for value in _three(sample.latency_ms)),
+            _of(sample, Outcome.REJECTED),
+            _errors(sample),
+        )
+        for stage in stages
+        if len(stage.kinds) > 1
+        for kind, sample in stage.kinds.items()
+    )
+    return Table("Kinds of request", "The same stages, each kind by itself.", header, rows)
+
+
+def _streams(stages: Sequence[StageTotals]) -> Table:
+    rows = []
+    for stage in stages:
+        for what, times in (("first token", stage.all.first_token_ms), ("between tokens", stage.all.gap_ms)):
+            if times is not None:
+                rows.append((stage_label(stage), what, count(times.count), *_spread(times)))
+    note = "Milliseconds, of streams that were answered; the first token counts from the instant the request was due."
+    return Table("Streams", note, ("stage", "time", "number", *_SPREAD), tuple(rows))
+
+
+def _phases(stages: Sequence[StageTotals]) -> Table:
+    named = [name for name in (*SERVER_PHASES, REST) if any(name in stage.all.phases_ms for stage in stages)]
+    rows = tuple(
+        (stage_label(stage), *(_mean_and_p99(stage.all.phases_ms.get(name)) for name in named))
+        for stage in stages
+        if stage.all.phases_ms
+    )
+    note = "Mean (p99) in milliseconds, by the server's own clock; rest is the client's latency less these four."
+    return Table("Phases", note, ("stage", *named), rows)
+
+
+def _server(stages: Sequence[StageTotals]) -> Table:
+    header = (
+        "stage",
+        "waiting, mean",
+        "waiting, most",
+        "running, mean",
+        "rows per step",
+        "steps /s",
+        "step ms",
+        "rows in use",
+    )
+    rows = tuple(
+        (
+            stage_label(stage),
+            rate(stage.occupancy.mean_waiting),
+            NOTHING if stage.occupancy.max_waiting is None else f"{stage.occupancy.max_waiting:.0f}",
+            rate(stage.occupancy.mean_running),
+            rate(stage.occupancy.rows_per_step),
+            rate(stage.occupancy.steps_per_second),
+            milliseconds(stage.occupancy.step_ms),
+            percent(stage.occupancy.rows_in_use),
+        )
+        for stage in stages
+        if stage.occupancy is not None
+    )
+    return Table("The server's metrics", "From /metrics, once a second within the measured window.", header, rows)
+
+
+def _lengths(stage: StageTotals | None) -> Table:
+    header = ("source tokens", "answered", "within objective", *_SPREAD)
+    rows = tuple(
+        (
+            f"{bucket.fewest} and more" if bucket.most is None else f"{bucket.fewest} to {bucket.most}",
+            count(bucket.latency_ms.count),
+            percent(bucket.share_within_objective),
+            *_spread(bucket.latency_ms),
+        )
+        for bucket in (stage.all.by_length if stage else ())
+    )
+    note = f"Milliseconds; answered requests of {stage_label(stage)}." if stage else ""
+    return Table("Latency by source length", note, header, rows)
+
+
+def _reasons(stages: Sequence[StageTotals]) -> Table:
+    rows = tuple(
+        (stage_label(stage), reason, count(number)) for stage in stages for reason, number in stage.all.reasons.items()
+    )
+    return Table("Why requests were not answered", "", ("stage", "reason", "requests"), rows)
+
+
+def _differences(guard: GuardResult | None) -> Table:
+    rows = tuple(
+        (one.stage, str(one.number), one.text, one.offline, one.under_load)
+        for one in (guard.different if guard else ())
+    )
+    header = ("stage", "request", "text", "answer of the idle server", "answer under load")
+    return Table("Answers that differ", "At most 20 are shown.", header, rows, is_text=True)
+
+
+_SPREAD = ("mean", "p50", "p90", "p95", "p99", "p99.9", "max")
+
+
+def _spread(times: Percentiles) -> tuple[str, ...]:
+    values = (times.mean, times.p50, times.p90, times.p95, times.p99, times.p999, times.max)
+    return tuple(milliseconds(value) for value in values)
+
+
+def _three(times: Percentiles | None) -> tuple[float | None, ...]:
+    return (times.p50, times.p95, times.p99) if times else (None, None, None)
+
+
+def _mean_and_p99(times: Percentiles | None) -> str:
+    return NOTHING if times is None else f"{milliseconds(times.mean)} ({milliseconds(times.p99)})"
+
+
+def _of(sample: Sample, outcome: Outcome) -> str:
+    return count(sample.outcomes[outcome])
+
+
+def _errors(sample: Sample) -> str:
+    return count(sum(sample.outcomes[outcome] for outcome in ERRORS))

@@ -1,0 +1,69 @@
+"""Writes what is made of a run into its folder: totals.json, report.json, report.md and report.html."""
+
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+
+from loadtest.figures import Totals, to_json
+from loadtest.records import Record
+from loadtest.report.drawing import Plot, house_style
+from loadtest.report.headline import facts_of, headline_of
+from loadtest.report.html import render_html
+from loadtest.report.load_plots import load_plots
+from loadtest.report.markdown import render_markdown
+from loadtest.report.request_plots import request_plots
+from loadtest.report.server_plots import phases_plot, timeline_plot
+from loadtest.report.tables import tables_of
+from loadtest.run_folder import GuardResult, RunFolder, RunInfo
+from loadtest.thresholds import Thresholds, Verdict, verdict_of
+from loadtest.timeline import Timeline, timeline_of
+from loadtest.totals import totals_of
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that report.json holds; docs/load-test-reports.md explains each key."""
+
+    totals: Totals
+    verdict: Verdict
+    thresholds: Thresholds
+    guard: GuardResult | None
+    run: RunInfo
+    timeline: Timeline
+
+
+def write_report(run: RunFolder, thresholds: Thresholds | None = None) -> Verdict:
+    """Writes the report of a run beside its records and returns the verdict; it can be written again at any time.
+
+    Raises `BadRunFolder` or `BadRecord` for a folder that is no run.
+    """
+    info, records, samples, guard = run.info(), list(run.records()), run.metrics(), run.guard()
+    thresholds = thresholds or Thresholds()
+    totals = totals_of(info, records, samples, guard)
+    verdict = verdict_of(totals, thresholds)
+    timeline = timeline_of(info.stages, records, samples)
+    headline, facts = headline_of(totals, verdict), facts_of(info, totals, samples)
+    tables = tables_of(totals, guard)
+    report = Report(totals, verdict, thresholds, guard, info, timeline)
+    files = {
+        "totals.json": to_json(totals),
+        "report.json": TypeAdapter(Report).dump_json(report, indent=2).decode() + "\n",
+        "report.md": render_markdown(totals, headline, facts, tables),
+        "report.html": render_html(totals, headline, facts, tables, _plots(totals, records, timeline, info)),
+    }
+    for name, text in files.items():
+        (run.path / name).write_text(text, encoding="utf-8")
+    return verdict
+
+
+def _plots(totals: Totals, records: list[Record], timeline: Timeline, info: RunInfo) -> list[Plot]:
+    stages = {stage.name: stage for stage in info.stages}
+    measured = [record for record in records if record.stage in stages and stages[record.stage].measures(record)]
+    with house_style():
+        drawn = [
+            *load_plots(totals),
+            *request_plots(totals, measured),
+            phases_plot(totals),
+            timeline_plot(timeline, info.stages),
+        ]
+    return [plot for plot in drawn if plot is not None]

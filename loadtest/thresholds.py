@@ -1,0 +1,127 @@
+"""Whether a run is good enough: the exit code, and the sentence that says why."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from loadtest.figures import Totals
+from loadtest.records import Outcome
+
+
+class ExitCode(IntEnum):
+    """What a load test ends with."""
+
+    FINE = 0
+    COULD_NOT_RUN = 1
+    MISSED = 2
+    VOID = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What the caller demands; None demands nothing."""
+
+    max_p95_ms: float | None = None  # of the answered requests of every stage
+    min_goodput: float | None = None  # requests a second, of the headline
+    max_error_ratio: float | None = None  # errors in all stages' windows, of the requests due in them
+
+    def __post_init__(self) -> None:
+        for name in ("max_p95_ms", "min_goodput", "max_error_ratio"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise ValueError(f"{name} is {value}; it cannot be negative")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How the run ended, and every reason, the one that decides first."""
+
+    exit_code: ExitCode
+    reasons: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The last line of a load test."""
+        return f"exit {self.exit_code.value}: {'; '.join(self.reasons)}"
+
+
+# A rejection is an answer, and a client that hangs up does so on purpose.
+ERRORS = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.UNFINISHED)
+
+
+def error_ratio(totals: Totals) -> float:
+    """The share of requests, of all stages together, that failed, timed out or were never answered."""
+    sent = sum(stage.all.sent for stage in totals.stages)
+    errors = sum(stage.all.outcomes[outcome] for stage in totals.stages for outcome in ERRORS)
+    return errors / sent if sent else 0.0
+
+
+def verdict_of(totals: Totals, thresholds: Thresholds | None = None) -> Verdict:
+    """The verdict on a run.
+
+    Wrong answers come first: they are wrong however late the generator was. Then a void run, whose figures must not
+    be held against anything; then the thresholds.
+    """
+    if not any(stage.all.outcomes[Outcome.ANSWERED] for stage in totals.stages):
+        return Verdict(ExitCode.COULD_NOT_RUN, (_nothing_answered(totals),))
+    wrong = list(_wrong_answers(totals))
+    void = list(_void(totals))
+    missed = list(_missed(totals, thresholds or Thresholds()))
+    if wrong:
+        return Verdict(ExitCode.MISSED, (*wrong, *void, *missed))
+    if void:
+        return Verdict(ExitCode.VOID, (*void, *missed))
+    if missed:
+        return Verdict(ExitCode.MISSED, tuple(missed))
+    return Verdict(ExitCode.FINE, (_fine(totals, thresholds or Thresholds()),))
+
+
+def _nothing_answered(totals: Totals) -> str:
+    sent = sum(stage.all.sent for stage in totals.stages)
+    if not sent:
+        return "no request was due in any measured window"
+    reasons = [reason for stage in totals.stages for reason in stage.all.reasons]
+    return f"none of {sent} requests was answered" + (f" ({reasons[0]})" if reasons else "")
+
+
+def _wrong_answers(totals: Totals) -> Iterator[str]:
+    share = totals.headline.guard_share
+    if share is not None and share < 1:
+        checked = totals.headline.guard_checked
+        wrong = checked - round(share * checked)
+        yield f"{wrong} of {checked} answers under load differ from those of the idle server"
+
+
+def _void(totals: Totals) -> Iterator[str]:
+    for name in totals.headline.late_stages:
+        stage = totals.stage(name)
+        lag = stage.lag_ms.p99 if stage is not None and stage.lag_ms is not None else 0.0
+        yield f"void: the generator was late in stage {name} (p99 of its lag {lag:.1f} ms)"
+
+
+def _missed(totals: Totals, thresholds: Thresholds) -> Iterator[str]:
+    if thresholds.max_p95_ms is not None:
+        for stage in totals.stages:
+            latency = stage.all.latency_ms
+            if latency is not None and latency.p95 > thresholds.max_p95_ms:
+                yield f"p95 of stage {stage.name} is {latency.p95:.1f} ms, above {thresholds.max_p95_ms:g}"
+    if thresholds.min_goodput is not None:
+        goodput = totals.headline.goodput
+        if goodput is None:
+            yield f"no goodput to hold against {thresholds.min_goodput:g}: no open-loop stage counts"
+        elif goodput < thresholds.min_goodput:
+            yield f"goodput is {goodput:.2f} requests/s, below {thresholds.min_goodput:g}"
+    if thresholds.max_error_ratio is not None and error_ratio(totals) > thresholds.max_error_ratio:
+        yield f"{error_ratio(totals):.2%} of the requests failed, above {thresholds.max_error_ratio:.2%}"
+
+
+def _fine(totals: Totals, thresholds: Thresholds) -> str:
+    asked = any(
+        value is not None for value in (thresholds.max_p95_ms, thresholds.min_goodput, thresholds.max_error_ratio)
+    )
+    parts = ["every threshold held" if asked else "no threshold was given"]
+    if totals.headline.guard_share is not None:
+        parts.append(f"all {totals.headline.guard_checked} answers compared are those of the idle server")
+    if any(not stage.is_closed_loop for stage in totals.stages):
+        parts.append("requests left on time")
+    return ", ".join(parts)

@@ -1,0 +1,162 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from loadtest.bootstrap import Durations, blocks_of, percentile, resampled_percentiles, resampled_rates
+from loadtest.comparison import Change, ComparedRun, Comparison, compare, with_known_lengths
+from loadtest.objective import Objective
+from loadtest.report.comparison_tables import marked_sentences
+from loadtest.report.write_comparison import write_comparison
+from loadtest.run_folder import RunFolder
+from tests.loadtest.simulated_run import Load, SimulatedServer, write_run
+from tests.loadtest.test_records import ANSWERED
+from tests.loadtest.test_run_folder import INFO, STAGE
+
+SERVER = SimulatedServer(
+    loads=(Load("half", rate=20.0, seconds=22.0), Load("twice the knee", rate=80.0, seconds=22.0)), has_metrics=False
+)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, RunFolder, RunFolder]:
+    path = tmp_path_factory.mktemp("runs")
+    peer = replace(SERVER, slowness=2.0, says_tokens=False, says_phases=False)
+    return (
+        write_run(path / "base", SERVER, label="base"),
+        write_run(path / "again", SERVER, seed=2, label="again"),
+        write_run(path / "peer", peer, label="peer"),
+    )
+
+
+@pytest.fixture(scope="module")
+def written(runs: tuple[RunFolder, RunFolder, RunFolder], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("comparison") / "made"
+    write_comparison(runs, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def compared(written: Path) -> Comparison:
+    return TypeAdapter(Comparison).validate_json((written / "comparison.json").read_bytes())
+
+
+def _change(run: ComparedRun, figure: str, stage: str | None) -> Change:
+    return next(change for change in run.changes if (change.figure, change.stage) == (figure, stage))
+
+
+def test_a_run_does_not_differ_from_itself(runs: tuple[RunFolder, RunFolder, RunFolder]) -> None:
+    comparison = compare([runs[0], runs[0]])
+    assert [run.name for run in comparison.runs] == ["base (1)", "base (2)"]
+    assert all(change.ratio in (1.0, None) for change in comparison.runs[1].changes)
+    assert not any(change.is_different for change in comparison.runs[1].changes)
+
+
+def test_the_same_server_with_other_arrivals_differs_by_noise_only(compared: Comparison) -> None:
+    assert compared.runs[1].name == "again"
+    assert not any(change.is_different for change in compared.runs[1].changes)
+    assert compared.warnings == ("again was run with another seed than base: 2, not 1.",)
+
+
+def test_a_server_of_half_the_speed_is_marked_worse_with_the_ratio(compared: Comparison) -> None:
+    goodput = _change(compared.runs[2], "goodput, best stage", None)
+    assert goodput.is_better is False
+    assert goodput.ratio is not None
+    assert goodput.low is not None
+    assert goodput.high is not None
+    assert goodput.low < goodput.ratio < goodput.high < 1
+    median = _change(compared.runs[2], "p50", "half")
+    assert median.is_better is False
+    assert median.ratio is not None
+    assert median.ratio > 1.8
+    assert any(line.startswith("peer: goodput, best stage ") for line in marked_sentences(compared))
+
+
+def test_whoever_is_worse_beside_the_base_is_better_as_the_base(runs: tuple[RunFolder, RunFolder, RunFolder]) -> None:
+    goodput = _change(compare([runs[2], runs[0]]).runs[1], "goodput, best stage", None)
+    assert goodput.is_better is True
+
+
+def test_a_knee_beside_none_is_a_difference(runs: tuple[RunFolder, RunFolder, RunFolder], tmp_path: Path) -> None:
+    hopeless = write_run(tmp_path, replace(SERVER, slowness=20.0), label="hopeless")
+    knee = _change(compare([runs[0], hopeless]).runs[1], "highest load that meets the objective", None)
+    assert (knee.base, knee.other, knee.ratio) == (20.0, None, None)
+    assert knee.is_better is False
+
+
+def test_too_few_requests_have_a_ratio_and_no_interval(tmp_path: Path) -> None:
+    short = SimulatedServer(loads=(Load("short", rate=5.0, seconds=5.0),))
+    one, other = write_run(tmp_path / "one", short), write_run(tmp_path / "other", replace(short, slowness=9.0))
+    for change in compare([one, other]).runs[1].changes:
+        assert (change.low, change.high, change.is_different) == (None, None, False)
+
+
+def test_lengths_that_one_run_knows_are_lent_to_those_that_guess() -> None:
+    known = [replace(ANSWERED, number=1, source_tokens=70, source_tokens_estimated=False)]
+    guessed = [replace(ANSWERED, number=n, source_tokens=60, source_tokens_estimated=True) for n in (1, 2)]
+    first, second = with_known_lengths([INFO, INFO], [known, guessed])
+    assert first == known
+    assert [(r.source_tokens, r.source_tokens_estimated) for r in second] == [(70, False), (60, True)]
+    other_seed = with_known_lengths([INFO, replace(INFO, seed=9)], [known, guessed])
+    assert other_seed[1] == guessed
+
+
+def test_other_rates_and_late_generators_are_said_first(
+    runs: tuple[RunFolder, RunFolder, RunFolder], tmp_path: Path
+) -> None:
+    loads = (replace(SERVER.loads[0], rate=10.0), SERVER.loads[1])
+    late = write_run(tmp_path, replace(SERVER, loads=loads, generator_lag_seconds=0.02), label="late")
+    warnings = compare([runs[0], late]).warnings
+    assert "late is void: its generator was late in half, twice the knee." in warnings
+    assert "late had other rates than base in half: those are not equal loads." in warnings
+
+
+def test_one_run_is_no_comparison(runs: tuple[RunFolder, RunFolder, RunFolder]) -> None:
+    with pytest.raises(ValueError, match="two runs or more"):
+        compare(runs[:1])
+
+
+def test_a_comparison_is_three_files(written: Path) -> None:
+    page = (written / "comparison.html").read_text(encoding="utf-8")
+    assert page.count("<figure") == 5  # three over all runs, one for each that is not the base
+    assert 'class="worse"' in page
+    text = (written / "comparison.md").read_text(encoding="utf-8")
+    assert "| base | " in text
+    found = json.loads((written / "comparison.json").read_text(encoding="utf-8"))
+    assert [run["name"] for run in found["runs"]] == ["base", "again", "peer"]
+
+
+def test_a_resampled_percentile_is_that_of_the_requests_drawn() -> None:
+    values = np.array([10.0, 20.0, 30.0, 40.0])
+    durations = Durations(values, np.array([0, 1, 0, 1]))
+    draws = np.array([[1.0, 1.0], [2.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    found = resampled_percentiles(durations, draws, 50)
+    assert found[:3].tolist() == [20.0, 10.0, 20.0]
+    assert np.isnan(found[3])
+    assert percentile(durations, 50) == 20.0
+
+
+def test_blocks_hold_every_request_of_the_window_once() -> None:
+    records = [
+        replace(ANSWERED, scheduled=1.0 + n / 20, sent=1.0 + n / 20, finished=1.1 + n / 20) for n in range(-10, 220)
+    ]
+    blocks = blocks_of(STAGE, records, Objective())
+    assert blocks.num_blocks == 10
+    assert blocks.within.tolist() == blocks.counted.tolist() == [20.0] * 10
+    assert resampled_rates(blocks.within, np.ones((1, 10)), blocks.window_seconds).tolist() == [20.0]
+
+
+def test_intervals_hold_what_repeated_runs_give() -> None:
+    # Latencies of a server without a queue: blocks are independent, so the interval must nearly always hold the truth.
+    random = np.random.default_rng(5)
+    held = 0
+    for _ in range(60):
+        values = np.sort(random.exponential(100.0, 400))
+        durations = Durations(values, random.integers(0, 20, 400))
+        draws = random.multinomial(20, np.full(20, 1 / 20), 500).astype(np.float64)
+        low, high = np.quantile(resampled_percentiles(durations, draws, 50), [0.005, 0.995])
+        held += bool(low <= 100.0 * np.log(2) <= high)
+    assert held >= 55

@@ -1,0 +1,90 @@
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from loadtest.figures import Totals
+from loadtest.records import Outcome, Record
+from loadtest.run_folder import GuardResult, StageInfo
+from loadtest.thresholds import ExitCode, Thresholds, verdict_of
+from loadtest.totals import totals_of
+from tests.loadtest.test_records import ANSWERED
+from tests.loadtest.test_run_folder import INFO
+
+STAGE = StageInfo("steady", 10.0, None, started=0.0, warm_up_ended=0.0, sending_ended=10.0, drained=11.0)
+
+
+def _records(lag: float = 0.0, seconds: float = 0.2, num_failed: int = 0, num_rejected: int = 0) -> list[Record]:
+    outcomes = [Outcome.FAILED] * num_failed + [Outcome.REJECTED] * num_rejected
+    outcomes += [Outcome.ANSWERED] * (100 - len(outcomes))
+    return [
+        replace(
+            ANSWERED, stage="steady", scheduled=n / 10, sent=n / 10 + lag, finished=n / 10 + seconds, outcome=outcome
+        )
+        for n, outcome in enumerate(outcomes)
+    ]
+
+
+def _totals(records: Sequence[Record], identical: int = 50, stage: StageInfo = STAGE) -> Totals:
+    guard = GuardResult(50, identical, 100, identical / 50, ())
+    return totals_of(replace(INFO, stages=(stage,)), records, (), guard)
+
+
+def test_a_run_that_holds_every_threshold_is_fine() -> None:
+    verdict = verdict_of(_totals(_records()), Thresholds(max_p95_ms=250, min_goodput=9, max_error_ratio=0.0))
+    assert verdict.exit_code == 0
+    assert verdict.sentence == (
+        "exit 0: every threshold held, all 50 answers compared are those of the idle server, requests left on time"
+    )
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "sentence"),
+    [
+        (Thresholds(max_p95_ms=150), r"exit 2: p95 of stage steady is 200\.\d ms, above 150"),
+        (Thresholds(min_goodput=10.5), r"exit 2: goodput is 9\.50 requests/s, below 10\.5"),
+        (Thresholds(max_error_ratio=0.01), r"exit 2: 5\.00% of the requests failed, above 1\.00%"),
+        (Thresholds(max_p95_ms=150, min_goodput=11), r"exit 2: p95 .*; goodput .*"),
+    ],
+)
+def test_a_missed_threshold_is_named_with_both_numbers(thresholds: Thresholds, sentence: str) -> None:
+    verdict = verdict_of(_totals(_records(num_failed=5)), thresholds)
+    assert re.fullmatch(sentence, verdict.sentence), verdict.sentence
+
+
+def test_a_rejection_is_an_answer_and_no_error() -> None:
+    assert verdict_of(_totals(_records(num_rejected=50)), Thresholds(max_error_ratio=0.0)).exit_code == 0
+
+
+def test_a_late_generator_makes_the_run_void_whatever_it_measured() -> None:
+    verdict = verdict_of(_totals(_records(lag=0.02)), Thresholds(max_p95_ms=1))
+    assert verdict.exit_code == 3
+    assert verdict.sentence.startswith("exit 3: void: the generator was late in stage steady (p99 of its lag 20.0 ms)")
+
+
+def test_wrong_answers_are_wrong_in_a_void_run_too() -> None:
+    assert verdict_of(_totals(_records(), identical=49)).sentence == (
+        "exit 2: 1 of 50 answers under load differ from those of the idle server"
+    )
+    verdict = verdict_of(_totals(_records(lag=0.02), identical=49))
+    assert verdict.exit_code is ExitCode.MISSED
+    assert "void" in verdict.sentence
+
+
+def test_a_run_without_an_answer_is_no_run() -> None:
+    assert verdict_of(_totals([])).sentence == "exit 1: no request was due in any measured window"
+    refused = [replace(r, outcome=Outcome.FAILED, reason="connection refused") for r in _records()]
+    assert verdict_of(_totals(refused)).sentence == "exit 1: none of 100 requests was answered (connection refused)"
+
+
+def test_a_closed_loop_has_no_goodput_to_hold_against_a_threshold() -> None:
+    closed = _totals(_records(), stage=replace(STAGE, rate=None, users=4))
+    assert verdict_of(closed).exit_code == 0
+    verdict = verdict_of(closed, Thresholds(min_goodput=1))
+    assert verdict.sentence == "exit 2: no goodput to hold against 1: no open-loop stage counts"
+
+
+def test_a_negative_threshold_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="min_goodput is -1"):
+        Thresholds(min_goodput=-1)
