@@ -98,9 +98,7 @@ def weight_bytes(bundle: Bundle) -> int:
     model = onnx.load(bundle.file(names.DECODER_FILE))
     # The output projection is both: read whole, and looked up for candidates.
     read = {name for node in model.graph.node for name in (node.input[1:] if node.op_type == "Gather" else node.input)}
-    return sum(
-        onnx.numpy_helper.to_array(tensor).nbytes for tensor in model.graph.initializer if tensor.name not in looked_up
-    )
+    return sum(onnx.numpy_helper.to_array(tensor).nbytes for tensor in model.graph.initializer if tensor.name in read)
 
 
 def cache_bytes(bundle: Bundle, target_tokens: float, source_tokens: int) -> float:
