@@ -88,7 +88,7 @@ def test_nodes_on_another_provider_are_named(layouts: Layouts) -> None:
         def get_provider_graph_assignment_info(self) -> object:
             return self._session.get_provider_graph_assignment_info()
 
-    with pytest.raises(DeviceUnavailable, match="3 TopK on CPUExecutionProvider"):
+    with pytest.raises(DeviceUnavailable, match="4 TopK on CPUExecutionProvider"):
         require_placement(Halfway(_recorded(layouts.half.file(names.DECODER_FILE))), CUDA_PROVIDER, "decoder")
 
 
