@@ -155,7 +155,9 @@ def translate(
 def export(
     checkpoint: Annotated[str, typer.Argument(help="Folder of a Hugging Face Marian checkpoint, or its hub name.")],
     bundle: Annotated[Path, typer.Argument(help="Folder to write the bundle to.")],
-    precision: Annotated[Literal["float32", "int8", "float16"], typer.Option(help="Of the weights.")] = "int8",
+    precision: Annotated[
+        Literal["float32", "int8", "float16"], typer.Option(help="Of the weights; float16 is for GPUs.")
+    ] = "int8",
     name: Annotated[str | None, typer.Option(help="What the model is called; by default after the checkpoint.")] = None,
 ) -> None:
     """Turn a checkpoint into a bundle that can be served, and verify it."""
