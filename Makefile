@@ -61,10 +61,10 @@ test: check  ## Format, lint, types, import contracts and tests: what CI runs
 
 check: lint types contracts tests  ## The same
 
-lint: $(DEV_STAMP)  ## Formatting and lint rules, of the Dockerfile too
+lint: $(DEV_STAMP)  ## Formatting and lint rules, of the Dockerfiles too
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/hadolint Dockerfile
+	$(BIN)/hadolint Dockerfile Dockerfile.cuda
 
 types: $(DEV_STAMP)  ## mypy --strict
 	$(BIN)/mypy

@@ -80,7 +80,9 @@ def translate(
         bool, typer.Option("--json", help="Write JSON objects: scores, alternatives and details, as asked for.")
     ] = False,
     length_penalty: Annotated[float, typer.Option(help="Exponent of the length in scores.")] = 1.0,
-    max_new_tokens: Annotated[int | None, typer.Option(help="Most tokens of a sentence.")] = None,
+    max_new_tokens: Annotated[
+        int | None, typer.Option(help="Most tokens of a sentence; by default 3 times its source's, at least 50.")
+    ] = None,
     num_hypotheses: Annotated[int, typer.Option(help="Translations of each line; see --json.")] = 1,
     early_stopping: Annotated[bool, typer.Option(help="End when beam_size * patience are complete.")] = False,
     return_scores: Annotated[bool, typer.Option(help="With --json: scores.")] = False,
@@ -164,7 +166,9 @@ def train(context: typer.Context) -> None:
 def export(
     checkpoint: Annotated[str, typer.Argument(help="Folder of a Hugging Face Marian checkpoint, or its hub name.")],
     bundle: Annotated[Path, typer.Argument(help="Folder to write the bundle to.")],
-    precision: Annotated[Literal["float32", "int8", "float16"], typer.Option(help="Of the weights.")] = "int8",
+    precision: Annotated[
+        Literal["float32", "int8", "float16"], typer.Option(help="Of the weights; float16 is for GPUs.")
+    ] = "int8",
     name: Annotated[str | None, typer.Option(help="What the model is called; by default after the checkpoint.")] = None,
 ) -> None:
     """Turn a checkpoint into a bundle that can be served, and verify it."""

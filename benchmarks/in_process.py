@@ -7,7 +7,7 @@ from export.bundle import Bundle
 from server.decoding.search import SearchLimits
 from server.engine import Engine
 from server.request import Completion, GenerationParams, Request, Timings, TokenIds
-from server.runner import OnnxRunner, OnnxSessions
+from server.runner import ModelRunner, OnnxRunner, OnnxSessions
 from server.scheduler import Scheduler, SchedulerLimits
 
 
@@ -15,12 +15,23 @@ class InProcessEngine:
     """One engine over a bundle; `max_rows` rows and `max_encoder_tokens` padded source tokens an encoder run."""
 
     def __init__(self, bundle: Bundle, threads: int = 1, max_rows: int = 64, max_encoder_tokens: int = 512) -> None:
-        special, shapes = bundle.config.special_tokens, bundle.config.shapes
+        runner = OnnxRunner(OnnxSessions.open(bundle, threads), max_rows, max_encoder_tokens)
+        self._open(bundle, runner, max_encoder_tokens)
+
+    @classmethod
+    def over(cls, runner: ModelRunner, bundle: Bundle, max_encoder_tokens: int = 1 << 20) -> "InProcessEngine":
+        """An engine over any runner of this bundle."""
+        engine = cls.__new__(cls)
+        engine._open(bundle, runner, max_encoder_tokens)
+        return engine
+
+    def _open(self, bundle: Bundle, runner: ModelRunner, max_encoder_tokens: int) -> None:
+        special, shapes, max_rows = bundle.config.special_tokens, bundle.config.shapes, runner.cache.max_rows
         self._scheduler = Scheduler(
             SchedulerLimits(1, max_rows, max_encoder_tokens, max_waiting=2**31, max_rows_ahead=max_rows)
         )
         self._engine = Engine(
-            OnnxRunner(OnnxSessions.open(bundle, threads), max_rows, max_encoder_tokens),
+            runner,
             self._scheduler,
             SearchLimits(max_rows, shapes.max_target_tokens, special.end_of_sequence, special.forced_end),
             time.monotonic,

@@ -70,19 +70,26 @@ class Heads:
         return torch.cat([tensor, tensor.new_zeros(zeros)], dim=axis)
 
 
-def attend_in_encoder(fused: Tensor, last_positions: Tensor, total: Tensor, heads: Heads) -> Tensor:
-    """Bidirectional self-attention over ragged rows; `fused` [rows, source_len, 3 * width], queries, keys, values."""
+def attend_in_encoder(
+    fused: Tensor, last_positions: Tensor, total: Tensor, heads: Heads, *, keeps_keys_values: bool = False
+) -> Tensor:
+    """Bidirectional self-attention over ragged rows; `fused` [rows, source_len, 3 * width], queries, keys, values.
+
+    On CUDA the operator insists on writing keys and values down, which `keeps_keys_values` lets it do for nobody.
+    """
     rows, source_len, _ = fused.shape
     if torch.onnx.is_in_onnx_export():
-        attended: Tensor = torch.onnx.ops.symbolic(
+        kept = (rows, heads.count, source_len, heads.padded_dim)
+        num_outputs = 3 if keeps_keys_values else 1
+        attended = torch.onnx.ops.symbolic_multi_out(
             "com.microsoft::GroupQueryAttention",
             (fused, None, None, None, None, last_positions, total),
             attrs={"num_heads": heads.count, "kv_num_heads": heads.count, "causal": 0, "scale": heads.scale},
-            dtype=fused.dtype,
-            shape=(rows, source_len, heads.width),
+            dtypes=(fused.dtype,) * num_outputs,
+            shapes=((rows, source_len, heads.width), kept, kept)[:num_outputs],
             version=1,
         )
-        return attended
+        return attended[0]
     split = (rows, source_len, 3, heads.count, heads.padded_dim)
     queries, keys, values = fused.view(split).permute(2, 0, 3, 1, 4)
     return _grouped_attention(queries, keys, values, last_positions, heads.scale)

@@ -19,6 +19,9 @@ FORMAT_VERSION: Final = 3
 MANIFEST_FILE = "bundle.json"
 ENCODER_FILE = "encoder.onnx"
 DECODER_FILE = "decoder.onnx"
+CHOOSE_FILE = "choose.onnx"
+RANK_FILE = "rank.onnx"
+MOVE_FILE = "move.onnx"
 SOURCE_SENTENCEPIECE_FILE = "source.spm"
 TARGET_SENTENCEPIECE_FILE = "target.spm"
 VOCABULARY_FILE = "vocab.json"
@@ -30,7 +33,7 @@ REQUIRED_FILES = (
     TARGET_SENTENCEPIECE_FILE,
     VOCABULARY_FILE,
 )
-
+PART_FILES = (CHOOSE_FILE, RANK_FILE, MOVE_FILE)  # in bundles of layout "parts" only
 # Tensor names of the two graphs. `{layer}` counts from 0; the caches are bound as input and output of the same memory.
 SOURCE_TOKENS = "source_tokens"  # int32 [rows, source_len], any token where the row has ended
 SOURCE_LENGTHS = "source_lengths"  # int32 [rows]
@@ -53,6 +56,19 @@ CANDIDATE_TOKENS = "candidate_tokens"  # int64 [rows, num_candidates], best firs
 CANDIDATE_LOGITS = "candidate_logits"  # float32 [rows, num_candidates]
 LOG_NORMALIZER = "log_normalizer"  # float32 [rows]: log-probability = logit - log_normalizer; NaN without scores
 
+STEP_LOGITS = "step_logits"  # from here on of layout "parts": [rows, padded vocab], -inf for suppressed and padding
+SUPPRESSED_LOGITS = "suppressed_logits"  # float32 [rows, suppressed tokens], where a model has any
+SOURCE_WIDTH = "source_width"  # int32 scalar, an input of the encoder: source_len
+NEXT_TOKENS = "next_tokens"  # int32 [rows]: the best token of each row
+NEXT_LENGTHS = "next_lengths"  # int32 [rows]: past lengths with that token, never beyond the cache
+# Of move.onnx, `side` being "from" or "to"; planes are whatever is moved, eight bytes a word.
+MOVE_ROWS = "{side}_rows"  # int64 [moves]
+MOVE_POSITIONS = "{side}_positions"  # int64 [moves, positions]
+MOVE_LENGTH = "{side}_length"  # int64 [1]: positions that a row has room for
+MOVE_PLANE = "{side}_{plane}"  # int64 [rows * heads * length, words]
+MOVED_PLANE = "moved_{plane}"  # shares the memory of the plane moved to
+NUM_RANKED = 16  # candidates of each row: what the widest beam needs
+
 # What an int8 bundle's cached keys and values are multiplied by. They are the model's own but for factors that queries
 # and the output projection take back; see export.key_value_ranges.
 INT8_CACHE_STEP = 1 / 127
@@ -60,8 +76,14 @@ INT8_CACHE_STEP = 1 / 127
 SHAPES_METADATA = "kvasir.shapes"  # each graph carries the `Shapes` it was exported with, as JSON, under this key
 
 Precision = Literal["float32", "int8", "float16"]
+Layout = Literal["step", "parts"]
 TokenId = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(gt=0)]
+
+
+def item_size(precision: Precision) -> int:
+    """Bytes of one number of a cache."""
+    return {"float32": 4, "float16": 2, "int8": 1}[precision]
 
 
 class BundleError(ValueError):
@@ -120,6 +142,9 @@ class BundleConfig(_Strict):
     `target_language_tokens` maps a target language to the piece a source sentence must begin with, in models that
     translate into several; it is empty in all others. `attention_scale` is what the products of queries and keys
     are multiplied by in the decoder's cross-attention.
+
+    In layout `step` one graph does all of a decoder step. In layout `parts`, which CUDA graphs can be captured of, it
+    is decoder.onnx and then choose.onnx (the next step's state) or rank.onnx (scores); move.onnx moves rows.
     """
 
     format: Literal["kvasir-bundle"] = FORMAT_NAME
@@ -129,6 +154,7 @@ class BundleConfig(_Strict):
     target_languages: tuple[str, ...]
     target_language_tokens: dict[str, str] = {}
     precision: Precision
+    layout: Layout = "step"
     shapes: Shapes
     attention_scale: Annotated[float, Field(gt=0)]
     special_tokens: SpecialTokens
@@ -162,17 +188,19 @@ def cache_names(layer: int) -> tuple[str, str, str, str]:
     )
 
 
-def decoder_input_names(num_layers: int) -> tuple[str, ...]:
-    """Inputs of the decoder-step graph, in order."""
-    names = [PREVIOUS_TOKENS, PAST_LENGTHS, SOURCE_LENGTHS, NUM_CANDIDATES, LOGIT_ROWS, WITH_SCORES]
+def decoder_input_names(num_layers: int, layout: Layout = "step") -> tuple[str, ...]:
+    """Inputs of the decoder graph, in order."""
+    names = [PREVIOUS_TOKENS, PAST_LENGTHS, SOURCE_LENGTHS]
+    names += [NUM_CANDIDATES, LOGIT_ROWS, WITH_SCORES] if layout == "step" else []
     for layer in range(num_layers):
         names += [*cache_names(layer), LAST_CROSS_KEY.format(layer=layer), LAST_CROSS_VALUE.format(layer=layer)]
     return tuple(names)
 
 
-def decoder_output_names(num_layers: int) -> tuple[str, ...]:
-    """Outputs of the decoder-step graph, in order."""
-    names = [CANDIDATE_LOGITS, CANDIDATE_TOKENS, LOG_NORMALIZER, LOGITS]
+def decoder_output_names(num_layers: int, layout: Layout = "step", *, has_suppressed: bool = False) -> tuple[str, ...]:
+    """Outputs of the decoder graph, in order."""
+    names = [CANDIDATE_LOGITS, CANDIDATE_TOKENS]
+    names += [LOG_NORMALIZER, LOGITS] if layout == "step" else [STEP_LOGITS, SUPPRESSED_LOGITS][: 1 + has_suppressed]
     for layer in range(num_layers):
         names += [PRESENT + name for name in cache_names(layer)]
         names.append(CROSS_QUERIES.format(layer=layer))
@@ -199,10 +227,11 @@ def load_bundle(folder: Path, *, verify_digests: bool = True) -> Bundle:
     Raises `BundleError` for a folder that is damaged, truncated, from a newer version, or not a bundle at all.
     """
     config = _read_manifest(folder)
-    problems = [f"{name}: not listed in {MANIFEST_FILE}" for name in REQUIRED_FILES if name not in config.files]
+    required = REQUIRED_FILES + (PART_FILES if config.layout == "parts" else ())
+    problems = [f"{name}: not listed in {MANIFEST_FILE}" for name in required if name not in config.files]
     for name, record in sorted(config.files.items()):
         problems += _check_file(folder, name, record, verify_digests)
-    expected = decoder_input_names(config.shapes.num_decoder_layers)
+    expected = decoder_input_names(config.shapes.num_decoder_layers, config.layout)
     if missing := sorted(set(expected) - set(config.decoder_inputs)):
         problems.append(f"{DECODER_FILE}: {MANIFEST_FILE} lists no inputs {', '.join(missing)}")
     if problems:

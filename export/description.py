@@ -7,7 +7,7 @@ from pathlib import Path
 
 from export import bundle as names
 from export.attention import padded_head_dim
-from export.bundle import BundleConfig, Precision, Shapes
+from export.bundle import BundleConfig, Layout, Precision, Shapes
 from model.checkpoints.marian import MarianCheckpoint
 from model.config import TransformerConfig
 
@@ -78,12 +78,14 @@ def describe_bundle(
     """The description of the files in `folder`, exported from a checkpoint."""
     config = marian.config
     num_layers = config.num_decoder_layers
+    layout: Layout = "parts" if (folder / names.MOVE_FILE).exists() else "step"
     return BundleConfig(
         name=name,
         source_languages=marian.source_languages,
         target_languages=marian.target_languages,
         target_language_tokens=dict(marian.target_language_tokens),
         precision=precision,
+        layout=layout,
         shapes=describe_shapes(config),
         attention_scale=config.decoder_shape.head_dim**-0.5,
         special_tokens=names.SpecialTokens(
@@ -94,10 +96,16 @@ def describe_bundle(
             suppressed=config.suppressed_token_ids,
             forced_end=config.forced_eos,
         ),
-        encoder_inputs=(names.SOURCE_TOKENS, names.SOURCE_LENGTHS),
+        encoder_inputs=(
+            names.SOURCE_TOKENS,
+            names.SOURCE_LENGTHS,
+            *([names.SOURCE_WIDTH] if layout == "parts" else []),
+        ),
         encoder_outputs=(names.CROSS_KEYS_VALUES,),
-        decoder_inputs=names.decoder_input_names(num_layers),
-        decoder_outputs=names.decoder_output_names(num_layers),
+        decoder_inputs=names.decoder_input_names(num_layers, layout),
+        decoder_outputs=names.decoder_output_names(
+            num_layers, layout, has_suppressed=bool(config.suppressed_token_ids)
+        ),
         provenance=names.Provenance(
             source=marian.source,
             family="marian",

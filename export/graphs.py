@@ -46,7 +46,7 @@ class _FeedForwardStep(nn.Module):
 
 
 class _EncoderLayerStep(nn.Module):
-    """An encoder layer over flat tokens [rows * source_len, d_model]."""
+    """An encoder layer over flat tokens [rows * source_len, d_model], or over [rows, source_len, d_model]."""
 
     def __init__(self, layer: EncoderLayer) -> None:
         super().__init__()
@@ -58,10 +58,15 @@ class _EncoderLayerStep(nn.Module):
         self.output = _fuse(self.heads.pad_inputs(attention.out_proj))
         self.feed_forward = _FeedForwardStep(layer)
 
-    def forward(self, hidden: Tensor, rows: int, source_len: int, last_positions: Tensor, total: Tensor) -> Tensor:
+    def forward(
+        self, hidden: Tensor, last_positions: Tensor, total: Tensor, flat: tuple[int, int] | None = None
+    ) -> Tensor:
+        """`flat` is rows and source_len where tokens are flat."""
         fused = self.queries_keys_values(self.layer.sublayer_input(hidden, self.layer.self_attention_norm))
-        attended = attend_in_encoder(fused.reshape(rows, source_len, -1), last_positions, total, self.heads)
-        attended = self.output(attended.reshape(-1, self.heads.width))
+        if flat is not None:
+            fused = fused.reshape(*flat, -1)
+        attended = attend_in_encoder(fused, last_positions, total, self.heads, keeps_keys_values=flat is None)
+        attended = self.output(attended if flat is None else attended.reshape(-1, self.heads.width))
         hidden = self.layer.add_sublayer(hidden, attended, self.layer.self_attention_norm)
         transformed = self.feed_forward(self.layer.sublayer_input(hidden, self.layer.feed_forward_norm))
         return self.layer.add_sublayer(hidden, transformed, self.layer.feed_forward_norm)
@@ -96,7 +101,7 @@ class EncoderGraph(nn.Module):
         last_positions = source_lengths - 1
         total = torch.scalar_tensor(source_len, dtype=torch.int32)
         for layer in self.layers:
-            hidden = layer(hidden, rows, source_len, last_positions, total)
+            hidden = layer(hidden, last_positions, total, (rows, source_len))
         if self.final_norm is not None:
             hidden = self.final_norm(hidden)
         split = (rows, source_len, self.planes, self.heads.count, self.heads.padded_dim)
@@ -199,6 +204,26 @@ class DecoderStepGraph(nn.Module):
             self.vocabulary.num_tokens,
         )
 
+    def decode(
+        self, previous_tokens: Tensor, past_lengths: Tensor, source_lengths: Tensor, caches: list[LayerCaches]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """What the output projection takes [rows, d_model]; caches and queries by layer."""
+        hidden = self.embed.at(previous_tokens.unsqueeze(1), past_lengths.unsqueeze(1))
+        last_source_positions = source_lengths - 1
+        present: list[Tensor] = []
+        for layer, layer_caches in zip(self.layers, caches, strict=True):
+            hidden, layer_present = layer(hidden, past_lengths, last_source_positions, layer_caches)
+            present += layer_present
+        if self.final_norm is not None:
+            hidden = self.final_norm(hidden)
+        return hidden.squeeze(1), present
+
+    def suppressed_logits(self, hidden: Tensor) -> Tensor | None:
+        """Float32 [rows, suppressed tokens], or nothing where none are."""
+        if self.suppressed_weight is None:
+            return None
+        return (hidden @ self.suppressed_weight + self.suppressed_bias).float()
+
     def forward(
         self,
         previous_tokens: Tensor,
@@ -209,15 +234,7 @@ class DecoderStepGraph(nn.Module):
         caches: list[LayerCaches],
     ) -> tuple[Tensor, ...]:
         """Candidate logits, candidate tokens, log normalizers, logits of `logit_rows`; caches and queries by layer."""
-        hidden = self.embed.at(previous_tokens.unsqueeze(1), past_lengths.unsqueeze(1))
-        last_source_positions = source_lengths - 1
-        present: list[Tensor] = []
-        for layer, layer_caches in zip(self.layers, caches, strict=True):
-            hidden, layer_present = layer(hidden, past_lengths, last_source_positions, layer_caches)
-            present += layer_present
-        if self.final_norm is not None:
-            hidden = self.final_norm(hidden)
-        hidden = hidden.squeeze(1)
+        hidden, present = self.decode(previous_tokens, past_lengths, source_lengths, caches)
         logits = (hidden @ self.output_weight + self.output_bias).float()
         best, tokens = self.vocabulary.top_k(logits, num_candidates)
         # A product of their own: usually there are none, and it costs nothing.
@@ -228,8 +245,8 @@ class DecoderStepGraph(nn.Module):
         # depending on where in the batch it stands.
         log_probs = torch.log_softmax(logits, dim=-1)
         log_normalizer = best[:, 0] - log_probs.gather(1, tokens[:, :1]).squeeze(1)
-        if self.suppressed_weight is not None:
-            suppressed = (hidden @ self.suppressed_weight + self.suppressed_bias).float()
+        suppressed = self.suppressed_logits(hidden)
+        if suppressed is not None:
             both = torch.cat([log_normalizer.unsqueeze(-1), suppressed], dim=-1)
             log_normalizer = torch.logsumexp(both, dim=-1)
         return best, tokens, log_normalizer, whole_rows[:, : self.vocabulary.num_tokens], *present

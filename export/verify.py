@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from export import bundle as names
-from export.bundle import Bundle, BundleError, Precision
+from export.bundle import Bundle, Precision
+from export.graph_runs import Arrays, VerificationError, open_graphs
 from export.key_value_ranges import with_unit_keys_values
 from kernels.library import ONNX_RUNTIME, register, running_kernels
 from model.transformer import DecoderCache, Transformer
@@ -26,10 +27,6 @@ TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "float16": 2e-2, "int8": 4
 NUM_STEPS = 4
 NUM_ROWS = 5
 LOGIT_ROWS = ((), (3, 0))  # in every second step; usually nobody wants whole rows
-
-
-class VerificationError(BundleError):
-    """A graph whose outputs differ from the model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +90,7 @@ class _Comparison:
         options.log_severity_level = 3
         if is_native:
             register(options)
-        self._encoder, self._decoder = (
-            ort.InferenceSession(bundle.file(file), options, providers=["CPUExecutionProvider"])
-            for file in (names.ENCODER_FILE, names.DECODER_FILE)
-        )
+        self._graphs = open_graphs(bundle, options)
         self.differences: list[Difference] = []
 
     @torch.no_grad()
@@ -111,7 +105,7 @@ class _Comparison:
         reference = self._transformer.decoder.project_memory(memory)
         cached = self._cached.decoder.project_memory(memory)
 
-        (cross,) = self._encoder.run(None, {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths})
+        cross = self._graphs.encode(tokens, lengths)
         valid = mask.numpy()[:, None, :, None]
         for layer, keys_values in enumerate(cached):
             for kind, expected in enumerate(keys_values):
@@ -165,7 +159,7 @@ class _Comparison:
         rows = np.array(LOGIT_ROWS[step % len(LOGIT_ROWS)], np.int64)
         allowed[:, self._suppressed] = -torch.inf
         num_candidates = self._shapes.target_vocab_size - len(self._suppressed)
-        inputs = {
+        inputs: Arrays = {
             names.PREVIOUS_TOKENS: previous,
             names.PAST_LENGTHS: np.full(NUM_ROWS, step, np.int32),
             names.SOURCE_LENGTHS: lengths,
@@ -173,8 +167,7 @@ class _Comparison:
             names.LOGIT_ROWS: rows,
             names.WITH_SCORES: np.array([True]),
         }
-        output_names = names.decoder_output_names(self._shapes.num_decoder_layers)
-        found = dict(zip(output_names, self._decoder.run(output_names, inputs | caches), strict=True))
+        found = self._graphs.step(inputs | caches)
         # Every logit is a candidate here, so all of them are compared, at their tokens' places.
         logits = np.full(expected.shape, -np.inf, np.float32)
         np.put_along_axis(logits, found[names.CANDIDATE_TOKENS], found[names.CANDIDATE_LOGITS], axis=1)

@@ -10,13 +10,14 @@ from pathlib import Path
 from gevent.queue import Empty, Queue
 from locust.env import Environment
 from locust.runners import MasterRunner
+from pydantic import JsonValue
 
 from loadtest.addresses import address_of
 from loadtest.clock import RunClock
 from loadtest.guard import AnswerSample, check_answers
 from loadtest.knee import KneeSearch
-from loadtest.machine import machine_info, process_use, versions
-from loadtest.messages import DONE, GO, PREPARE, PREPARED, RECORDS, STOP, Order, done_of
+from loadtest.machine import ProcessUse, machine_info, process_use, versions
+from loadtest.messages import BROKEN, DONE, GO, PREPARE, PREPARED, RECORDS, STOP, Order, done_of
 from loadtest.objective import Objective, objective_of
 from loadtest.progress import progress_line, share_within
 from loadtest.records import Record, RecordWriter, record_from_json
@@ -55,7 +56,6 @@ class _Gathered:
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     nice: int = 0
-    num_answered: int = 0
 
 
 class Conductor:
@@ -77,6 +77,11 @@ class Conductor:
         self._clock = RunClock(self._started_at)
         self._workers: Sequence[str | None] = [None]  # None: beside this conductor
         self._objective: Objective = objective_of(plan.scenario.model_dump(mode="json"))
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody has called `stop`."""
+        return self._stopped
 
     def stop(self) -> None:
         """No more requests; `run` ends when what is on its way is answered."""
@@ -114,36 +119,42 @@ class Conductor:
                     self._send_stage(stage)
         finally:
             poller.stop()
-            after = process_use(plan.server_pid) if plan.server_pid else None
-            self._run.write_info(
-                RunInfo(
-                    scenario=scenario.model_dump(mode="json"),
-                    seed=plan.seed,
-                    url=plan.url,
-                    label=plan.label,
-                    started_at=datetime.fromtimestamp(self._started_at, UTC).isoformat(timespec="seconds"),
-                    versions=versions(),
-                    machine=machine_info(),
-                    generator=GeneratorInfo(
-                        cpu_seconds=round(self._gathered.cpu_seconds, 3),
-                        wall_seconds=round(self._gathered.wall_seconds, 3),
-                        num_processes=len(self._workers) + self._is_distributed,
-                        nice=self._gathered.nice,
-                    ),
-                    server=ServerInfo(
-                        models=models,
-                        cpu_seconds=round(after.cpu_seconds - before.cpu_seconds, 3) if before and after else None,
-                        resident_bytes_before=before.resident_bytes if before else None,
-                        resident_bytes_after=after.resident_bytes if after else None,
-                    ),
-                    knee=knee,
-                    stages=tuple(self._gathered.stages),
-                )
-            )
+            self._write_info(scenario, knee, models, before)
         if self._sample.population and plan.guard_requests and not self._stopped:
             self._say(f"asking the idle server again: {len(self._sample.kept())} of {self._sample.population} answers")
             self._run.write_guard(check_answers(self._sample, plan.scenario, plan.seed, address))
         return self._run
+
+    def _write_info(
+        self, scenario: Scenario, knee: float | None, models: dict[str, JsonValue] | None, before: ProcessUse | None
+    ) -> None:
+        plan, gathered = self._plan, self._gathered
+        after = process_use(plan.server_pid) if plan.server_pid else None
+        self._run.write_info(
+            RunInfo(
+                scenario=scenario.model_dump(mode="json"),
+                seed=plan.seed,
+                url=plan.url,
+                label=plan.label,
+                started_at=datetime.fromtimestamp(self._started_at, UTC).isoformat(timespec="seconds"),
+                versions=versions(),
+                machine=machine_info(),
+                generator=GeneratorInfo(
+                    cpu_seconds=round(gathered.cpu_seconds, 3),
+                    wall_seconds=round(gathered.wall_seconds, 3),
+                    num_processes=len(self._workers) + self._is_distributed,
+                    nice=gathered.nice,
+                ),
+                server=ServerInfo(
+                    models=models,
+                    cpu_seconds=round(after.cpu_seconds - before.cpu_seconds, 3) if before and after else None,
+                    resident_bytes_before=before.resident_bytes if before else None,
+                    resident_bytes_after=after.resident_bytes if after else None,
+                ),
+                knee=knee,
+                stages=tuple(gathered.stages),
+            )
+        )
 
     @property
     def _is_distributed(self) -> bool:
@@ -156,7 +167,8 @@ class Conductor:
         while (rate := search.next_rate()) is not None and not self._stopped:
             name = f"search {len(self._gathered.stages) + 1}: {rate:g}/s"
             share = self._send_stage(settings.stage(name, rate), is_search_step=True)
-            search.tell(rate, share is not None and share >= self._objective.share)
+            if not self._stopped:  # else it was cut short, and says nothing
+                search.tell(rate, share is not None and share >= self._objective.share)
         return search.knee
 
     def _send_stage(self, stage: Stage, is_search_step: bool = False) -> float | None:
@@ -225,6 +237,8 @@ class Conductor:
             except Empty:
                 self._check_workers()
                 continue
+            if kind == BROKEN:
+                raise CannotConduct(data["reason"])
             if kind == RECORDS:
                 keep(data["lines"])
             elif kind == awaited:

@@ -201,7 +201,8 @@ def _phases(headers: Mapping[str, str], events: list[tuple[float, Event]]) -> di
             timings = json_object(events[-1][1].data).get("timings")
         except WrongAnswer:
             return {}
-        return {str(name): float(value) for name, value in timings.items()} if isinstance(timings, dict) else {}
+        named = timings.items() if isinstance(timings, dict) else ()
+        return {str(name): float(value) for name, value in named if isinstance(value, int | float)}
     return server_timing(headers.get("server-timing", ""))
 
 

@@ -8,6 +8,8 @@ Importing locust patches the standard library: this file and what it imports of 
 """
 
 import logging
+import os
+import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from loadtest.conductor import CannotConduct, Conductor, Plan
 from loadtest.machine import be_urgent
-from loadtest.messages import DONE, PREPARED, RECORDS
+from loadtest.messages import BROKEN, DONE, PREPARED, RECORDS
 from loadtest.scenario import Scenario, load_scenario, scenario_names
 from loadtest.worker import Worker
 
@@ -49,7 +51,7 @@ class LoadTest:
         self._incoming: Queue = Queue()
         self._conductor: Conductor | None = None
         self._greenlet: gevent.Greenlet | None = None
-        for kind in (PREPARED, RECORDS, DONE):
+        for kind in (PREPARED, RECORDS, DONE, BROKEN):
             environment.runner.register_message(
                 kind, lambda environment, msg, kind=kind: self._incoming.put((kind, msg.data))
             )
@@ -63,6 +65,13 @@ class LoadTest:
     def _on_test_stopping(self, environment: Environment, **_kwargs: object) -> None:
         if self._conductor is not None and self._greenlet is not gevent.getcurrent():
             self._conductor.stop()
+
+    def interrupt(self) -> bool:
+        """Ends the run that is going on as soon as its answers are there. False if none goes on."""
+        if self._conductor is None or self._conductor.is_stopped:
+            return False
+        self._conductor.stop()
+        return True
 
     def _on_quitting(self, environment: Environment, **_kwargs: object) -> None:
         # Somebody wants to leave: what is on its way is answered, and what was measured is written.
@@ -150,11 +159,17 @@ def _prepare(environment: Environment, **_kwargs: object) -> None:
         be_urgent()
     # Locust's table at the end would be a second set of totals, from other records.
     logging.getLogger("locust.stats_logger").disabled = True
-    if not isinstance(environment.runner, WorkerRunner):
-        LoadTest(environment)
     # A master sends nothing itself; a worker, and the one process of a test that has no others, does.
-    if not isinstance(environment.runner, MasterRunner):
-        Worker(environment)
+    worker = None if isinstance(environment.runner, MasterRunner) else Worker(environment)
+    conducting = None if isinstance(environment.runner, WorkerRunner) else LoadTest(environment)
+
+    def on_interrupt() -> None:
+        interrupt = conducting.interrupt if conducting is not None else worker.interrupt if worker is not None else None
+        if interrupt is None or not interrupt():
+            os.kill(os.getpid(), signal.SIGTERM)  # Locust's way out
+
+    # Python's own handler raises in whichever greenlet runs, and one request would never get its record.
+    gevent.signal_handler(signal.SIGINT, on_interrupt)
 
 
 events.init_command_line_parser.add_listener(_add_options)

@@ -9,7 +9,7 @@ from loadtest.guard import KeptAnswer
 
 # From the conductor to workers, and back.
 PREPARE, GO, STOP = "kvasir_prepare", "kvasir_go", "kvasir_stop"
-PREPARED, RECORDS, DONE = "kvasir_prepared", "kvasir_records", "kvasir_done"
+PREPARED, RECORDS, DONE, BROKEN = "kvasir_prepared", "kvasir_records", "kvasir_done", "kvasir_broken"
 
 
 @dataclass(frozen=True, slots=True)

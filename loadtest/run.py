@@ -8,6 +8,7 @@ from pathlib import Path
 
 from loadtest.addresses import address_of
 from loadtest.records import Outcome
+from loadtest.requests import request_sequence
 from loadtest.run_folder import RunFolder
 from loadtest.scenario import Scenario, ScenarioInvalid
 
@@ -43,6 +44,8 @@ def run_scenario(url: str, scenario: Scenario, folder: Path, options: RunOptions
         scenario = scenario.with_rates(options.knee)
     if scenario.needs_knee and scenario.search is None:
         raise ScenarioInvalid(f"scenario {scenario.name} has rates that are shares of the knee: pass --knee RATE")
+    for stage in scenario.stages:
+        request_sequence(scenario, options.seed, stage.name)  # languages and corpora that are not there are told now
     run = RunFolder(folder)
     if run.records_file.exists():
         raise LoadTestFailed(f"{folder} holds a run already")

@@ -21,7 +21,7 @@ from loadtest.connections import Connections
 from loadtest.dispatch import dispatch
 from loadtest.exchange import MAX_ANSWER_SECONDS, Place, Prepared, perform, prepared
 from loadtest.guard import AnswerSample, KeptAnswer
-from loadtest.messages import DONE, GO, PREPARE, PREPARED, RECORDS, STOP, Order, StageDone, order_of
+from loadtest.messages import BROKEN, DONE, GO, PREPARE, PREPARED, RECORDS, STOP, Order, StageDone, order_of
 from loadtest.records import Outcome, Record
 from loadtest.requests import request_sequence
 from loadtest.scenario import Scenario, Stage
@@ -47,15 +47,33 @@ class Worker:
             self._runner.register_message(message, lambda environment, msg, listener=listener: listener(msg.data))
 
     def _on_prepare(self, data: dict[str, object]) -> None:
-        order = order_of(data)
-        if self._connections is None or self._connections[0] != order.url:
-            self._connections = order.url, Connections(address_of(order.url))
-        self._stage = _WorkerStage(order, self._connections[1], self._runner.send_message, self._show)
-        gevent.spawn(self._stage.prepare)
+        self._begin(self._prepare, order_of(data))
 
     def _on_go(self, data: dict[str, float]) -> None:
         assert self._stage is not None
-        gevent.spawn(self._stage.run, data["at"])
+        self._begin(self._stage.run, data["at"])
+
+    def _begin(self, what: Callable[..., None], argument: object) -> None:
+        """Does it beside everything else. If it fails the conductor is told, who would wait for ever."""
+        greenlet = gevent.spawn(what, argument)
+        greenlet.link_exception(lambda failed: self._runner.send_message(BROKEN, {"reason": f"{failed.exception}"}))
+
+    def _prepare(self, order: Order) -> None:
+        try:
+            if self._connections is None or self._connections[0] != order.url:
+                self._connections = order.url, Connections(address_of(order.url))
+            self._stage = _WorkerStage(order, self._connections[1], self._runner.send_message, self._show)
+        except (ValueError, OSError) as error:  # no fault of ours: a host or a file that is not there
+            self._runner.send_message(BROKEN, {"reason": f"{error}"})
+        else:
+            self._stage.prepare()
+
+    def interrupt(self) -> bool:
+        """Ends the stage that is going on as soon as its answers are there. False if none goes on."""
+        if self._stage is None or self._stage.is_over or self._stage.stopped.is_set():
+            return False
+        self._stage.stopped.set()
+        return True
 
     def _on_stop(self, _data: object) -> None:
         if self._stage is not None:
@@ -87,6 +105,7 @@ class _WorkerStage:
         show: Callable[[Record], None],
     ) -> None:
         self.stopped = Event()
+        self.is_over = False
         self._order = order
         self._stage = Stage.model_validate_json(order.stage)
         self._scenario = Scenario.model_validate_json(order.scenario)
@@ -100,6 +119,8 @@ class _WorkerStage:
         self._times: list[float] = []  # of this worker's requests, from the start of the stage
         self._prepared: list[Prepared] = []
         self._records: list[Record] = []
+        self._num_begun = 0
+        self._num_recorded = 0
         self._flusher: gevent.Greenlet | None = None
 
     def prepare(self) -> None:
@@ -138,6 +159,9 @@ class _WorkerStage:
         if self._flusher is not None:
             self._flusher.join()
         self._hand_on(0)
+        if self._num_recorded != self._num_begun:
+            lost = self._num_begun - self._num_recorded
+            raise RuntimeError(f"{lost} requests have no record, for a fault of the load test: see the traceback")
         done = StageDone(
             worker=self._order.worker,
             sending_ended=sending_ended,
@@ -147,6 +171,7 @@ class _WorkerStage:
             kept=tuple(self._sample.kept()),
             population=self._sample.population,
         )
+        self.is_over = True
         self._tell(DONE, asdict(done))
 
     def _start_users(self, on_their_way: Group, ends: float) -> None:
@@ -179,7 +204,9 @@ class _WorkerStage:
 
     def _send(self, what: Prepared, due: float | None, user: int | None = None) -> Record:
         place = Place(self._stage.name, self._order.worker, user)
+        self._num_begun += 1
         record, answer = perform(what, due, place, self._connections, self._clock)
+        self._num_recorded += 1
         self._records.append(record)
         if answer is not None:
             self._sample.offer(KeptAnswer(place.stage, record.number, answer.texts))

@@ -8,6 +8,7 @@ closing of holes that finished requests leave.
 
 import mmap
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,18 @@ from export.bundle import INT8_CACHE_STEP
 from kernels.rows import RowCopier
 
 RowIndices = NDArray[np.intp]
-CrossKeysValues = NDArray[np.number]
+
+
+class EncodedElsewhere(Protocol):
+    """One sentence's keys and values where the host does not reach; only the cache that goes with it can read them."""
+
+    @property
+    def source_len(self) -> int:
+        """Its tokens."""
+        ...
+
+
+CrossKeysValues = NDArray[np.number] | EncodedElsewhere
 """Of one sentence, [2 * layers, heads, source_len, head_dim], keys at even places."""
 
 FREE = -1
@@ -44,7 +56,7 @@ def fill_holes(is_live: NDArray[np.bool_]) -> tuple[RowIndices, RowIndices]:
     return holes, movers
 
 
-def _lazy_zeros(shape: tuple[int, ...], dtype: type[np.number]) -> NDArray[np.number]:
+def lazy_zeros(shape: tuple[int, ...], dtype: type[np.number]) -> NDArray[np.number]:
     """Memory that the system hands out page by page: rows and positions never used cost nothing.
 
     NumPy asks for huge pages, which hold many positions each, so that the first of them would cost as much as all.
@@ -66,22 +78,28 @@ class KVCache:
     def __init__(self, shapes: CacheShapes, max_rows: int, dtype: type[np.number] = np.float32) -> None:
         self.shapes = shapes
         self.max_rows = max_rows
-        planes = 2 * shapes.num_layers
-        per_row = (planes, max_rows, shapes.num_heads)
-        self.self_cache = _lazy_zeros((*per_row, shapes.max_target_tokens, shapes.head_dim), dtype)
-        self.cross_cache = _lazy_zeros((*per_row, shapes.max_source_tokens, shapes.head_dim), dtype)
-        last_dtype = np.float32 if dtype is np.int8 else dtype
         self._step = np.float32(INT8_CACHE_STEP) if dtype is np.int8 else None
-        self.last_cross = np.zeros((planes, max_rows, 1, shapes.num_heads * shapes.head_dim), last_dtype)
-        self._self_rows, self._cross_rows = RowCopier(self.self_cache), RowCopier(self.cross_cache)
+        self._allocate(dtype)
         # One array, so that moving a row is one assignment.
-        self._per_row = np.zeros((3, max_rows), np.int32)
-        self.previous_tokens, self.past_lengths, self.source_lengths = self._per_row
+        self.per_row = self._allocate_per_row()
+        self.previous_tokens, self.past_lengths, self.source_lengths = self.per_row
         self.source_lengths[:] = 1
         self._places = np.arange(max_rows)
         self._owners = np.full(max_rows, FREE, np.int64)
         # Whose cross keys and values a row holds; beams of one request need them copied only once.
         self._cross_owners = np.full(max_rows, FREE, np.int64)
+
+    def _allocate(self, dtype: type[np.number]) -> None:
+        shapes, planes = self.shapes, 2 * self.shapes.num_layers
+        per_row = (planes, self.max_rows, shapes.num_heads)
+        self.self_cache = lazy_zeros((*per_row, shapes.max_target_tokens, shapes.head_dim), dtype)
+        self.cross_cache = lazy_zeros((*per_row, shapes.max_source_tokens, shapes.head_dim), dtype)
+        last_dtype = np.float32 if dtype is np.int8 else dtype
+        self.last_cross = np.zeros((planes, self.max_rows, 1, shapes.num_heads * shapes.head_dim), last_dtype)
+        self._self_rows, self._cross_rows = RowCopier(self.self_cache), RowCopier(self.cross_cache)
+
+    def _allocate_per_row(self) -> NDArray[np.int32]:
+        return np.zeros((3, self.max_rows), np.int32)
 
     @property
     def num_rows(self) -> int:
@@ -103,10 +121,14 @@ class KVCache:
 
     def write_source(self, row: int, cross: CrossKeysValues, start_token: int) -> None:
         """Begin a row: its cross keys and values, and an empty past."""
+        assert isinstance(cross, np.ndarray), "this cache is not of the runner that has encoded"
         source_len = cross.shape[2]
         self.cross_cache[:, row, :, :source_len] = cross
         last = cross[:, :, -1].reshape(cross.shape[0], -1)
         self.last_cross[:, row, 0] = last if self._step is None else last * self._step
+        self._begin(row, source_len, start_token)
+
+    def _begin(self, row: int, source_len: int, start_token: int) -> None:
         self.source_lengths[row] = source_len
         self.past_lengths[row] = 0
         self.previous_tokens[row] = start_token
@@ -170,12 +192,18 @@ class KVCache:
 
     def _copy(self, sources: RowIndices, destinations: RowIndices) -> None:
         """Copy the valid prefix of rows; no row is both a source and a destination."""
-        self._self_rows.copy(sources, destinations, self.past_lengths[sources])
+        self._copy_past(sources, destinations)
         owners = self._cross_owners[sources]
         different = (owners != self._cross_owners[destinations]).nonzero()[0]
         if different.size:
             others, to = sources[different], destinations[different]
-            self._cross_rows.copy(others, to, self.source_lengths[others])
-            self.last_cross[:, to] = self.last_cross[:, others]
+            self._copy_source(others, to)
             self._cross_owners[to] = owners[different]
-        self._per_row[:, destinations] = self._per_row[:, sources]
+        self.per_row[:, destinations] = self.per_row[:, sources]
+
+    def _copy_past(self, sources: RowIndices, destinations: RowIndices) -> None:
+        self._self_rows.copy(sources, destinations, self.past_lengths[sources])
+
+    def _copy_source(self, sources: RowIndices, destinations: RowIndices) -> None:
+        self._cross_rows.copy(sources, destinations, self.source_lengths[sources])
+        self.last_cross[:, destinations] = self.last_cross[:, sources]

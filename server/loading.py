@@ -24,7 +24,7 @@ def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
     """The engines of all models of `settings`, loaded and warm, each behind its cache.
 
     Raises `BundleError` for a bundle that cannot be served, with the file and the reason (what was opened is closed),
-    and ValueError for languages that cannot be detected.
+    and ValueError for languages that cannot be detected, and for a device that is not there.
     """
     _check_detection(settings.detect_languages)
     folders = bundle_folders(settings.model)
@@ -35,6 +35,7 @@ def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
         max_rows=settings.max_rows,
         max_waiting=settings.max_waiting_requests,
         max_encoder_tokens=settings.max_encoder_tokens,
+        device=settings.device,
         max_queue_seconds=settings.max_queue_seconds,
         niceness=_ENGINE_NICENESS,
         observe=observer,
@@ -71,6 +72,7 @@ def _open(folder: Path, options: ReplicaOptions) -> Replicas:
             "source_languages": list(config.source_languages),
             "target_languages": list(config.target_languages),
             "precision": config.precision,
+            "device": options.device,
             "replicas": options.replicas,
             "threads_per_replica": options.threads_per_replica,
         },

@@ -103,7 +103,8 @@ class LosslessTranslator:
                 "target_prefix, required_phrases and return_alternatives are about whole texts; they do not go "
                 f"together with format {request.format}"
             )
-        sentence_params = SentenceParams(params, request.options, self._tokenizer, self._shapes)
+        names_length = request.max_new_tokens is not None
+        sentence_params = SentenceParams(params, request.options, self._tokenizer, self._shapes, names_length)
         attempts = Attempts(
             request, sentence_params, self._tokenizer, self._shapes, self._limits.max_beam_size, deadline
         )

@@ -18,7 +18,8 @@ from server.decoding.search import SearchLimits
 from server.engine import Engine, EngineObserver
 from server.errors import Draining
 from server.request import Completion, FinishReason, GenerationParams, Request, Timings
-from server.runner import ModelRunner, OnnxRunner, OnnxSessions
+from server.runner import ModelRunner
+from server.runners import open_runners
 from server.scheduler import Scheduler, SchedulerLimits
 
 _log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class ReplicaOptions:
     max_rows: int = 64
     max_waiting: int = 1024
     max_encoder_tokens: int = 512
+    device: str = "cpu"
     max_queue_seconds: float = math.inf
     niceness: int = 0
     observe: EngineObserver | None = None
@@ -96,11 +98,17 @@ class Replicas:
     def open(cls, bundle: Bundle, options: ReplicaOptions) -> "Replicas":
         """Load the graphs, decode one sentence to warm up, and start the threads.
 
-        Raises `BundleError` when ONNX Runtime cannot load the graphs or would run them elsewhere than asked, and
-        `EngineFailed` when they cannot decode that sentence.
+        Raises `BundleError` when ONNX Runtime cannot load the graphs, `DeviceUnavailable` when it would run them
+        elsewhere than asked, and `EngineFailed` when they cannot decode that sentence.
         """
-        sessions = OnnxSessions.open(bundle, options.threads_per_replica)
-        runners = [OnnxRunner(sessions, options.max_rows, options.max_encoder_tokens) for _ in range(options.replicas)]
+        runners = open_runners(
+            bundle,
+            options.device,
+            replicas=options.replicas,
+            threads=options.threads_per_replica,
+            max_rows=options.max_rows,
+            max_encoder_tokens=options.max_encoder_tokens,
+        )
         replicas = cls(bundle, runners, options)
         replicas._warm_up()
         replicas.start()

@@ -13,14 +13,28 @@ from server.text.tokenizer import Tokenizer
 
 _BEAMS_FOR_TERMS = 4  # at least; a single one cannot look for what it must say
 
+# No translation is longer than both; what a model writes beyond them is a loop, and delays everybody's step.
+_MAX_TARGET_FACTOR = 3  # of the source's tokens, as Marian's max-length-factor
+_SHORT_TARGET_TOKENS = 50
+
 
 class SentenceParams:
-    """Of one request: `of` each of its sentences. Raises `InvalidRequest` where an option does not fit the model."""
+    """Of one request: `of` each of its sentences. Raises `InvalidRequest` where an option does not fit the model.
+
+    Where a request limits no lengths, `names_length` is False, and sentences are limited by those of their sources.
+    """
 
     def __init__(
-        self, params: GenerationParams, options: DecodingOptions, tokenizer: Tokenizer, shapes: Shapes
+        self,
+        params: GenerationParams,
+        options: DecodingOptions,
+        tokenizer: Tokenizer,
+        shapes: Shapes,
+        names_length: bool = True,
     ) -> None:
         self._options = options
+        self._names_length = names_length or options.max_length_ratio is not None or options.min_new_tokens > 0
+        self._by_length: dict[int, GenerationParams] = {}
         self._tokenizer = tokenizer
         self._shapes = shapes
         self._is_plain = not (options.target_prefix or options.max_length_ratio)
@@ -39,9 +53,17 @@ class SentenceParams:
     def of(self, text: int, source_len: int, terms: Sequence[str] = ()) -> GenerationParams:
         """For a sentence of `source_len` tokens in the text with this number, whose translation must have `terms`."""
         if self._is_plain and not terms:
-            return self._params
+            return self._params if self._names_length else self._of_length(source_len)
         params = self._of_text(text, source_len)
         return self._with_terms(params, terms) if terms else params
+
+    def _of_length(self, source_len: int) -> GenerationParams:
+        limit = max(_MAX_TARGET_FACTOR * source_len, _SHORT_TARGET_TOKENS)
+        if limit >= self._params.max_new_tokens:
+            return self._params
+        if limit not in self._by_length:
+            self._by_length[limit] = replace(self._params, max_new_tokens=limit)
+        return self._by_length[limit]
 
     def _of_text(self, text: int, source_len: int) -> GenerationParams:
         params, prefix = self._params, self._prefix(self._options.prefix_of(text))

@@ -17,6 +17,7 @@ ENVIRONMENT_PREFIX = "KVASIR_"
 DEFAULT_MODEL = Path(__file__).resolve().parent.parent / "models" / "en-de"
 
 LogLevel = Literal["debug", "info", "warning", "error"]
+Device = Literal["cpu", "cuda"]
 
 
 def usable_cpus() -> int:
@@ -67,6 +68,10 @@ class Settings(BaseSettings):
             description="SQLite file of stored glossaries, made where there is none; unset: they end with the server"
         ),
     ] = None
+    device: Annotated[
+        Device,
+        Field(description="where models run: cpu, or cuda (an NVIDIA GPU; needs the `gpu` extra and float16 bundles)"),
+    ] = "cpu"
     threads: Annotated[
         int,
         Field(ge=1, le=1024, description="CPU threads of all models together, shared out evenly; each has one or more"),
@@ -74,7 +79,9 @@ class Settings(BaseSettings):
     replicas: Annotated[
         int | None,
         Field(
-            ge=1, le=1024, description="engines a model runs in; unset: one for each thread, fastest for small models"
+            ge=1,
+            le=1024,
+            description="engines a model runs in; unset: one for each thread, fastest for small models; on cuda one",
         ),
     ] = None
     max_rows: Annotated[
@@ -182,7 +189,7 @@ class Settings(BaseSettings):
     def shares(self, num_models: int) -> tuple[int, int]:
         """Engines of each of so many models, and CPU threads of each engine; what does not divide is rounded up."""
         threads = -(-self.threads // num_models)
-        replicas = min(self.replicas or threads, threads)
+        replicas = min(self.replicas or (threads if self.device == "cpu" else 1), threads)
         return replicas, threads // replicas
 
     @property

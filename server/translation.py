@@ -24,8 +24,9 @@ class TranslationRequest:
     """Texts to translate and how; None leaves the choice to the server.
 
     `source` and `target` are languages of the model's bundle. Where a sentence has terms of the `glossary`, its
-    translation has theirs, and is found with beams. `max_new_tokens` counts for each sentence, by default
-    what the model can write. With `fresh` nothing comes from what was translated before, or for others.
+    translation has theirs, and is found with beams. `max_new_tokens` counts for each sentence; by default it is three
+    times its source's tokens, and 50 in any case, as far as the model can write them. With `fresh` nothing comes from
+    what was translated before, or for others.
     """
 
     texts: tuple[str, ...]

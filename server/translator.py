@@ -108,7 +108,8 @@ class Translator:
     def _prepare(
         self, request: TranslationRequest, params: GenerationParams, deadline: float | None
     ) -> list[_Prepared]:
-        sentence_params = SentenceParams(params, request.options, self._tokenizer, self.bundle.config.shapes)
+        shapes, names_length = self.bundle.config.shapes, request.max_new_tokens is not None
+        sentence_params = SentenceParams(params, request.options, self._tokenizer, shapes, names_length)
         return [
             self._prepare_text(number, text, request, sentence_params, deadline)
             for number, text in enumerate(request.texts)

@@ -144,7 +144,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
         "--max-batch-tokens", type=int, default=1024, help="padded source tokens the engine takes at once"
     )
     parser.add_argument(
-        "--target-factor", type=float, default=2.0, help="most target tokens for a source token; 0: any"
+        "--target-factor", type=float, default=0.0, help="most target tokens for a source token; 0: any"
     )
     return parser
 

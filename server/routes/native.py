@@ -47,7 +47,7 @@ class TranslateBody(DecodingFields):
         None, ge=1, le=MAX_BEAM_SIZE, description="hypotheses followed at once; 1 is greedy; the server has a default"
     )
     max_new_tokens: int | None = Field(
-        None, ge=1, description="most tokens for a sentence; by default the model's limit"
+        None, ge=1, description="most tokens of a sentence; by default three times its source's, and 50 in any case"
     )
     num_hypotheses: int = Field(
         1, ge=1, le=MAX_BEAM_SIZE, description="translations of each text: the best, and the others as alternatives"

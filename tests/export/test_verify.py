@@ -10,7 +10,8 @@ from onnx import numpy_helper
 
 from export import bundle as names
 from export.bundle import Bundle
-from export.verify import TOLERANCE, VerificationError, verify_bundle
+from export.graph_runs import VerificationError
+from export.verify import TOLERANCE, verify_bundle
 from model.checkpoints.marian import load_marian
 from model.transformer import Transformer
 

@@ -185,5 +185,8 @@ def test_what_cannot_be_run_is_told_in_one_sentence(tmp_path: Path) -> None:
         run_scenario(gone, _scenario(OPEN), tmp_path / "gone", OPTIONS)
     with pytest.raises(ScenarioInvalid, match="--knee"):
         run_scenario(gone, _scenario(Stage(name="half", rate="0.5 knee", seconds=1)), tmp_path / "half", OPTIONS)
+    own = _scenario(OPEN).with_overrides(corpus="no-such-file.txt")
+    with pytest.raises(ScenarioInvalid, match=r"no-such-file\.txt"):
+        run_scenario(gone, own, tmp_path / "corpus", OPTIONS)
     with pytest.raises(ValueError, match=r"http://127\.0\.0\.1:8000"):
         run_scenario("ftp://host", _scenario(OPEN), tmp_path / "none", OPTIONS)

@@ -1,0 +1,53 @@
+"""How many sentences get the same tokens from a float16 bundle as from a float32 one on the CPU.
+
+python -m benchmarks.gpu.equality FLOAT16_BUNDLE FLOAT32_BUNDLE [--device cuda] [--limit 500] [--beam-size 1]
+"""
+
+import argparse
+from pathlib import Path
+
+from benchmarks.gpu.measuring import open_memory
+from benchmarks.in_process import InProcessEngine
+from export.bundle import Bundle, load_bundle
+from server.device.runner import DeviceRunner
+from server.device.sessions import DeviceSessions
+from server.request import GenerationParams, TokenIds
+from server.text.tokenizer import Tokenizer
+
+SENTENCES = Path(__file__).resolve().parent.parent.parent / "loadtest" / "sentences.txt"
+
+
+def share_of_equal(
+    half: Bundle, reference: Bundle, sources: list[TokenIds], params: GenerationParams, device: str, max_rows: int = 64
+) -> float:
+    """The share of sentences whose best answers are the same, token for token."""
+    runner = DeviceRunner(DeviceSessions.open(half, open_memory(device)), max_rows, 4096)
+    ours = InProcessEngine.over(runner, half).decode(sources, params)
+    theirs = InProcessEngine(reference, max_rows=max_rows).decode(sources, params)
+    same = sum(
+        mine.hypotheses[0].token_ids == other.hypotheses[0].token_ids for mine, other in zip(ours, theirs, strict=True)
+    )
+    return same / len(sources)
+
+
+def main() -> None:
+    """Compare, and print the share."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.equality", description=__doc__.splitlines()[0])
+    parser.add_argument("half", type=Path)
+    parser.add_argument("reference", type=Path)
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--sentences", type=Path, default=SENTENCES, help="a sentence a line")
+    parser.add_argument("--limit", type=int, default=500)
+    parser.add_argument("--beam-size", type=int, default=1)
+    options = parser.parse_args()
+    half, reference = load_bundle(options.half), load_bundle(options.reference)
+    tokenizer = Tokenizer(half)
+    lines = options.sentences.read_text("utf-8").splitlines()[: options.limit]
+    sources = [tokenizer.encode(line) for line in lines if line.strip()]
+    params = GenerationParams(options.beam_size, max_new_tokens=half.config.shapes.max_target_tokens)
+    share = share_of_equal(half, reference, sources, params, options.device)
+    print(f"{share:.2%} of {len(sources)} sentences have the same tokens, beam size {options.beam_size}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+from dataclasses import replace
+
+import pytest
+
+from export.bundle import Bundle
+from server.options import NO_OPTIONS, DecodingOptions
+from server.request import GenerationParams
+from server.sentence_params import SentenceParams
+from server.text.tokenizer import Tokenizer
+
+
+def _limit(
+    bundle: Bundle, source_len: int, options: DecodingOptions = NO_OPTIONS, names_length: bool = False, most: int = 256
+) -> int:
+    params = GenerationParams(max_new_tokens=most, min_new_tokens=options.min_new_tokens)
+    of = SentenceParams(params, options, Tokenizer(bundle), bundle.config.shapes, names_length).of
+    assert of(0, source_len) is of(0, source_len), "sentences of one length share their parameters"
+    return of(0, source_len).max_new_tokens
+
+
+@pytest.mark.parametrize(
+    ("source_len", "limit"), [(1, 50), (16, 50), (17, 51), (40, 120), (85, 255), (86, 256), (200, 256)]
+)
+def test_where_nothing_is_said_of_length_the_source_limits_it(echo_bundle: Bundle, source_len: int, limit: int) -> None:
+    assert _limit(echo_bundle, source_len) == limit
+
+
+def test_a_model_that_writes_less_is_not_asked_for_more(echo_bundle: Bundle) -> None:
+    assert _limit(echo_bundle, 10, most=32) == 32
+
+
+def test_a_request_that_says_how_long_is_taken_at_its_word(echo_bundle: Bundle) -> None:
+    assert _limit(echo_bundle, 10, names_length=True) == 256
+    assert _limit(echo_bundle, 10, replace(NO_OPTIONS, min_new_tokens=100)) == 256
