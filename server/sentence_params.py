@@ -21,7 +21,7 @@ _SHORT_TARGET_TOKENS = 50
 class SentenceParams:
     """Of one request: `of` each of its sentences. Raises `InvalidRequest` where an option does not fit the model.
 
-    Where a request limits no lengths, `names_length` is False, and sentences are limited by those of their sources.
+    Where a request says nothing of lengths, `names_length` is False, and sentences are limited by their sources.
     """
 
     def __init__(
@@ -33,7 +33,10 @@ class SentenceParams:
         names_length: bool = True,
     ) -> None:
         self._options = options
-        self._names_length = names_length or options.max_length_ratio is not None or options.min_new_tokens > 0
+        # What must be said may be longer than what is translated.
+        self._names_length = bool(
+            names_length or options.max_length_ratio or options.min_new_tokens or options.required_phrases
+        )
         self._by_length: dict[int, GenerationParams] = {}
         self._tokenizer = tokenizer
         self._shapes = shapes

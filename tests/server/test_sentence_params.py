@@ -32,3 +32,7 @@ def test_a_model_that_writes_less_is_not_asked_for_more(echo_bundle: Bundle) -> 
 def test_a_request_that_says_how_long_is_taken_at_its_word(echo_bundle: Bundle) -> None:
     assert _limit(echo_bundle, 10, names_length=True) == 256
     assert _limit(echo_bundle, 10, replace(NO_OPTIONS, min_new_tokens=100)) == 256
+
+
+def test_what_must_be_said_has_room(echo_bundle: Bundle) -> None:
+    assert _limit(echo_bundle, 3, replace(NO_OPTIONS, required_phrases=("Wasser",))) == 256
