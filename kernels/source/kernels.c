@@ -279,12 +279,18 @@ ALWAYS_INLINE float exponentials(float *scores, int64_t length) {
     return sum_of(total);
 }
 
+ALWAYS_INLINE void prefetch(const int8_t *from, int64_t size) {
+    for (int64_t at = 0; at < size; at += CACHE_LINE) __builtin_prefetch(from + at);
+}
+
 /* Keys and values of one head: int8, or floats, `stride` numbers from one position to the next. */
 typedef struct {
     const void *keys, *values;
     int64_t stride, length;
     float scale;       /* of products of queries and keys */
     float value_scale; /* of the values */
+    const int8_t *next_keys, *next_values; /* of the next row, `next_size` bytes each */
+    int64_t next_size;
 } Attended;
 
 ALWAYS_INLINE floats load_numbers(const void *numbers, int64_t at, int64_t count, int is_int8) {
@@ -303,6 +309,9 @@ ALWAYS_INLINE void attend_head(const Attended *head, const float *query, float *
         queries[chunk] = load_some(query + chunk * LANES, count, 0.0f) * spread(head->scale);
         sums[chunk] = spread(0.0f);
     }
+    /* Rows lie far apart: without this every row would begin by waiting for memory. Keys now and values later, because a
+     * processor has a limited number of requests under way. */
+    prefetch(head->next_keys, head->next_size);
     for (int64_t position = 0; position < length; position += 4) {
         floats products[4];
         for (int i = 0; i < 4; i++) {
@@ -318,6 +327,7 @@ ALWAYS_INLINE void attend_head(const Attended *head, const float *query, float *
         quarter_floats sums_of_products = sums_of_four(products[0], products[1], products[2], products[3]);
         memcpy(scores + position, &sums_of_products, sizeof sums_of_products);
     }
+    prefetch(head->next_values, head->next_size);
     float total = exponentials(scores, length);
     for (int64_t position = 0; position < length; position++) {
         floats probability = spread(scores[position]);
@@ -345,19 +355,15 @@ ALWAYS_INLINE void attend_any_head(const Attended *head, int64_t head_dim, const
     }
 }
 
-ALWAYS_INLINE void prefetch(const int8_t *from, int64_t size) {
-    for (int64_t at = 0; at < size; at += CACHE_LINE) __builtin_prefetch(from + at);
-}
-
 static void attend(const CachedAttention *attention, const float *query, const int8_t *keys, const int8_t *values,
                    int64_t length, int64_t next_length, float *scores, float *output) {
     const int64_t head_dim = attention->head_dim, plane = attention->cache_len * head_dim;
     const int64_t row = attention->heads * plane;
     for (int64_t head = 0; head < attention->heads; head++, keys += plane, values += plane) {
-        /* Rows lie far apart: without this every row would begin by waiting for memory. */
-        prefetch(keys + row, next_length * head_dim);
-        prefetch(values + row, next_length * head_dim);
-        const Attended attended = {keys, values, head_dim, length, attention->scale * attention->step, attention->step};
+        const Attended attended = {
+            .keys = keys, .values = values, .stride = head_dim, .length = length,
+            .scale = attention->scale * attention->step, .value_scale = attention->step,
+            .next_keys = keys + row, .next_values = values + row, .next_size = next_length * head_dim};
         attend_any_head(&attended, head_dim, query + head * head_dim, scores, output + head * head_dim, 1);
     }
 }
@@ -366,7 +372,8 @@ static void attend_in_source(const SourceAttention *attention, const float *fuse
                              float *scores, float *output) {
     const int64_t head_dim = attention->head_dim, width = attention->heads * head_dim;
     const float *queries = fused + head * head_dim;
-    const Attended attended = {queries + width, queries + 2 * width, 3 * width, length, attention->scale, 1.0f};
+    const Attended attended = {.keys = queries + width, .values = queries + 2 * width, .stride = 3 * width,
+                               .length = length, .scale = attention->scale, .value_scale = 1.0f};
     for (int64_t position = 0; position < length; position++) {
         attend_any_head(&attended, head_dim, queries + position * 3 * width, scores,
                         output + position * width + head * head_dim, 0);
