@@ -24,6 +24,7 @@ from loadtest.records import Record, RecordWriter, record_from_json
 from loadtest.run_folder import GeneratorInfo, RunFolder, RunInfo, ServerInfo, StageInfo
 from loadtest.scenario import Scenario, Stage
 from loadtest.server_metrics import MetricsPoller, served_models
+from loadtest.thresholds import Thresholds
 
 _HEAD_START_SECONDS = 0.2  # from the word to the first request; with workers elsewhere the word has to get there
 _DISTRIBUTED_HEAD_START_SECONDS = 1.0
@@ -46,6 +47,7 @@ class Plan:
     knee: float | None
     guard_requests: int
     server_pid: int | None
+    thresholds: Thresholds
 
 
 @dataclass(slots=True)
@@ -153,6 +155,7 @@ class Conductor:
                 ),
                 knee=knee,
                 stages=tuple(gathered.stages),
+                thresholds=plan.thresholds,
             )
         )
 

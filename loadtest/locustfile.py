@@ -28,6 +28,7 @@ from loadtest.conductor import CannotConduct, Conductor, Plan
 from loadtest.machine import be_urgent
 from loadtest.messages import BROKEN, DONE, PREPARED, RECORDS
 from loadtest.scenario import Scenario, load_scenario, scenario_names
+from loadtest.thresholds import Thresholds
 from loadtest.worker import Worker
 
 _LONGEST_END_SECONDS = 90.0
@@ -124,6 +125,7 @@ def _plan(environment: Environment) -> Plan:
         knee=options.knee or None,
         guard_requests=int(options.guard_requests),
         server_pid=options.server_pid or None,
+        thresholds=Thresholds(options.max_p95_ms, options.min_goodput, options.max_error_ratio),
     )
 
 
@@ -145,6 +147,9 @@ def _add_options(parser: LocustArgumentParser) -> None:
     parser.add_argument("--out", default="", help="folder for what is measured; by default one under loadtest-runs")
     parser.add_argument("--guard-requests", type=int, default=300, help="answers asked for again afterwards; 0: none")
     parser.add_argument("--server-pid", type=int, default=0, help="process of a server on this machine, to be watched")
+    # Kept with the run: `kvasir loadtest report` ends with the exit code. Not in the form, where nothing would be 0.
+    for flag in ("--max-p95-ms", "--min-goodput", "--max-error-ratio"):
+        parser.add_argument(flag, type=float, include_in_web_ui=False, help="a threshold, for the report")
     parser.add_argument(
         "--scenario-json", default="", include_in_web_ui=False, help="a scenario that is resolved already"
     )

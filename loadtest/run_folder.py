@@ -16,6 +16,7 @@ from typing import TypeVar
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from loadtest.records import Record, read_records
+from loadtest.thresholds import NO_THRESHOLDS, Thresholds
 
 Value = TypeVar("Value")
 
@@ -92,6 +93,7 @@ class RunInfo:
     server: ServerInfo
     knee: float | None  # requests a second; None if neither searched nor told
     stages: tuple[StageInfo, ...]
+    thresholds: Thresholds = NO_THRESHOLDS  # that were given with the run; a report can be asked for others
 
 
 @dataclass(frozen=True, slots=True)

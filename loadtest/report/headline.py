@@ -8,7 +8,7 @@ from loadtest.figures import StageTotals, Totals
 from loadtest.report.numbers import milliseconds, percent, rate
 from loadtest.run_folder import MetricsSample, RunInfo
 from loadtest.server_metrics import cached_share
-from loadtest.thresholds import ExitCode, Verdict
+from loadtest.thresholds import ExitCode, Thresholds, Verdict
 from loadtest.totals import MAX_LAG_P99_MS, trials_of
 
 
@@ -58,7 +58,9 @@ def objective_sentence(totals: Totals) -> str:
     )
 
 
-def facts_of(info: RunInfo, totals: Totals, samples: Sequence[MetricsSample]) -> list[tuple[str, str]]:
+def facts_of(
+    info: RunInfo, totals: Totals, samples: Sequence[MetricsSample], thresholds: Thresholds
+) -> list[tuple[str, str]]:
     """Under which circumstances all this was measured."""
     facts = [
         ("scenario", f"{totals.scenario}, seed {totals.seed}"),
@@ -81,6 +83,7 @@ def facts_of(info: RunInfo, totals: Totals, samples: Sequence[MetricsSample]) ->
         facts.append(("sentences not decoded", f"{shared}, known from the server's cache or joined with one in flight"))
     if info.knee is not None:
         facts.append(("knee the rates refer to", f"{rate(info.knee)} requests/s"))
+    facts.append(("thresholds", thresholds.described() or "none"))
     facts.append(("versions", ", ".join(f"{name} {number}" for name, number in info.versions.items())))
     return facts
 

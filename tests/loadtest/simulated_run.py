@@ -22,6 +22,7 @@ from loadtest.run_folder import (
     ServerInfo,
     StageInfo,
 )
+from loadtest.thresholds import NO_THRESHOLDS, Thresholds
 
 WARM_UP_SECONDS = 2.0
 STEPS_PER_SECOND = 100.0
@@ -51,6 +52,7 @@ class SimulatedServer:
     says_tokens: bool = True
     generator_lag_seconds: float = 0.0004
     impatient_share: float = 0.0
+    thresholds: Thresholds = NO_THRESHOLDS
     loads: tuple[Load, ...] = field(
         default=(
             Load("a quarter", rate=10.0),
@@ -109,6 +111,7 @@ def write_run(
         server=ServerInfo({"models": [{"name": "en-de"}]} if server.has_metrics else None, started, None, None),
         knee=None,
         stages=tuple(stages),
+        thresholds=server.thresholds,
     )
     folder.write_info(info)
     with RecordWriter(folder.records_file) as writer:

@@ -2,6 +2,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ from loadtest.requests import request_sequence
 from loadtest.run import LOCUSTFILE, LoadTestFailed, RunOptions, run_scenario
 from loadtest.run_folder import RunFolder
 from loadtest.scenario import Kind, Scenario, ScenarioInvalid, Search, Stage
+from loadtest.thresholds import Thresholds
 from tests.loadtest.answering import Reply, answering
 
 OPTIONS = RunOptions(seed=7, guard_requests=100_000, urgent=False, quiet=True)
 KINDS = (Kind(name="sentence", weight=3), Kind(name="list", text="list"), Kind(name="beam", beam_size=4))
 OPEN = Stage(name="open", rate=60, seconds=1.0, warm_up_seconds=0.2)
+THRESHOLDS = Thresholds(max_p95_ms=250.0, max_error_ratio=0.0)
 PATIENCE_SECONDS = 600
 
 
@@ -27,7 +30,7 @@ def _scenario(*stages: Stage, kinds: tuple[Kind, ...] = KINDS, search: Search | 
 def test_every_arrival_is_sent_once_recorded_and_checked(tmp_path: Path) -> None:
     scenario = _scenario(OPEN, Stage(name="closed", users=2, seconds=0.4))
     with answering() as server:
-        folder = run_scenario(server.url, scenario, tmp_path / "run", OPTIONS)
+        folder = run_scenario(server.url, scenario, tmp_path / "run", replace(OPTIONS, thresholds=THRESHOLDS))
     records = list(folder.records())
     sent = {stage: [record for record in records if record.stage == stage] for stage in ("open", "closed")}
     times = arrival_times(OPEN, seed=7)
@@ -61,6 +64,7 @@ def test_every_arrival_is_sent_once_recorded_and_checked(tmp_path: Path) -> None
     assert info.server.models == {"models": [{"name": "capitals"}]}
     assert info.generator.cpu_seconds > 0
     assert folder.metrics()
+    assert info.thresholds == THRESHOLDS
 
 
 def test_every_end_of_a_request_has_its_name(tmp_path: Path) -> None:

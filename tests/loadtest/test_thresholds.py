@@ -85,6 +85,19 @@ def test_a_closed_loop_has_no_goodput_to_hold_against_a_threshold() -> None:
     assert verdict.sentence == "exit 2: no goodput to hold against 1: no open-loop stage counts"
 
 
+def test_a_threshold_that_is_given_again_goes_before_the_one_that_was_kept() -> None:
+    kept = Thresholds(max_p95_ms=300, max_error_ratio=0.0)
+    assert Thresholds(max_error_ratio=0.5, min_goodput=4).or_else(kept) == Thresholds(300, 4, 0.5)
+    assert Thresholds().or_else(kept) == kept
+
+
+def test_thresholds_are_described_as_what_must_hold() -> None:
+    assert Thresholds().described() == ""
+    assert Thresholds(max_p95_ms=300, min_goodput=4.5, max_error_ratio=0.0).described() == (
+        "p95 of every stage at most 300 ms, goodput at least 4.5 requests/s, at most 0 of the requests fail"
+    )
+
+
 def test_a_negative_threshold_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="min_goodput is -1"):
         Thresholds(min_goodput=-1)
