@@ -38,7 +38,7 @@ class Sample:
     share_within_objective: float | None  # of all that count; None if none does
     sentences_per_second: float
     target_tokens_per_second: float | None  # None: the server does not say
-    source_tokens_estimated: float  # share of the requests whose source tokens are guessed from words
+    source_tokens_estimated: float  # share of the answered whose source tokens are guessed from words
     latency_ms: Percentiles | None  # of the answered
     rejected_ms: Percentiles | None
     first_token_ms: Percentiles | None  # of streams
