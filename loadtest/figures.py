@@ -74,7 +74,8 @@ class StageTotals:
     window_seconds: float
     offered_rate: float  # requests that were due in the window, a second
     lag_ms: Percentiles | None  # how late the generator sent what was due
-    is_late: bool  # so late that the stage says nothing of the server
+    clock_uncertainty_ms: float  # by which the clocks of workers may have differed; 0 if one process sent
+    is_late: bool  # one of the two is so much that the stage says nothing of the server
     all: Sample
     kinds: dict[str, Sample]
     occupancy: Occupancy | None

@@ -3,8 +3,8 @@
 Without --headless the same options are in the form of Locust's web page; with --master and --worker, or --processes,
 several processes send. The number of users of Locust does not matter: the scenario says what is sent.
 
-Importing locust patches the standard library: this file and what it imports of `worker`, `conductor`, `dispatch`,
-`users`, `exchange` and `connections` belong in a process of their own, which `loadtest.run` starts.
+Importing locust patches the standard library: this file and what it imports of `worker`, `conductor`, `crew`,
+`dispatch`, `users`, `exchange` and `connections` belong in a process of their own, which `loadtest.run` starts.
 """
 
 import logging
@@ -24,9 +24,10 @@ from locust.runners import MasterRunner, WorkerRunner
 # Locust puts the folder of this file on the path; the package is named from the folder above.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from loadtest.conductor import CannotConduct, Conductor, Plan
+from loadtest.conductor import Conductor, Plan
+from loadtest.crew import CannotConduct
 from loadtest.machine import be_urgent
-from loadtest.messages import BROKEN, DONE, PREPARED, RECORDS
+from loadtest.messages import FROM_WORKERS
 from loadtest.scenario import Scenario, load_scenario, scenario_names
 from loadtest.thresholds import Thresholds
 from loadtest.worker import Worker
@@ -52,7 +53,7 @@ class LoadTest:
         self._incoming: Queue = Queue()
         self._conductor: Conductor | None = None
         self._greenlet: gevent.Greenlet | None = None
-        for kind in (PREPARED, RECORDS, DONE, BROKEN):
+        for kind in FROM_WORKERS:
             environment.runner.register_message(
                 kind, lambda environment, msg, kind=kind: self._incoming.put((kind, msg.data))
             )

@@ -34,6 +34,7 @@ class StageInfo:
     drained: float  # the last answer was there, or nobody waited any longer
     ramp_to: float | None = None  # the rate at the end, where it changes
     is_search_step: bool = False  # a step of the search for the knee
+    clock_uncertainty: float = 0.0  # seconds that a worker's clock may have differed from the run's; 0 for one process
 
     @property
     def window_seconds(self) -> float:

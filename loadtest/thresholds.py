@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
+from loadtest.clock import MAX_UNCERTAINTY_MS
 from loadtest.figures import Totals
 from loadtest.records import Outcome
 
@@ -87,7 +88,7 @@ def verdict_of(totals: Totals, thresholds: Thresholds = NO_THRESHOLDS) -> Verdic
     if not any(stage.all.outcomes[Outcome.ANSWERED] for stage in totals.stages):
         return Verdict(ExitCode.COULD_NOT_RUN, (_nothing_answered(totals),))
     wrong = list(_wrong_answers(totals))
-    void = list(_void(totals))
+    void = list(void_reasons(totals))
     missed = list(_missed(totals, thresholds))
     if wrong:
         return Verdict(ExitCode.MISSED, (*wrong, *void, *missed))
@@ -114,11 +115,16 @@ def _wrong_answers(totals: Totals) -> Iterator[str]:
         yield f"{wrong} of {checked} answers under load differ from those of the idle server"
 
 
-def _void(totals: Totals) -> Iterator[str]:
+def void_reasons(totals: Totals) -> Iterator[str]:
+    """Why stages say nothing of the server, a sentence each; nothing for a valid run."""
     for name in totals.headline.late_stages:
         stage = totals.stage(name)
-        lag = stage.lag_ms.p99 if stage is not None and stage.lag_ms is not None else 0.0
-        yield f"void: the generator was late in stage {name} (p99 of its lag {lag:.1f} ms)"
+        assert stage is not None
+        if stage.clock_uncertainty_ms > MAX_UNCERTAINTY_MS:
+            yield f"void: clocks of workers may have differed by {stage.clock_uncertainty_ms:.1f} ms in stage {name}"
+        else:
+            lag = stage.lag_ms.p99 if stage.lag_ms is not None else 0.0
+            yield f"void: the generator was late in stage {name} (p99 of its lag {lag:.1f} ms)"
 
 
 def _missed(totals: Totals, thresholds: Thresholds) -> Iterator[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from loadtest.clock import MAX_UNCERTAINTY_MS
 from loadtest.figures import StageTotals, Totals
 from loadtest.report.numbers import milliseconds, percent, rate
 from loadtest.run_folder import MetricsSample, RunInfo
@@ -154,6 +155,9 @@ def _validity(totals: Totals) -> Line:
         return Line("Validity", "closed loop only", "users set the pace; this is not the latency at a given load")
     worst = max(stage.lag_ms.p99 for stage in open_stages if stage.lag_ms is not None)
     lag = f"generator at most {milliseconds(worst)} ms late (p99; {MAX_LAG_P99_MS:g} allowed)"
+    apart = max(stage.clock_uncertainty_ms for stage in open_stages)
+    if apart:
+        lag += f", clocks of its workers at most {milliseconds(apart)} ms off ({MAX_UNCERTAINTY_MS:g} allowed)"
     if totals.headline.is_void:
         return Line("Validity", "VOID", f"{lag}, in {', '.join(totals.headline.late_stages)}", Mood.BAD)
     return Line("Validity", "valid", lag, Mood.GOOD)

@@ -152,7 +152,9 @@ def test_two_workers_send_what_one_would(tmp_path: Path) -> None:
     assert num_workers in (1, 2)
     assert all(record.worker == record.number % num_workers for record in records)
     [stage] = info.stages
-    assert all(record.scheduled == pytest.approx(stage.started + times[record.number], abs=1e-3) for record in records)
+    # Nobody can ask another process for the time and know to the microsecond what it said.
+    assert 1e-6 < stage.clock_uncertainty < 0.1
+    assert all(record.scheduled == pytest.approx(stage.started + times[record.number], abs=1e-5) for record in records)
     guard = folder.guard()
     assert guard is not None
     assert guard.identical == guard.population == len(records)

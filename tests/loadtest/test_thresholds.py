@@ -63,6 +63,12 @@ def test_a_late_generator_makes_the_run_void_whatever_it_measured() -> None:
     assert verdict.sentence.startswith("exit 3: void: the generator was late in stage steady (p99 of its lag 20.0 ms)")
 
 
+def test_workers_whose_clocks_are_not_known_make_the_run_void() -> None:
+    assert verdict_of(_totals(_records(), stage=replace(STAGE, clock_uncertainty=0.0099))).exit_code == 0
+    verdict = verdict_of(_totals(_records(), stage=replace(STAGE, clock_uncertainty=0.0123)))
+    assert verdict.sentence == "exit 3: void: clocks of workers may have differed by 12.3 ms in stage steady"
+
+
 def test_wrong_answers_are_wrong_in_a_void_run_too() -> None:
     assert verdict_of(_totals(_records(), identical=49)).sentence == (
         "exit 2: 1 of 50 answers under load differ from those of the idle server"
