@@ -27,7 +27,7 @@ from loadtest.server_metrics import MetricsPoller, served_models
 from loadtest.thresholds import Thresholds
 
 _HEAD_START_SECONDS = 0.2  # from the word to the first request; with workers elsewhere the word has to get there
-_DISTRIBUTED_HEAD_START_SECONDS = 1.0
+_DISTRIBUTED_HEAD_START_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
