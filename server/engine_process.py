@@ -14,7 +14,7 @@ from server.engine_messages import Ended, EngineSettings, Order, Orders, Report
 from server.engine_thread import EngineListener
 from server.engine_worker import run_engine
 from server.errors import EngineFailed
-from server.request import Completion, FinishReason, Request
+from server.request import Completion, Request
 from server.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ _processes = multiprocessing.get_context("spawn")
 class EngineProcess:
     """Starts the process, sends it whom the scheduler admits, and tells a listener what comes of them.
 
-    A process that dies fails the requests it had, and is started again.
+    A process that dies gives back the requests it had, and is started again.
     """
 
     def __init__(
@@ -163,18 +163,15 @@ class EngineProcess:
             self._listener.ended(ended)
 
     def _start_again(self) -> None:
-        """Fail what the process had that has just died, and start another one, as often as it takes."""
+        """Give back what the process had that has just died, and start another one, as often as it takes."""
         self._process.join(_END_SECONDS)
         with self._lock:
             self._is_down, self._num_rows_taken = True, 0
             lost = list(self._running.values())
             self._running.clear()
             self._scheduler.retire(self._replica, lost, time.monotonic())
-        _log.error("the process of %s has ended, %s; %d requests failed", self._name, self._how_it_ended(), len(lost))
-        message = f"the process that decoded this request ended, {self._how_it_ended()}; another one is started"
-        self._listener.ended(
-            [Completion(request, [], FinishReason.CANCELLED, EngineFailed(message)) for request in lost]
-        )
+        _log.error("the process of %s has ended, %s, with %d requests", self._name, self._how_it_ended(), len(lost))
+        self._listener.lost(lost, f"the process that decoded this request ended, {self._how_it_ended()}")
         while not self._closing.is_set():
             try:
                 self._connection, self._process = self._launch()

@@ -26,6 +26,10 @@ class EngineListener(Protocol):
         """These have left the engine."""
         ...
 
+    def lost(self, requests: Sequence[Request], why: str) -> None:
+        """The engine has died with these; nothing is left of them there."""
+        ...
+
 
 class EngineThread:
     """Steps an engine as long as there is work, with `niceness` added to that of the process (Linux)."""

@@ -14,7 +14,7 @@ from server.engine import Engine, EngineObserver
 from server.engine_messages import EngineSettings
 from server.engine_process import EngineProcess
 from server.engine_thread import EngineThread
-from server.errors import Draining
+from server.errors import Draining, EngineFailed
 from server.request import Completion, FinishReason, Request
 from server.runner import ModelRunner
 from server.runners import open_runners
@@ -159,6 +159,16 @@ class Replicas:
                 loop.call_soon_threadsafe(_settle, settled)
             except RuntimeError:  # the loop was closed under its requests
                 _log.warning("%d answers had no event loop left to go to", len(settled))
+
+    def lost(self, requests: Sequence[Request], why: str) -> None:
+        """Decode them again, elsewhere if need be; but who has seen two engines die may be what kills them."""
+        failed = [request for request in requests if request.was_lost]
+        again = [request for request in requests if not request.was_lost]
+        for request in again:
+            request.was_lost = request.continues = True
+        self._scheduler.submit(again)
+        self._look_for_work()
+        self.ended([Completion(each, [], FinishReason.CANCELLED, EngineFailed(f"{why}, twice")) for each in failed])
 
     def progressed(self, progress: Sequence[tuple[Request, list[int]]]) -> None:
         """The same for those that stream and go on; what is told before the completion is heard before it."""

@@ -166,7 +166,7 @@ class Request:
 
     `on_progress` hears of it while it is decoded; a request without costs the engine nothing for it. One that is not
     `shared` gets an answer of its own, whoever else asks or has asked the same. One that `continues` a call that was
-    taken is not refused for want of room.
+    taken is not refused for want of room. `was_lost` says that an engine has died with it.
     """
 
     source: TokenIds
@@ -176,6 +176,7 @@ class Request:
     on_progress: ProgressListener | None = None
     shared: bool = True
     continues: bool = False
+    was_lost: bool = False
     id: int = field(default_factory=lambda: next(_request_ids))
 
 
