@@ -23,6 +23,7 @@ from loadtest.report.drawing import (
     plot_of,
     stacked_bars,
 )
+from loadtest.totals import trials_of
 
 _PERCENTILES = (("p50", "o", "-", TEAL), ("p95", "s", "-", BLUE), ("p99", "^", "-", PURPLE), ("p999", "v", ":", QUIET))
 
@@ -34,7 +35,7 @@ _FATES = (
     ("timed out", RED, ""),
     ("failed", INK, "xx"),
     ("hung up", LINE, ".."),
-    ("unfinished", QUIET, "\\\\"),
+    ("unfinished", QUIET, ""),
 )
 
 
@@ -137,21 +138,26 @@ def _fates(totals: Totals) -> Plot:
         "A server that is asked too much should refuse the rest at once instead of answering everybody late; "
         "the number at the right is how long its rejections took, at p99."
         if any(refused)
-        else "Green requests were answered within their objective, all other colours missed it; nothing was rejected."
+        else "Green requests were answered within their objective, all others missed it, but for clients that hung up "
+        "while there was still time; nothing was rejected."
     )
     return plot_of(figure, "fates", title, how_to_read)
 
 
 def mark_knee(axes: Axes, totals: Totals, colour: str = INK, has_name: bool = True) -> None:
-    """A vertical line at the load of the knee, if there is one; its rate stands beside it if it `has_name`."""
+    """A vertical line at the load of the knee, if there is one; its rate stands beside it if it `has_name`.
+
+    Where nothing higher was tried, it is not called a knee.
+    """
     stage = totals.stage(totals.headline.knee_stage)
     if stage is None:
         return
     axes.axvline(stage.offered_rate, color=colour, linestyle="-.", linewidth=1)
     if not has_name:
         return
+    is_highest = all(trial.rate <= (stage.rate or 0.0) for trial in trials_of(totals.stages))
     axes.annotate(
-        f"knee {totals.headline.knee_rate:.4g}/s",
+        f"{stage.rate:.4g}/s, the highest tried" if is_highest else f"knee {stage.rate:.4g}/s",
         (stage.offered_rate, 1.0),
         xycoords=("data", "axes fraction"),
         xytext=(-4, -3),

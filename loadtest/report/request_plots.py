@@ -150,8 +150,8 @@ def _kinds(stage: StageTotals, totals: Totals) -> Plot:
     kinds = [(kind, sample.latency_ms) for kind, sample in stage.kinds.items()]
     figure = new_figure(height=1.1 + 0.32 * len(kinds))
     axes = figure.subplots()
+    axes.axvline(totals.objective.milliseconds, color=RED, linestyle="--", linewidth=1.2)  # first: it must be in sight
     _ranges(axes, [times for _, times in kinds])
-    axes.axvline(totals.objective.milliseconds, color=RED, linestyle="--", linewidth=1.2)
     axes.set_xlabel("latency of the answered, ms")
     axes.set_yticks(range(len(kinds)), [kind for kind, _ in kinds])
     _legend(figure, axes)

@@ -32,7 +32,7 @@ _PHASE_LOOKS = {
     "queue": (PURPLE, "//"),
     "encode": (ORANGE, ""),
     "decode": (BLUE, ""),
-    REST: (QUIET, ".."),
+    REST: (LINE, ".."),
 }
 
 
