@@ -9,9 +9,11 @@ from server.translation import Phases
 
 
 async def dispatch(
-    generator: Generator, requests: Sequence[Request], now: float, allowed_seconds: float
+    generator: Generator, requests: Sequence[Request], now: float, allowed_seconds: float, continues: bool = False
 ) -> dict[int, Completion]:
     """Completions by request id, in the order of the requests; every one has a hypothesis.
+
+    What `continues` a call that was taken, and has been waited for, is taken however many wait.
 
     Raises `DeadlineExceeded`, with the `allowed_seconds` there were, and whatever `Generator.generate` raises.
     """
@@ -19,6 +21,7 @@ async def dispatch(
         return {}
     for request in requests:
         request.timings.arrived = now
+        request.continues = continues
     # Sentences of like length share an encoder run with little padding, and long ones take longest to decode.
     longest_first = sorted(requests, key=lambda request: len(request.source), reverse=True)
     completions = {done.request.id: done for done in await generator.generate(longest_first)}

@@ -33,7 +33,7 @@ from server.kv_cache import CrossKeysValues, RowIndices
 from server.progress import Progress
 from server.request import Completion, FinishReason, Request
 from server.runner import NO_ROWS, Candidates, ModelRunner
-from server.scheduler import Scheduler
+from server.scheduler import AdmissionSource
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Engine:
     def __init__(
         self,
         runner: ModelRunner,
-        scheduler: Scheduler,
+        scheduler: AdmissionSource,
         limits: SearchLimits,
         clock: Callable[[], float],
         replica: int = 0,
@@ -70,7 +70,7 @@ class Engine:
         self._runner = runner
         self._cache = runner.cache
         self._scheduler = scheduler
-        self._limits = limits
+        self.limits = limits
         self._clock = clock
         self._replica = replica
         self._observer = observer
@@ -87,8 +87,7 @@ class Engine:
         An error in the model fails the requests of this step, as completions that carry it, and never escapes.
         """
         self.progress.found = []
-        can_encode = not self._encoded and self._rows_taken < self._cache.max_rows
-        admission = self._scheduler.admit(self._replica, self._clock(), may_admit=can_encode)
+        admission = self._scheduler.admit(self._replica, self._clock(), may_admit=self.may_admit)
         dropped = self._drop(admission.dropped) if admission.dropped else []
         ended: list[Completion] = []
         if admission.admitted:
@@ -105,6 +104,11 @@ class Engine:
         if ended:
             self._retire(ended)
         return dropped + ended
+
+    @property
+    def may_admit(self) -> bool:
+        """Whether the next step takes newcomers: a row is free, and nobody encoded waits for it."""
+        return not self._encoded and self._rows_taken < self._cache.max_rows
 
     @property
     def num_running(self) -> int:
@@ -131,7 +135,7 @@ class Engine:
         now = self._clock()
         while self._encoded and self._rows_taken + self._encoded[0][0].params.num_rows <= self._cache.max_rows:
             request, cross = self._encoded.popleft()
-            guide = Guide.of(request.params, self._limits.end_token, self._runner.attention_scale)
+            guide = Guide.of(request.params, self.limits.end_token, self._runner.attention_scale)
             # In its group first: whatever fails from here on, it fails with those that run and is not lost.
             group = self._group(READING if guide is not None and guide.num_to_read else SearchKind.of(request.params))
             group.add(request, guide)
@@ -148,8 +152,8 @@ class Engine:
 
     def _group(self, kind: SearchKind) -> Group:
         if kind not in self._groups:
-            rows = np.zeros((self._limits.max_requests // kind.num_rows, kind.num_rows), np.intp)
-            self._groups[kind] = Group(kind.open(self._limits), rows)
+            rows = np.zeros((self.limits.max_requests // kind.num_rows, kind.num_rows), np.intp)
+            self._groups[kind] = Group(kind.open(self.limits), rows)
         return self._groups[kind]
 
     def _decode(self, ended: list[Completion]) -> None:

@@ -2,9 +2,9 @@
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 
-from export.bundle import BundleError, load_bundle
+from export.bundle import Bundle, BundleError, load_bundle
 from server.bundle_folders import bundle_folders
 from server.errors import KvasirError
 from server.generator import Generator
@@ -18,6 +18,9 @@ _log = logging.getLogger("kvasir")
 
 # The event loop answers, refuses and tells probes while the engines keep all processors busy.
 _ENGINE_NICENESS = 5
+
+# Every process of an engine has a copy of its model; threads share one.
+_MAX_COPIED_BYTES = 256_000_000
 
 
 def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
@@ -40,16 +43,22 @@ def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
         niceness=_ENGINE_NICENESS,
         observe=observer,
     )
-    opened: list[Generator] = []
+    launched: list[Replicas] = []
     try:
-        opened.extend(
-            CachingGenerator(_open(folder, options), settings.cache_sentences, observer) for folder in folders
-        )
+        # All before the first is waited for: processes load their graphs side by side.
+        for folder in folders:
+            bundle = load_bundle(folder)
+            processes = settings.engine_processes
+            if processes is None:
+                processes = settings.device == "cpu" and _num_bytes(bundle) < _MAX_COPIED_BYTES
+            launched.append(Replicas.launch(bundle, replace(options, processes=processes)))
+        for one in launched:
+            _warm_up(one, options)
     except BaseException:
-        for generator in opened:
-            generator.close()
+        for one in launched:
+            one.close()
         raise
-    return opened
+    return [CachingGenerator(one, settings.cache_sentences, observer) for one in launched]
 
 
 def _check_detection(languages: Sequence[str]) -> None:
@@ -58,13 +67,17 @@ def _check_detection(languages: Sequence[str]) -> None:
         raise ValueError(f"detect_languages has {', '.join(unknown)}; these can be detected: {known}")
 
 
-def _open(folder: Path, options: ReplicaOptions) -> Replicas:
-    bundle = load_bundle(folder)
+def _num_bytes(bundle: Bundle) -> int:
+    return sum(file.stat().st_size for file in bundle.path.iterdir() if file.is_file())
+
+
+def _warm_up(replicas: Replicas, options: ReplicaOptions) -> None:
+    config = replicas.bundle.config
     try:
-        replicas = Replicas.open(bundle, options)
+        replicas.warm_up_and_start()
     except KvasirError as error:
-        raise BundleError(f"{folder} cannot be served: its first sentence failed: {error}") from error
-    config = bundle.config
+        message = f"{replicas.bundle.path} cannot be served: its first sentence failed: {error}"
+        raise BundleError(message) from error
     _log.info(
         "model loaded",
         extra={
@@ -75,6 +88,6 @@ def _open(folder: Path, options: ReplicaOptions) -> Replicas:
             "device": options.device,
             "replicas": options.replicas,
             "threads_per_replica": options.threads_per_replica,
+            "processes": replicas.has_processes,
         },
     )
-    return replicas

@@ -115,7 +115,9 @@ class LosslessTranslator:
             begun = self._clock() if attempt else arrived
             requests = [each for sentence in pending for each in attempts.begin(sentence, attempt)]
             asked = self._clock()
-            completions = await dispatch(self._generator, requests, asked, allowed_seconds)
+            completions = await dispatch(
+                self._generator, requests, asked, allowed_seconds, continues=bool(attempt) or request.continues
+            )
             spent = _sum(spent, phases(asked - begun, completions))
             pending = [sentence for sentence in pending if not attempts.settle(sentence, completions)]
             if not pending:

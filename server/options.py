@@ -1,6 +1,6 @@
 """What may be asked of decoding beyond beams and lengths, in text, not in tokens; how much; what goes together."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -103,8 +103,8 @@ class DecodingOptions:
             self.return_token_scores or self.num_token_alternatives or self.return_alignments or self.return_attention
         )
 
-    def sampling(self, seed: int) -> Sampling | None:
-        """How tokens are drawn, with this seed where none was named."""
+    def sampling(self, draw_seed: Callable[[], int]) -> Sampling | None:
+        """How tokens are drawn, with a seed of `draw_seed` where none was named."""
         if not self.is_sampling:
             return None
         return Sampling(
@@ -112,7 +112,7 @@ class DecodingOptions:
             top_k=self.top_k or 0,
             top_p=1.0 if self.top_p is None else self.top_p,
             min_p=self.min_p or 0.0,
-            seed=seed if self.seed is None else self.seed,
+            seed=draw_seed() if self.seed is None else self.seed,
         )
 
     def prefix_of(self, text: int) -> str:

@@ -76,6 +76,7 @@ class PivotTranslator:
                 source=self._pivot[1],
                 timeout_seconds=seconds_left,
                 size_is_checked=True,
+                continues=True,
             ),
             feed,
         )

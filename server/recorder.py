@@ -72,6 +72,11 @@ class RequestRecorder:
         self._server.metrics.answered(endpoint, status, outcome, seconds)
         if record.result is not None:
             self._server.metrics.translated(record.result)
+        # Probes, scrapes and files of the page come often and say nothing when all is well.
+        is_routine = status in (200, 304) and not record.num_texts
+        level = logging.DEBUG if is_routine else logging.INFO
+        if not _log.isEnabledFor(level):
+            return
         fields = {
             "id": record.id,
             "method": scope["method"],
@@ -81,9 +86,7 @@ class RequestRecorder:
             "milliseconds": milliseconds(seconds),
             **_sizes(record),
         }
-        # Probes, scrapes and files of the page come often and say nothing when all is well.
-        is_routine = status in (200, 304) and not record.num_texts
-        _log.log(logging.DEBUG if is_routine else logging.INFO, "request", extra=fields)
+        _log.log(level, "request", extra=fields)
 
 
 def _sizes(record: RequestRecord) -> Mapping[str, object]:

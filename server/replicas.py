@@ -1,30 +1,27 @@
-"""Engine threads behind one asyncio face: generate, drain, close."""
+"""Engines behind one asyncio face: generate, drain, close."""
 
 import asyncio
 import logging
 import math
-import os
-import sys
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-import numpy as np
-
 from export.bundle import Bundle
 from server.decoding.search import SearchLimits
 from server.engine import Engine, EngineObserver
-from server.errors import Draining
-from server.request import Completion, FinishReason, GenerationParams, Request, Timings
+from server.engine_messages import EngineSettings
+from server.engine_process import EngineProcess
+from server.engine_thread import EngineThread
+from server.errors import Draining, EngineFailed
+from server.request import Completion, FinishReason, Request
 from server.runner import ModelRunner
 from server.runners import open_runners
 from server.scheduler import Scheduler, SchedulerLimits
 
 _log = logging.getLogger(__name__)
 
-_IDLE_SECONDS = 1.0  # an idle engine wakes this often to show that it is alive
 _DRAIN_POLL_SECONDS = 0.01
 # For every so many rows, one request may be encoded ahead of its row: enough to share encoder runs, no second queue.
 _ROWS_A_ROW_AHEAD = 4
@@ -34,8 +31,10 @@ _ROWS_A_ROW_AHEAD = 4
 class ReplicaOptions:
     """How many engines, and how much each may take on. `max_waiting` counts sentences over all of them.
 
-    `max_queue_seconds` is what a call may expect to wait for rows, unless a longer wait has only just begun. Engine
-    threads run with `niceness` added to that of the process (Linux), so that an event loop beside them answers at once.
+    `max_queue_seconds` is what a call may expect to wait for rows, unless a longer wait has only just begun. Engines
+    run with `niceness` added to that of the process (threads only on Linux), so that an event loop beside them answers
+    at once. With `processes` each engine has a process of its own, and a copy of the weights: no Python of one waits
+    for that of another.
     """
 
     replicas: int = 1
@@ -46,6 +45,7 @@ class ReplicaOptions:
     device: str = "cpu"
     max_queue_seconds: float = math.inf
     niceness: int = 0
+    processes: bool = False
     observe: EngineObserver | None = None
 
 
@@ -62,15 +62,16 @@ class ReplicaStatus:
 
 
 class Replicas:
-    """Engine threads that share one queue and one copy of the weights. Methods belong to the event loop's thread."""
+    """Engines that share one queue. Methods belong to the event loop's thread unless they say otherwise."""
 
-    def __init__(self, bundle: Bundle, runners: Sequence[ModelRunner], options: ReplicaOptions) -> None:
+    def __init__(self, bundle: Bundle, runners: Sequence[ModelRunner] | None, options: ReplicaOptions) -> None:
+        """An engine for each runner; None are as many as `options` say, each in a process of its own."""
         self.bundle = bundle
         self._options = options
-        special, shapes = bundle.config.special_tokens, bundle.config.shapes
+        num_replicas = options.replicas if runners is None else len(runners)
         self._scheduler = Scheduler(
             SchedulerLimits(
-                num_replicas=len(runners),
+                num_replicas=num_replicas,
                 max_rows=options.max_rows,
                 max_encoder_tokens=options.max_encoder_tokens,
                 max_waiting=options.max_waiting,
@@ -78,75 +79,76 @@ class Replicas:
                 max_queue_seconds=options.max_queue_seconds,
             )
         )
-        limits = SearchLimits(
-            options.max_rows, shapes.max_target_tokens, special.end_of_sequence, forced_end=special.forced_end
-        )
-        self._engines = [
-            Engine(runner, self._scheduler, limits, time.monotonic, replica, options.observe)
-            for replica, runner in enumerate(runners)
-        ]
-        self._heartbeats = [time.monotonic()] * len(runners)
         self._futures: dict[Request, asyncio.Future[Completion]] = {}
         self._draining = False
-        self._closed = False
-        self._threads = [
-            threading.Thread(target=self._run, args=(replica,), name=f"engine-{replica}", daemon=True)
-            for replica in range(len(runners))
-        ]
+        self._engines: list[EngineThread | EngineProcess] = []
+        for replica in range(num_replicas):
+            engine = self._in_a_process(replica) if runners is None else self._in_a_thread(replica, runners[replica])
+            self._engines.append(engine)
+
+    @property
+    def has_processes(self) -> bool:
+        """Whether its engines have processes of their own."""
+        return any(isinstance(engine, EngineProcess) for engine in self._engines)
+
+    def _in_a_thread(self, replica: int, runner: ModelRunner) -> EngineThread:
+        options, limits = self._options, SearchLimits.of(self.bundle.config, self._options.max_rows)
+        engine = Engine(runner, self._scheduler, limits, time.monotonic, replica, options.observe)
+        return EngineThread(engine, self._scheduler, self, replica, options.niceness)
+
+    def _in_a_process(self, replica: int) -> EngineProcess:
+        options = self._options
+        settings = EngineSettings(
+            options.device, options.threads_per_replica, options.max_rows, options.max_encoder_tokens, options.niceness
+        )
+        return EngineProcess(self.bundle, settings, self._scheduler, self, replica, options.observe)
 
     @classmethod
     def open(cls, bundle: Bundle, options: ReplicaOptions) -> "Replicas":
-        """Load the graphs, decode one sentence to warm up, and start the threads.
-
-        Raises `BundleError` when ONNX Runtime cannot load the graphs, `DeviceUnavailable` when it would run them
-        elsewhere than asked, and `EngineFailed` when they cannot decode that sentence.
-        """
-        runners = open_runners(
-            bundle,
-            options.device,
-            replicas=options.replicas,
-            threads=options.threads_per_replica,
-            max_rows=options.max_rows,
-            max_encoder_tokens=options.max_encoder_tokens,
-        )
-        replicas = cls(bundle, runners, options)
-        replicas._warm_up()
-        replicas.start()
+        """Launch, warm up and start them. Raises what these raise."""
+        replicas = cls.launch(bundle, options)
+        replicas.warm_up_and_start()
         return replicas
 
+    @classmethod
+    def launch(cls, bundle: Bundle, options: ReplicaOptions) -> "Replicas":
+        """Load the graphs, or start the processes that will.
+
+        Raises `BundleError` when ONNX Runtime cannot load the graphs, and `DeviceUnavailable` when it would run them
+        elsewhere than asked; processes do so when they warm up.
+        """
+        runners = None
+        if not options.processes:
+            runners = open_runners(
+                bundle,
+                options.device,
+                replicas=options.replicas,
+                threads=options.threads_per_replica,
+                max_rows=options.max_rows,
+                max_encoder_tokens=options.max_encoder_tokens,
+            )
+        return cls(bundle, runners, options)
+
+    def warm_up_and_start(self) -> None:
+        """Every engine decodes its first sentence, then all start. Closes them and raises what prevents it.
+
+        Besides what `launch` raises, that is `EngineFailed`.
+        """
+        try:
+            for engine in self._engines:
+                engine.warm_up()
+        except BaseException:
+            self.close()
+            raise
+        self.start()
+
     def start(self) -> None:
-        """Start the engine threads."""
-        for thread in self._threads:
-            thread.start()
-
-    def _warm_up(self) -> None:
-        """Every engine decodes the empty sentence, so that the first user does not pay for first-time work."""
-        end = self.bundle.config.special_tokens.end_of_sequence
+        """Start the threads that step engines, or listen to their processes."""
         for engine in self._engines:
-            params = GenerationParams(max_new_tokens=2)
-            self._scheduler.submit([Request(np.array([end], np.int32), params, Timings(time.monotonic()))])
-            while not (completions := engine.step()):
-                pass
-            if (error := completions[0].error) is not None:
-                raise error
+            engine.start()
 
-    def _run(self, replica: int) -> None:
-        if sys.platform == "linux" and self._options.niceness:  # elsewhere, threads have no priority of their own
-            niceness = os.getpriority(os.PRIO_PROCESS, 0) + self._options.niceness
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
-        engine = self._engines[replica]
-        while not self._closed:
-            completions = engine.step()
-            self._heartbeats[replica] = time.monotonic()
-            if engine.progress.found:
-                self._tell(engine.progress.found)
-            if completions:
-                self._deliver(completions)
-            if not engine.num_running:
-                self._scheduler.wait_for_work(_IDLE_SECONDS)
-
-    def _deliver(self, completions: list[Completion]) -> None:
-        """Hand a step's completions to the event loops that wait for them, one call a loop."""
+    def ended(self, completions: Sequence[Completion]) -> None:
+        """Hand completions to the event loops that wait for them, one call a loop. For engines, from any thread."""
         by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Completion], Completion]]] = {}
         for completion in completions:
             future = self._futures.pop(completion.request, None)
@@ -158,7 +160,17 @@ class Replicas:
             except RuntimeError:  # the loop was closed under its requests
                 _log.warning("%d answers had no event loop left to go to", len(settled))
 
-    def _tell(self, progress: list[tuple[Request, list[int]]]) -> None:
+    def lost(self, requests: Sequence[Request], why: str) -> None:
+        """Decode them again, elsewhere if need be; but who has seen two engines die may be what kills them."""
+        failed = [request for request in requests if request.was_lost]
+        again = [request for request in requests if not request.was_lost]
+        for request in again:
+            request.was_lost = request.continues = True
+        self._scheduler.submit(again)
+        self._look_for_work()
+        self.ended([Completion(each, [], FinishReason.CANCELLED, EngineFailed(f"{why}, twice")) for each in failed])
+
+    def progressed(self, progress: Sequence[tuple[Request, list[int]]]) -> None:
         """The same for those that stream and go on; what is told before the completion is heard before it."""
         by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Request, list[int]]]] = {}
         for request, tokens in progress:
@@ -185,16 +197,22 @@ class Replicas:
         self._futures.update(zip(requests, futures, strict=True))
         try:
             self._scheduler.submit(requests)
+            self._look_for_work()
             completions = await asyncio.gather(*futures)
         except BaseException:
             for request in requests:
                 self._futures.pop(request, None)
             self._scheduler.cancel(requests)
+            self._look_for_work()
             raise
         for completion in completions:
             if completion.error is not None:
                 raise completion.error
         return completions
+
+    def _look_for_work(self) -> None:
+        for engine in self._engines:
+            engine.look_for_work()
 
     def status(self) -> ReplicaStatus:
         """How the engines stand right now."""
@@ -203,7 +221,7 @@ class Replicas:
             running=self._scheduler.num_running,
             rows_in_use=sum(engine.num_rows_taken for engine in self._engines),
             rows=self._options.max_rows * len(self._engines),
-            heartbeat_age_seconds=time.monotonic() - min(self._heartbeats),
+            heartbeat_age_seconds=max(engine.silent_seconds for engine in self._engines),
             draining=self._draining,
         )
 
@@ -216,14 +234,13 @@ class Replicas:
         return not self._futures
 
     def close(self) -> None:
-        """Stop the threads; whatever they still had fails with `Draining`. May be called from any thread."""
-        self._draining = self._closed = True
+        """Stop the engines; whatever they still had fails with `Draining`. May be called from any thread."""
+        self._draining = True
         self._scheduler.close()
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join()
+        for engine in self._engines:
+            engine.close()
         lost = Draining("the server stopped before this request was finished; send it again")
-        self._deliver([Completion(request, [], FinishReason.CANCELLED, lost) for request in list(self._futures)])
+        self.ended([Completion(request, [], FinishReason.CANCELLED, lost) for request in list(self._futures)])
 
 
 def _settle(settled: list[tuple[asyncio.Future[Completion], Completion]]) -> None:

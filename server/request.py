@@ -165,7 +165,8 @@ class Request:
     """One sentence for the engine. `source` [source_len] ends with the end-of-sequence token.
 
     `on_progress` hears of it while it is decoded; a request without costs the engine nothing for it. One that is not
-    `shared` gets an answer of its own, whoever else asks or has asked the same.
+    `shared` gets an answer of its own, whoever else asks or has asked the same. One that `continues` a call that was
+    taken is not refused for want of room. `was_lost` says that an engine has died with it.
     """
 
     source: TokenIds
@@ -174,6 +175,8 @@ class Request:
     deadline: float | None = None
     on_progress: ProgressListener | None = None
     shared: bool = True
+    continues: bool = False
+    was_lost: bool = False
     id: int = field(default_factory=lambda: next(_request_ids))
 
 

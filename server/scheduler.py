@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from server.errors import QueueFull
 from server.request import FinishReason, Request
@@ -55,6 +55,18 @@ class Admission:
     dropped: list[tuple[Request, FinishReason]]  # waiting or running, now expired or abandoned
 
 
+class AdmissionSource(Protocol):
+    """What an engine asks before every step, and tells after it; see `Scheduler`."""
+
+    def admit(self, replica: int, now: float, may_admit: bool = True) -> Admission:
+        """Who joins this replica's batch, and who leaves it undone."""
+        ...
+
+    def retire(self, replica: int, requests: Iterable[Request], now: float) -> None:
+        """These have ended."""
+        ...
+
+
 class Scheduler:
     """First come, first served, call by call: the first sentences of a call go before the last ones of another.
 
@@ -75,6 +87,7 @@ class Scheduler:
         self._doomed: dict[Request, FinishReason] = {}  # present, to be dropped at the next admission
         self._deadlines: list[tuple[float, int, Request]] = []  # a heap; entries of ended requests fall out in time
         self._finished: deque[tuple[float, int]] = deque(maxlen=_RATE_WINDOW)  # when, and how many rows
+        self._rows_finished = 0  # of all of these
         self._congested_since: float | None = None
         self._is_closed = False
 
@@ -97,8 +110,8 @@ class Scheduler:
         """Queue all of them, or none.
 
         Raises `QueueFull` when `max_waiting` requests wait already, and when the first of these would have to wait
-        longer than `max_queue_seconds` as others have for a second. A call that finds room brings all its sentences,
-        so the queue may exceed the limit by one call's.
+        longer than `max_queue_seconds` as others have for a moment; not if it continues a call that was taken.
+        A call that finds room brings all its sentences, so the queue may exceed the limit by one call's.
         """
         widest = max((request.params.num_rows for request in requests), default=0)
         assert widest <= self._limits.max_rows, "a request of more beams than rows would wait for ever"
@@ -106,14 +119,9 @@ class Scheduler:
             if not self._present:
                 # The pace is that of a busy server: hours without work say nothing of it.
                 self._finished.clear()
+                self._rows_finished = 0
                 self._congested_since = None
-            if len(self._waiting) >= self._limits.max_waiting:
-                raise QueueFull(
-                    f"{len(self._waiting)} sentences wait for decoding and {self._limits.max_waiting} may; "
-                    "try again later",
-                    self._retry_after_seconds(),
-                )
-            if requests:
+            if requests and not requests[0].continues:
                 self._refuse_overload(requests[0].timings.arrived)
             self._queue(requests)
             self._rows_waiting += sum(request.params.num_rows for request in requests)
@@ -180,7 +188,10 @@ class Scheduler:
         with self._lock:
             for request in requests:
                 self._forget(replica, request)
+                if len(self._finished) == _RATE_WINDOW:
+                    self._rows_finished -= self._finished[0][1]
                 self._finished.append((now, request.params.num_rows))
+                self._rows_finished += request.params.num_rows
 
     def _queue(self, requests: Sequence[Request]) -> None:
         pace = self._rows_per_second()
@@ -210,11 +221,16 @@ class Scheduler:
         return dropped
 
     def _refuse_overload(self, now: float) -> None:
-        """Raise `QueueFull` for a call that begins `now` if waits have been too long for a while, and its own would be.
+        """Raise `QueueFull` for a call that begins `now` if too many wait, or waits have been too long for a while.
 
         Queues that only begin to be long are let grow, and those that were too long count as such until they are half
         as long: the controlled delay of Nichols and Jacobson (2012, doi:10.1145/2208917.2209336), at the entrance.
         """
+        if len(self._waiting) >= self._limits.max_waiting:
+            raise QueueFull(
+                f"{len(self._waiting)} sentences wait for decoding and {self._limits.max_waiting} may; try again later",
+                self._retry_after_seconds(),
+            )
         limit = self._limits.max_queue_seconds
         wait = self._expected_wait_seconds(now)
         if wait <= limit / 2:
@@ -240,7 +256,7 @@ class Scheduler:
         if len(self._finished) < 2 or self._finished[-1][0] <= self._finished[0][0]:
             return 0.0
         seconds = self._finished[-1][0] - self._finished[0][0]
-        return (sum(rows for _, rows in self._finished) - self._finished[0][1]) / seconds
+        return (self._rows_finished - self._finished[0][1]) / seconds
 
     def _retry_after_seconds(self) -> float:
         """How long the queue takes at the pace of the last finished requests."""

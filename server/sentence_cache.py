@@ -141,7 +141,9 @@ class CachingGenerator:
         """Send these to the engine in one call. They expire for nobody: who waits for them keeps the time."""
         flight = Flight(
             {
-                key: Request(request.source, request.params, Timings(request.timings.arrived))
+                key: Request(
+                    request.source, request.params, Timings(request.timings.arrived), continues=request.continues
+                )
                 for key, request in requests.items()
             }
         )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from export.bundle import Shapes
 from server.decoding.constrained import MAX_REQUIRED_TOKENS
@@ -16,6 +17,11 @@ _BEAMS_FOR_TERMS = 4  # at least; a single one cannot look for what it must say
 # No translation is longer than both; what a model writes beyond them is a loop, and delays everybody's step.
 _MAX_TARGET_FACTOR = 3  # of the source's tokens, as Marian's max-length-factor
 _SHORT_TARGET_TOKENS = 50
+
+
+@lru_cache(maxsize=1024)
+def _limited(params: GenerationParams, max_new_tokens: int) -> GenerationParams:
+    return replace(params, max_new_tokens=max_new_tokens)
 
 
 class SentenceParams:
@@ -37,17 +43,17 @@ class SentenceParams:
         self._names_length = bool(
             names_length or options.max_length_ratio or options.min_new_tokens or options.required_phrases
         )
-        self._by_length: dict[int, GenerationParams] = {}
         self._tokenizer = tokenizer
         self._shapes = shapes
         self._is_plain = not (options.target_prefix or options.max_length_ratio)
         self._prefixes: dict[str, Tokens] = {"": ()}
-        self._params = replace(
-            params,
-            suppress_phrases=tuple(self._tokens(phrase, "suppress_phrases") for phrase in options.suppress_phrases),
-            required_phrases=tuple(self._tokens(phrase, "required_phrases") for phrase in options.required_phrases),
-        )
-
+        self._params = params
+        if options.suppress_phrases or options.required_phrases:
+            self._params = replace(
+                params,
+                suppress_phrases=tuple(self._tokens(phrase, "suppress_phrases") for phrase in options.suppress_phrases),
+                required_phrases=tuple(self._tokens(phrase, "required_phrases") for phrase in options.required_phrases),
+            )
         num_required = sum(map(len, self._params.required_phrases))
         limit = min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1)
         if num_required > limit:
@@ -64,9 +70,7 @@ class SentenceParams:
         limit = max(_MAX_TARGET_FACTOR * source_len, _SHORT_TARGET_TOKENS)
         if limit >= self._params.max_new_tokens:
             return self._params
-        if limit not in self._by_length:
-            self._by_length[limit] = replace(self._params, max_new_tokens=limit)
-        return self._by_length[limit]
+        return _limited(self._params, limit)
 
     def _of_text(self, text: int, source_len: int) -> GenerationParams:
         params, prefix = self._params, self._prefix(self._options.prefix_of(text))

@@ -84,6 +84,13 @@ class Settings(BaseSettings):
             description="engines a model runs in; unset: one for each thread, fastest for small models; on cuda one",
         ),
     ] = None
+    engine_processes: Annotated[
+        bool | None,
+        Field(
+            description="engines in processes of their own instead of threads: more sentences a second, the more so "
+            "the more engines, and each has a copy of its model; unset: on cpu, for models below 256 megabytes"
+        ),
+    ] = None
     max_rows: Annotated[
         int,
         Field(ge=MAX_BEAM_SIZE, le=1024, description="sentences (with beam search: beams) a replica decodes at once"),
@@ -180,6 +187,8 @@ class Settings(BaseSettings):
     def _check_together(self) -> Self:
         if self.replicas is not None and self.replicas > self.threads:
             raise ValueError(f"replicas is {self.replicas}, but threads is {self.threads}: each replica takes a thread")
+        if self.engine_processes and self.device != "cpu":
+            raise ValueError(f"engine_processes is true, but device is {self.device}: engines on a GPU are threads")
         if self.default_beam_size > self.max_beam_size:
             raise ValueError(
                 f"default_beam_size is {self.default_beam_size}, but max_beam_size is {self.max_beam_size}"

@@ -42,6 +42,7 @@ class TranslationRequest:
     options: DecodingOptions = NO_OPTIONS
     glossary: Glossary | None = None
     size_is_checked: bool = False  # a part, or the second leg, of a request whose size was found good
+    continues: bool = False  # the second leg of a request that was taken: it is not refused for want of room
     format: TextFormat = "text"
     markup: MarkupOptions = NO_MARKUP_OPTIONS
     fresh: bool = False
@@ -218,7 +219,7 @@ class TranslationLimits:
             patience=options.patience,
             num_beam_groups=options.num_beam_groups,
             diversity_penalty=options.diversity_penalty,
-            sampling=options.sampling(secrets.randbelow(int(RANGES["seed"].most) + 1)),
+            sampling=options.sampling(lambda: secrets.randbelow(int(RANGES["seed"].most) + 1)),
             return_alternatives=options.return_alternatives,
             suppress_tokens=options.suppress_tokens,
             no_repeat_ngram_size=options.no_repeat_ngram_size,

@@ -14,7 +14,7 @@ from server.feed import TextFeed
 from server.generator import Generator
 from server.lossless import LosslessTranslator
 from server.options import DecodingOptions
-from server.request import Completion, FinishReason, GenerationParams, Hypothesis, Request, Timings
+from server.request import Completion, FinishReason, GenerationParams, Hypothesis, Request, Timings, TokenIds
 from server.scorer import Scorer
 from server.sentence_params import SentenceParams
 from server.text.glossary import Glossary, capitalized_like
@@ -90,7 +90,7 @@ class Translator:
         requests = [request for text in prepared for request in text.requests if request is not None]
         if feed is not None:
             feed.open([(text.segments, text.requests) for text in prepared], self._tokenizer)
-        completions = await dispatch(self._generator, requests, tokenized, allowed_seconds)
+        completions = await dispatch(self._generator, requests, tokenized, allowed_seconds, request.continues)
         if feed is not None:
             feed.complete(completions)
         if inline:
@@ -119,14 +119,22 @@ class Translator:
         self, number: int, text: str, request: TranslationRequest, params: SentenceParams, deadline: float | None
     ) -> _Prepared:
         readable = replace_lone_surrogates(text)
-        is_whole = request.options.is_about_whole_texts
-        prepared = _Prepared([whole(readable)] if is_whole else split(readable, request.source, self._fits))
         max_tokens = self.bundle.config.shapes.max_source_tokens
+        sources: dict[str, TokenIds] = {}
+
+        def fits(part: str) -> bool:
+            sources[part] = self._tokenizer.encode(part, request.target)
+            return len(sources[part]) <= max_tokens
+
+        is_whole = request.options.is_about_whole_texts
+        prepared = _Prepared([whole(readable)] if is_whole else split(readable, request.source, fits))
         for segment in prepared.segments:
             if not segment.has_words:
                 prepared.requests.append(None)
                 continue
-            source = self._tokenizer.encode(segment.text, request.target)
+            source = sources.get(segment.text)
+            if source is None:
+                source = self._tokenizer.encode(segment.text, request.target)
             if len(source) > max_tokens:
                 what = "a text taken as one sentence" if is_whole else "a part of the text that cannot be divided"
                 raise TextTooLong(f"{what} has {len(source)} tokens; this model takes {max_tokens}")
@@ -134,9 +142,6 @@ class Translator:
             asked = params.of(number, len(source), terms)
             prepared.requests.append(Request(source, asked, Timings(arrived=0.0), deadline, shared=not request.fresh))
         return prepared
-
-    def _fits(self, text: str) -> bool:
-        return self._tokenizer.count_tokens(text) <= self.bundle.config.shapes.max_source_tokens
 
     def _assemble(
         self, prepared: Sequence[_Prepared], completions: Mapping[int, Completion], request: TranslationRequest

@@ -6,11 +6,12 @@ numpy, Python objects appear only when a hypothesis ends. It knows nothing of ro
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from export.bundle import BundleConfig
 from server.request import GenerationParams, Hypothesis
 
 EndBonus = Callable[[NDArray[np.int32]], float]
@@ -29,6 +30,12 @@ class SearchLimits:
     max_new_tokens: int
     end_token: int
     forced_end: bool = False
+
+    @classmethod
+    def of(cls, config: BundleConfig, max_requests: int) -> Self:
+        """Those of this model."""
+        special = config.special_tokens
+        return cls(max_requests, config.shapes.max_target_tokens, special.end_of_sequence, special.forced_end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,19 +16,23 @@ async def unless_disconnected(request: Request, work: Coroutine[None, None, Resu
 
     The request's body must have been read: what is left to receive is the end of the connection.
     """
-    task = asyncio.create_task(work)
-    gone = asyncio.create_task(_wait_for_disconnect(request))
-    try:
-        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return await task
-        raise ClientGone("the client closed the connection before its answer was ready")
-    finally:
+    task = asyncio.current_task()
+    assert task is not None, "routes run in tasks"
+    is_gone = False
+
+    async def watch() -> None:
+        nonlocal is_gone
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        is_gone = True
         task.cancel()
-        gone.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
 
-
-async def _wait_for_disconnect(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+    watcher = asyncio.create_task(watch())
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if is_gone and not task.uncancel():  # nobody else has cancelled it
+            raise ClientGone("the client closed the connection before its answer was ready") from None
+        raise
+    finally:
+        watcher.cancel()

@@ -58,7 +58,8 @@ def relabelled(folder: Path, source: str, target: str) -> Path:
 def started(*flags: str) -> Iterator[Served]:
     """A server with these flags; killed afterwards if it still runs."""
     command = [sys.executable, "-m", "kvasir", "serve", "--port", "0", *flags]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+    # A group of its own, as in a terminal: what Ctrl-C reaches.
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         served = Served(process)
         reader = threading.Thread(target=served.read_log)
         reader.start()

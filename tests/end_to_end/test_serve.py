@@ -1,6 +1,7 @@
 """`kvasir serve` as an operator runs it: a process, a port, a signal."""
 
 import json
+import os
 import signal
 import threading
 
@@ -55,7 +56,10 @@ def test_a_client_that_gives_up_frees_its_rows(served: Served) -> None:
         until(lambda: num_cancelled(watcher) == num_before + 1)
 
 
-def test_sigterm_refuses_what_is_new_finishes_what_runs_and_ends_with_0(draining: Served) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_refuses_what_is_new_finishes_what_runs_and_ends_with_0(
+    draining: Served, number: signal.Signals
+) -> None:
     answers: list[httpx2.Response] = []
     text = "I would like to go home now. " * 200
 
@@ -67,7 +71,7 @@ def test_sigterm_refuses_what_is_new_finishes_what_runs_and_ends_with_0(draining
     asking.start()
     with draining.client() as client:
         until(lambda: gauge(client, "kvasir_requests_running") > 0)
-        draining.process.send_signal(signal.SIGTERM)
+        os.killpg(draining.process.pid, number)  # a terminal, and some supervisors, tell the engines too
         until(lambda: client.get("/health/ready").status_code == 503)
         assert client.get("/health/ready").json() == {"status": "draining"}
         assert client.get("/health/live").status_code == 200

@@ -179,7 +179,7 @@ def test_draining_gives_up_when_its_time_is_over_and_what_ran_is_told_when_the_e
         await reached(runner.entered)
         assert await replicas.drain(0.0) is False
         closing = asyncio.create_task(asyncio.to_thread(replicas.close))
-        await until(lambda: replicas._closed)
+        await until(lambda: replicas._scheduler._is_closed)
         runner.go_on.set()
         await closing
         with pytest.raises(Draining):
@@ -239,4 +239,4 @@ def test_a_model_that_cannot_decode_one_sentence_does_not_start() -> None:
     runner.decode_error = RuntimeError("no kernel for this device")
     replicas = Replicas(fake_bundle(VOCAB), [runner], ReplicaOptions())
     with pytest.raises(EngineFailed):
-        replicas._warm_up()
+        replicas.warm_up_and_start()

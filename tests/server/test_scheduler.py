@@ -142,6 +142,15 @@ def test_a_call_that_finds_room_brings_all_its_sentences() -> None:
     assert scheduler.num_waiting == 6
 
 
+def test_what_continues_a_call_that_was_taken_is_not_refused() -> None:
+    scheduler = _scheduler(max_waiting=2)
+    _submitted(scheduler, _request(), _request())
+    second_leg = _request()
+    second_leg.continues = True
+    scheduler.submit([second_leg])
+    assert scheduler.num_waiting == 3
+
+
 def _retry_after(scheduler: Scheduler) -> float:
     with pytest.raises(QueueFull) as full:
         scheduler.submit([_request()])

@@ -64,6 +64,7 @@ def test_every_setting_has_a_description_and_every_number_its_bounds() -> None:
         (["--port", "65536"], "65535"),
         (["--max-rows", "4"], "8"),
         (["--threads", "2", "--replicas", "3"], "replicas is 3, but threads is 2"),
+        (["--engine-processes", "true", "--device", "cuda"], "engines on a GPU are threads"),
         (["--max-beam-size", "2", "--default-beam-size", "4"], "default_beam_size is 4, but max_beam_size is 2"),
         (["--log-level", "loud"], "'debug', 'info', 'warning' or 'error'"),
         (["--request-timeout-seconds", "nan"], "3600"),
