@@ -8,6 +8,7 @@ in the cache.
 """
 
 import copy
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -15,9 +16,11 @@ from torch import Tensor
 from model.attention import KeysValues, MultiHeadAttention
 from model.transformer import Transformer
 
-_ROWS = 32
-_LONGEST = 32
-# Random tokens came within a third of what everyday sentences reach, channel by channel; see DECISIONS.md.
+# Sentences of these lengths, as many tokens of each: a token of a short sentence is mixed with few others, so its keys
+# and values reach further.
+_LENGTHS = (2, 4, 8, 16, 32)
+_TOKENS_OF_EACH = 1024
+# Random tokens come within a third of what real sentences reach; see DECISIONS.md.
 _MARGIN = 1.5
 # Of the largest range of a layer: a channel that random sentences hardly move may be moved by others.
 _SMALLEST = 0.1
@@ -27,31 +30,49 @@ _SMALLEST = 0.1
 def with_unit_keys_values(transformer: Transformer) -> Transformer:
     """A copy that computes the same, with the decoder's keys and values in [-1, 1]."""
     rescaled = copy.deepcopy(transformer).eval()
-    self_attention, cross_attention = _random_keys_values(rescaled)
-    for layer, own, cross in zip(rescaled.decoder.layers, self_attention, cross_attention, strict=True):
-        _rescale(layer.self_attention, own)
-        _rescale(layer.cross_attention, cross)
+    own, cross = _magnitudes(rescaled)
+    for place, layer in enumerate(rescaled.decoder.layers):
+        _rescale(layer.self_attention, *own[place])
+        _rescale(layer.cross_attention, *cross[place])
     return rescaled
 
 
-def _random_keys_values(transformer: Transformer) -> tuple[list[KeysValues], list[KeysValues]]:
-    """Those of every layer's self- and cross-attention over random sentences."""
-    config = transformer.config
+def _magnitudes(transformer: Transformer) -> tuple[list[KeysValues], list[KeysValues]]:
+    """How far the keys and values of every layer's self- and cross-attention reach: [heads * head_dim] each."""
     generator = torch.Generator().manual_seed(0)
-    source_len, target_len = min(_LONGEST, config.max_source_tokens), min(_LONGEST, config.max_target_tokens)
-    source = torch.randint(config.encoder_shape.vocab_size, (_ROWS, source_len), generator=generator)
-    lengths = torch.randint(1, source_len + 1, (_ROWS, 1), generator=generator)
-    mask = torch.arange(source_len) < lengths
-    target = torch.randint(config.decoder_shape.vocab_size, (_ROWS, target_len), generator=generator)
+    own, cross = zip(*(_random_keys_values(transformer, length, generator) for length in _LENGTHS), strict=True)
+    return [_largest(layer) for layer in zip(*own, strict=True)], [
+        _largest(layer) for layer in zip(*cross, strict=True)
+    ]
+
+
+def _random_keys_values(
+    transformer: Transformer, length: int, generator: torch.Generator
+) -> tuple[Sequence[KeysValues], Sequence[KeysValues]]:
+    """Those of every layer's self- and cross-attention over random sentences of this length."""
+    config = transformer.config
+    rows = _TOKENS_OF_EACH // length
+    source_len, target_len = min(length, config.max_source_tokens), min(length, config.max_target_tokens)
+    source = torch.randint(config.encoder_shape.vocab_size, (rows, source_len), generator=generator)
+    target = torch.randint(config.decoder_shape.vocab_size, (rows, target_len), generator=generator)
     target[:, 0] = config.decoder_start_token_id
+    mask = torch.ones_like(source, dtype=torch.bool)
     cross = transformer.decoder.project_memory(transformer.encode(source, mask))
     _, cache = transformer.decode(target, cross, mask)
-    is_token = mask[:, None, :, None]
-    return list(cache.self_attention), [(keys * is_token, values * is_token) for keys, values in cross]
+    return cache.self_attention, cross
 
 
-def _rescale(attention: MultiHeadAttention, keys_values: KeysValues) -> None:
-    key_range, value_range = map(_range, keys_values)
+def _largest(runs: Iterable[KeysValues]) -> KeysValues:
+    """Keys and values [rows, heads, length, head_dim] of some runs to their magnitudes [heads * head_dim]."""
+    keys, values = (
+        torch.stack([each.abs().amax(dim=(0, 2)).flatten() for each in of]).amax(0) for of in zip(*runs, strict=True)
+    )
+    return keys, values
+
+
+def _rescale(attention: MultiHeadAttention, keys: Tensor, values: Tensor) -> None:
+    """Change what makes keys and values of these magnitudes, and what reads them."""
+    key_range, value_range = _range(keys), _range(values)
     for projection, factor in (
         (attention.query_proj, key_range),
         (attention.key_proj, 1 / key_range),
@@ -62,7 +83,6 @@ def _rescale(attention: MultiHeadAttention, keys_values: KeysValues) -> None:
     attention.out_proj.weight.mul_(value_range)
 
 
-def _range(values: Tensor) -> Tensor:
-    """[rows, heads, length, head_dim] to [heads * head_dim]."""
-    largest = values.abs().amax(dim=(0, 2)).flatten()
-    return _MARGIN * largest.clamp(min=max(_SMALLEST * float(largest.max()), torch.finfo(torch.float32).tiny))
+def _range(magnitudes: Tensor) -> Tensor:
+    least = max(_SMALLEST * float(magnitudes.max()), torch.finfo(torch.float32).tiny)
+    return _MARGIN * magnitudes.clamp(min=least)

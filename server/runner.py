@@ -1,6 +1,6 @@
 """The seam between the engine and whatever runs the model, and the ONNX Runtime side of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -141,17 +141,9 @@ class OnnxRunner:
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """Encode sentences of similar length together, at most `max_encoder_tokens` padded tokens a run."""
-        lengths = [len(source) for source in sources]
-        encoded: dict[int, CrossKeysValues] = {}
-        for batch in batches(lengths, self._max_encoder_tokens):
-            encoded.update(zip(batch, self._encode_batch([sources[i] for i in batch]), strict=True))
-        return [encoded[i] for i in range(len(sources))]
+        return encoded_in_runs(sources, self._max_encoder_tokens, self._encode_run)
 
-    def _encode_batch(self, sources: list[TokenIds]) -> list[CrossKeysValues]:
-        lengths = np.array([len(source) for source in sources], np.int32)
-        tokens = np.zeros((len(sources), int(lengths.max())), np.int32)
-        for place, source in enumerate(sources):
-            tokens[place, : len(source)] = source
+    def _encode_run(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> list[CrossKeysValues]:
         (cross,) = self._sessions.encoder.run(
             [names.CROSS_KEYS_VALUES], {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths}
         )
@@ -182,6 +174,25 @@ class OnnxRunner:
         self._logit_rows[:num_logit_rows] = logit_rows
         self._logit_rows[num_logit_rows:num_bound] = 0
         return step.run(num_logit_rows)
+
+
+def encoded_in_runs(
+    sources: Sequence[TokenIds],
+    max_padded_tokens: int,
+    encode: Callable[[NDArray[np.int32], NDArray[np.int32]], Sequence[CrossKeysValues]],
+) -> list[CrossKeysValues]:
+    """What `encode` makes of each sentence, in their order.
+
+    It is given sentences of like length together: tokens [rows, longest], padded with 0, and their lengths [rows].
+    """
+    encoded: dict[int, CrossKeysValues] = {}
+    for places in batches([len(source) for source in sources], max_padded_tokens):
+        lengths = np.array([len(sources[place]) for place in places], np.int32)
+        tokens = np.zeros((len(places), int(lengths.max())), np.int32)
+        for row, place in enumerate(places):
+            tokens[row, : lengths[row]] = sources[place]
+        encoded.update(zip(places, encode(tokens, lengths), strict=True))
+    return [encoded[place] for place in range(len(sources))]
 
 
 def batches(lengths: Sequence[int], max_padded_tokens: int) -> list[list[int]]:

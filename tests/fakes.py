@@ -133,6 +133,7 @@ class FakeRunner:
         with_queries: bool = False,
     ) -> Candidates:
         """Append each row's previous token to its past and look up what may follow."""
+        self.before_step()
         if self.decode_error:
             error, self.decode_error = self.decode_error, None
             raise error
@@ -156,6 +157,9 @@ class FakeRunner:
             (queries,) if with_queries else (),
         )
         return self._last_answer
+
+    def before_step(self) -> None:
+        """What a kind of fake does first in every step."""
 
     def _read(self, row: int) -> tuple[Tokens, Tokens]:
         cache = self.cache

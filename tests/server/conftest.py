@@ -1,12 +1,13 @@
 """The echo model, made once, and where the model that comes along is."""
 
+import functools
 from pathlib import Path
 
 import pytest
 
 from export.bundle import Bundle, load_bundle
 from server.settings import DEFAULT_MODEL
-from tests.server.echo import EchoGenerator, make_bundle
+from tests.server.echo import EchoFor, EchoGenerator, make_bundle
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +21,17 @@ def echo_bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 def echo(echo_bundle: Bundle) -> EchoGenerator:
     """An engine that answers with its source."""
     return EchoGenerator(echo_bundle)
+
+
+@pytest.fixture(scope="session")
+def echo_for(tmp_path_factory: pytest.TempPathFactory) -> EchoFor:
+    """An engine that answers with its source, for a pair of languages; each pair's bundle is made once."""
+
+    @functools.cache
+    def made(source: str, target: str) -> Bundle:
+        return make_bundle(tmp_path_factory.mktemp(f"{source}-{target}"), languages=(source, target))
+
+    return lambda source, target: EchoGenerator(made(source, target))
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import asyncio
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -160,3 +160,6 @@ class EchoGenerator:
             for rank in range(request.params.num_hypotheses)
         ]
         return Completion(request, hypotheses, self.finish_reason)
+
+
+EchoFor = Callable[[str, str], EchoGenerator]  # source and target language

@@ -5,10 +5,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from server.kv_cache import RowIndices
 from server.replicas import ReplicaOptions, Replicas
 from server.request import Completion, GenerationParams, Request, Timings
-from server.runner import NO_ROWS, Candidates
 from tests.fakes import END, FakeRunner, copying_table, fake_bundle, request
 
 VOCAB = 12
@@ -29,20 +27,12 @@ class HeldRunner(FakeRunner):
         """Let one step go on, and leave the next ones waiting."""
         self._steps.release()
 
-    def decode(
-        self,
-        num_rows: int,
-        num_candidates: int,
-        with_scores: bool,
-        logit_rows: RowIndices = NO_ROWS,
-        with_queries: bool = False,
-    ) -> Candidates:
-        """One step, when it may."""
+    def before_step(self) -> None:
+        """Wait until the step may go on."""
         self.entered.set()
         give_up = time.monotonic() + PATIENCE_SECONDS
         while not self.go_on.wait(_GLANCE_SECONDS) and not self._steps.acquire(blocking=False):
             assert time.monotonic() < give_up, "a test forgot to let its runner go on"
-        return super().decode(num_rows, num_candidates, with_scores, logit_rows, with_queries)
 
 
 def sentence(length: int, beam_size: int = 1, deadline: float | None = None) -> Request:

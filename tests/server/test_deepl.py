@@ -1,7 +1,6 @@
 """The DeepL-compatible protocol by hand, with engines that answer with their source; see also its own client."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -9,21 +8,15 @@ from starlette.testclient import TestClient
 from server.app import create_app
 from server.errors import EngineFailed, QueueFull
 from server.settings import Settings
-from tests.server.echo import EchoGenerator, make_bundle
+from tests.server.echo import EchoFor, EchoGenerator
 
 ENGLISH = "Where is the railway station?"
 ENTRIES = "tea\tTee\nwater\tWasser"
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
-    pairs = [("en", "de"), ("de", "en"), ("en", "pt")]
-    return {pair: tmp_path_factory.mktemp("-".join(pair)) for pair in pairs}
-
-
 @pytest.fixture
-def echoes(folders: dict[tuple[str, str], Path]) -> list[EchoGenerator]:
-    return [EchoGenerator(make_bundle(folder, languages=pair)) for pair, folder in folders.items()]
+def echoes(echo_for: EchoFor) -> list[EchoGenerator]:
+    return [echo_for("en", "de"), echo_for("de", "en"), echo_for("en", "pt")]
 
 
 @pytest.fixture

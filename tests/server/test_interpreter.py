@@ -4,7 +4,6 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from server.text.detection import Detector
 from server.text.glossary import Glossary
 from server.translation import TranslationLimits, TranslationRequest
 from server.translator import Translator
-from tests.server.echo import EchoGenerator, make_bundle
+from tests.server.echo import EchoFor, EchoGenerator
 
 PAIRS = [("de", "en"), ("en", "fr"), ("en", "de")]
 ENGLISH, GERMAN = "Where is the railway station?", "Wo ist der Bahnhof? Er ist hier."
@@ -27,17 +26,9 @@ Echoes = dict[str, EchoGenerator]
 MakeInterpreter = Callable[..., Interpreter]
 
 
-@pytest.fixture(scope="module")
-def bundles(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return [tmp_path_factory.mktemp("-".join(pair)) for pair in PAIRS]
-
-
 @pytest.fixture
-def echoes(bundles: list[Path]) -> Echoes:
-    return {
-        "-".join(pair): EchoGenerator(make_bundle(folder, languages=pair))
-        for folder, pair in zip(bundles, PAIRS, strict=True)
-    }
+def echoes(echo_for: EchoFor) -> Echoes:
+    return {"-".join(pair): echo_for(*pair) for pair in PAIRS}
 
 
 @pytest.fixture

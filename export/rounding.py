@@ -1,0 +1,52 @@
+"""A model that rounds what its int8 graphs round, which tells how far int8 takes it.
+
+The rounding is written down here once more, in PyTorch, and uses nothing of the exporter: mistakes of that one show.
+"""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from export.bundle import INT8_CACHE_STEP
+from model.layers import FeedForward
+from model.transformer import Transformer
+
+_INT8 = torch.iinfo(torch.int8)
+_SIGNED_LEVELS = 127
+_UNSIGNED_LEVELS = 255
+
+
+@torch.no_grad()
+def rounded(transformer: Transformer) -> Transformer:
+    """A copy, still in float32, whose weights, activations, keys and values take no more values than in int8.
+
+    Keys and values of the decoder must be in [-1, 1], see export.key_value_ranges.
+    """
+    twin = copy.deepcopy(transformer)
+    positive = {
+        module.outer_proj
+        for module in twin.modules()
+        if isinstance(module, FeedForward) and module.activation is nn.functional.relu
+    }
+    for module in twin.modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            module.weight.copy_(_in_steps(module.weight, _SIGNED_LEVELS))
+        if isinstance(module, nn.Linear):
+            levels = _UNSIGNED_LEVELS if module in positive else _SIGNED_LEVELS
+            module.register_forward_pre_hook(lambda _, inputs, levels=levels: _in_steps(inputs[0], levels))
+    for layer in twin.decoder.layers:
+        for attention in (layer.self_attention, layer.cross_attention):
+            for projection in (attention.key_proj, attention.value_proj):
+                projection.register_forward_hook(lambda _, __, output: _as_cached(output))
+    return twin
+
+
+def _in_steps(values: Tensor, levels: int) -> Tensor:
+    """Each vector [.., width] as whole multiples of its largest magnitude over `levels`."""
+    step = values.abs().amax(dim=-1, keepdim=True) / levels
+    return torch.where(step > 0, torch.round(values / step) * step, 0.0)
+
+
+def _as_cached(values: Tensor) -> Tensor:
+    return torch.round(values / INT8_CACHE_STEP).clamp(_INT8.min, _INT8.max) * INT8_CACHE_STEP
