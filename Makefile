@@ -83,11 +83,12 @@ format: $(DEV_STAMP)  ## Rewrite the code in the project's format
 loadtest: $(DEV_STAMP)  ## Load the server at URL=; flags: make loadtest ARGS="--scenario steady"
 	$(BIN)/kvasir loadtest --url $(URL) $(ARGS)
 
-loadtest-smoke: $(DEV_STAMP)  ## Start a server and ask it for a little of everything, in two minutes; SMOKE_PORT=8137
+loadtest-smoke: $(DEV_STAMP)  ## Start a server and ask it for a little of everything, in a minute; SMOKE_PORT=8137
 	@$(BIN)/kvasir serve --port $(SMOKE_PORT) --log-level warning & server=$$!; trap "kill $$server" EXIT; \
 	until $(BIN)/python -c "from urllib.request import urlopen; urlopen('$(SMOKE_URL)/health/ready')" 2>/dev/null; \
 	do kill -0 $$server && sleep 0.5 || exit 1; done; \
-	$(BIN)/kvasir loadtest --url $(SMOKE_URL) --scenario smoke --server-pid $$server --max-error-ratio 0 $(ARGS)
+	$(BIN)/kvasir loadtest --url $(SMOKE_URL) --scenario smoke --server-pid $$server --max-error-ratio 0 \
+		--guard-requests 100000 $(ARGS)
 
 peers: $(BENCH_STAMP)  ## The same load on other servers; flags: make peers ARGS="--checkpoint FOLDER"
 	$(BIN)/python -m loadtest.peers $(ARGS)

@@ -184,6 +184,10 @@ def export(
 _load_tests = typer.Typer(help="How much a running server can take, and what its users feel.")
 app.add_typer(_load_tests, name="loadtest")
 
+MaxP95 = Annotated[float | None, typer.Option("--max-p95-ms", help="Exit with 2 if p95 of a stage is above.")]
+MinGoodput = Annotated[float | None, typer.Option("--min-goodput", help="Exit with 2 if goodput is below.")]
+MaxErrorRatio = Annotated[float | None, typer.Option("--max-error-ratio", help="Exit with 2 if more requests fail.")]
+
 
 @_load_tests.callback(invoke_without_command=True)
 def loadtest(
@@ -202,9 +206,9 @@ def loadtest(
     guard: Annotated[bool, typer.Option(help="Whether answers are compared at all.")] = True,
     server_pid: Annotated[int | None, typer.Option(help="Process of a server on this machine, to be watched.")] = None,
     urgent: Annotated[bool, typer.Option(help="Ask for priority over the server, to send on time.")] = True,
-    max_p95_ms: Annotated[float | None, typer.Option(help="Exit with 2 if p95 of a stage is above.")] = None,
-    min_goodput: Annotated[float | None, typer.Option(help="Exit with 2 if goodput is below.")] = None,
-    max_error_ratio: Annotated[float | None, typer.Option(help="Exit with 2 if more requests fail.")] = None,
+    max_p95_ms: MaxP95 = None,
+    min_goodput: MinGoodput = None,
+    max_error_ratio: MaxErrorRatio = None,
 ) -> None:
     """Load a server as a scenario says, and report latencies, goodput and whether the answers stayed the same."""
     if context.invoked_subcommand is not None:
@@ -219,18 +223,26 @@ def loadtest(
             print(scenario_list())
             return
         chosen = load_scenario(scenario).with_overrides(rate, seconds, corpus)
-        options = RunOptions(seed, label, knee, guard_requests if guard else 0, server_pid, urgent)
-        raise typer.Exit(load_test(url, chosen, out, options, Thresholds(max_p95_ms, min_goodput, max_error_ratio)))
+        thresholds = Thresholds(max_p95_ms, min_goodput, max_error_ratio)
+        num_guarded = guard_requests if guard else 0
+        options = RunOptions(seed, label, knee, num_guarded, server_pid, urgent, thresholds=thresholds)
+        raise typer.Exit(load_test(url, chosen, out, options))
 
 
 @_load_tests.command("report")
-def loadtest_report(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> None:
-    """Write the report of a run again."""
+def loadtest_report(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    max_p95_ms: MaxP95 = None,
+    min_goodput: MinGoodput = None,
+    max_error_ratio: MaxErrorRatio = None,
+) -> None:
+    """Write the report of a run again, with the thresholds it was run with where no others are given."""
     with _one_line_errors():
         from loadtest.command import report_on
         from loadtest.run_folder import RunFolder
+        from loadtest.thresholds import Thresholds
 
-        raise typer.Exit(report_on(RunFolder(run)))
+        raise typer.Exit(report_on(RunFolder(run), Thresholds(max_p95_ms, min_goodput, max_error_ratio)))
 
 
 @_load_tests.command("compare")

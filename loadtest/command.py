@@ -13,7 +13,7 @@ from loadtest.run import RunOptions, run_scenario
 from loadtest.run_folder import RunFolder, RunInfo
 from loadtest.scenario import Scenario, load_scenario, scenario_names
 from loadtest.server_metrics import cached_share
-from loadtest.thresholds import Thresholds, Verdict
+from loadtest.thresholds import NO_THRESHOLDS, Thresholds, Verdict
 
 RUNS_FOLDER = Path("loadtest-runs")
 # Cached answers beyond the repeats that the scenario itself asks for, and a few that happen to be alike.
@@ -29,17 +29,20 @@ def scenario_list() -> str:
     return "\n".join(f"{name:{width}}  {load_scenario(name).description}" for name in names)
 
 
-def load_test(url: str, scenario: Scenario, out: Path | None, options: RunOptions, thresholds: Thresholds) -> int:
+def load_test(url: str, scenario: Scenario, out: Path | None, options: RunOptions) -> int:
     """Runs the scenario, leaves records and report in a folder, prints the figures and returns the exit code.
 
     Raises what `run_scenario` raises.
     """
     folder = out or RUNS_FOLDER / f"{scenario.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    return report_on(run_scenario(url, scenario, folder, options), thresholds)
+    return report_on(run_scenario(url, scenario, folder, options))
 
 
-def report_on(run: RunFolder, thresholds: Thresholds | None = None) -> int:
-    """Writes the report of a run, prints the figures and returns the exit code."""
+def report_on(run: RunFolder, thresholds: Thresholds = NO_THRESHOLDS) -> int:
+    """Writes the report of a run, prints the figures and returns the exit code.
+
+    `thresholds` go before those that the run was given.
+    """
     verdict = write_report(run, thresholds)
     totals = from_json((run.path / "totals.json").read_bytes())
     print("\n".join(summary(run.info(), totals, verdict, cached_share(run.metrics()))))

@@ -27,8 +27,9 @@ from loadtest.bootstrap import (
     resampled_shares,
 )
 from loadtest.figures import StageTotals, Totals
-from loadtest.records import Record
+from loadtest.records import Outcome, Record
 from loadtest.run_folder import RunFolder, RunInfo
+from loadtest.thresholds import void_reasons
 from loadtest.totals import knee, records_by_stage, totals_of, trials_of
 
 CONFIDENCE = 0.99
@@ -256,6 +257,14 @@ def _is_something_beside_nothing(base: _Figure, other: _Figure) -> bool:
     return bool(low > 0 or high < 0)
 
 
+def _guessed_share(totals: Totals) -> float:
+    """The share of the answers of a run whose source tokens are guessed."""
+    samples = [stage.all for stage in totals.stages]
+    answered = [sample.outcomes[Outcome.ANSWERED] for sample in samples]
+    guessed = sum(sample.source_tokens_estimated * n for sample, n in zip(samples, answered, strict=True))
+    return guessed / sum(answered) if any(answered) else 0.0
+
+
 def _names(read: Sequence[_Read]) -> list[str]:
     """What the runs are called: their labels where they have different ones."""
     labels = [run.info.label or run.totals.scenario or "run" for run in read]
@@ -267,12 +276,13 @@ def _names(read: Sequence[_Read]) -> list[str]:
 def _warnings(names: Sequence[str], read: Sequence[_Read]) -> Iterator[str]:
     base = read[0]
     for name, run in zip(names, read, strict=True):
-        if run.totals.headline.is_void:
-            yield f"{name} is void: its generator was late in {', '.join(run.totals.headline.late_stages)}."
+        yield from (f"{name} is {reason}." for reason in void_reasons(run.totals))
         if run.totals.headline.guard_share not in (None, 1.0):
             yield f"{name} gave other answers under load than when idle."
-        if any(stage.all.source_tokens_estimated > 0 for stage in run.totals.stages):
-            yield f"Source tokens of {name} are guessed from words, its objectives with them."
+        guessed = _guessed_share(run.totals)
+        if guessed:
+            part = "" if guessed == 1 else f" in {max(guessed, 0.001):.1%} of its answers"
+            yield f"Source tokens of {name} are guessed from words{part}, its objectives with them."
     for name, run in zip(names[1:], read[1:], strict=True):
         for what, ours, theirs in (
             ("another scenario", base.totals.scenario, run.totals.scenario),

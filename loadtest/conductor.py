@@ -2,36 +2,32 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gevent.queue import Empty, Queue
+from gevent.queue import Queue
 from locust.env import Environment
-from locust.runners import MasterRunner
 from pydantic import JsonValue
 
 from loadtest.addresses import address_of
-from loadtest.clock import RunClock
+from loadtest.clock import RunClock, check_clocks, known_within
+from loadtest.crew import CannotConduct, Crew
 from loadtest.guard import AnswerSample, check_answers
 from loadtest.knee import KneeSearch
 from loadtest.machine import ProcessUse, machine_info, process_use, versions
-from loadtest.messages import BROKEN, DONE, GO, PREPARE, PREPARED, RECORDS, STOP, Order, done_of
+from loadtest.messages import Order
 from loadtest.objective import Objective, objective_of
 from loadtest.progress import progress_line, share_within
 from loadtest.records import Record, RecordWriter, record_from_json
 from loadtest.run_folder import GeneratorInfo, RunFolder, RunInfo, ServerInfo, StageInfo
 from loadtest.scenario import Scenario, Stage
 from loadtest.server_metrics import MetricsPoller, served_models
+from loadtest.thresholds import Thresholds
 
 _HEAD_START_SECONDS = 0.2  # from the word to the first request; with workers elsewhere the word has to get there
-_DISTRIBUTED_HEAD_START_SECONDS = 1.0
-_WORKER_CHECK_SECONDS = 1.0
-
-
-class CannotConduct(Exception):
-    """The load test cannot go on."""
+_DISTRIBUTED_HEAD_START_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +42,7 @@ class Plan:
     knee: float | None
     guard_requests: int
     server_pid: int | None
+    thresholds: Thresholds
 
 
 @dataclass(slots=True)
@@ -64,9 +61,7 @@ class Conductor:
     def __init__(self, environment: Environment, plan: Plan, incoming: Queue, say: Callable[[str], None]) -> None:
         """`incoming` has the workers' messages, as pairs of kind and content."""
         assert environment.runner is not None
-        self._runner = environment.runner
         self._plan = plan
-        self._incoming = incoming
         self._say = say
         self._stopped = False
         self._is_sending = False
@@ -74,8 +69,8 @@ class Conductor:
         self._gathered = _Gathered()
         self._sample = AnswerSample(plan.guard_requests, plan.seed)
         self._started_at = time.time()
-        self._clock = RunClock(self._started_at)
-        self._workers: Sequence[str | None] = [None]  # None: beside this conductor
+        self._clock = RunClock(time.perf_counter())
+        self._crew = Crew(environment.runner, incoming, self._clock)
         self._objective: Objective = objective_of(plan.scenario.model_dump(mode="json"))
 
     @property
@@ -87,7 +82,7 @@ class Conductor:
         """No more requests; `run` ends when what is on its way is answered."""
         self._stopped = True
         if self._is_sending:
-            self._runner.send_message(STOP, {})
+            self._crew.stop()
 
     def run(self) -> RunFolder:
         """Everything: the search for the knee if there is one to do, the stages, and the guard.
@@ -96,10 +91,7 @@ class Conductor:
         """
         plan = self._plan
         address = address_of(plan.url)
-        if isinstance(self._runner, MasterRunner):
-            self._workers = sorted(client.id for client in self._runner.clients.all if client.state != "missing")
-            if not self._workers:
-                raise CannotConduct("no worker is connected")
+        self._crew.assemble()
         _make_folder(plan.folder)
         models = served_models(address)
         before = process_use(plan.server_pid) if plan.server_pid else None
@@ -142,7 +134,7 @@ class Conductor:
                 generator=GeneratorInfo(
                     cpu_seconds=round(gathered.cpu_seconds, 3),
                     wall_seconds=round(gathered.wall_seconds, 3),
-                    num_processes=len(self._workers) + self._is_distributed,
+                    num_processes=len(self._crew) + self._crew.is_distributed,
                     nice=gathered.nice,
                 ),
                 server=ServerInfo(
@@ -153,12 +145,9 @@ class Conductor:
                 ),
                 knee=knee,
                 stages=tuple(gathered.stages),
+                thresholds=plan.thresholds,
             )
         )
-
-    @property
-    def _is_distributed(self) -> bool:
-        return isinstance(self._runner, MasterRunner)
 
     def _search(self) -> float | None:
         assert self._plan.scenario.search is not None
@@ -173,26 +162,26 @@ class Conductor:
 
     def _send_stage(self, stage: Stage, is_search_step: bool = False) -> float | None:
         """Has the stage sent. Gives the share of the requests of its window that met the objective, if any counts."""
-        self._incoming.queue.clear()
+        crew = self._crew
         order = Order(
             scenario=self._plan.scenario.model_dump_json(),
             stage=stage.model_dump_json(),
             url=self._plan.url,
             seed=self._plan.seed,
             worker=0,
-            num_workers=len(self._workers),
-            run_started_at=self._started_at,
+            num_workers=len(crew),
             sample_size=self._plan.guard_requests,
         )
-        for index, worker in enumerate(self._workers):
-            self._runner.send_message(PREPARE, asdict(order) | {"worker": index}, worker)
-        self._gather(PREPARED, lambda _: None)
-        started = self._clock() + (_DISTRIBUTED_HEAD_START_SECONDS if self._is_distributed else _HEAD_START_SECONDS)
+        crew.prepare(order)
+        clocks = crew.read_clocks()
+        if not self._gathered.stages:
+            check_clocks(clocks)
+        started = self._clock() + (_DISTRIBUTED_HEAD_START_SECONDS if crew.is_distributed else _HEAD_START_SECONDS)
         own_cpu = os.times()
-        self._runner.send_message(GO, {"at": started})
+        crew.go(started, clocks)
         self._is_sending = True
         if self._stopped:  # in the meantime, when there was nobody to be told
-            self._runner.send_message(STOP, {})
+            crew.stop()
         records: list[Record] = []
         with RecordWriter(self._run.records_file) as writer:
 
@@ -201,8 +190,9 @@ class Conductor:
                 writer.write(batch)
                 records.extend(batch)
 
-            done = [done_of(data) for data in self._gather(DONE, keep)]
+            done = crew.until_done(keep)
         self._is_sending = False
+        uncertainty = max(map(known_within, clocks, crew.read_clocks()))
         info = StageInfo(
             name=stage.name,
             rate=None if stage.is_closed else stage.rates()[0],
@@ -213,12 +203,13 @@ class Conductor:
             drained=round(max(one.drained for one in done), 6),
             ramp_to=None if stage.ramp_to is None else stage.rates()[1],
             is_search_step=is_search_step,
+            clock_uncertainty=round(uncertainty, 6),
         )
         gathered = self._gathered
         gathered.stages.append(info)
         gathered.wall_seconds += info.drained - info.started
         gathered.cpu_seconds += sum(one.cpu_seconds for one in done)
-        if self._is_distributed:
+        if crew.is_distributed:
             now = os.times()
             gathered.cpu_seconds += now.user + now.system - own_cpu.user - own_cpu.system
         gathered.nice = max(one.nice for one in done)
@@ -227,31 +218,6 @@ class Conductor:
         measured = [record for record in records if info.measures(record)]
         self._say(progress_line(info, measured, self._objective))
         return share_within(measured, self._objective)
-
-    def _gather(self, awaited: str, keep: Callable[[list[str]], None]) -> list[dict[str, object]]:
-        """Waits until every worker has said `awaited`. Records that come meanwhile go to `keep`."""
-        said: list[dict[str, object]] = []
-        while len(said) < len(self._workers):
-            try:
-                kind, data = self._incoming.get(timeout=_WORKER_CHECK_SECONDS)
-            except Empty:
-                self._check_workers()
-                continue
-            if kind == BROKEN:
-                raise CannotConduct(data["reason"])
-            if kind == RECORDS:
-                keep(data["lines"])
-            elif kind == awaited:
-                said.append(data)
-        return said
-
-    def _check_workers(self) -> None:
-        if isinstance(self._runner, MasterRunner):
-            alive = {client.id for client in self._runner.clients.all if client.state != "missing"}
-            if lost := set(self._workers) - alive:
-                raise CannotConduct(
-                    f"{len(lost)} of {len(self._workers)} workers are gone, and their requests with them"
-                )
 
 
 def _make_folder(folder: Path) -> None:

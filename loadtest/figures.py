@@ -38,7 +38,7 @@ class Sample:
     share_within_objective: float | None  # of all that count; None if none does
     sentences_per_second: float
     target_tokens_per_second: float | None  # None: the server does not say
-    source_tokens_estimated: float  # share of the requests whose source tokens are guessed from words
+    source_tokens_estimated: float  # share of the answered whose source tokens are guessed from words
     latency_ms: Percentiles | None  # of the answered
     rejected_ms: Percentiles | None
     first_token_ms: Percentiles | None  # of streams
@@ -74,7 +74,8 @@ class StageTotals:
     window_seconds: float
     offered_rate: float  # requests that were due in the window, a second
     lag_ms: Percentiles | None  # how late the generator sent what was due
-    is_late: bool  # so late that the stage says nothing of the server
+    clock_uncertainty_ms: float  # by which the clocks of workers may have differed; 0 if one process sent
+    is_late: bool  # one of the two is so much that the stage says nothing of the server
     all: Sample
     kinds: dict[str, Sample]
     occupancy: Occupancy | None

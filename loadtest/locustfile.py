@@ -3,8 +3,8 @@
 Without --headless the same options are in the form of Locust's web page; with --master and --worker, or --processes,
 several processes send. The number of users of Locust does not matter: the scenario says what is sent.
 
-Importing locust patches the standard library: this file and what it imports of `worker`, `conductor`, `dispatch`,
-`users`, `exchange` and `connections` belong in a process of their own, which `loadtest.run` starts.
+Importing locust patches the standard library: this file and what it imports of `worker`, `conductor`, `crew`,
+`dispatch`, `users`, `exchange` and `connections` belong in a process of their own, which `loadtest.run` starts.
 """
 
 import logging
@@ -24,10 +24,12 @@ from locust.runners import MasterRunner, WorkerRunner
 # Locust puts the folder of this file on the path; the package is named from the folder above.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from loadtest.conductor import CannotConduct, Conductor, Plan
+from loadtest.conductor import Conductor, Plan
+from loadtest.crew import CannotConduct
 from loadtest.machine import be_urgent
-from loadtest.messages import BROKEN, DONE, PREPARED, RECORDS
+from loadtest.messages import FROM_WORKERS
 from loadtest.scenario import Scenario, load_scenario, scenario_names
+from loadtest.thresholds import Thresholds
 from loadtest.worker import Worker
 
 _LONGEST_END_SECONDS = 90.0
@@ -51,7 +53,7 @@ class LoadTest:
         self._incoming: Queue = Queue()
         self._conductor: Conductor | None = None
         self._greenlet: gevent.Greenlet | None = None
-        for kind in (PREPARED, RECORDS, DONE, BROKEN):
+        for kind in FROM_WORKERS:
             environment.runner.register_message(
                 kind, lambda environment, msg, kind=kind: self._incoming.put((kind, msg.data))
             )
@@ -124,6 +126,7 @@ def _plan(environment: Environment) -> Plan:
         knee=options.knee or None,
         guard_requests=int(options.guard_requests),
         server_pid=options.server_pid or None,
+        thresholds=Thresholds(options.max_p95_ms, options.min_goodput, options.max_error_ratio),
     )
 
 
@@ -145,6 +148,9 @@ def _add_options(parser: LocustArgumentParser) -> None:
     parser.add_argument("--out", default="", help="folder for what is measured; by default one under loadtest-runs")
     parser.add_argument("--guard-requests", type=int, default=300, help="answers asked for again afterwards; 0: none")
     parser.add_argument("--server-pid", type=int, default=0, help="process of a server on this machine, to be watched")
+    # Kept with the run: `kvasir loadtest report` ends with the exit code. Not in the form, where nothing would be 0.
+    for flag in ("--max-p95-ms", "--min-goodput", "--max-error-ratio"):
+        parser.add_argument(flag, type=float, include_in_web_ui=False, help="a threshold, for the report")
     parser.add_argument(
         "--scenario-json", default="", include_in_web_ui=False, help="a scenario that is resolved already"
     )

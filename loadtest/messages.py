@@ -8,8 +8,10 @@ from pydantic import TypeAdapter
 from loadtest.guard import KeptAnswer
 
 # From the conductor to workers, and back.
-PREPARE, GO, STOP = "kvasir_prepare", "kvasir_go", "kvasir_stop"
-PREPARED, RECORDS, DONE, BROKEN = "kvasir_prepared", "kvasir_records", "kvasir_done", "kvasir_broken"
+PREPARE, CLOCK, GO, STOP = "kvasir_prepare", "kvasir_clock", "kvasir_go", "kvasir_stop"
+PREPARED, CLOCK_READ, RECORDS = "kvasir_prepared", "kvasir_clock_read", "kvasir_records"
+DONE, BROKEN = "kvasir_done", "kvasir_broken"
+FROM_WORKERS = (PREPARED, CLOCK_READ, RECORDS, DONE, BROKEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,6 @@ class Order:
     seed: int
     worker: int  # it sends the requests numbered `worker`, `worker + num_workers`, and so on
     num_workers: int
-    run_started_at: float  # on the wall clock
     sample_size: int  # of answers kept for the guard
 
 

@@ -47,7 +47,7 @@ class Record:
     status: int  # 0: no HTTP answer
     reason: str  # why it was not answered, in a few words; empty if it was
     source_tokens: int
-    source_tokens_estimated: bool  # 1.4 a word, where the server does not say
+    source_tokens_estimated: bool  # 1.4 a word, where no answer says
     target_tokens: int | None
     num_sentences: int
     num_texts: int

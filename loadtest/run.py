@@ -11,6 +11,7 @@ from loadtest.records import Outcome
 from loadtest.requests import request_sequence
 from loadtest.run_folder import RunFolder
 from loadtest.scenario import Scenario, ScenarioInvalid
+from loadtest.thresholds import NO_THRESHOLDS, Thresholds
 
 LOCUSTFILE = Path(__file__).resolve().with_name("locustfile.py")
 
@@ -30,6 +31,7 @@ class RunOptions:
     server_pid: int | None = None  # to count the processor time of the server and its children
     urgent: bool = True  # ask for priority over the server, so that requests leave on time
     quiet: bool = False  # print nothing
+    thresholds: Thresholds = NO_THRESHOLDS  # kept with the run, for its reports
 
 
 def run_scenario(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
@@ -85,4 +87,11 @@ def _command(url: str, scenario_file: Path, folder: Path, options: RunOptions) -
         command += ["--server-pid", str(options.server_pid)]
     if not options.urgent:
         command.append("--not-urgent")
+    for flag, threshold in (
+        ("--max-p95-ms", options.thresholds.max_p95_ms),
+        ("--min-goodput", options.thresholds.min_goodput),
+        ("--max-error-ratio", options.thresholds.max_error_ratio),
+    ):
+        if threshold is not None:
+            command += [flag, str(threshold)]
     return command

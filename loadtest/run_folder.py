@@ -16,6 +16,7 @@ from typing import TypeVar
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from loadtest.records import Record, read_records
+from loadtest.thresholds import NO_THRESHOLDS, Thresholds
 
 Value = TypeVar("Value")
 
@@ -33,6 +34,7 @@ class StageInfo:
     drained: float  # the last answer was there, or nobody waited any longer
     ramp_to: float | None = None  # the rate at the end, where it changes
     is_search_step: bool = False  # a step of the search for the knee
+    clock_uncertainty: float = 0.0  # seconds that a worker's clock may have differed from the run's; 0 for one process
 
     @property
     def window_seconds(self) -> float:
@@ -92,6 +94,7 @@ class RunInfo:
     server: ServerInfo
     knee: float | None  # requests a second; None if neither searched nor told
     stages: tuple[StageInfo, ...]
+    thresholds: Thresholds = NO_THRESHOLDS  # that were given with the run; a report can be asked for others
 
 
 @dataclass(frozen=True, slots=True)

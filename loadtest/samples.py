@@ -26,6 +26,8 @@ def sample_of(due: Sequence[Record], arrived: Sequence[Record], window_seconds: 
     answered = [record for record in due if record.outcome is Outcome.ANSWERED and record.latency is not None]
     within = sum(objective.is_met_by(record) for record in due)
     counted = sum(objective.counts(record) for record in due)
+    # Of the others nobody could say: what was refused or failed was never read, and misses its objective at any length.
+    num_estimated = sum(record.source_tokens_estimated for record in answered)
     says_tokens = any(record.target_tokens is not None for record in arrived)
     target_tokens = sum(record.target_tokens or 0 for record in arrived)
     return Sample(
@@ -38,7 +40,7 @@ def sample_of(due: Sequence[Record], arrived: Sequence[Record], window_seconds: 
         share_within_objective=within / counted if counted else None,
         sentences_per_second=_per_second(sum(record.num_sentences for record in arrived), window_seconds),
         target_tokens_per_second=_per_second(target_tokens, window_seconds) if says_tokens else None,
-        source_tokens_estimated=sum(record.source_tokens_estimated for record in due) / len(due) if due else 0.0,
+        source_tokens_estimated=num_estimated / len(answered) if answered else 0.0,
         latency_ms=_latency_ms(answered),
         rejected_ms=_latency_ms([record for record in due if record.outcome is Outcome.REJECTED]),
         first_token_ms=percentiles_ms(r.first_event - r.scheduled for r in answered if r.first_event is not None),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
+from loadtest.clock import MAX_UNCERTAINTY_MS
 from loadtest.figures import Totals
 from loadtest.records import Outcome
 
@@ -31,6 +32,28 @@ class Thresholds:
             if value is not None and not value >= 0:
                 raise ValueError(f"{name} is {value}; it cannot be negative")
 
+    def or_else(self, others: "Thresholds") -> "Thresholds":
+        """These, and those of the others that these leave open."""
+        return Thresholds(
+            others.max_p95_ms if self.max_p95_ms is None else self.max_p95_ms,
+            others.min_goodput if self.min_goodput is None else self.min_goodput,
+            others.max_error_ratio if self.max_error_ratio is None else self.max_error_ratio,
+        )
+
+    def described(self) -> str:
+        """What is demanded, in a few words; empty where nothing is."""
+        parts = []
+        if self.max_p95_ms is not None:
+            parts.append(f"p95 of every stage at most {self.max_p95_ms:g} ms")
+        if self.min_goodput is not None:
+            parts.append(f"goodput at least {self.min_goodput:g} requests/s")
+        if self.max_error_ratio is not None:
+            parts.append(f"at most {self.max_error_ratio:.4g} of the requests fail")
+        return ", ".join(parts)
+
+
+NO_THRESHOLDS = Thresholds()
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -56,7 +79,7 @@ def error_ratio(totals: Totals) -> float:
     return errors / sent if sent else 0.0
 
 
-def verdict_of(totals: Totals, thresholds: Thresholds | None = None) -> Verdict:
+def verdict_of(totals: Totals, thresholds: Thresholds = NO_THRESHOLDS) -> Verdict:
     """The verdict on a run.
 
     Wrong answers come first: they are wrong however late the generator was. Then a void run, whose figures must not
@@ -65,15 +88,15 @@ def verdict_of(totals: Totals, thresholds: Thresholds | None = None) -> Verdict:
     if not any(stage.all.outcomes[Outcome.ANSWERED] for stage in totals.stages):
         return Verdict(ExitCode.COULD_NOT_RUN, (_nothing_answered(totals),))
     wrong = list(_wrong_answers(totals))
-    void = list(_void(totals))
-    missed = list(_missed(totals, thresholds or Thresholds()))
+    void = list(void_reasons(totals))
+    missed = list(_missed(totals, thresholds))
     if wrong:
         return Verdict(ExitCode.MISSED, (*wrong, *void, *missed))
     if void:
         return Verdict(ExitCode.VOID, (*void, *missed))
     if missed:
         return Verdict(ExitCode.MISSED, tuple(missed))
-    return Verdict(ExitCode.FINE, (_fine(totals, thresholds or Thresholds()),))
+    return Verdict(ExitCode.FINE, (_fine(totals, thresholds),))
 
 
 def _nothing_answered(totals: Totals) -> str:
@@ -92,11 +115,16 @@ def _wrong_answers(totals: Totals) -> Iterator[str]:
         yield f"{wrong} of {checked} answers under load differ from those of the idle server"
 
 
-def _void(totals: Totals) -> Iterator[str]:
+def void_reasons(totals: Totals) -> Iterator[str]:
+    """Why stages say nothing of the server, a sentence each; nothing for a valid run."""
     for name in totals.headline.late_stages:
         stage = totals.stage(name)
-        lag = stage.lag_ms.p99 if stage is not None and stage.lag_ms is not None else 0.0
-        yield f"void: the generator was late in stage {name} (p99 of its lag {lag:.1f} ms)"
+        assert stage is not None
+        if stage.clock_uncertainty_ms > MAX_UNCERTAINTY_MS:
+            yield f"void: clocks of workers may have differed by {stage.clock_uncertainty_ms:.1f} ms in stage {name}"
+        else:
+            lag = stage.lag_ms.p99 if stage.lag_ms is not None else 0.0
+            yield f"void: the generator was late in stage {name} (p99 of its lag {lag:.1f} ms)"
 
 
 def _missed(totals: Totals, thresholds: Thresholds) -> Iterator[str]:
@@ -116,10 +144,7 @@ def _missed(totals: Totals, thresholds: Thresholds) -> Iterator[str]:
 
 
 def _fine(totals: Totals, thresholds: Thresholds) -> str:
-    asked = any(
-        value is not None for value in (thresholds.max_p95_ms, thresholds.min_goodput, thresholds.max_error_ratio)
-    )
-    parts = ["every threshold held" if asked else "no threshold was given"]
+    parts = ["no threshold was given" if thresholds == NO_THRESHOLDS else "every threshold held"]
     if totals.headline.guard_share is not None:
         parts.append(f"all {totals.headline.guard_checked} answers compared are those of the idle server")
     if any(not stage.is_closed_loop for stage in totals.stages):

@@ -6,6 +6,7 @@ in Locust's messages, in both cases.
 
 import gc
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
@@ -21,7 +22,20 @@ from loadtest.connections import Connections
 from loadtest.dispatch import dispatch
 from loadtest.exchange import MAX_ANSWER_SECONDS, Place, Prepared, perform, prepared
 from loadtest.guard import AnswerSample, KeptAnswer
-from loadtest.messages import BROKEN, DONE, GO, PREPARE, PREPARED, RECORDS, STOP, Order, StageDone, order_of
+from loadtest.messages import (
+    BROKEN,
+    CLOCK,
+    CLOCK_READ,
+    DONE,
+    GO,
+    PREPARE,
+    PREPARED,
+    RECORDS,
+    STOP,
+    Order,
+    StageDone,
+    order_of,
+)
 from loadtest.records import Outcome, Record
 from loadtest.requests import request_sequence
 from loadtest.scenario import Scenario, Stage
@@ -43,19 +57,27 @@ class Worker:
         self._runner = environment.runner
         self._connections: tuple[str, Connections] | None = None
         self._stage: _WorkerStage | None = None
-        for message, listener in ((PREPARE, self._on_prepare), (GO, self._on_go), (STOP, self._on_stop)):
+        for message, listener in (
+            (PREPARE, self._on_prepare),
+            (CLOCK, self._on_clock),
+            (GO, self._on_go),
+            (STOP, self._on_stop),
+        ):
             self._runner.register_message(message, lambda environment, msg, listener=listener: listener(msg.data))
 
     def _on_prepare(self, data: dict[str, object]) -> None:
         self._begin(self._prepare, order_of(data))
 
+    def _on_clock(self, data: dict[str, float]) -> None:
+        self._runner.send_message(CLOCK_READ, {"asked": data["asked"], "read": time.perf_counter()})
+
     def _on_go(self, data: dict[str, float]) -> None:
         assert self._stage is not None
-        self._begin(self._stage.run, data["at"])
+        self._begin(self._stage.run, data["at"], RunClock(data["clock_zero"]))
 
-    def _begin(self, what: Callable[..., None], argument: object) -> None:
+    def _begin(self, what: Callable[..., None], *arguments: object) -> None:
         """Does it beside everything else. If it fails the conductor is told, who would wait for ever."""
-        greenlet = gevent.spawn(what, argument)
+        greenlet = gevent.spawn(what, *arguments)
         greenlet.link_exception(lambda failed: self._runner.send_message(BROKEN, {"reason": f"{failed.exception}"}))
 
     def _prepare(self, order: Order) -> None:
@@ -113,7 +135,7 @@ class _WorkerStage:
         self._connections = connections
         self._tell = tell
         self._show = show
-        self._clock = RunClock(order.run_started_at)
+        self._clock = RunClock(0.0)  # until `run` is told the run's
         self._sample = AnswerSample(order.sample_size, order.seed)
         self._sequence = request_sequence(self._scenario, order.seed, self._stage.name)
         self._times: list[float] = []  # of this worker's requests, from the start of the stage
@@ -135,8 +157,9 @@ class _WorkerStage:
                     gevent.sleep(0)
         self._tell(PREPARED, {"worker": self._order.worker})
 
-    def run(self, started: float) -> None:
+    def run(self, started: float, clock: RunClock) -> None:
         """Sends from `started` on the run's clock, waits for the answers, and says when all are there."""
+        self._clock = clock
         # What lives through the stage is not looked through again and again while requests are due.
         gc.collect()
         gc.freeze()

@@ -70,9 +70,9 @@ class KVCache:
 
     `self_cache` [2 * layers, rows, heads, max_target_tokens, head_dim] (keys at even places) is valid up to
     `past_lengths`, `cross_cache` [2 * layers, rows, heads, max_source_tokens, head_dim] up to `source_lengths`;
-    whatever lies behind is never read. `last_cross` [2 * layers, rows, 1, heads * head_dim] repeats the last source
-    position: GroupQueryAttention always appends one, so cross-attention hands it what already is there. It holds the
-    numbers that int8 caches stand for.
+    whatever lies behind is never read. Where these numbers of positions are even there is room for one more.
+    `last_cross` [2 * layers, rows, 1, heads * head_dim] repeats the last source position: GroupQueryAttention always
+    appends one, so cross-attention hands it what already is there. It holds the numbers that int8 caches stand for.
     """
 
     def __init__(self, shapes: CacheShapes, max_rows: int, dtype: type[np.number] = np.float32) -> None:
@@ -92,8 +92,10 @@ class KVCache:
     def _allocate(self, dtype: type[np.number]) -> None:
         shapes, planes = self.shapes, 2 * self.shapes.num_layers
         per_row = (planes, self.max_rows, shapes.num_heads)
-        self.self_cache = lazy_zeros((*per_row, shapes.max_target_tokens, shapes.head_dim), dtype)
-        self.cross_cache = lazy_zeros((*per_row, shapes.max_source_tokens, shapes.head_dim), dtype)
+        # At powers of two from each other, all heads of all rows would begin in the same few sets of a processor's
+        # caches and push each other out of them; an odd number of positions spreads them.
+        self.self_cache = lazy_zeros((*per_row, shapes.max_target_tokens | 1, shapes.head_dim), dtype)
+        self.cross_cache = lazy_zeros((*per_row, shapes.max_source_tokens | 1, shapes.head_dim), dtype)
         last_dtype = np.float32 if dtype is np.int8 else dtype
         self.last_cross = np.zeros((planes, self.max_rows, 1, shapes.num_heads * shapes.head_dim), last_dtype)
         self._self_rows, self._cross_rows = RowCopier(self.self_cache), RowCopier(self.cross_cache)

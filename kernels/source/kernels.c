@@ -1,5 +1,6 @@
 /* The kernels, compiled once for each instruction set: KERNELS names the table. */
 #include "kernels.h"
+#include "ranking.h"
 #include "vectors.h"
 
 #define CACHE_LINE 64
@@ -52,43 +53,56 @@ ALWAYS_INLINE ints multiply_four(ints sums, uint32_t row, const int8_t *columns)
 #endif
 }
 
+/* The bits of the largest number, its sign aside. Without their signs floats are ordered as whole numbers are, and what is
+ * not a number is the largest. */
+ALWAYS_INLINE int32_t largest_magnitude(const float *from, int64_t count) {
+    ints largest[4] = {{0}, {0}, {0}, {0}};
+    int64_t at = 0;
+    for (; at + 4 * LANES <= count; at += 4 * LANES) {
+        for (int i = 0; i < 4; i++) {
+            largest[i] = __builtin_elementwise_max(largest[i], (ints)load(from + at + i * LANES) & 0x7fffffff);
+        }
+    }
+    for (; at < count; at += LANES) {
+        ints magnitude = (ints)load_some(from + at, at_most_lanes(count - at), 0.0f) & 0x7fffffff;
+        largest[0] = __builtin_elementwise_max(largest[0], magnitude);
+    }
+    largest[0] = __builtin_elementwise_max(largest[0], largest[1]);
+    largest[2] = __builtin_elementwise_max(largest[2], largest[3]);
+    return __builtin_reduce_max(__builtin_elementwise_max(largest[0], largest[2]));
+}
+
+ALWAYS_INLINE unsigned_bytes levels_of(floats value, floats inverse, float zero_point) {
+    return __builtin_convertvector(rounded_product(value, inverse, zero_point) & 0xff, unsigned_bytes);
+}
+
 static void quantize(const float *hidden, int64_t rows, int64_t inputs, int is_positive, uint8_t *quantized,
                      float *row_scales) {
-    const int zero_point = is_positive ? 0 : 128;
-    const float levels = is_positive ? 255.0f : 127.0f;
-    for (int64_t row = 0; row < rows; row++) {
-        const float *from = hidden + row * inputs;
-        uint8_t *to = quantized + row * inputs;
-        /* Without their signs floats are ordered as whole numbers are, and what is not a number is the largest. */
-        ints largest = {0};
-        for (int64_t at = 0; at < inputs; at += LANES) {
-            ints magnitude = (ints)load_some(from + at, at_most_lanes(inputs - at), 0.0f) & 0x7fffffff;
-            largest = __builtin_elementwise_max(largest, magnitude);
-        }
-        int32_t bits = __builtin_reduce_max(largest);
+    const float zero_point = is_positive ? 0.0f : 128.0f, levels = is_positive ? 255.0f : 127.0f;
+    for (int64_t row = 0; row < rows; row++, hidden += inputs, quantized += inputs) {
+        int32_t bits = largest_magnitude(hidden, inputs);
         float most;
         memcpy(&most, &bits, sizeof most);
         row_scales[row] = most / levels;
         /* A row of zeros has no scale, and needs none. */
-        floats inverse = spread(most > 0.0f ? levels / most : 0.0f);
-        for (int64_t at = 0; at < inputs; at += LANES) {
-            int64_t count = at_most_lanes(inputs - at);
-            floats value = load_some(from + at, count, 0.0f);
-            unsigned_bytes level =
-                __builtin_convertvector(rounded_product(value, inverse, (float)zero_point) & 0xff, unsigned_bytes);
-            if (count == LANES) {
-                memcpy(to + at, &level, LANES);
-            } else {
-                memcpy(to + at, &level, (size_t)count);
-            }
+        const floats inverse = spread(most > 0.0f ? levels / most : 0.0f);
+        int64_t at = 0;
+        for (; at + LANES <= inputs; at += LANES) {
+            unsigned_bytes level = levels_of(load(hidden + at), inverse, zero_point);
+            memcpy(quantized + at, &level, LANES);
+        }
+        if (at < inputs) {
+            unsigned_bytes level = levels_of(load_some(hidden + at, inputs - at, 0.0f), inverse, zero_point);
+            memcpy(quantized + at, &level, (size_t)(inputs - at));
         }
     }
 }
 
 /* `count` rows with GROUPS x 16 columns of a panel that begin at `column`. `count`, `is_whole` (no column is behind the
- * last one), `relu` and `residual` are constants where this is inlined. */
+ * last one), `relu`, `residual` and `fetch_next`, which asks for the next panel's columns, are constants where this is
+ * inlined. */
 ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int64_t first_row, int64_t column,
-                                 int count, int is_whole, int relu, int residual) {
+                                 int count, int is_whole, int relu, int residual, int fetch_next) {
     const int64_t inputs = linear->inputs, outputs = linear->outputs;
     ints sums[ROWS][GROUPS];
 #pragma clang loop unroll(full)
@@ -107,6 +121,12 @@ ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int
     const uint8_t *rows = linear->quantized + first_row * inputs;
     for (int64_t input = 0; input < inputs; input += 4) {
         const int8_t *columns = weight + input * PANEL_COLUMNS;
+        if (fetch_next) {
+#pragma clang loop unroll(full)
+            for (int group = 0; group < GROUPS; group++) {
+                __builtin_prefetch(columns + inputs * PANEL_COLUMNS + group * CACHE_LINE, 0, 2);
+            }
+        }
 #pragma clang loop unroll(full)
         for (int row = 0; row < count; row++) {
             uint32_t four;
@@ -137,26 +157,32 @@ ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int
 }
 
 ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight, int64_t column, int is_whole, int relu,
-                                     int residual) {
+                                     int residual, int has_next) {
     int64_t row = 0;
+    /* Matrices of a step are more than a second-level cache holds: while the first rows are multiplied with this panel, the
+     * next one comes nearer. With few rows there is nothing to hide that behind. */
+    if (has_next && linear->rows >= ROWS) {
+        multiply_rows(linear, weight, row, column, ROWS, is_whole, relu, residual, 1);
+        row += ROWS;
+    }
     for (; row + ROWS <= linear->rows; row += ROWS) {
-        multiply_rows(linear, weight, row, column, ROWS, is_whole, relu, residual);
+        multiply_rows(linear, weight, row, column, ROWS, is_whole, relu, residual, 0);
     }
     switch (linear->rows - row) {
 #if ROWS > 5
-        case 5: multiply_rows(linear, weight, row, column, 5, is_whole, relu, residual); break;
+        case 5: multiply_rows(linear, weight, row, column, 5, is_whole, relu, residual, 0); break;
 #endif
 #if ROWS > 4
-        case 4: multiply_rows(linear, weight, row, column, 4, is_whole, relu, residual); break;
+        case 4: multiply_rows(linear, weight, row, column, 4, is_whole, relu, residual, 0); break;
 #endif
 #if ROWS > 3
-        case 3: multiply_rows(linear, weight, row, column, 3, is_whole, relu, residual); break;
+        case 3: multiply_rows(linear, weight, row, column, 3, is_whole, relu, residual, 0); break;
 #endif
 #if ROWS > 2
-        case 2: multiply_rows(linear, weight, row, column, 2, is_whole, relu, residual); break;
+        case 2: multiply_rows(linear, weight, row, column, 2, is_whole, relu, residual, 0); break;
 #endif
 #if ROWS > 1
-        case 1: multiply_rows(linear, weight, row, column, 1, is_whole, relu, residual); break;
+        case 1: multiply_rows(linear, weight, row, column, 1, is_whole, relu, residual, 0); break;
 #endif
         default: break;
     }
@@ -166,16 +192,17 @@ static void multiply(const Linear *linear, int64_t first_panel, int64_t end_pane
     for (int64_t column = first_panel * PANEL_COLUMNS; column < end_panel * PANEL_COLUMNS; column += GROUPS * LANES) {
         const int64_t in_panel = column % PANEL_COLUMNS;
         const int8_t *weight = linear->weight + (column - in_panel) * linear->inputs + in_panel * 4;
+        const int has_next = column + PANEL_COLUMNS < end_panel * PANEL_COLUMNS;
         if (column + GROUPS * LANES > linear->outputs) {
             if (column < linear->outputs) {
-                multiply_all_rows(linear, weight, column, 0, linear->relu, linear->residual != 0);
+                multiply_all_rows(linear, weight, column, 0, linear->relu, linear->residual != 0, 0);
             }
         } else if (linear->relu) {
-            multiply_all_rows(linear, weight, column, 1, 1, 0);
+            multiply_all_rows(linear, weight, column, 1, 1, 0, has_next);
         } else if (linear->residual) {
-            multiply_all_rows(linear, weight, column, 1, 0, 1);
+            multiply_all_rows(linear, weight, column, 1, 0, 1, has_next);
         } else {
-            multiply_all_rows(linear, weight, column, 1, 0, 0);
+            multiply_all_rows(linear, weight, column, 1, 0, 0, has_next);
         }
     }
 }
@@ -203,8 +230,13 @@ static void normalize(float *hidden, int64_t rows, int64_t width, const float *w
         float mean = sum_of(sum_of_differences(hidden, width, 0.0f, 0)) / (float)width;
         float variance = sum_of(sum_of_differences(hidden, width, mean, 1)) / (float)width;
         floats inverse = spread(1.0f / __builtin_sqrtf(variance + epsilon));
-        for (int64_t at = 0; at < width; at += LANES) {
-            int64_t count = at_most_lanes(width - at);
+        int64_t at = 0;
+        for (; at + LANES <= width; at += LANES) {
+            floats value = (load(hidden + at) - spread(mean)) * inverse;
+            store(hidden + at, multiply_add(value, load(weight + at), load(bias + at)));
+        }
+        if (at < width) {
+            int64_t count = width - at;
             floats value = (load_some(hidden + at, count, 0.0f) - spread(mean)) * inverse;
             value = multiply_add(value, load_some(weight + at, count, 0.0f), load_some(bias + at, count, 0.0f));
             store_some(hidden + at, value, count);
@@ -247,12 +279,18 @@ ALWAYS_INLINE float exponentials(float *scores, int64_t length) {
     return sum_of(total);
 }
 
+ALWAYS_INLINE void prefetch(const int8_t *from, int64_t size) {
+    for (int64_t at = 0; at < size; at += CACHE_LINE) __builtin_prefetch(from + at);
+}
+
 /* Keys and values of one head: int8, or floats, `stride` numbers from one position to the next. */
 typedef struct {
     const void *keys, *values;
     int64_t stride, length;
     float scale;       /* of products of queries and keys */
     float value_scale; /* of the values */
+    const int8_t *next_keys, *next_values; /* of the next row, `next_size` bytes each */
+    int64_t next_size;
 } Attended;
 
 ALWAYS_INLINE floats load_numbers(const void *numbers, int64_t at, int64_t count, int is_int8) {
@@ -271,6 +309,9 @@ ALWAYS_INLINE void attend_head(const Attended *head, const float *query, float *
         queries[chunk] = load_some(query + chunk * LANES, count, 0.0f) * spread(head->scale);
         sums[chunk] = spread(0.0f);
     }
+    /* Rows lie far apart: without this every row would begin by waiting for memory. Keys now and values later, because a
+     * processor has a limited number of requests under way. */
+    prefetch(head->next_keys, head->next_size);
     for (int64_t position = 0; position < length; position += 4) {
         floats products[4];
         for (int i = 0; i < 4; i++) {
@@ -286,6 +327,7 @@ ALWAYS_INLINE void attend_head(const Attended *head, const float *query, float *
         quarter_floats sums_of_products = sums_of_four(products[0], products[1], products[2], products[3]);
         memcpy(scores + position, &sums_of_products, sizeof sums_of_products);
     }
+    prefetch(head->next_values, head->next_size);
     float total = exponentials(scores, length);
     for (int64_t position = 0; position < length; position++) {
         floats probability = spread(scores[position]);
@@ -313,19 +355,15 @@ ALWAYS_INLINE void attend_any_head(const Attended *head, int64_t head_dim, const
     }
 }
 
-ALWAYS_INLINE void prefetch(const int8_t *from, int64_t size) {
-    for (int64_t at = 0; at < size; at += CACHE_LINE) __builtin_prefetch(from + at);
-}
-
 static void attend(const CachedAttention *attention, const float *query, const int8_t *keys, const int8_t *values,
                    int64_t length, int64_t next_length, float *scores, float *output) {
     const int64_t head_dim = attention->head_dim, plane = attention->cache_len * head_dim;
     const int64_t row = attention->heads * plane;
     for (int64_t head = 0; head < attention->heads; head++, keys += plane, values += plane) {
-        /* Rows lie far apart: without this every row would begin by waiting for memory. */
-        prefetch(keys + row, next_length * head_dim);
-        prefetch(values + row, next_length * head_dim);
-        const Attended attended = {keys, values, head_dim, length, attention->scale * attention->step, attention->step};
+        const Attended attended = {
+            .keys = keys, .values = values, .stride = head_dim, .length = length,
+            .scale = attention->scale * attention->step, .value_scale = attention->step,
+            .next_keys = keys + row, .next_values = values + row, .next_size = next_length * head_dim};
         attend_any_head(&attended, head_dim, query + head * head_dim, scores, output + head * head_dim, 1);
     }
 }
@@ -334,51 +372,11 @@ static void attend_in_source(const SourceAttention *attention, const float *fuse
                              float *scores, float *output) {
     const int64_t head_dim = attention->head_dim, width = attention->heads * head_dim;
     const float *queries = fused + head * head_dim;
-    const Attended attended = {queries + width, queries + 2 * width, 3 * width, length, attention->scale, 1.0f};
+    const Attended attended = {.keys = queries + width, .values = queries + 2 * width, .stride = 3 * width,
+                               .length = length, .scale = attention->scale, .value_scale = 1.0f};
     for (int64_t position = 0; position < length; position++) {
         attend_any_head(&attended, head_dim, queries + position * 3 * width, scores,
                         output + position * width + head * head_dim, 0);
-    }
-}
-
-static void insert(Best *best, int64_t num_best, float logit, int64_t token) {
-    int64_t place = best->count < num_best ? best->count++ : num_best - 1;
-    for (; place > 0 && best->logits[place - 1] < logit; place--) {
-        best->logits[place] = best->logits[place - 1];
-        best->tokens[place] = best->tokens[place - 1];
-    }
-    best->logits[place] = logit;
-    best->tokens[place] = token;
-}
-
-static Sum add_sums(Sum earlier, Sum later) {
-    /* Nothing is known before the first columns, and 0 times anything stays 0. */
-    float largest = later.largest > earlier.largest ? later.largest : earlier.largest;
-    floats shares = {earlier.largest - largest, later.largest - largest};
-    shares = exponential(shares);
-    return (Sum){largest, earlier.sum * shares[0] + later.sum * shares[1]};
-}
-
-static void rank(const Ranking *ranking, float *logits, int64_t first, int64_t count, float floor, Best *best) {
-    const float nothing = -__builtin_inff();
-    if (count % LANES != 0) store(logits + count, spread(nothing));
-    if (ranking->with_sum) {
-        floats largest = load(logits), sum = spread(0.0f);
-        for (int64_t at = LANES; at < count; at += LANES) largest = larger(largest, load(logits + at));
-        Sum here = {largest_of(largest), 0.0f};
-        for (int64_t at = 0; at < count; at += LANES) sum += exponential(load(logits + at) - spread(here.largest));
-        here.sum = sum_of(sum);
-        best->all = add_sums(best->all, here);
-    }
-    for (int64_t at = 0; at < count; at += LANES) {
-        floats ranked = load(logits + at) + load_some(ranking->mask + first + at, at_most_lanes(count - at), nothing);
-        float least = best->count < ranking->num_best ? nothing : best->logits[ranking->num_best - 1];
-        uint32_t lanes = lanes_where((ranked > spread(least)) & (ranked >= spread(floor)));
-        for (; lanes != 0; lanes &= lanes - 1) {
-            int lane = __builtin_ctz(lanes);
-            least = best->count < ranking->num_best ? nothing : best->logits[ranking->num_best - 1];
-            if (ranked[lane] > least) insert(best, ranking->num_best, ranked[lane], first + at + lane);
-        }
     }
 }
 

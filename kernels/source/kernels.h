@@ -39,7 +39,7 @@ typedef struct {
 typedef struct {
     int64_t num_best;
     int with_sum;
-    const float *mask;         /* [outputs] added to logits before they are ranked, and not when they are summed */
+    const float *mask;         /* [outputs] at most 0, added to logits before they are ranked, and not when they are summed */
 } Ranking;
 
 /* A sum of exponentials: `sum` times e ** `largest`. */

@@ -11,10 +11,11 @@ from loadtest.peers.contenders import Contender
 from loadtest.peers.loads import at_rate, search
 from loadtest.peers.process import ServerFailed
 from loadtest.peers.results import KneeFound, LoadFound, ServerFound
-from loadtest.peers.turns import Turns, figures, say
+from loadtest.peers.turns import Turns, say
 from loadtest.run import LoadTestFailed
 from loadtest.run_folder import RunFolder
 from loadtest.scenario import Scenario
+from loadtest.totals import totals
 
 FAR_BEYOND = 4.0  # times its own knee: what a server does there is known, and takes minutes to clear away
 SLOW_REQUESTS = 150  # that a step of a search should have, so that 99 in 100 means something; it may last twice as long
@@ -117,7 +118,7 @@ def _find_knee(turns: Turns, contestant: Contestant, procedure: Procedure, numbe
     folder = procedure.folder / f"round-{number}" / f"{found.name}-knee"
     run = turns.measure(contestant.contender, found.settings, scenario, folder)
     contestant.runs.append((f"round {number}", run))
-    all_of_it = figures(run)
+    all_of_it = totals(run)
     at_knee = all_of_it.stage(all_of_it.headline.knee_stage)
     result = KneeFound(
         number,
@@ -142,7 +143,7 @@ def _offer(turns: Turns, contestant: Contestant, procedure: Procedure, rate: flo
         say(f"  {rate:g}/s, {found.name}: {failure}")
         return
     contestant.runs.append((f"round {number}", run))
-    load = load_found(run, figures(run).stages[0], rate, number)
+    load = load_found(run, totals(run).stages[0], rate, number)
     found.loads.append(load)
     late = ", LATE" if load.is_late else ""
     say(f"  {rate:g}/s, {found.name}: goodput {load.goodput:.1f}/s, {load.share_in_time:.1%} in time{late}")

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from loadtest.peers.contenders import Contender, Settings
 from loadtest.peers.loads import at_rate, closed_loop, ramp
-from loadtest.peers.turns import Turns, describe, figures, say
+from loadtest.peers.turns import Turns, describe, say
 from loadtest.run_folder import RunFolder
 from loadtest.scenario import Scenario
+from loadtest.totals import totals
 
 USERS = 32  # enough to keep any of these servers busy
 RAMP = (0.1, 1.3)  # of what closed loops get through: from idle to more than can be done
@@ -46,7 +47,7 @@ def capacity(
     """Requests a second that closed loops get answered. Raises `ServerFailed` or `LoadTestFailed`."""
     scenario = closed_loop(requests, USERS, effort.closed_loop_seconds, effort.warm_up_seconds)
     run = turns.measure(contender, settings, scenario, folder)
-    return figures(run).stages[0].all.throughput
+    return totals(run).stages[0].all.throughput
 
 
 def tune(
@@ -106,4 +107,4 @@ def _choose(
 
 
 def _in_time(run: RunFolder) -> float:
-    return float(sum(stage.all.within_objective for stage in figures(run).stages))
+    return float(sum(stage.all.within_objective for stage in totals(run).stages))

@@ -6,14 +6,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from loadtest.figures import Totals
 from loadtest.peers.contenders import Contender, Settings
 from loadtest.peers.process import ServerProcess
 from loadtest.records import Outcome
 from loadtest.run import RunOptions, run_scenario
 from loadtest.run_folder import RunFolder
 from loadtest.scenario import Scenario
-from loadtest.totals import totals
 
 Runner = Callable[[str, Scenario, Path, RunOptions], RunFolder]
 
@@ -82,11 +80,6 @@ class Turns:
         with ExitStack() as stack:
             for name in list(self._servers):
                 stack.callback(self.stop, name)
-
-
-def figures(run: RunFolder) -> Totals:
-    """The figures of a run."""
-    return totals(run)
 
 
 def describe(settings: Mapping[str, str]) -> str:

@@ -14,11 +14,13 @@ from loadtest.report.drawing import (
     RED,
     SERIES,
     Plot,
-    as_svg,
     house_style,
+    legend_above,
     log_axis,
     new_figure,
+    plot_of,
 )
+from loadtest.report.load_plots import mark_knee
 from loadtest.report.request_plots import draw_distribution, typical_stage
 
 _RATIOS_SHOWN = ("goodput", "within objective", "p50", "p95", "p99", "first token p95")
@@ -52,20 +54,20 @@ def _goodput(comparison: Comparison) -> Plot:
             continue
         values = [stage.all.goodput for stage in stages]
         axes.plot([s.offered_rate for s in stages], values, "-", marker=marker, color=colour, label=run.name)
-        _mark_knee(axes, run, colour)
+        mark_knee(axes, run.totals, colour, has_name=False)
     limit = max(axes.get_xlim()[1], 1.0)
     axes.plot([0, limit], [0, limit], ":", color=QUIET, linewidth=1.2)
     axes.set_xlim(0, limit)
     axes.set_ylim(0, 1.15 * max(stage.all.goodput for run in comparison.runs for stage in _by_load(run)) or None)
     axes.set_xlabel("offered load, requests/s")
     axes.set_ylabel("goodput, requests/s")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    legend_above(figure, axes, 2)
     title = "Goodput against offered load"
     how_to_read = (
         "Higher is better, and level beyond the knee (the vertical line of each run's colour) is what overload should "
         "look like; on the dotted diagonal everything is answered in time."
     )
-    return Plot("goodput", title, how_to_read, as_svg(figure, "goodput", title))
+    return plot_of(figure, "goodput", title, how_to_read)
 
 
 def _latency(comparison: Comparison) -> Plot:
@@ -84,13 +86,13 @@ def _latency(comparison: Comparison) -> Plot:
     axes.set_xlim(left=0)
     axes.set_xlabel("offered load, requests/s")
     axes.set_ylabel("latency of the answered, ms")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    legend_above(figure, axes, 2)
     title = "Latency against offered load"
     how_to_read = (
         "Lower is better; dashed lines with empty marks are p99. Only answered requests have a latency, so a server "
         "that refuses much looks quick here and not in goodput."
     )
-    return Plot("latency", title, how_to_read, as_svg(figure, "latency", title))
+    return plot_of(figure, "latency", title, how_to_read)
 
 
 def _shared_stage(comparison: Comparison) -> str | None:
@@ -110,13 +112,13 @@ def _distributions(comparison: Comparison, name: str) -> Plot:
         if stage is not None and stage.histogram is not None:
             draw_distribution(axes, stage.histogram, colour, marker, run.name)
     axes.axhline(comparison.runs[0].totals.objective.milliseconds, color=RED, linestyle="--", linewidth=1.2)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    legend_above(figure, axes, 2)
     title = f"Distribution of latency, stage {name}"
     how_to_read = (
         "The same stage of every run: of 100 requests, as many as the axis below says were no slower than the line; "
         "lines that part only at the right differ for few users, and much for those."
     )
-    return Plot("distributions", title, how_to_read, as_svg(figure, "distributions", title))
+    return plot_of(figure, "distributions", title, how_to_read)
 
 
 def _ratios(run: ComparedRun, base: str, place: int) -> Plot | None:
@@ -144,7 +146,7 @@ def _ratios(run: ComparedRun, base: str, place: int) -> Plot | None:
         "Each bar is the 99 % interval of a ratio: where it crosses the line at 1 (grey, round) the two runs do not "
         "differ by more than noise, green diamonds are better and red ones worse."
     )
-    return Plot(f"ratios-{place}", title, how_to_read, as_svg(figure, f"ratios-{place}", title), is_wide=True)
+    return plot_of(figure, f"ratios-{place}", title, how_to_read, is_wide=True)
 
 
 def _draw_change(axes: Axes, change: Change, line: int) -> None:
@@ -160,9 +162,3 @@ def _looks(comparison: Comparison) -> Sequence[tuple[ComparedRun, str, str]]:
     return [
         (run, SERIES[place % len(SERIES)], MARKERS[place % len(MARKERS)]) for place, run in enumerate(comparison.runs)
     ]
-
-
-def _mark_knee(axes: Axes, run: ComparedRun, colour: str) -> None:
-    stage = run.totals.stage(run.totals.headline.knee_stage)
-    if stage is not None:
-        axes.axvline(stage.offered_rate, color=colour, linestyle="-.", linewidth=1)

@@ -5,7 +5,7 @@ place. Text stays text: it can be read aloud, found and copied.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
@@ -101,6 +101,48 @@ def house_style() -> Iterator[None]:
 def new_figure(height: float = HEIGHT_INCHES, width: float = WIDTH_INCHES) -> Figure:
     """An empty figure; no window and no global state belong to it."""
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def legend_above(figure: Figure, axes: Axes, num_columns: int) -> None:
+    """Names what `axes` shows, above the picture, where it covers nothing."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=num_columns, columnspacing=1.2)
+
+
+def stacked_bars(
+    figure: Figure, names: Sequence[str], parts: Sequence[tuple[str, str, str, Sequence[float]]], num_columns: int
+) -> Axes:
+    """A bar for each name, the first at the top, of parts that lie end to end.
+
+    A part is its label, its colour, its hatch and its length in each bar; one that is nowhere longer than 0 is left
+    out.
+    """
+    axes = figure.subplots()
+    left = [0.0] * len(names)
+    for label, colour, hatch, lengths in parts:
+        if any(lengths):
+            axes.barh(
+                range(len(names)),
+                lengths,
+                left=left,
+                label=label,
+                height=0.65,
+                color=colour,
+                hatch=hatch,
+                edgecolor=QUIET,
+                linewidth=0.3,
+            )
+        left = [a + b for a, b in zip(left, lengths, strict=True)]
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    legend_above(figure, axes, num_columns)
+    return axes
+
+
+def plot_of(figure: Figure, name: str, title: str, how_to_read: str, is_wide: bool = False) -> Plot:
+    """The finished figure for the page, under that name; its title is read aloud too."""
+    return Plot(name, title, how_to_read, as_svg(figure, name, title), is_wide)
 
 
 def as_svg(figure: Figure, name: str, description: str) -> str:

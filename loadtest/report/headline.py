@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from loadtest.clock import MAX_UNCERTAINTY_MS
 from loadtest.figures import StageTotals, Totals
 from loadtest.report.numbers import milliseconds, percent, rate
 from loadtest.run_folder import MetricsSample, RunInfo
 from loadtest.server_metrics import cached_share
-from loadtest.thresholds import ExitCode, Verdict
+from loadtest.thresholds import ExitCode, Thresholds, Verdict
 from loadtest.totals import MAX_LAG_P99_MS, trials_of
 
 
@@ -58,7 +59,9 @@ def objective_sentence(totals: Totals) -> str:
     )
 
 
-def facts_of(info: RunInfo, totals: Totals, samples: Sequence[MetricsSample]) -> list[tuple[str, str]]:
+def facts_of(
+    info: RunInfo, totals: Totals, samples: Sequence[MetricsSample], thresholds: Thresholds
+) -> list[tuple[str, str]]:
     """Under which circumstances all this was measured."""
     facts = [
         ("scenario", f"{totals.scenario}, seed {totals.seed}"),
@@ -81,6 +84,7 @@ def facts_of(info: RunInfo, totals: Totals, samples: Sequence[MetricsSample]) ->
         facts.append(("sentences not decoded", f"{shared}, known from the server's cache or joined with one in flight"))
     if info.knee is not None:
         facts.append(("knee the rates refer to", f"{rate(info.knee)} requests/s"))
+    facts.append(("thresholds", thresholds.described() or "none"))
     facts.append(("versions", ", ".join(f"{name} {number}" for name, number in info.versions.items())))
     return facts
 
@@ -151,6 +155,9 @@ def _validity(totals: Totals) -> Line:
         return Line("Validity", "closed loop only", "users set the pace; this is not the latency at a given load")
     worst = max(stage.lag_ms.p99 for stage in open_stages if stage.lag_ms is not None)
     lag = f"generator at most {milliseconds(worst)} ms late (p99; {MAX_LAG_P99_MS:g} allowed)"
+    apart = max(stage.clock_uncertainty_ms for stage in open_stages)
+    if apart:
+        lag += f", clocks of its workers at most {milliseconds(apart)} ms off ({MAX_UNCERTAINTY_MS:g} allowed)"
     if totals.headline.is_void:
         return Line("Validity", "VOID", f"{lag}, in {', '.join(totals.headline.late_stages)}", Mood.BAD)
     return Line("Validity", "valid", lag, Mood.GOOD)

@@ -17,10 +17,13 @@ from loadtest.report.drawing import (
     RED,
     TEAL,
     Plot,
-    as_svg,
+    legend_above,
     log_axis,
     new_figure,
+    plot_of,
+    stacked_bars,
 )
+from loadtest.totals import trials_of
 
 _PERCENTILES = (("p50", "o", "-", TEAL), ("p95", "s", "-", BLUE), ("p99", "^", "-", PURPLE), ("p999", "v", ":", QUIET))
 
@@ -32,7 +35,7 @@ _FATES = (
     ("timed out", RED, ""),
     ("failed", INK, "xx"),
     ("hung up", LINE, ".."),
-    ("unfinished", QUIET, "\\\\"),
+    ("unfinished", QUIET, ""),
 )
 
 
@@ -82,18 +85,18 @@ def _latency(stages: Sequence[StageTotals], totals: Totals) -> Plot:
     limit = totals.objective.milliseconds
     axes.axhline(limit, color=RED, linestyle="--", linewidth=1.2, label=f"objective, {limit:g} ms")
     log_axis(axes)
-    _mark_knee(axes, totals)
+    mark_knee(axes, totals)
     axes.set_xlabel("offered load, requests/s")
     axes.set_ylabel("latency of the answered, ms")
     axes.set_xlim(left=0)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=5, columnspacing=1.2)
+    legend_above(figure, axes, 5)
     title = "Latency against offered load"
     how_to_read = (
         "Each point is a stage: up to the knee the lines should stay flat and under the dashed objective "
         f"(of texts up to {totals.objective.max_source_tokens} tokens; longer ones have more time), "
         "and where they bend upwards the server is saturated."
     )
-    return Plot("latency-load", title, how_to_read, as_svg(figure, "latency-load", title))
+    return plot_of(figure, "latency-load", title, how_to_read)
 
 
 def _throughput(stages: Sequence[StageTotals], totals: Totals) -> Plot:
@@ -103,39 +106,29 @@ def _throughput(stages: Sequence[StageTotals], totals: Totals) -> Plot:
     axes.plot([0, max(offered)], [0, max(offered)], ":", color=QUIET, linewidth=1.2, label="all that is offered")
     axes.plot(offered, [s.all.throughput for s in stages], "-s", color=ORANGE, label="throughput")
     axes.plot(offered, [s.all.goodput for s in stages], "-o", color=GREEN, label="goodput")
-    _mark_knee(axes, totals)
+    mark_knee(axes, totals)
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("offered load, requests/s")
     axes.set_ylabel("requests/s")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=3)
+    legend_above(figure, axes, 3)
     title = "Throughput and goodput against offered load"
     how_to_read = (
         "Goodput counts only what was answered within its objective: it should follow the dotted diagonal up to the "
         "knee and stay level beyond it; where it falls, the server works for clients that have stopped caring."
     )
-    return Plot("throughput-load", title, how_to_read, as_svg(figure, "throughput-load", title))
+    return plot_of(figure, "throughput-load", title, how_to_read)
 
 
 def _fates(totals: Totals) -> Plot:
     stages = [stage for stage in totals.stages if stage.all.sent]
     refused = [stage.all.rejected_ms for stage in stages]
-    figure = new_figure(height=1.0 + 0.3 * len(stages))
-    axes = figure.subplots()
-    left = [0.0] * len(stages)
     shares = [fates_of(stage.all) for stage in stages]
-    for name, colour, hatch in _FATES:
-        widths = [100 * share[name] for share in shares]
-        if any(widths):
-            axes.barh(range(len(stages)), widths, left=left, color=colour, hatch=hatch, label=name, height=0.65,
-                      edgecolor=QUIET, linewidth=0.3)  # fmt: skip
-        left = [a + b for a, b in zip(left, widths, strict=True)]
-    axes.set_yticks(range(len(stages)), [stage_label(stage) for stage in stages])
-    axes.invert_yaxis()
+    figure = new_figure(height=1.0 + 0.3 * len(stages))
+    parts = [(name, colour, hatch, [100 * share[name] for share in shares]) for name, colour, hatch in _FATES]
+    axes = stacked_bars(figure, [stage_label(stage) for stage in stages], parts, 6)
     axes.set_xlim(0, 100)
     axes.set_xlabel("% of the requests of the stage")
-    axes.grid(visible=False, axis="y")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=6, columnspacing=1.0)
     for place, times in enumerate(refused):
         if times is not None:
             note = f"{times.p99:.0f} ms"
@@ -145,24 +138,32 @@ def _fates(totals: Totals) -> Plot:
         "A server that is asked too much should refuse the rest at once instead of answering everybody late; "
         "the number at the right is how long its rejections took, at p99."
         if any(refused)
-        else "Green requests were answered within their objective, all other colours missed it; nothing was rejected."
+        else "Green requests were answered within their objective, all others missed it, but for clients that hung up "
+        "while there was still time; nothing was rejected."
     )
-    return Plot("fates", title, how_to_read, as_svg(figure, "fates", title))
+    return plot_of(figure, "fates", title, how_to_read)
 
 
-def _mark_knee(axes: Axes, totals: Totals) -> None:
+def mark_knee(axes: Axes, totals: Totals, colour: str = INK, has_name: bool = True) -> None:
+    """A vertical line at the load of the knee, if there is one; its rate stands beside it if it `has_name`.
+
+    Where nothing higher was tried, it is not called a knee.
+    """
     stage = totals.stage(totals.headline.knee_stage)
     if stage is None:
         return
-    axes.axvline(stage.offered_rate, color=INK, linestyle="-.", linewidth=1)
+    axes.axvline(stage.offered_rate, color=colour, linestyle="-.", linewidth=1)
+    if not has_name:
+        return
+    is_highest = all(trial.rate <= (stage.rate or 0.0) for trial in trials_of(totals.stages))
     axes.annotate(
-        f"knee {totals.headline.knee_rate:.4g}/s",
+        f"{stage.rate:.4g}/s, the highest tried" if is_highest else f"knee {stage.rate:.4g}/s",
         (stage.offered_rate, 1.0),
         xycoords=("data", "axes fraction"),
         xytext=(-4, -3),
         textcoords="offset points",
         ha="right",
         va="top",
-        color=INK,
+        color=colour,
         fontsize=8.5,
     )

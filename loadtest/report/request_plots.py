@@ -20,9 +20,10 @@ from loadtest.report.drawing import (
     SERIES,
     TEAL,
     Plot,
-    as_svg,
+    legend_above,
     log_axis,
     new_figure,
+    plot_of,
 )
 from loadtest.report.load_plots import stage_label
 
@@ -76,13 +77,13 @@ def _distribution(stages: Sequence[StageTotals], totals: Totals) -> Plot:
             line = "--" if stage.is_closed_loop else "-"
             draw_distribution(axes, stage.histogram, colour, marker, stage_label(stage), line)
     axes.axhline(totals.objective.milliseconds, color=RED, linestyle="--", linewidth=1.2)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    legend_above(figure, axes, 2)
     title = "Distribution of latency"
     how_to_read = (
         "Of 100 requests, as many as the axis below says were no slower than the line: a line that turns steeply "
         "upwards at the right hides long waits behind a good median (dashed red: the objective)."
     )
-    return Plot("distribution", title, how_to_read, as_svg(figure, "distribution", title))
+    return plot_of(figure, "distribution", title, how_to_read)
 
 
 def draw_distribution(axes: Axes, histogram: str, colour: str, marker: str, label: str, line: str = "-") -> None:
@@ -131,13 +132,13 @@ def _by_length(stage: StageTotals, records: Sequence[Record], totals: Totals) ->
     estimated = ", estimated from words" if stage.all.source_tokens_estimated > 0.5 else ""
     axes.set_xlabel(f"source tokens of the request{estimated}")
     axes.set_ylabel("latency, ms")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=3)
+    legend_above(figure, axes, 3)
     title = f"Latency against source length, {stage_label(stage)}"
     how_to_read = (
         "Each dot is a request and the lines are percentiles of like lengths: what lies above the red stairs missed "
         "its objective, and short requests far above their neighbours waited behind long ones."
     )
-    return Plot("length", title, how_to_read, as_svg(figure, "length", title))
+    return plot_of(figure, "length", title, how_to_read)
 
 
 def _middle(fewest: int, most: int | None, longest: int) -> float:
@@ -149,8 +150,8 @@ def _kinds(stage: StageTotals, totals: Totals) -> Plot:
     kinds = [(kind, sample.latency_ms) for kind, sample in stage.kinds.items()]
     figure = new_figure(height=1.1 + 0.32 * len(kinds))
     axes = figure.subplots()
+    axes.axvline(totals.objective.milliseconds, color=RED, linestyle="--", linewidth=1.2)  # first: it must be in sight
     _ranges(axes, [times for _, times in kinds])
-    axes.axvline(totals.objective.milliseconds, color=RED, linestyle="--", linewidth=1.2)
     axes.set_xlabel("latency of the answered, ms")
     axes.set_yticks(range(len(kinds)), [kind for kind, _ in kinds])
     _legend(figure, axes)
@@ -159,7 +160,7 @@ def _kinds(stage: StageTotals, totals: Totals) -> Plot:
         "Each kind by itself, from its median to its p99: kinds with little to do should end far to the left of those "
         "with much (dashed red: the objective of a short text)."
     )
-    return Plot("kinds", title, how_to_read, as_svg(figure, "kinds", title))
+    return plot_of(figure, "kinds", title, how_to_read)
 
 
 def _streams(stages: Sequence[StageTotals]) -> Plot:
@@ -176,7 +177,7 @@ def _streams(stages: Sequence[StageTotals]) -> Plot:
         "Further left is better: the first panel is how long a reader looks at nothing, the second how evenly the "
         "text then grows; long bars mean that some readers get another service than most."
     )
-    return Plot("streams", title, how_to_read, as_svg(figure, "streams", title))
+    return plot_of(figure, "streams", title, how_to_read)
 
 
 _RANGE_MARKS = (("p50", "o", TEAL), ("p95", "s", BLUE), ("p99", "^", PURPLE))

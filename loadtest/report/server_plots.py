@@ -15,9 +15,10 @@ from loadtest.report.drawing import (
     QUIET,
     TEAL,
     Plot,
-    as_svg,
     log_axis,
     new_figure,
+    plot_of,
+    stacked_bars,
 )
 from loadtest.report.load_plots import stage_label
 from loadtest.run_folder import StageInfo
@@ -31,7 +32,7 @@ _PHASE_LOOKS = {
     "queue": (PURPLE, "//"),
     "encode": (ORANGE, ""),
     "decode": (BLUE, ""),
-    REST: (QUIET, ".."),
+    REST: (LINE, ".."),
 }
 
 
@@ -70,7 +71,7 @@ def timeline_plot(timeline: Timeline, stages: Sequence[StageInfo]) -> Plot | Non
         f"Bins of {timeline.bin_seconds:g} s; shaded parts are warm-ups and drains and count nowhere: within a stage "
         "every line should be level, and a line of waiting sentences that keeps climbing is a load that cannot last."
     )
-    return Plot("timeline", title, how_to_read, as_svg(figure, "timeline", title), is_wide=True)
+    return plot_of(figure, "timeline", title, how_to_read, is_wide=True)
 
 
 def phases_plot(totals: Totals) -> Plot | None:
@@ -79,25 +80,19 @@ def phases_plot(totals: Totals) -> Plot | None:
     if not stages:
         return None
     figure = new_figure(height=1.1 + 0.3 * len(stages))
-    axes = figure.subplots()
-    left = [0.0] * len(stages)
-    for name in (*SERVER_PHASES, REST):
-        colour, hatch = _PHASE_LOOKS[name]
-        widths = [stage.all.phases_ms[name].mean if name in stage.all.phases_ms else 0.0 for stage in stages]
-        axes.barh(range(len(stages)), widths, left=left, color=colour, hatch=hatch, label=name, height=0.65,
-                  edgecolor=LINE, linewidth=0.3)  # fmt: skip
-        left = [a + b for a, b in zip(left, widths, strict=True)]
-    axes.set_yticks(range(len(stages)), [stage_label(stage) for stage in stages])
-    axes.invert_yaxis()
-    axes.grid(visible=False, axis="y")
+    phases = [stage.all.phases_ms for stage in stages]
+    parts = [
+        (name, *_PHASE_LOOKS[name], [of_stage[name].mean if name in of_stage else 0.0 for of_stage in phases])
+        for name in (*SERVER_PHASES, REST)
+    ]
+    axes = stacked_bars(figure, [stage_label(stage) for stage in stages], parts, 5)
     axes.set_xlabel("mean of the answered, ms")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=5, columnspacing=1.2)
     title = "Where the time went"
     how_to_read = (
         "The phases are by the server's own clock, for the slowest sentence of a request; a growing queue with level "
         "encode and decode means waiting for rows, and rest is what the server does not see: network, HTTP, generator."
     )
-    return Plot("phases", title, how_to_read, as_svg(figure, "phases", title))
+    return plot_of(figure, "phases", title, how_to_read)
 
 
 def _gaps(values: Sequence[float | None]) -> list[float]:

@@ -1,6 +1,6 @@
 """The tables of a report, the same for HTML and Markdown."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from loadtest.figures import Sample, StageTotals, Totals
@@ -73,16 +73,12 @@ def _stages(stages: Sequence[StageTotals]) -> Table:
 
 
 def _latencies(stages: Sequence[StageTotals]) -> Table:
-    rows = []
-    for stage in stages:
-        for what, times in (("answered", stage.all.latency_ms), ("rejected", stage.all.rejected_ms)):
-            if times is not None:
-                rows.append((stage_label(stage), what, count(times.count), *_spread(times)))
+    spreads = _spreads(stages, lambda of_stage: (("answered", of_stage.latency_ms), ("rejected", of_stage.rejected_ms)))
     note = (
         "Milliseconds from the instant a request was due to its last byte. p99.9 of fewer than 1,000 requests, "
         "and p99 of fewer than 100, is the slowest one."
     )
-    return Table("Latency", note, ("stage", "requests", "number", *_SPREAD), tuple(rows))
+    return Table("Latency", note, ("stage", "requests", "number", *_SPREAD), spreads)
 
 
 def _kinds(stages: Sequence[StageTotals]) -> Table:
@@ -117,13 +113,11 @@ def _kinds(stages: Sequence[StageTotals]) -> Table:
 
 
 def _streams(stages: Sequence[StageTotals]) -> Table:
-    rows = []
-    for stage in stages:
-        for what, times in (("first token", stage.all.first_token_ms), ("between tokens", stage.all.gap_ms)):
-            if times is not None:
-                rows.append((stage_label(stage), what, count(times.count), *_spread(times)))
+    spreads = _spreads(
+        stages, lambda of_stage: (("first token", of_stage.first_token_ms), ("between tokens", of_stage.gap_ms))
+    )
     note = "Milliseconds, of streams that were answered; the first token counts from the instant the request was due."
-    return Table("Streams", note, ("stage", "time", "number", *_SPREAD), tuple(rows))
+    return Table("Streams", note, ("stage", "time", "number", *_SPREAD), spreads)
 
 
 def _phases(stages: Sequence[StageTotals]) -> Table:
@@ -197,6 +191,18 @@ def _differences(guard: GuardResult | None) -> Table:
 
 
 _SPREAD = ("mean", "p50", "p90", "p95", "p99", "p99.9", "max")
+
+
+def _spreads(
+    stages: Sequence[StageTotals], durations: Callable[[Sample], Iterable[tuple[str, Percentiles | None]]]
+) -> tuple[tuple[str, ...], ...]:
+    """A row for each of the named durations that a stage has."""
+    return tuple(
+        (stage_label(stage), what, count(times.count), *_spread(times))
+        for stage in stages
+        for what, times in durations(stage.all)
+        if times is not None
+    )
 
 
 def _spread(times: Percentiles) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from loadtest.report.request_plots import request_plots
 from loadtest.report.server_plots import phases_plot, timeline_plot
 from loadtest.report.tables import tables_of
 from loadtest.run_folder import GuardResult, RunFolder, RunInfo
-from loadtest.thresholds import Thresholds, Verdict, verdict_of
+from loadtest.thresholds import NO_THRESHOLDS, Thresholds, Verdict, verdict_of
 from loadtest.timeline import Timeline, timeline_of
 from loadtest.totals import totals_of
 
@@ -32,17 +32,18 @@ class Report:
     timeline: Timeline
 
 
-def write_report(run: RunFolder, thresholds: Thresholds | None = None) -> Verdict:
+def write_report(run: RunFolder, thresholds: Thresholds = NO_THRESHOLDS) -> Verdict:
     """Writes the report of a run beside its records and returns the verdict; it can be written again at any time.
 
-    Raises `BadRunFolder` or `BadRecord` for a folder that is no run.
+    The run is held against these thresholds, and against its own where these leave one open. Raises `BadRunFolder` or
+    `BadRecord` for a folder that is no run.
     """
     info, records, samples, guard = run.info(), list(run.records()), run.metrics(), run.guard()
-    thresholds = thresholds or Thresholds()
+    thresholds = thresholds.or_else(info.thresholds)
     totals = totals_of(info, records, samples, guard)
     verdict = verdict_of(totals, thresholds)
     timeline = timeline_of(info.stages, records, samples)
-    headline, facts = headline_of(totals, verdict), facts_of(info, totals, samples)
+    headline, facts = headline_of(totals, verdict), facts_of(info, totals, samples, thresholds)
     tables = tables_of(totals, guard)
     report = Report(totals, verdict, thresholds, guard, info, timeline)
     files = {

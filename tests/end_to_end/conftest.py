@@ -14,8 +14,11 @@ from tests.end_to_end.servers import Served, relabelled, started
 
 @pytest.fixture(scope="session")
 def served() -> Iterator[Served]:
-    """A server that decodes every sentence, however often it was asked; shared by all tests that leave it running."""
-    yield from started("--cache-sentences", "0")
+    """A server that decodes every sentence, however often it was asked; shared by all tests that leave it running.
+
+    It refuses nobody: a slow machine may take long enough over a burst for that to be overload.
+    """
+    yield from started("--cache-sentences", "0", "--max-queue-seconds", "3600")
 
 
 @pytest.fixture(scope="session")

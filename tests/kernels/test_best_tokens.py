@@ -80,27 +80,29 @@ def test_of_equal_logits_the_first_token_wins() -> None:
     hidden = random_rows(np.random.default_rng(3), 5, INPUTS)
     logits = _logits(matrix, hidden)
     assert len(np.unique(logits[0])) == 10
-    for num_candidates in (1, 4, 500, vocab):
+    for num_candidates in (1, 4, 8, 500, vocab):
         found = _rank(matrix, hidden, np.zeros(vocab, np.float32), num_candidates)
         assert np.array_equal(found["tokens"], _best_first(logits)[:, :num_candidates])
 
 
-def test_masked_tokens_are_no_candidates_but_count_in_the_normalizer() -> None:
+@pytest.mark.parametrize("num_candidates", [1, 2, 8, 20])
+def test_masked_tokens_are_no_candidates_but_count_in_the_normalizer(num_candidates: int) -> None:
     matrix, hidden = _matrix(2500), random_rows(np.random.default_rng(4), 6, INPUTS)
     logits = _logits(matrix, hidden)
     masked = np.unique(np.concatenate([_best_first(logits)[:, :3].ravel(), np.arange(CHUNK, CHUNK + 40)]))
     mask = np.zeros(2500, np.float32)
     mask[masked] = -np.inf
-    found = _rank(matrix, hidden, mask, 20)
-    assert np.array_equal(found["tokens"], _best_first(logits + mask)[:, :20])
+    found = _rank(matrix, hidden, mask, num_candidates)
+    assert np.array_equal(found["tokens"], _best_first(logits + mask)[:, :num_candidates])
     np.testing.assert_allclose(found["log_normalizer"], _log_sum(logits), rtol=1e-6, atol=1e-6)
 
 
-def test_where_candidates_run_out_the_rest_are_tokens_with_no_chance() -> None:
+@pytest.mark.parametrize("num_candidates", [4, 8, 10])
+def test_where_candidates_run_out_the_rest_are_tokens_with_no_chance(num_candidates: int) -> None:
     matrix, hidden = _matrix(40), random_rows(np.random.default_rng(5), 3, INPUTS)
     mask = np.full(40, -np.inf, np.float32)
     mask[[3, 17, 39]] = 0.0
-    found = _rank(matrix, hidden, mask, 10)
+    found = _rank(matrix, hidden, mask, num_candidates)
     assert np.array_equal(found["tokens"][:, :3], _best_first(_logits(matrix, hidden) + mask)[:, :3])
     assert (found["logits"][:, 3:] == -np.inf).all()
     assert ((found["tokens"] >= 0) & (found["tokens"] < 40)).all()

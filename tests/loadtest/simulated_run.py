@@ -22,6 +22,7 @@ from loadtest.run_folder import (
     ServerInfo,
     StageInfo,
 )
+from loadtest.thresholds import NO_THRESHOLDS, Thresholds
 
 WARM_UP_SECONDS = 2.0
 STEPS_PER_SECOND = 100.0
@@ -51,6 +52,7 @@ class SimulatedServer:
     says_tokens: bool = True
     generator_lag_seconds: float = 0.0004
     impatient_share: float = 0.0
+    thresholds: Thresholds = NO_THRESHOLDS
     loads: tuple[Load, ...] = field(
         default=(
             Load("a quarter", rate=10.0),
@@ -109,6 +111,7 @@ def write_run(
         server=ServerInfo({"models": [{"name": "en-de"}]} if server.has_metrics else None, started, None, None),
         knee=None,
         stages=tuple(stages),
+        thresholds=server.thresholds,
     )
     folder.write_info(info)
     with RecordWriter(folder.records_file) as writer:
@@ -174,7 +177,6 @@ def _one(
     if kind == "paragraph":
         tokens *= 3
     begins[:] = [begin for begin in begins if begin > sent]
-    estimated = not server.says_tokens
     shared = {
         "number": number,
         "stage": load.name,
@@ -184,12 +186,13 @@ def _one(
         "user": user,
         "scheduled": due,
         "sent": sent,
-        "source_tokens_estimated": estimated,
+        "source_tokens": int(tokens * 1.2),
+        "source_tokens_estimated": True,
+        "target_tokens": None,
         "num_sentences": 4 if kind == "paragraph" else 1,
         "num_texts": 1,
         "beam_size": None,
     }
-    source = int(tokens * 1.2) if estimated else tokens
     if len(begins) >= server.max_waiting:
         ended = sent + 0.002 + float(random.exponential(0.004))
         return Record(
@@ -199,8 +202,6 @@ def _one(
             outcome=Outcome.REJECTED,
             status=429,
             reason="429 queue_full",
-            source_tokens=source,
-            target_tokens=None,
             retry_after=1.0,
         )
     begin = max(heappop(free), sent + 0.001)
@@ -220,12 +221,12 @@ def _one(
             outcome=Outcome.HUNG_UP,
             status=0,
             reason="hung up on purpose",
-            source_tokens=source,
-            target_tokens=None,
         )
     num_events = max(tokens // 2, 2)
     is_stream = kind == "stream"
     phases = {"tokenize": 0.4, "queue": (begin - sent - 0.001) * 1000, "encode": encode * 1000, "decode": decode * 1000}
+    if server.says_tokens:
+        shared |= {"source_tokens": tokens, "source_tokens_estimated": False, "target_tokens": int(tokens * 1.1)}
     return Record(
         **shared,  # type: ignore[arg-type]
         first_event=begin + encode + decode / num_events if is_stream else None,
@@ -233,8 +234,6 @@ def _one(
         outcome=Outcome.ANSWERED,
         status=200,
         reason="",
-        source_tokens=source,
-        target_tokens=int(tokens * 1.1) if server.says_tokens else None,
         phases_ms=phases if server.says_phases else {},
         event_gaps=tuple([decode / num_events] * (num_events - 1)) if is_stream else (),
     )

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,7 +59,10 @@ def test_a_run_does_not_differ_from_itself(runs: tuple[RunFolder, RunFolder, Run
 def test_the_same_server_with_other_arrivals_differs_by_noise_only(compared: Comparison) -> None:
     assert compared.runs[1].name == "again"
     assert not any(change.is_different for change in compared.runs[1].changes)
-    assert compared.warnings == ("again was run with another seed than base: 2, not 1.",)
+    # What the base refused and the peer answered has a length that nobody said.
+    guessed, seed = compared.warnings
+    assert re.fullmatch(r"Source tokens of peer are guessed from words in \d+\.\d% of its answers, its .*", guessed)
+    assert seed == "again was run with another seed than base: 2, not 1."
 
 
 def test_a_server_of_half_the_speed_is_marked_worse_with_the_ratio(compared: Comparison) -> None:
@@ -110,8 +114,21 @@ def test_other_rates_and_late_generators_are_said_first(
     loads = (replace(SERVER.loads[0], rate=10.0), SERVER.loads[1])
     late = write_run(tmp_path, replace(SERVER, loads=loads, generator_lag_seconds=0.02), label="late")
     warnings = compare([runs[0], late]).warnings
-    assert "late is void: its generator was late in half, twice the knee." in warnings
+    void = [warning for warning in warnings if "void" in warning]
+    assert [re.sub(r"\d+\.\d ms", "many ms", warning) for warning in void] == [
+        "late is void: the generator was late in stage half (p99 of its lag many ms).",
+        "late is void: the generator was late in stage twice the knee (p99 of its lag many ms).",
+    ]
     assert "late had other rates than base in half: those are not equal loads." in warnings
+
+
+def test_guessed_tokens_are_said_of_answers_and_not_of_rejections(tmp_path: Path) -> None:
+    says = write_run(tmp_path / "says", replace(SERVER, max_waiting=2), label="says")
+    says_not = write_run(tmp_path / "not", replace(SERVER, says_tokens=False), seed=2, label="not")
+    comparison = compare([says, says_not])
+    assert comparison.runs[0].totals.stages[1].all.outcomes["rejected"]
+    guessed = [warning for warning in comparison.warnings if "guessed" in warning]
+    assert guessed == ["Source tokens of not are guessed from words, its objectives with them."]
 
 
 def test_one_run_is_no_comparison(runs: tuple[RunFolder, RunFolder, RunFolder]) -> None:

@@ -102,6 +102,14 @@ def test_the_headline_says_what_counts(folder: RunFolder) -> None:
     assert "400 ms for a request of up to 64 source tokens and as much again for each further 64 begun" in headline
 
 
+def test_the_highest_rate_that_was_tried_is_called_no_knee(folder: RunFolder, tmp_path: Path) -> None:
+    assert "knee 20/s" in _html(folder)
+    alone = write_run(tmp_path, SimulatedServer(loads=SMALL[:1]))
+    write_report(alone)
+    assert "20/s, the highest tried" in _html(alone)
+    assert "knee 20/s" not in _html(alone)
+
+
 def test_a_closed_loop_says_so_wherever_it_is_named(folder: RunFolder) -> None:
     text = (folder.path / "report.md").read_text(encoding="utf-8")
     assert "users (8 users, closed loop)" in text

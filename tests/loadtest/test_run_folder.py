@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from loadtest.run_folder import (
     ServerInfo,
     StageInfo,
 )
+from loadtest.thresholds import Thresholds
 from tests.loadtest.test_records import ANSWERED
 
 STAGE = StageInfo("steady", 20.0, None, started=0.0, warm_up_ended=1.0, sending_ended=11.0, drained=11.5)
@@ -44,6 +46,16 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     folder.metrics_file.write_text('{"at": 1.0, "metrics": {"kvasir_requests_waiting": 2}}\n', encoding="utf-8")
     assert list(folder.records()) == [ANSWERED]
     assert folder.metrics() == (MetricsSample(1.0, {"kvasir_requests_waiting": 2.0}),)
+
+
+def test_a_run_of_before_thresholds_were_kept_has_none(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write_info(replace(INFO, thresholds=Thresholds(max_error_ratio=0.0)))
+    assert folder.info().thresholds == Thresholds(max_error_ratio=0.0)
+    content = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    del content["thresholds"]
+    (tmp_path / "run.json").write_text(json.dumps(content), encoding="utf-8")
+    assert folder.info().thresholds == Thresholds()
 
 
 def test_a_server_without_metrics_and_a_run_without_guard_have_none(tmp_path: Path) -> None:

@@ -53,6 +53,11 @@ def test_under_a_little_of_every_load_all_answers_are_those_of_the_idle_server(a
             assert record.source_tokens_estimated == (record.protocol in ("libretranslate", "deepl"))
             assert (record.first_event is not None) == (record.protocol == "stream")
 
+    protocols = {record.protocol for record in records if record.outcome is Outcome.ANSWERED}
+    assert protocols == {"native", "stream", "libretranslate", "deepl"}
+    assert {record.beam_size for record in records} == {None, 1, 3}
+    assert any(record.num_texts > 1 and record.protocol == "native" for record in records)
+
     assert guard is not None
     assert guard.different == ()
     assert guard.checked == guard.identical == guard.population == sum(r.outcome is Outcome.ANSWERED for r in records)

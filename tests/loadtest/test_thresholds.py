@@ -63,6 +63,12 @@ def test_a_late_generator_makes_the_run_void_whatever_it_measured() -> None:
     assert verdict.sentence.startswith("exit 3: void: the generator was late in stage steady (p99 of its lag 20.0 ms)")
 
 
+def test_workers_whose_clocks_are_not_known_make_the_run_void() -> None:
+    assert verdict_of(_totals(_records(), stage=replace(STAGE, clock_uncertainty=0.0099))).exit_code == 0
+    verdict = verdict_of(_totals(_records(), stage=replace(STAGE, clock_uncertainty=0.0123)))
+    assert verdict.sentence == "exit 3: void: clocks of workers may have differed by 12.3 ms in stage steady"
+
+
 def test_wrong_answers_are_wrong_in_a_void_run_too() -> None:
     assert verdict_of(_totals(_records(), identical=49)).sentence == (
         "exit 2: 1 of 50 answers under load differ from those of the idle server"
@@ -83,6 +89,19 @@ def test_a_closed_loop_has_no_goodput_to_hold_against_a_threshold() -> None:
     assert verdict_of(closed).exit_code == 0
     verdict = verdict_of(closed, Thresholds(min_goodput=1))
     assert verdict.sentence == "exit 2: no goodput to hold against 1: no open-loop stage counts"
+
+
+def test_a_threshold_that_is_given_again_goes_before_the_one_that_was_kept() -> None:
+    kept = Thresholds(max_p95_ms=300, max_error_ratio=0.0)
+    assert Thresholds(max_error_ratio=0.5, min_goodput=4).or_else(kept) == Thresholds(300, 4, 0.5)
+    assert Thresholds().or_else(kept) == kept
+
+
+def test_thresholds_are_described_as_what_must_hold() -> None:
+    assert Thresholds().described() == ""
+    assert Thresholds(max_p95_ms=300, min_goodput=4.5, max_error_ratio=0.0).described() == (
+        "p95 of every stage at most 300 ms, goodput at least 4.5 requests/s, at most 0 of the requests fail"
+    )
 
 
 def test_a_negative_threshold_is_refused_by_name() -> None:

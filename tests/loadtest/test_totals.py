@@ -66,6 +66,13 @@ def test_throughput_counts_the_answers_that_came_within_the_window() -> None:
     assert found.all.goodput == pytest.approx(0.1)
 
 
+def test_tokens_are_guessed_where_an_answer_does_not_say_them_not_where_there_is_no_answer() -> None:
+    refused = replace(_record(13, outcome=Outcome.REJECTED), source_tokens_estimated=True)
+    assert _totals([_record(10), _record(11), refused]).stages[0].all.source_tokens_estimated == 0
+    untold = replace(_record(12), source_tokens_estimated=True)
+    assert _totals([_record(10), untold, refused]).stages[0].all.source_tokens_estimated == 0.5
+
+
 def test_goodput_counts_only_what_met_its_objective_and_all_else_misses_it() -> None:
     fates = [
         _record(10, seconds=0.4),
