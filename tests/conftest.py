@@ -1,6 +1,7 @@
 """What holds for every test: no network, one thread a library, nothing fetched from a hub."""
 
 import os
+import signal
 
 import pytest
 
@@ -21,3 +22,9 @@ def pytest_configure() -> None:
 def _no_network() -> None:
     """The same for a test that runs without `pytest_configure`, such as one in a process of its own."""
     block_the_network()
+
+
+@pytest.fixture(autouse=True)
+def _broken_pipes_are_errors() -> None:
+    """As Python has it; importing sacrebleu, and `kvasir translate`, make them the end of the process."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
