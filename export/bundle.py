@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 FORMAT_NAME: Final = "kvasir-bundle"
-FORMAT_VERSION: Final = 3
+FORMAT_VERSION: Final = 4
 
 MANIFEST_FILE = "bundle.json"
 ENCODER_FILE = "encoder.onnx"
@@ -148,7 +148,7 @@ class BundleConfig(_Strict):
     """
 
     format: Literal["kvasir-bundle"] = FORMAT_NAME
-    format_version: Literal[3] = FORMAT_VERSION
+    format_version: Literal[4] = FORMAT_VERSION
     name: Annotated[str, Field(min_length=1)]
     source_languages: tuple[str, ...]
     target_languages: tuple[str, ...]

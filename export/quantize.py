@@ -2,7 +2,8 @@
 
 A row's scale is made from that row alone, so an answer does not depend on its neighbours in the batch; one scale for
 the whole batch would let a loud neighbour drown a quiet row. Activations are unsigned with zero point 128, because
-uint8 x int8 is the product that VNNI and AMX have instructions for.
+uint8 x int8 is the product that VNNI and AMX have instructions for. Processors without these have one that adds two
+products in 16 bits and saturates: weights are such that it never does, and answers are the same everywhere.
 """
 
 import numpy as np
@@ -149,7 +150,7 @@ class _Quantizer:
     def _factors(self, product: NodeProto) -> tuple[list[str], dict[str, int | float]]:
         """The first inputs of an operator that begins with a product, and how it quantises its activations."""
         hidden, weight = product.input
-        quantized, scales = quantize_columns(numpy_helper.to_array(self._constants[weight]))
+        quantized, scales = quantize_in_pairs(numpy_helper.to_array(self._constants[weight]))
         missing = -quantized.shape[0] % QUAD
         # What went through a ReLU has no sign to spend a bit on.
         is_positive = hidden in self._producers and self._producers[hidden].op_type == "Relu"
@@ -238,6 +239,24 @@ class _Quantizer:
 
 def quantize_columns(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """A matrix [inputs, outputs] as int8 and one scale for each output: `quantized * scales` is the matrix again."""
-    largest = np.abs(weight).max(axis=0)
+    return _in_steps(weight, np.abs(weight).max(axis=0))
+
+
+def quantize_in_pairs(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """The same for a product: weights of one sign are at most 128 at an even input and the next together.
+
+    255 * 128 is all that 16 bits hold of the sum of their products. In columns of normally distributed weights a step
+    grows by about a fifth for that.
+    """
+    pairs = np.pad(weight, ((0, weight.shape[0] % 2), (0, 0))).reshape(-1, 2, weight.shape[1])
+    heaviest = np.abs([pairs.clip(min=0).sum(axis=1), pairs.clip(max=0).sum(axis=1)]).max(axis=(0, 1))
+    # Rounding adds half a step to each of the two at most, and 127 + 1 is 128.
+    return _in_steps(weight, heaviest)
+
+
+def _in_steps(
+    weight: NDArray[np.float32], largest: NDArray[np.float32]
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Columns in 127 steps up to their `largest`."""
     scales = np.where(largest > 0, largest, 1.0).astype(np.float32) / np.float32(_LARGEST)
     return np.rint(weight / scales).astype(np.int8), scales.astype(np.float32)

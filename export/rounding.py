@@ -30,9 +30,11 @@ def rounded(transformer: Transformer) -> Transformer:
         if isinstance(module, FeedForward) and module.activation is nn.functional.relu
     }
     for module in twin.modules():
-        if isinstance(module, nn.Linear | nn.Embedding):
-            module.weight.copy_(_in_steps(module.weight, _SIGNED_LEVELS))
+        if isinstance(module, nn.Embedding):
+            module.weight = nn.Parameter(_in_steps(module.weight, _SIGNED_LEVELS))
         if isinstance(module, nn.Linear):
+            # A parameter of its own, for the output projection may be an embedding too.
+            module.weight = nn.Parameter(_in_steps(module.weight, _SIGNED_LEVELS, _heaviest_pairs(module.weight)))
             levels = _UNSIGNED_LEVELS if module in positive else _SIGNED_LEVELS
             module.register_forward_pre_hook(lambda _, inputs, levels=levels: _in_steps(inputs[0], levels))
     for layer in twin.decoder.layers:
@@ -42,9 +44,15 @@ def rounded(transformer: Transformer) -> Transformer:
     return twin
 
 
-def _in_steps(values: Tensor, levels: int) -> Tensor:
-    """Each vector [.., width] as whole multiples of its largest magnitude over `levels`."""
-    step = values.abs().amax(dim=-1, keepdim=True) / levels
+def _heaviest_pairs(weight: Tensor) -> Tensor:
+    """The largest sum of two neighbours of one sign, an even one and the next, for each row [outputs, 1]."""
+    pairs = nn.functional.pad(weight, (0, weight.shape[1] % 2)).view(weight.shape[0], -1, 2)
+    return torch.maximum(pairs.clamp(min=0).sum(dim=2), -pairs.clamp(max=0).sum(dim=2)).amax(dim=1, keepdim=True)
+
+
+def _in_steps(values: Tensor, levels: int, largest: Tensor | None = None) -> Tensor:
+    """Each vector [.., width] as whole multiples of `largest`, by default its largest magnitude, over `levels`."""
+    step = (values.abs().amax(dim=-1, keepdim=True) if largest is None else largest) / levels
     return torch.where(step > 0, torch.round(values / step) * step, 0.0)
 
 

@@ -108,9 +108,9 @@ def test_everything_that_is_wrong_is_said_at_once(saved: Bundle) -> None:
 
 
 def test_a_newer_format_asks_for_a_newer_kvasir(saved: Bundle) -> None:
-    _change(saved, lambda content: content.update(format_version=4))
+    _change(saved, lambda content: content.update(format_version=5))
     message = _refusal(saved.path)
-    assert "bundle.json has format version 4" in message
+    assert "bundle.json has format version 5" in message
     assert "upgrade Kvasir" in message
 
 

@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -6,9 +8,10 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from export.operators import add_functions
-from export.quantize import quantize_columns, quantize_per_row
+from export.quantize import quantize_columns, quantize_in_pairs, quantize_per_row
 
 Floats = NDArray[np.float32]
+Quantize = Callable[[Floats], tuple[NDArray[np.int8], Floats]]
 
 
 def _run(model: onnx.ModelProto, inputs: dict[str, NDArray[np.generic]]) -> Floats:
@@ -68,8 +71,21 @@ def test_a_matrix_is_kept_to_half_a_step_of_each_column() -> None:
     assert (np.abs(quantized * scales - weight) <= 0.5001 * scales).all()
 
 
-def test_a_column_of_zeros_stays_zero() -> None:
-    quantized, scales = quantize_columns(np.zeros((5, 2), np.float32))
+@pytest.mark.parametrize("inputs", [1, 2, 37, 256])
+def test_weights_of_a_product_are_at_most_128_with_their_neighbour(inputs: int) -> None:
+    weight = _weight(inputs, 500)[0]
+    weight[:, ::3] = weight[:1, ::3] * 2.5  # all the same, so that both are rounded up
+    quantized, scales = quantize_in_pairs(weight)
+    pairs = np.pad(quantized.astype(int), ((0, inputs % 2), (0, 0))).reshape(-1, 2, 500)
+    heaviest = np.maximum(pairs.clip(min=0).sum(axis=1).max(axis=0), -pairs.clip(max=0).sum(axis=1).min(axis=0))
+    assert heaviest.max() <= 128
+    assert heaviest.min() >= 126  # and no smaller than they must be
+    assert (np.abs(quantized * scales - weight) <= 0.5001 * scales).all()
+
+
+@pytest.mark.parametrize("quantize", [quantize_columns, quantize_in_pairs])
+def test_a_column_of_zeros_stays_zero(quantize: Quantize) -> None:
+    quantized, scales = quantize(np.zeros((5, 2), np.float32))
     assert not quantized.any()
     assert (scales > 0).all()
 
@@ -93,7 +109,7 @@ def test_what_went_through_a_relu_is_kept_twice_as_exactly() -> None:
     ]
     found = _run(_quantized(_model(nodes, {"weight": weight}, TensorProto.FLOAT, 2)), {"input": rows})
     # Exact weights, so that only the rows' own error is left.
-    quantized, scales = quantize_columns(weight)
+    quantized, scales = quantize_in_pairs(weight)
     exact = rows.astype(np.float64) @ (quantized * scales).astype(np.float64)
     signed = _run(_product(weight, np.zeros_like(bias)), {"input": rows})
     error, signed_error = (np.linalg.norm(product - exact, axis=1) for product in (found, signed))

@@ -25,9 +25,13 @@ class Matrix:
 
     @classmethod
     def random(cls, random: np.random.Generator, inputs: int, outputs: int) -> "Matrix":
-        """Every int8 number but -128, which quantising never gives."""
+        """Every int8 number but -128, which quantising never gives; a pair of one sign is 128 together at most."""
+        numbers = random.integers(-127, 128, (inputs, outputs))
+        first, second = numbers[0::2], numbers[1::2]
+        is_too_much = np.abs(first + second) > 128
+        second[is_too_much & (first * second > 0)] *= -1
         return cls(
-            random.integers(-127, 128, (inputs, outputs)).astype(np.int8),
+            numbers.astype(np.int8),
             random.uniform(1e-4, 1e-3, outputs).astype(np.float32),
             random.standard_normal(outputs).astype(np.float32),
         )

@@ -91,6 +91,17 @@ def test_activations_that_are_never_negative_use_all_255_levels(kind: str) -> No
         _assert_close(found, _expected(kind, matrix, given_inputs, is_positive=True))
 
 
+@pytest.mark.parametrize("pair", [(64, 64), (127, 1), (-64, -64), (-1, -127), (127, -127)])
+@pytest.mark.parametrize("is_native", [True, False])
+def test_the_largest_sums_of_two_products_are_exact(pair: tuple[int, int], is_native: bool) -> None:
+    numbers = np.tile(np.array(pair, np.int8)[:, None], (128, 65))
+    matrix = Matrix(numbers, np.ones(65, np.float32), np.zeros(65, np.float32))
+    found = OneOperator(operators.LINEAR, POSITIVE, is_native=is_native).run(
+        matrix.inputs(np.ones((7, 256), np.float32))
+    )
+    np.testing.assert_allclose(found["output"], 128.0 * sum(pair), rtol=1e-5)
+
+
 def test_rows_of_zeros_give_exactly_the_bias() -> None:
     random, matrix = np.random.default_rng(3), Matrix.random(np.random.default_rng(3), 36, 65)
     hidden = random_rows(random, 13, 36)
