@@ -56,6 +56,10 @@ class Generator(Protocol):
         """
         ...
 
+    def check_room(self) -> None:
+        """Raise `QueueFull` where it would refuse whatever is asked of it now, without looking at any of it."""
+        ...
+
     def status(self) -> GeneratorStatus:
         """How it is doing now."""
         ...

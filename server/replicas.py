@@ -210,6 +210,10 @@ class Replicas:
                 raise completion.error
         return completions
 
+    def check_room(self) -> None:
+        """Raise `QueueFull` where a call that begins now would be refused."""
+        self._scheduler.check_room(time.monotonic())
+
     def _look_for_work(self) -> None:
         for engine in self._engines:
             engine.look_for_work()

@@ -18,8 +18,10 @@ _RATE_WINDOW = 256  # finished requests from which the time to clear the queue i
 # Order follows time, so nobody is passed for ever.
 _TURN_SHARE = 2
 _TURN_SECONDS = 0.05  # instead, while no pace is known
-# A burst is let in, however long its queue: only a queue that has been too long for this long is overload.
+# A burst is let in, however long its queue: only a queue that has been too long for this long is overload. But what
+# comes this soon after a refusal is no burst: a server of which too much is asked would fill its queue again and again.
 _OVERLOAD_SECONDS = 0.3
+_OVERLOAD_LASTS_SECONDS = 2.0
 _RETRY_AFTER_SECONDS = (1.0, 60.0)
 
 
@@ -89,6 +91,7 @@ class Scheduler:
         self._finished: deque[tuple[float, int]] = deque(maxlen=_RATE_WINDOW)  # when, and how many rows
         self._rows_finished = 0  # of all of these
         self._congested_since: float | None = None
+        self._refused_at = -math.inf
         self._is_closed = False
 
     @property
@@ -130,6 +133,11 @@ class Scheduler:
                 if request.deadline is not None:
                     heapq.heappush(self._deadlines, (request.deadline, request.id, request))
             self._work_arrived.notify_all()
+
+    def check_room(self, now: float) -> None:
+        """Raise `QueueFull` where `submit` would, for a call that begins `now`."""
+        with self._lock:
+            self._refuse_overload(now)
 
     def cancel(self, requests: Iterable[Request]) -> None:
         """Drop these at the next admission, if they are still here."""
@@ -223,8 +231,9 @@ class Scheduler:
     def _refuse_overload(self, now: float) -> None:
         """Raise `QueueFull` for a call that begins `now` if too many wait, or waits have been too long for a while.
 
-        Queues that only begin to be long are let grow, and those that were too long count as such until they are half
-        as long: the controlled delay of Nichols and Jacobson (2012, doi:10.1145/2208917.2209336), at the entrance.
+        Queues that only begin to be long are let grow, unless others were too long just before, and those that were too
+        long count as such until they are half as long: the controlled delay of Nichols and Jacobson (2012,
+        doi:10.1145/2208917.2209336), at the entrance.
         """
         if len(self._waiting) >= self._limits.max_waiting:
             raise QueueFull(
@@ -238,7 +247,9 @@ class Scheduler:
         elif wait > limit:
             if self._congested_since is None:
                 self._congested_since = now
-            elif now - self._congested_since >= _OVERLOAD_SECONDS:
+            is_overload = now - self._congested_since >= _OVERLOAD_SECONDS
+            if is_overload or now - self._refused_at < _OVERLOAD_LASTS_SECONDS:
+                self._refused_at = now
                 raise QueueFull(
                     f"a sentence would wait {wait:.2f} seconds for its turn and {limit:g} are allowed; try again later",
                     self._retry_after_seconds(),

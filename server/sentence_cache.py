@@ -8,11 +8,17 @@ from typing import Literal, Protocol
 from cachetools import LRUCache
 
 from export.bundle import Bundle
+from server.errors import QueueFull
 from server.flight import Answer, Broadcast, Flight, SentenceKey, is_finished, landed_or_expired
 from server.generator import Generator, GeneratorStatus
 from server.request import Completion, Request, Timings
 
 DEFAULT_MAX_SENTENCES = 10_000
+# To read and take apart a call only to refuse it costs a full server a good part of what it could do instead. Where
+# fewer sentences than this share were found in the last calls, one of so many calls is looked at all the same.
+_USEFUL_SHARE = 1 / 16
+_CALLS_A_SAMPLE = 16
+_CALLS_AVERAGED = 64
 
 # Where an answer came from: the engine, the cache, or the engine's answer to another request in flight.
 SentenceOutcome = Literal["decoded", "cached", "coalesced"]
@@ -46,6 +52,8 @@ class CachingGenerator:
         self._answers: LRUCache[SentenceKey, Answer] = LRUCache(max_sentences)
         self._flights: dict[SentenceKey, Flight] = {}
         self._is_draining = False
+        self._share_found = 0.0  # of the sentences of a call, here or in flight, averaged over the last calls
+        self._num_unread = 0  # calls that found the engine full before they were looked at
 
     @property
     def bundle(self) -> Bundle:
@@ -73,6 +81,8 @@ class CachingGenerator:
         streams = {key for key, request in zip(keys, requests, strict=True) if request.on_progress is not None}
         flights = self._flights_to_share(asked.keys() - cached.keys(), len(asked), streams)
         own = {key: request for key, request in asked.items() if key not in cached and key not in flights}
+        if asked:
+            self._share_found += (1 - len(own) / len(asked) - self._share_found) / _CALLS_AVERAGED
         if own:
             flights |= dict.fromkeys(own, self._depart(own, streams))
         boarded = set(flights.values())
@@ -107,6 +117,20 @@ class CachingGenerator:
         for outcome, count in outcomes.items():
             self._observer.sentences(outcome, count)
         return completions
+
+    def check_room(self) -> None:
+        """Raise `QueueFull` where the engine is full and answers kept are of no use.
+
+        While few sentences have been found lately, of calls to a full engine only a sample is looked at.
+        """
+        try:
+            self._generator.check_room()
+        except QueueFull:
+            if not self._max_sentences:
+                raise
+            self._num_unread += 1
+            if self._share_found < _USEFUL_SHARE and self._num_unread % _CALLS_A_SAMPLE:
+                raise
 
     def status(self) -> GeneratorStatus:
         """That of the engine, which sees each sentence once."""

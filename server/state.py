@@ -9,7 +9,7 @@ from typing import cast
 from fastapi import Request
 
 from server.catalogue import Catalogue
-from server.errors import Draining
+from server.errors import Draining, QueueFull
 from server.files.jobs import DocumentStore
 from server.generator import Generator
 from server.glossary_store import GlossaryStore
@@ -73,6 +73,19 @@ class ServerState:
         if self.draining or self.interpreter is None or self.catalogue is None:
             raise Draining("this server takes no new requests; send it to another, or again in a moment")
         return self.interpreter, self.catalogue
+
+    def check_room(self) -> None:
+        """Raise `QueueFull` where every model would refuse whatever is asked now."""
+        refusal: QueueFull | None = None
+        for generator in self.generators:
+            try:
+                generator.check_room()
+            except QueueFull as full:
+                refusal = full
+            else:
+                return
+        if refusal is not None:
+            raise refusal
 
     def stored_glossaries(self) -> GlossaryStore:
         """The glossaries; raises `Draining` where the server has not begun to serve."""

@@ -21,6 +21,7 @@ from server.routes.envelope import deepl_responses
 from server.routes.interpret import interpret
 from server.routes.parameters import Parameters, closes_forms, read_parameters
 from server.routes.request_bodies import body_of
+from server.routes.room import check_room
 from server.state import ServerState, request_record, server_state
 from server.text.markup import MarkupOptions
 from server.translation import TranslationRequest
@@ -91,6 +92,7 @@ class UsageAnswer(BaseModel):
 @router.get("/translate", response_model_exclude_none=True, include_in_schema=False)
 @router.post(
     "/translate",
+    dependencies=[Depends(check_room)],
     response_model_exclude_none=True,
     openapi_extra=body_of(TranslateFields),
     responses=deepl_responses(400, 413, 429, 500, 503, 504),

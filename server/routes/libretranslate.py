@@ -14,6 +14,7 @@ from server.routes.envelope import libretranslate_responses
 from server.routes.interpret import interpret
 from server.routes.parameters import Parameters, closes_forms, read_parameters
 from server.routes.request_bodies import body_of
+from server.routes.room import check_room
 from server.state import ServerState, server_state
 from server.text.detection import Detection
 from server.translation import TranslationRequest
@@ -70,6 +71,7 @@ class LanguageAnswer(BaseModel):
 
 @router.post(
     "/translate",
+    dependencies=[Depends(check_room)],
     response_model_exclude_none=True,
     openapi_extra=body_of(TranslateFields),
     responses=libretranslate_responses(400, 413, 429, 500, 503, 504),

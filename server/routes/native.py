@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
@@ -15,6 +15,7 @@ from server.routes.decoding_fields import DecodingFields, SentenceAnswer, finite
 from server.routes.envelope import error_responses
 from server.routes.events import EVENTS_CONTENT, EventStream
 from server.routes.interpret import accept, interpret
+from server.routes.room import check_room
 from server.state import ServerState, request_record, server_state
 from server.text.detection import Detection
 from server.text.glossary import Glossary
@@ -124,6 +125,7 @@ class TranslateAnswer(BaseModel):
     "/translate",
     response_model=TranslateAnswer,
     response_model_exclude_none=True,
+    dependencies=[Depends(check_room)],
     responses={200: {"content": EVENTS_CONTENT}, **error_responses(400, 404, 413, 422, 429, 500, 503, 504)},
 )
 async def translate(

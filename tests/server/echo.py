@@ -19,6 +19,7 @@ from export.bundle import (
     Shapes,
     SpecialTokens,
 )
+from server.errors import QueueFull
 from server.request import Completion, FinishReason, Hypothesis, Request
 
 SENTENCES = (
@@ -132,6 +133,11 @@ class EchoGenerator:
         if self.error is not None:
             raise self.error
         return [self._complete(request) for request in requests]
+
+    def check_room(self) -> None:
+        """Refuse as `generate` does."""
+        if isinstance(self.error, QueueFull):
+            raise self.error
 
     def status(self) -> EchoStatus:
         """What the test wants to be seen."""

@@ -22,8 +22,9 @@ def _arriving(now: float) -> Request:
 class _OneRow:
     """The server: one row, on a clock that moves by 10 ms."""
 
-    def __init__(self) -> None:
-        self.scheduler = Scheduler(SchedulerLimits(1, 1, 100, 10_000, max_queue_seconds=MAX_QUEUE_SECONDS))
+    def __init__(self, service_seconds: float = SERVICE_SECONDS, max_queue_seconds: float = MAX_QUEUE_SECONDS) -> None:
+        self.scheduler = Scheduler(SchedulerLimits(1, 1, 100, 10_000, max_queue_seconds=max_queue_seconds))
+        self._service_ticks = round(service_seconds * 100)
         self.ticks = 0
         self.num_finished = 0
         self.num_refused = 0
@@ -35,10 +36,18 @@ class _OneRow:
         return self.ticks / 100
 
     def ask(self, num_sentences: int = 1) -> None:
+        has_room = True
+        try:
+            self.scheduler.check_room(self.now)
+        except QueueFull:
+            has_room = False
         try:
             self.scheduler.submit([_arriving(self.now) for _ in range(num_sentences)])
         except QueueFull:
             self.num_refused += 1
+            assert not has_room
+        else:
+            assert has_room
 
     def run(self, seconds: float, ticks_between_arrivals: int | None = None) -> None:
         for _ in range(round(seconds * 100)):
@@ -52,7 +61,7 @@ class _OneRow:
             if self._running is None:
                 for admitted in self.scheduler.admit(0, self.now).admitted:
                     self.waits.append(self.now - admitted.timings.arrived)
-                    self._running = (admitted, self.ticks + round(SERVICE_SECONDS * 100))
+                    self._running = (admitted, self.ticks + self._service_ticks)
 
 
 @pytest.fixture
@@ -74,6 +83,17 @@ def test_at_twice_its_capacity_it_works_without_a_break_and_who_is_let_in_waits_
     assert server.num_finished - finished >= 20 / SERVICE_SECONDS - 1
     assert max(server.waits) <= MAX_QUEUE_SECONDS + 2 * SERVICE_SECONDS
     assert server.num_refused == pytest.approx(20 / 0.05 / 2, rel=0.2)
+
+
+def test_the_queue_stays_short_where_overload_has_gaps() -> None:
+    server = _OneRow(service_seconds=0.02, max_queue_seconds=0.05)
+    longest: list[float] = []
+    for _ in range(20):
+        server.run(0.4, ticks_between_arrivals=1)
+        longest.append(max(server.waits))
+        server.run(0.1)  # enough for the queue to run empty
+    assert longest[0] > 0.15, "the first one is a burst"
+    assert max(longest[2:]) <= 0.05 + 2 * 0.02
 
 
 def test_a_burst_is_let_in_whole(server: _OneRow) -> None:
