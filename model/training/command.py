@@ -118,6 +118,12 @@ def train(
         validate_every=validate_every,
         patience=patience,
     )
+    if settings.precision == "bfloat16" and device == "cpu" and not _has_bfloat16_instructions():
+        typer.echo(
+            "this processor has no bfloat16 instructions, and its updates take some ten times as long as in float32: "
+            "--precision float32",
+            err=True,
+        )
     trainer = Trainer(settings, folder)
     with _stopped_by_signals() as is_stopped, _progress(settings.max_steps) as report:
         is_done = trainer.run(report, is_stopped)
@@ -128,6 +134,12 @@ def train(
     best = f"; best BLEU {trainer.position.best_bleu:.1f} after {trainer.position.best_step}" if validation else ""
     checkpoint = trainer.run_folder.checkpoint
     typer.echo(f"{step} updates{best}: kvasir export {checkpoint} BUNDLE")
+
+
+def _has_bfloat16_instructions() -> bool:
+    """Whether this processor multiplies bfloat16 itself, or PyTorch in its place: x86 and ARM name it differently."""
+    capabilities = torch.cpu.get_capabilities()
+    return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 @contextmanager

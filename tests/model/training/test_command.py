@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner, Result
 
 from export.to_onnx import export_bundle
@@ -92,6 +93,16 @@ def test_what_goes_wrong_is_told_in_one_line(tmp_path: Path) -> None:
     assert result.stderr.startswith("kvasir: ")
     assert "train.tsv, line 1: two columns with text are needed" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("instructions", "is_told"), [({"avx2": True}, True), ({"bf16": True}, False)])
+def test_bfloat16_without_instructions_for_it_is_told_before_it_takes_so_long(
+    instructions: dict[str, bool], is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: instructions)
+    result = _run(*_arguments(tmp_path), "--precision", "bfloat16")
+    assert result.exit_code == 0, result.output
+    assert ("this processor has no bfloat16 instructions" in result.stderr) == is_told
 
 
 def test_every_setting_is_a_flag_with_the_same_default() -> None:
