@@ -32,7 +32,7 @@ class GeneratorStatus(Protocol):
 
     @property
     def heartbeat_age_seconds(self) -> float:
-        """Since when the loop that has been silent longest is silent."""
+        """Since when the engine that has been silent longest is silent; one without work is not."""
         ...
 
     @property

@@ -169,7 +169,7 @@ class Settings(BaseSettings):
         float, Field(ge=0, le=3600, description="time for running requests to finish after SIGTERM")
     ] = 30.0
     heartbeat_limit_seconds: Annotated[
-        float, Field(gt=0, le=3600, description="silence of a busy engine after which /health/live answers 503")
+        float, Field(ge=2, le=3600, description="silence of an engine after which /health/live and /ready answer 503")
     ] = 30.0
     log_level: Annotated[LogLevel, Field(description="least severe log lines written: debug, info, warning, error")] = (
         "info"

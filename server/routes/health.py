@@ -21,10 +21,8 @@ _RESPONSES: dict[int | str, dict[str, object]] = {503: {"model": Health, "descri
 
 @router.get("/live", responses=_RESPONSES)
 async def live(response: Response, server: Annotated[ServerState, Depends(server_state)]) -> Health:
-    """503 when an engine has work and its loop has been silent for too long: restart the process."""
-    limit = server.settings.heartbeat_limit_seconds
-    statuses = [generator.status() for generator in server.generators]
-    if any((s.waiting or s.running) and s.heartbeat_age_seconds > limit for s in statuses):
+    """503 when an engine that has work, or that is gone, has been silent for too long: restart the process."""
+    if _is_stuck(server):
         response.status_code = 503
         return Health(status="stuck")
     return Health(status="ok")
@@ -32,11 +30,19 @@ async def live(response: Response, server: Annotated[ServerState, Depends(server
 
 @router.get("/ready", responses=_RESPONSES)
 async def ready(response: Response, server: Annotated[ServerState, Depends(server_state)]) -> Health:
-    """200 when the models are loaded and warm and the server is not going down: send requests."""
+    """200 when the models are loaded and warm, no engine is stuck and the server is not going down: send requests."""
     if server.draining or any(generator.status().draining for generator in server.generators):
         response.status_code = 503
         return Health(status="draining")
     if server.catalogue is None:
         response.status_code = 503
         return Health(status="loading")
+    if _is_stuck(server):
+        response.status_code = 503
+        return Health(status="stuck")
     return Health(status="ok")
+
+
+def _is_stuck(server: ServerState) -> bool:
+    limit = server.settings.heartbeat_limit_seconds
+    return any(generator.status().heartbeat_age_seconds > limit for generator in server.generators)
