@@ -6,7 +6,7 @@ import threading
 import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+from queue import SimpleQueue
 
 from export.bundle import Bundle
 from server.engine import EngineObserver
@@ -55,7 +55,7 @@ class EngineProcess:
         self._is_down = False
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._listen, name=self._name, daemon=True)
-        self._connection, self._process = self._launch()
+        self._launch()
 
     def warm_up(self) -> None:
         """Wait until the engine has decoded its first sentence. Raises what prevented that."""
@@ -74,13 +74,13 @@ class EngineProcess:
     def look_for_work(self) -> None:
         """Give the engine whom the scheduler admits; called when somebody came or left."""
         with self._lock:
-            admission = self._scheduler.admit(self._replica, now := time.monotonic(), may_admit=not self._is_down)
+            admission = self._scheduler.admit(self._replica, now := time.monotonic())
             if admission.admitted and not self._running:
                 self._last_heard = now
             self._running |= {request.id: request for request in admission.admitted}
             ours = [request.id for request, _ in admission.dropped if self._running.pop(request.id, None) is not None]
             if admission.admitted or ours:
-                self._send(Orders([Order.of(request) for request in admission.admitted], ours))
+                self._orders.put(Orders([Order.of(request) for request in admission.admitted], ours))
         for request, _ in admission.dropped:
             request.timings.finished = now
         if admission.dropped:
@@ -99,22 +99,29 @@ class EngineProcess:
     def close(self) -> None:
         """End the process, after its step, and the thread that listens to it."""
         self._closing.set()
-        with self._lock:
-            self._send(None)
+        self._orders.put(None)
         self._end()
         if self._thread.ident is not None:
             self._thread.join()
             self._end()  # one that was on its way up
+        self._sender.join()
         self._connection.close()
 
-    def _launch(self) -> tuple[Connection, BaseProcess]:
+    def _launch(self) -> None:
         ours, theirs = _processes.Pipe()
         process = _processes.Process(
             target=run_engine, args=(theirs, self._bundle, self._settings), name=self._name, daemon=True
         )
         process.start()
         theirs.close()  # or the pipe would not end with the process
-        return ours, process
+        self._connection, self._process = ours, process
+        # An engine that is busy, or hangs, reads nothing, and a pipe holds little: only a thread of its own may wait
+        # for that, not the event loop, and not who reads reports, for which the engine may wait in turn.
+        self._orders: SimpleQueue[Orders | None] = SimpleQueue()
+        self._sender = threading.Thread(
+            target=_send_all, args=(ours, self._orders), name=f"{self._name}-orders", daemon=True
+        )
+        self._sender.start()
 
     def _end(self) -> None:
         self._process.join(_END_SECONDS)
@@ -142,10 +149,6 @@ class EngineProcess:
                 return message
             logging.getLogger(message.name).handle(message)
 
-    def _send(self, orders: Orders | None) -> None:
-        with suppress(OSError):  # it is gone, and the listening thread hears of that
-            self._connection.send(orders)
-
     def _take(self, report: Report) -> None:
         with self._lock:  # a request is dropped or ends, not both
             self._last_heard = now = time.monotonic()
@@ -165,30 +168,43 @@ class EngineProcess:
     def _start_again(self) -> None:
         """Give back what the process had that has just died, and start another one, as often as it takes."""
         self._process.join(_END_SECONDS)
+        self._orders.put(None)
         with self._lock:
-            self._is_down, self._num_rows_taken = True, 0
+            self._is_down, self._num_rows_taken, self._last_heard = True, 0, time.monotonic()
             lost = list(self._running.values())
             self._running.clear()
-            self._scheduler.retire(self._replica, lost, time.monotonic())
+            self._scheduler.retire(self._replica, lost, self._last_heard)
+            self._scheduler.set_absent(self._replica, True)
         _log.error("the process of %s has ended, %s, with %d requests", self._name, self._how_it_ended(), len(lost))
         self._listener.lost(lost, f"the process that decoded this request ended, {self._how_it_ended()}")
         while not self._closing.is_set():
             try:
-                self._connection, self._process = self._launch()
+                self._launch()
                 self.warm_up()
             except Exception:  # noqa: BLE001 - whatever it was, the next attempt may do better
                 _log.exception("%s could not be started again", self._name)
+                self._orders.put(None)
                 self._closing.wait(_RESTART_SECONDS)
             else:
                 self._is_down = False
+                self._scheduler.set_absent(self._replica, False)
                 _log.info("%s was started again", self._name)
                 break
         if self._closing.is_set():
-            self._send(None)
+            self._orders.put(None)
 
     def _how_it_ended(self) -> str:
         code = self._process.exitcode
         return "not yet" if code is None else f"by signal {-code}" if code < 0 else f"with exit code {code}"
+
+
+def _send_all(connection: Connection, orders: "SimpleQueue[Orders | None]") -> None:
+    """Send what is put there, up to the None with which the engine ends."""
+    with suppress(OSError):  # it is gone, and the listening thread hears of that
+        is_last = False
+        while not is_last:
+            is_last = (message := orders.get()) is None
+            connection.send(message)
 
 
 def _completion(request: Request, ended: Ended) -> Completion:

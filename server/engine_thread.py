@@ -40,6 +40,7 @@ class EngineThread:
         self._engine = engine
         self._scheduler = scheduler
         self._listener = listener
+        self._replica = replica
         self._niceness = niceness
         self._is_closed = False
         self._last_turn = time.monotonic()
@@ -85,4 +86,4 @@ class EngineThread:
             if completions:
                 self._listener.ended(completions)
             if not engine.num_running:
-                self._scheduler.wait_for_work(_IDLE_SECONDS)
+                self._scheduler.wait_for_work(self._replica, _IDLE_SECONDS)

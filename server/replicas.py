@@ -23,6 +23,7 @@ from server.scheduler import Scheduler, SchedulerLimits
 _log = logging.getLogger(__name__)
 
 _DRAIN_POLL_SECONDS = 0.01
+_ALARM_SECONDS = 0.01  # after a deadline, when it has passed on every clock
 # For every so many rows, one request may be encoded ahead of its row: enough to share encoder runs, no second queue.
 _ROWS_A_ROW_AHEAD = 4
 
@@ -51,7 +52,7 @@ class ReplicaOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
-    """A glance at the engines. `heartbeat_age_seconds` is the age of the oldest engine's last turn of its loop."""
+    """A glance at the engines. `heartbeat_age_seconds` is the age of the oldest sign of life, see `Generator`."""
 
     waiting: int
     running: int
@@ -161,9 +162,13 @@ class Replicas:
                 _log.warning("%d answers had no event loop left to go to", len(settled))
 
     def lost(self, requests: Sequence[Request], why: str) -> None:
-        """Decode them again, elsewhere if need be; but who has seen two engines die may be what kills them."""
-        failed = [request for request in requests if request.was_lost]
-        again = [request for request in requests if not request.was_lost]
+        """Decode them again, elsewhere if need be; but who has seen two engines die may be what kills them.
+
+        Nobody waits any more for those that were cancelled meanwhile.
+        """
+        awaited = [request for request in requests if request in self._futures]
+        failed = [request for request in awaited if request.was_lost]
+        again = [request for request in awaited if not request.was_lost]
         for request in again:
             request.was_lost = request.continues = True
         self._scheduler.submit(again)
@@ -195,6 +200,11 @@ class Replicas:
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Completion]] = [loop.create_future() for _ in requests]
         self._futures.update(zip(requests, futures, strict=True))
+        # Engines look for what has expired whenever they get on; one that hangs or is down does not.
+        alarms = [
+            loop.call_at(deadline + _ALARM_SECONDS, self._look_for_work)
+            for deadline in {request.deadline for request in requests if request.deadline is not None}
+        ]
         try:
             self._scheduler.submit(requests)
             self._look_for_work()
@@ -205,6 +215,9 @@ class Replicas:
             self._scheduler.cancel(requests)
             self._look_for_work()
             raise
+        finally:
+            for alarm in alarms:
+                alarm.cancel()
         for completion in completions:
             if completion.error is not None:
                 raise completion.error
@@ -257,5 +270,7 @@ def _settle(settled: list[tuple[asyncio.Future[Completion], Completion]]) -> Non
 
 def _listen(heard: list[tuple[Request, list[int]]]) -> None:
     for request, tokens in heard:
-        if request.on_progress is not None:
+        # Another engine that has taken over begins anew, and comes to the same tokens.
+        if request.on_progress is not None and len(tokens) > request.num_told:
+            request.num_told = len(tokens)
             request.on_progress(tokens, False)

@@ -166,7 +166,8 @@ class Request:
 
     `on_progress` hears of it while it is decoded; a request without costs the engine nothing for it. One that is not
     `shared` gets an answer of its own, whoever else asks or has asked the same. One that `continues` a call that was
-    taken is not refused for want of room. `was_lost` says that an engine has died with it.
+    taken is not refused for want of room. `was_lost` says that an engine has died with it, `num_told` how many tokens
+    `on_progress` has heard of.
     """
 
     source: TokenIds
@@ -177,6 +178,7 @@ class Request:
     shared: bool = True
     continues: bool = False
     was_lost: bool = False
+    num_told: int = 0
     id: int = field(default_factory=lambda: next(_request_ids))
 
 

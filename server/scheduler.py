@@ -85,6 +85,7 @@ class Scheduler:
         self._rows_waiting = 0
         self._running: list[dict[Request, None]] = [{} for _ in range(limits.num_replicas)]
         self._rows_reserved = [0] * limits.num_replicas
+        self._is_absent = [False] * limits.num_replicas
         self._present: set[Request] = set()  # waiting or running
         self._doomed: dict[Request, FinishReason] = {}  # present, to be dropped at the next admission
         self._deadlines: list[tuple[float, int, Request]] = []  # a heap; entries of ended requests fall out in time
@@ -147,11 +148,17 @@ class Scheduler:
                     self._doomed[request] = FinishReason.CANCELLED
             self._work_arrived.notify_all()
 
-    def wait_for_work(self, timeout_seconds: float) -> None:
-        """Sleep until something was submitted or cancelled."""
+    def wait_for_work(self, replica: int, timeout_seconds: float) -> None:
+        """Sleep until something was submitted or cancelled. What other replicas are to drop is no work for this one."""
         with self._lock:
-            if not self._waiting and not self._doomed and not self._is_closed:
+            is_idle = not self._waiting and self._doomed.keys().isdisjoint(self._running[replica])
+            if is_idle and not self._is_closed:
                 self._work_arrived.wait(timeout_seconds)
+
+    def set_absent(self, replica: int, is_absent: bool) -> None:
+        """Whether this replica is away, and its share of the work the others'. It admits nobody then."""
+        with self._lock:
+            self._is_absent[replica] = is_absent
 
     def close(self) -> None:
         """End every `wait_for_work`, those to come as well: a thread may be on its way into one."""
@@ -162,7 +169,7 @@ class Scheduler:
     def admit(self, replica: int, now: float, may_admit: bool = True) -> Admission:
         """Who joins this replica's batch and who leaves it undone. `now` is on the clock of `Request.deadline`.
 
-        Without `may_admit` nobody joins; requests to be dropped are told all the same.
+        Without `may_admit`, and to a replica that is absent, nobody joins; who is to be dropped is told all the same.
         """
         with self._lock:
             while self._deadlines and self._deadlines[0][0] <= now:
@@ -171,8 +178,8 @@ class Scheduler:
                     self._doomed.setdefault(expired, FinishReason.DEADLINE)
             dropped = self._drop(replica) if self._doomed else []
             admitted: list[Request] = []
-            if may_admit and self._waiting:
-                share = -(-(sum(self._rows_reserved) + self._rows_waiting) // self._limits.num_replicas)
+            if may_admit and self._waiting and not self._is_absent[replica]:
+                share = -(-(sum(self._rows_reserved) + self._rows_waiting) // self._is_absent.count(False))
                 num_tokens = 0
                 max_reserved = self._limits.max_rows + self._limits.max_rows_ahead
                 while self._waiting and self._rows_reserved[replica] < share:

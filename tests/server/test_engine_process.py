@@ -171,6 +171,63 @@ def test_what_a_killed_process_had_is_decoded_again_but_not_a_third_time(
         replicas.close()
 
 
+def test_a_stream_goes_on_where_it_was_when_its_process_is_killed(bundle: Bundle) -> None:
+    replicas = Replicas.open(bundle, ReplicaOptions(replicas=1, max_rows=16, processes=True))
+    [engine] = _engines(replicas)
+    [request] = _requests(bundle, GenerationParams(max_new_tokens=250, min_new_tokens=249, max_repetitions=1000))[:1]
+    heard: list[list[int]] = []
+    request.on_progress = lambda tokens, is_complete: heard.append(tokens)
+
+    async def scenario() -> list[Completion]:
+        running = begin(replicas, request)
+        await until(lambda: len(heard) > 5)
+        os.kill(engine._process.pid or 0, signal.SIGKILL)
+        return await running
+
+    try:
+        [completion] = _run(scenario())
+    finally:
+        replicas.close()
+    whole = completion.hypotheses[0].token_ids
+    assert heard[-1] == whole
+    assert [len(tokens) for tokens in heard[:-1]] == sorted({len(tokens) for tokens in heard[:-1]})
+    assert all(tokens == whole[: len(tokens)] for tokens in heard)
+
+
+def test_an_engine_that_hangs_makes_nobody_wait_longer_than_they_would(bundle: Bundle) -> None:
+    replicas = Replicas.open(bundle, ReplicaOptions(replicas=1, max_rows=16, processes=True))
+    [engine] = _engines(replicas)
+    pid = engine._process.pid or 0
+    # More than a pipe holds, again and again.
+    phrases = tuple(tuple(range(start, start + 200)) for start in range(50, 7000, 50))
+    longest_pause = 0.0
+
+    async def watch() -> None:
+        nonlocal longest_pause
+        while True:
+            begun = time.monotonic()
+            await asyncio.sleep(0.01)
+            longest_pause = max(longest_pause, time.monotonic() - begun)
+
+    async def scenario() -> list[Completion]:
+        os.kill(pid, signal.SIGSTOP)
+        watcher = asyncio.create_task(watch())
+        for _ in range(8):
+            soon = time.monotonic() + 0.05
+            expired = replicas.generate(_requests(bundle, GenerationParams(suppress_phrases=phrases), deadline=soon))
+            assert {done.finish_reason for done in await expired} == {FinishReason.DEADLINE}
+        watcher.cancel()
+        os.kill(pid, signal.SIGCONT)
+        return await replicas.generate(_requests(bundle, GenerationParams()))
+
+    try:
+        assert all(completion.hypotheses for completion in _run(scenario()))
+        assert longest_pause < PATIENCE_SECONDS / 4
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        replicas.close()
+
+
 def test_an_error_in_the_process_reaches_caller_and_log_and_the_engine_goes_on(
     bundle: Bundle, processes: Replicas, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -284,7 +284,7 @@ def test_a_request_of_more_beams_than_rows_is_a_bug_that_shows() -> None:
 
 def test_who_waits_for_work_is_woken_when_some_arrives() -> None:
     scheduler = _scheduler()
-    waiter = threading.Thread(target=scheduler.wait_for_work, args=(30.0,), daemon=True)
+    waiter = threading.Thread(target=scheduler.wait_for_work, args=(0, 30.0), daemon=True)
     waiter.start()
     _submitted(scheduler, _request())
     waiter.join(timeout=10.0)
@@ -294,7 +294,7 @@ def test_who_waits_for_work_is_woken_when_some_arrives() -> None:
 def test_nobody_waits_for_the_work_of_a_closed_scheduler() -> None:
     scheduler = _scheduler()
     scheduler.close()
-    waiter = threading.Thread(target=scheduler.wait_for_work, args=(30.0,), daemon=True)
+    waiter = threading.Thread(target=scheduler.wait_for_work, args=(0, 30.0), daemon=True)
     waiter.start()
     waiter.join(timeout=10.0)
     assert not waiter.is_alive()
