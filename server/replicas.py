@@ -253,11 +253,11 @@ class Replicas:
     def close(self) -> None:
         """Stop the engines; whatever they still had fails with `Draining`. May be called from any thread."""
         self._draining = True
+        lost = Draining("the server stopped before this request was finished; send it again")
+        self.ended([Completion(request, [], FinishReason.CANCELLED, lost) for request in list(self._futures)])
         self._scheduler.close()
         for engine in self._engines:
             engine.close()
-        lost = Draining("the server stopped before this request was finished; send it again")
-        self.ended([Completion(request, [], FinishReason.CANCELLED, lost) for request in list(self._futures)])
 
 
 def _settle(settled: list[tuple[asyncio.Future[Completion], Completion]]) -> None:

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import gc
 import logging
+import math
 import signal
-import time
 from collections.abc import Iterator
 
 import uvicorn
@@ -53,7 +53,7 @@ def serve(settings: Settings) -> int:
 
 
 class _DrainingServer(uvicorn.Server):
-    """On the first signal: refuse what is new, finish what runs, then stop. On the second: stop.
+    """On the first signal: refuse what is new, finish what runs, stop. On the second: tell what runs that it is lost.
 
     The port stays open meanwhile, so that probes and latecomers get an answer instead of a refused connection.
     """
@@ -61,7 +61,8 @@ class _DrainingServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, state: ServerState) -> None:
         super().__init__(config)
         self._state = state
-        self._drain: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._was_urged = asyncio.Event()
         self.num_lost = 0
 
     @contextlib.contextmanager
@@ -77,8 +78,10 @@ class _DrainingServer(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def _on_signal(self) -> None:
-        if self._drain is None:
-            self._drain = asyncio.create_task(self._drain_and_exit())
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._drain_and_exit())
+        elif not self._was_urged.is_set():
+            self._was_urged.set()
         else:
             self.should_exit = self.force_exit = True
 
@@ -86,13 +89,25 @@ class _DrainingServer(uvicorn.Server):
         state = self._state
         state.draining = True
         _log.info("draining", extra={"requests": state.num_in_flight})
-        give_up = time.monotonic() + state.settings.drain_timeout_seconds
-        # The HTTP requests first: some have been accepted and are still on their way to an engine.
-        if state.num_in_flight:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(state.idle.wait(), state.settings.drain_timeout_seconds)
-        for generator in state.generators:
-            await generator.drain(max(give_up - time.monotonic(), 0.0))
+        drained, urged = asyncio.create_task(self._drain()), asyncio.create_task(self._was_urged.wait())
+        await asyncio.wait(
+            {drained, urged}, timeout=state.settings.drain_timeout_seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        drained.cancel()
+        urged.cancel()
         self.num_lost = state.num_in_flight
         _log.log(logging.WARNING if self.num_lost else logging.INFO, "drained", extra={"lost": self.num_lost})
+        if self.num_lost:
+            # Whoever waits is told so, which uvicorn would not do.
+            for generator in state.generators:
+                await asyncio.to_thread(generator.close)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(state.idle.wait(), _CLOSE_SECONDS)
         self.should_exit = True
+
+    async def _drain(self) -> None:
+        # The HTTP requests first: some have been accepted and are still on their way to an engine.
+        if self._state.num_in_flight:
+            await self._state.idle.wait()
+        for generator in self._state.generators:
+            await generator.drain(math.inf)

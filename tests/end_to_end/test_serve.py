@@ -85,6 +85,29 @@ def test_a_signal_refuses_what_is_new_finishes_what_runs_and_ends_with_0(
     assert draining.process.wait(PATIENCE_SECONDS) == 0
 
 
+def test_what_a_second_signal_cuts_off_is_told_so_and_the_exit_code_says_it(draining: Served) -> None:
+    answers: list[httpx2.Response] = []
+    body = {"text": ["I would like to go home now."] * 100, "min_new_tokens": 200}
+
+    def ask() -> None:
+        with draining.client() as client:
+            answers.append(client.post("/v1/translate", json=body))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    with draining.client() as client:
+        until(lambda: gauge(client, "kvasir_requests_running") > 0)
+        draining.process.send_signal(signal.SIGTERM)
+        until(lambda: client.get("/health/ready").status_code == 503)
+        draining.process.send_signal(signal.SIGTERM)
+    asking.join()
+    assert answers[0].status_code == 503
+    assert answers[0].json()["error"]["code"] == "draining"
+    assert draining.process.wait(PATIENCE_SECONDS) == 1
+    assert [line["lost"] for line in draining.lines if "lost" in line] == [1]
+    assert not any("exc_info" in line for line in draining.lines)
+
+
 def test_the_log_is_one_json_line_a_request_and_holds_no_text(served: Served) -> None:
     with served.client() as client:
         client.post("/v1/translate", json={"text": "Marmalade."}, headers={"X-Request-ID": "marked"})
