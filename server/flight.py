@@ -20,6 +20,9 @@ from server.request import (
 # All that an answer of one model depends on: the bytes of the source tokens, and how to decode them.
 SentenceKey = tuple[bytes, GenerationParams]
 
+# Of what an answer holds, roughly: a hypothesis without tokens, a Python number in a list, a pair of two.
+_HYPOTHESIS_BYTES, _NUMBER_BYTES, _PAIR_BYTES = 512, 32, 128
+
 _STATIONS = tuple(station.name for station in fields(Timings) if station.name != "arrived")
 
 
@@ -39,6 +42,15 @@ class _PackedHypothesis:
         packed = array("i", hypothesis.token_ids)
         return cls(packed, hypothesis.log_probability, hypothesis.score, hypothesis.finish_reason, hypothesis.details)
 
+    @property
+    def num_bytes(self) -> int:
+        """About as many as it takes."""
+        total = _HYPOTHESIS_BYTES + self.token_ids.itemsize * len(self.token_ids)
+        if (details := self.details) is not None:
+            total += _NUMBER_BYTES * len(details.log_probabilities) + _PAIR_BYTES * sum(map(len, details.alternatives))
+            total += 0 if details.attention is None else details.attention.nbytes
+        return total
+
     def unpack(self) -> Hypothesis:
         """The hypothesis, with a list that is nobody else's."""
         return Hypothesis(self.token_ids.tolist(), self.log_probability, self.score, self.finish_reason, self.details)
@@ -57,6 +69,11 @@ class Answer:
         """The answer without its asker."""
         packed = tuple(map(_PackedHypothesis.of, completion.hypotheses))
         return cls(packed, completion.finish_reason, completion.error)
+
+    @property
+    def num_bytes(self) -> int:
+        """About as many as it takes."""
+        return sum(hypothesis.num_bytes for hypothesis in self.hypotheses)
 
     def best_token_ids(self) -> list[int]:
         """The tokens of the best hypothesis."""

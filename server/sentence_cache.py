@@ -19,6 +19,8 @@ DEFAULT_MAX_SENTENCES = 10_000
 _USEFUL_SHARE = 1 / 16
 _CALLS_A_SAMPLE = 16
 _CALLS_AVERAGED = 64
+# An answer with attention, or with alternatives to every token, is as large as hundreds without: it counts as several.
+_SENTENCE_BYTES = 4096
 
 # Where an answer came from: the engine, the cache, or the engine's answer to another request in flight.
 SentenceOutcome = Literal["decoded", "cached", "coalesced"]
@@ -40,16 +42,16 @@ class CachingGenerator:
     """A `Generator` that sends another one only sentences whose answer it neither has nor is waiting for.
 
     It keeps up to `max_sentences` answers, samples not among them, by source tokens and `GenerationParams`, and forgets
-    the least recently used one first; with 0 it hands everything on, identical or not, and always what is not to be
-    shared. Methods belong to the event
-    loop's thread. Answers outlive an event loop, nothing else does.
+    the least recently used one first; large ones count as several. With 0 it hands everything on, identical or not, and
+    always what is not to be shared. Methods belong to the event loop's thread. Answers outlive an event loop, nothing
+    else does.
     """
 
     def __init__(self, generator: Generator, max_sentences: int, observer: SentenceObserver) -> None:
         self._generator = generator
         self._max_sentences = max_sentences
         self._observer = observer
-        self._answers: LRUCache[SentenceKey, Answer] = LRUCache(max_sentences)
+        self._answers: LRUCache[SentenceKey, Answer] = LRUCache(max_sentences, _size)
         self._flights: dict[SentenceKey, Flight] = {}
         self._is_draining = False
         self._share_found = 0.0  # of the sentences of a call, here or in flight, averaged over the last calls
@@ -189,7 +191,8 @@ class CachingGenerator:
             key for key, completion in zip(flight.requests, completions, strict=True) if is_finished(completion)
         ]
         # Nobody draws the same seed again; who names one can decode again.
-        self._answers.update({key: answers[key] for key in finished if key[1].sampling is None})
+        kept = {key: answers[key] for key in finished if key[1].sampling is None}
+        self._answers.update({key: answer for key, answer in kept.items() if _size(answer) <= self._max_sentences})
         self._observer.cache_grew(len(self._answers) - num_before)
         self._observer.sentences("decoded", len(finished))
         return answers
@@ -208,6 +211,10 @@ class CachingGenerator:
         for key in flight.requests:
             if self._flights.get(key) is flight:  # not a smaller one that has taken its place
                 del self._flights[key]
+
+
+def _size(answer: Answer) -> int:
+    return max(1, -(-answer.num_bytes // _SENTENCE_BYTES))
 
 
 def _listen(
