@@ -180,6 +180,10 @@ class BeamSearch:
         self._tokens[moved, :, :longest] = self._tokens[moved[:, None], parents[moved], :longest]
         self._tokens[self._places[:num, None], self._beams, lengths[:, None] - 1] = chosen
 
+    def let_rest(self, places: NDArray[np.bool_]) -> None:
+        """Add nothing more to these requests [requests]: from here on no beam of theirs counts."""
+        self._running[: places.size][places] = _NEVER
+
     def prefixes(self, place: int) -> NDArray[np.int32]:
         """The tokens of the running beams, [beam_size, length]."""
         return self._tokens[place, :, : self._lengths[place]]

@@ -53,16 +53,15 @@ class DiverseBeamSearch:
             beams = slice(start, start + self._group_size)
             own_tokens = tokens[:, beams]
             times_chosen = (own_tokens[..., None] == counted[:, None, None, :start]).sum(axis=-1, dtype=np.float32)
-            own_log_probs = log_probs[:, beams] - penalties * times_chosen
-            # A group that has its hypotheses waits for the others: nothing can be added to them.
             finished = self._has_finished[number, :num]
-            own_log_probs[finished] = -np.inf
-            choice = group.advance(own_tokens, own_log_probs)
+            choice = group.advance(own_tokens, log_probs[:, beams] - penalties * times_chosen)
             chosen[:, beams] = choice.tokens
             runs_on = ~finished[:, None] & (choice.tokens != self._end_token)
             counted[:, beams] = np.where(runs_on, choice.tokens, _NO_TOKEN)
             parents[:, beams] = choice.parents + start
             finished |= choice.finished
+            # A group that has its hypotheses waits for the others, and nothing can be added to them.
+            group.let_rest(finished)
         return Choice(chosen, parents, np.logical_and.reduce(self._has_finished[:, :num]))
 
     def prefixes(self, place: int) -> NDArray[np.int32]:

@@ -3,7 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from server.request import GenerationParams
+from server.decoding.diverse import DiverseBeamSearch
+from server.decoding.search import SearchLimits
+from server.request import FinishReason, GenerationParams
 from tests.fakes import END, FakeEngine, Table, Tokens, random_table, request, table_with_ties
 from tests.server.decoding.reference_options import own_log_probability
 from tests.server.reference_search import Scored, beam
@@ -96,3 +98,21 @@ def test_without_a_penalty_all_groups_find_the_same() -> None:
     [done] = FakeEngine(table).run([request(SOURCES[0], params)])
     found = sorted(tuple(each.token_ids) for each in done.hypotheses)
     assert found[0::2] == found[1::2]
+
+
+def test_a_group_that_has_finished_holds_to_the_end_what_it_has() -> None:
+    # The first group ends with token 5; the limit, at which the model can only end, comes before the second has.
+    params = GenerationParams(beam_size=2, num_beam_groups=2, max_new_tokens=3, diversity_penalty=1.0)
+    search = DiverseBeamSearch(2, 2, SearchLimits(2, 16, end_token=0, forced_end=True))
+    search.add(params)
+    for of_first, of_second in (
+        ({5: -0.5, 6: -0.6, 7: -3.0, 0: -9.0}, {5: -0.5, 6: -0.6, 7: -3.0, 0: -9.0}),
+        ({0: -0.7, 5: -0.9, 6: -3.0, 7: -4.0}, {5: -0.1, 6: -4.0, 7: -4.0, 0: -9.0}),
+        ({5: -1.0, 6: -2.0, 7: -3.0, 0: -4.0}, {5: -1.0, 6: -2.0, 7: -3.0, 0: -4.0}),
+    ):
+        ranked = [sorted(each, key=each.__getitem__, reverse=True) for each in (of_first, of_second)]
+        likely = [[each[token] for token in tokens] for each, tokens in zip((of_first, of_second), ranked, strict=True)]
+        choice = search.advance(np.array([ranked], np.int64), np.array([likely], np.float32))
+    assert choice.finished.all()
+    held = search._groups[0].all_hypotheses(0)
+    assert [(hypothesis.token_ids, hypothesis.finish_reason) for hypothesis in held] == [([5], FinishReason.STOP)]
