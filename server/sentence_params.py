@@ -61,16 +61,14 @@ class SentenceParams:
 
     def of(self, text: int, source_len: int, terms: Sequence[str] = ()) -> GenerationParams:
         """For a sentence of `source_len` tokens in the text with this number, whose translation must have `terms`."""
-        if self._is_plain and not terms:
-            return self._params if self._names_length else self._of_length(source_len)
-        params = self._of_text(text, source_len)
-        return self._with_terms(params, terms) if terms else params
+        params = self._params if self._is_plain else self._of_text(text, source_len)
+        if terms:
+            params = self._with_terms(params, terms)
+        return params if self._names_length else self._of_length(params, source_len)
 
-    def _of_length(self, source_len: int) -> GenerationParams:
-        limit = max(_MAX_TARGET_FACTOR * source_len, _SHORT_TARGET_TOKENS)
-        if limit >= self._params.max_new_tokens:
-            return self._params
-        return _limited(self._params, limit)
+    def _of_length(self, params: GenerationParams, source_len: int) -> GenerationParams:
+        limit = max(_MAX_TARGET_FACTOR * source_len, _SHORT_TARGET_TOKENS) + sum(map(len, params.required_phrases))
+        return params if limit >= params.max_new_tokens else _limited(params, limit)
 
     def _of_text(self, text: int, source_len: int) -> GenerationParams:
         params, prefix = self._params, self._prefix(self._options.prefix_of(text))

@@ -9,11 +9,15 @@ from server.sentence_params import SentenceParams
 from server.text.tokenizer import Tokenizer
 
 
+def _params(bundle: Bundle, options: DecodingOptions, names_length: bool = False, most: int = 256) -> SentenceParams:
+    params = GenerationParams(max_new_tokens=most, min_new_tokens=options.min_new_tokens)
+    return SentenceParams(params, options, Tokenizer(bundle), bundle.config.shapes, names_length)
+
+
 def _limit(
     bundle: Bundle, source_len: int, options: DecodingOptions = NO_OPTIONS, names_length: bool = False, most: int = 256
 ) -> int:
-    params = GenerationParams(max_new_tokens=most, min_new_tokens=options.min_new_tokens)
-    of = SentenceParams(params, options, Tokenizer(bundle), bundle.config.shapes, names_length).of
+    of = _params(bundle, options, names_length, most).of
     assert of(0, source_len) is of(0, source_len), "sentences of one length share their parameters"
     return of(0, source_len).max_new_tokens
 
@@ -36,3 +40,10 @@ def test_a_request_that_says_how_long_is_taken_at_its_word(echo_bundle: Bundle) 
 
 def test_what_must_be_said_has_room(echo_bundle: Bundle) -> None:
     assert _limit(echo_bundle, 3, replace(NO_OPTIONS, required_phrases=("Wasser",))) == 256
+
+
+def test_a_prefix_or_a_term_of_a_glossary_says_nothing_of_length(echo_bundle: Bundle) -> None:
+    prefixed = replace(NO_OPTIONS, target_prefix="Wasser")
+    assert _params(echo_bundle, prefixed).of(0, 10).max_new_tokens == 50
+    with_term = _params(echo_bundle, NO_OPTIONS).of(0, 10, ["Wasser"])
+    assert with_term.max_new_tokens == 50 + len(with_term.required_phrases[0])
