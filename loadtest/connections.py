@@ -4,6 +4,7 @@ Works in a process that gevent has patched, where a socket that waits lets other
 """
 
 import ssl
+import time
 
 import gevent.socket
 import gevent.ssl
@@ -23,6 +24,12 @@ class Connections:
         self._idle: list[gevent.socket.socket] = []
         self._tls = ssl.create_default_context() if address.scheme == "https" else None
         self._family, self._peer = _reachable(address)
+        self._round_trip: float | None = None
+
+    @property
+    def round_trip_seconds(self) -> float:
+        """To the server and back, at the quickest so far; 0 before the first connection."""
+        return self._round_trip or 0.0
 
     def take(self) -> tuple[gevent.socket.socket, bool]:
         """A connection, and whether it has been used before. Raises `OSError`."""
@@ -38,7 +45,10 @@ class Connections:
         connection = gevent.socket.socket(self._family)
         try:
             connection.settimeout(CONNECT_SECONDS)
+            begun = time.perf_counter()
             connection.connect(self._peer)
+            took = time.perf_counter() - begun  # a packet there and one back
+            self._round_trip = took if self._round_trip is None else min(took, self._round_trip)
             connection.setsockopt(gevent.socket.IPPROTO_TCP, gevent.socket.TCP_NODELAY, 1)
             connection.settimeout(None)  # requests have a limit of their own
             if self._tls:

@@ -23,6 +23,8 @@ TOKENS_PER_WORD = 1.4  # of source texts, where the server does not say
 
 _STATUS_OUTCOMES = {429: Outcome.REJECTED, 456: Outcome.REJECTED, 503: Outcome.REJECTED, 504: Outcome.TIMED_OUT}
 _CODE_OUTCOMES = {"deadline_exceeded": Outcome.TIMED_OUT, "queue_full": Outcome.REJECTED, "draining": Outcome.REJECTED}
+# Beyond the time to the server and back: what a generator takes to notice that a connection was closed.
+_NOTICED_WITHIN_SECONDS = 0.002
 # What arrives in one piece of the network is one event for who reads it.
 _SAME_INSTANT_SECONDS = 0.0002
 
@@ -49,7 +51,8 @@ class Place:
 class _Exchange:
     """What has happened so far."""
 
-    sent: float
+    sent: float  # first
+    is_resent: bool = False
     status: int = 0
     headers: Mapping[str, str] | None = None
     body: bytes = b""
@@ -129,12 +132,13 @@ def perform(
         event_gaps=_gaps(texts_at),
         retry_after=retry_after_seconds((exchange.headers or {}).get("retry-after")),
         answer_sha256=answer_digest(answer.texts) if answer else None,
+        is_resent=exchange.is_resent,
     )
     return record, answer
 
 
 def _send(wire: bytes, exchange: _Exchange, connections: Connections, clock: Callable[[], float]) -> None:
-    """Bytes out, answer in. `exchange.sent` is the instant before the first byte, on a connection that stands."""
+    """Bytes out, answer in. `exchange.sent` is the instant before the first byte, on a connection that stood."""
     connection, was_used = connections.take()
     try:
         exchange.sent = clock()
@@ -142,11 +146,13 @@ def _send(wire: bytes, exchange: _Exchange, connections: Connections, clock: Cal
         response = read_head(connection)
     except (HTTPConnectionClosed, BrokenPipeError, ConnectionResetError):
         connection.close()
-        if not was_used:
+        # The server may have closed an idle connection while we took it: no fault of this request, which it never
+        # read. Its word of that was on the way already. One that comes later is of a server that dropped the request.
+        crossed_within = connections.round_trip_seconds + _NOTICED_WITHIN_SECONDS
+        if not was_used or clock() - exchange.sent > crossed_within:
             raise
-        # The server closed an idle connection while we took it: no fault of this request, which it never read.
+        exchange.is_resent = True
         connection = connections.connect()
-        exchange.sent = clock()
         connection.sendall(wire)
         response = read_head(connection)
     except BaseException:
