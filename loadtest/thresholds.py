@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from loadtest.clock import MAX_UNCERTAINTY_MS
-from loadtest.figures import Totals
+from loadtest.figures import StageTotals, Totals
 from loadtest.records import Outcome
 
 
@@ -75,8 +75,12 @@ ERRORS = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.UNFINISHED)
 def error_ratio(totals: Totals) -> float:
     """The share of requests, of all stages together, that failed, timed out or were never answered."""
     sent = sum(stage.all.sent for stage in totals.stages)
-    errors = sum(stage.all.outcomes[outcome] for stage in totals.stages for outcome in ERRORS)
+    errors = sum(_num_errors(stage) for stage in totals.stages)
     return errors / sent if sent else 0.0
+
+
+def _num_errors(stage: StageTotals) -> int:
+    return sum(stage.all.outcomes[outcome] for outcome in ERRORS)
 
 
 def verdict_of(totals: Totals, thresholds: Thresholds = NO_THRESHOLDS) -> Verdict:
@@ -128,11 +132,12 @@ def void_reasons(totals: Totals) -> Iterator[str]:
 
 
 def _missed(totals: Totals, thresholds: Thresholds) -> Iterator[str]:
+    for stage in totals.stages:
+        # A step of the search may ask for more than the server can do: that is how the search ends.
+        if not stage.is_search_step and _num_errors(stage) == stage.all.sent > 0:
+            yield f"all {stage.all.sent} requests of stage {stage.name} failed ({next(iter(stage.all.reasons), '-')})"
     if thresholds.max_p95_ms is not None:
-        for stage in totals.stages:
-            latency = stage.all.latency_ms
-            if latency is not None and latency.p95 > thresholds.max_p95_ms:
-                yield f"p95 of stage {stage.name} is {latency.p95:.1f} ms, above {thresholds.max_p95_ms:g}"
+        yield from _slow_stages(totals, thresholds.max_p95_ms)
     if thresholds.min_goodput is not None:
         goodput = totals.headline.goodput
         if goodput is None:
@@ -141,6 +146,15 @@ def _missed(totals: Totals, thresholds: Thresholds) -> Iterator[str]:
             yield f"goodput is {goodput:.2f} requests/s, below {thresholds.min_goodput:g}"
     if thresholds.max_error_ratio is not None and error_ratio(totals) > thresholds.max_error_ratio:
         yield f"{error_ratio(totals):.2%} of the requests failed, above {thresholds.max_error_ratio:.2%}"
+
+
+def _slow_stages(totals: Totals, max_p95_ms: float) -> Iterator[str]:
+    for stage in totals.stages:
+        latency = stage.all.latency_ms
+        if latency is not None and latency.p95 > max_p95_ms:
+            yield f"p95 of stage {stage.name} is {latency.p95:.1f} ms, above {max_p95_ms:g}"
+        elif latency is None and stage.all.sent:
+            yield f"stage {stage.name} has no p95 to hold against {max_p95_ms:g} ms: nothing was answered in it"
 
 
 def _fine(totals: Totals, thresholds: Thresholds) -> str:

@@ -78,6 +78,27 @@ def test_wrong_answers_are_wrong_in_a_void_run_too() -> None:
     assert "void" in verdict.sentence
 
 
+def _two_stages(outcome: Outcome, is_search_step: bool = False) -> Totals:
+    """A stage that went well, and one of 100 requests that all ended like this."""
+    second = replace(STAGE, name="second", is_search_step=is_search_step)
+    ended = [replace(record, stage="second", outcome=outcome, reason="HTTP 500") for record in _records()]
+    return totals_of(replace(INFO, stages=(STAGE, second)), [*_records(), *ended], (), None)
+
+
+def test_a_stage_in_which_nothing_was_answered_holds_no_p95() -> None:
+    assert verdict_of(_two_stages(Outcome.REJECTED)).exit_code == 0
+    assert verdict_of(_two_stages(Outcome.REJECTED), Thresholds(max_p95_ms=250)).sentence == (
+        "exit 2: stage second has no p95 to hold against 250 ms: nothing was answered in it"
+    )
+
+
+def test_a_stage_of_nothing_but_errors_is_never_fine_unless_a_search_went_that_far() -> None:
+    verdict = verdict_of(_two_stages(Outcome.FAILED), Thresholds(min_goodput=9))
+    assert verdict.sentence == "exit 2: all 100 requests of stage second failed (HTTP 500)"
+    assert verdict_of(_two_stages(Outcome.TIMED_OUT)).exit_code is ExitCode.MISSED
+    assert verdict_of(_two_stages(Outcome.TIMED_OUT, is_search_step=True), Thresholds(min_goodput=9)).exit_code == 0
+
+
 def test_a_run_without_an_answer_is_no_run() -> None:
     assert verdict_of(_totals([])).sentence == "exit 1: no request was due in any measured window"
     refused = [replace(r, outcome=Outcome.FAILED, reason="connection refused") for r in _records()]
