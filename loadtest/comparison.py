@@ -29,7 +29,7 @@ from loadtest.bootstrap import (
 from loadtest.figures import StageTotals, Totals
 from loadtest.records import Outcome, Record
 from loadtest.run_folder import RunFolder, RunInfo
-from loadtest.thresholds import void_reasons
+from loadtest.thresholds import interruption, void_reasons
 from loadtest.totals import knee, records_by_stage, totals_of, trials_of
 
 CONFIDENCE = 0.99
@@ -276,6 +276,7 @@ def _names(read: Sequence[_Read]) -> list[str]:
 def _warnings(names: Sequence[str], read: Sequence[_Read]) -> Iterator[str]:
     base = read[0]
     for name, run in zip(names, read, strict=True):
+        yield from (f"{name}: {reason}." for reason in interruption(run.totals))
         yield from (f"{name} is {reason}." for reason in void_reasons(run.totals))
         if run.totals.headline.guard_share not in (None, 1.0):
             yield f"{name} gave other answers under load than when idle."

@@ -99,6 +99,7 @@ class Conductor:
         poller = MetricsPoller(address, self._run.metrics_file, self._clock)
         poller.start()
         scenario, knee = plan.scenario, plan.knee
+        is_complete = False
         try:
             if scenario.search is not None and knee is None:
                 knee = self._search()
@@ -109,16 +110,22 @@ class Conductor:
             for stage in scenario.stages:
                 if not self._stopped:
                     self._send_stage(stage)
+            is_complete = not self._stopped
         finally:
             poller.stop()
-            self._write_info(scenario, knee, models, before)
+            self._write_info(scenario, knee, models, before, is_complete)
         if self._sample.population and plan.guard_requests and not self._stopped:
             self._say(f"asking the idle server again: {len(self._sample.kept())} of {self._sample.population} answers")
             self._run.write_guard(check_answers(self._sample, plan.scenario, plan.seed, address))
         return self._run
 
     def _write_info(
-        self, scenario: Scenario, knee: float | None, models: dict[str, JsonValue] | None, before: ProcessUse | None
+        self,
+        scenario: Scenario,
+        knee: float | None,
+        models: dict[str, JsonValue] | None,
+        before: ProcessUse | None,
+        is_complete: bool,
     ) -> None:
         plan, gathered = self._plan, self._gathered
         after = process_use(plan.server_pid) if plan.server_pid else None
@@ -146,6 +153,7 @@ class Conductor:
                 knee=knee,
                 stages=tuple(gathered.stages),
                 thresholds=plan.thresholds,
+                interrupted=not is_complete,
             )
         )
 

@@ -100,6 +100,8 @@ class Headline:
     generator_cpu_share: float  # of the machine
     guard_share: float | None  # of the answers compared with those of the idle server that were the same
     guard_checked: int
+    is_interrupted: bool = False  # the run was broken off
+    stages_not_run: tuple[str, ...] = ()  # of the scenario, for that
 
 
 @dataclass(frozen=True, slots=True)

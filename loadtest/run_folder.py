@@ -95,6 +95,15 @@ class RunInfo:
     knee: float | None  # requests a second; None if neither searched nor told
     stages: tuple[StageInfo, ...]
     thresholds: Thresholds = NO_THRESHOLDS  # that were given with the run; a report can be asked for others
+    interrupted: bool = False  # it was broken off: the last stage may be cut short, and others may be missing
+
+    @property
+    def stages_not_run(self) -> tuple[str, ...]:
+        """The names of the scenario's stages that the run did not get to."""
+        planned = self.scenario.get("stages")
+        names = [stage.get("name") for stage in planned if isinstance(stage, dict)] if isinstance(planned, list) else []
+        run = {stage.name for stage in self.stages}
+        return tuple(str(name) for name in names if name not in run)
 
 
 @dataclass(frozen=True, slots=True)

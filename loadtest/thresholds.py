@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     COULD_NOT_RUN = 1
     MISSED = 2
     VOID = 3
+    INTERRUPTED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +87,20 @@ def _num_errors(stage: StageTotals) -> int:
 def verdict_of(totals: Totals, thresholds: Thresholds = NO_THRESHOLDS) -> Verdict:
     """The verdict on a run.
 
-    Wrong answers come first: they are wrong however late the generator was. Then a void run, whose figures must not
-    be held against anything; then the thresholds.
+    Wrong answers come first: they are wrong however late the generator was. Then a run that was broken off, of which
+    nobody knows how it would have ended, and a void one, whose figures must not be held against anything; then the
+    thresholds.
     """
+    interrupted = list(interruption(totals))
     if not any(stage.all.outcomes[Outcome.ANSWERED] for stage in totals.stages):
-        return Verdict(ExitCode.COULD_NOT_RUN, (_nothing_answered(totals),))
+        return Verdict(ExitCode.COULD_NOT_RUN, (_nothing_answered(totals), *interrupted))
     wrong = list(_wrong_answers(totals))
     void = list(void_reasons(totals))
     missed = list(_missed(totals, thresholds))
     if wrong:
-        return Verdict(ExitCode.MISSED, (*wrong, *void, *missed))
+        return Verdict(ExitCode.MISSED, (*wrong, *interrupted, *void, *missed))
+    if interrupted:
+        return Verdict(ExitCode.INTERRUPTED, (*interrupted, *void, *missed))
     if void:
         return Verdict(ExitCode.VOID, (*void, *missed))
     if missed:
@@ -117,6 +122,13 @@ def _wrong_answers(totals: Totals) -> Iterator[str]:
         checked = totals.headline.guard_checked
         wrong = checked - round(share * checked)
         yield f"{wrong} of {checked} answers under load differ from those of the idle server"
+
+
+def interruption(totals: Totals) -> Iterator[str]:
+    """That the run was broken off, in a sentence; nothing for one that came to its end."""
+    if totals.headline.is_interrupted:
+        missing = ", ".join(totals.headline.stages_not_run)
+        yield "the run was broken off" + (f" and never came to {missing}" if missing else "")
 
 
 def void_reasons(totals: Totals) -> Iterator[str]:
@@ -161,6 +173,6 @@ def _fine(totals: Totals, thresholds: Thresholds) -> str:
     parts = ["no threshold was given" if thresholds == NO_THRESHOLDS else "every threshold held"]
     if totals.headline.guard_share is not None:
         parts.append(f"all {totals.headline.guard_checked} answers compared are those of the idle server")
-    if any(not stage.is_closed_loop for stage in totals.stages):
+    if any(not stage.is_closed_loop and stage.lag_ms is not None for stage in totals.stages):
         parts.append("requests left on time")
     return ", ".join(parts)

@@ -9,7 +9,7 @@ from loadtest.figures import StageTotals, Totals
 from loadtest.report.numbers import milliseconds, percent, rate
 from loadtest.run_folder import MetricsSample, RunInfo
 from loadtest.server_metrics import cached_share
-from loadtest.thresholds import ExitCode, Thresholds, Verdict
+from loadtest.thresholds import ExitCode, Thresholds, Verdict, interruption
 from loadtest.totals import MAX_LAG_P99_MS, trials_of
 
 
@@ -34,6 +34,7 @@ class Line:
 def headline_of(totals: Totals, verdict: Verdict) -> list[Line]:
     """The lines, the most important first."""
     return [
+        *_interruption(totals),
         _goodput(totals),
         _knee(totals),
         *_beyond(totals),
@@ -149,11 +150,19 @@ def _beyond(totals: Totals) -> Iterator[Line]:
     )
 
 
+def _interruption(totals: Totals) -> Iterator[Line]:
+    for sentence in interruption(totals):
+        yield Line("Complete", "no", f"{sentence}; its last stage may be cut short", Mood.BAD)
+
+
 def _validity(totals: Totals) -> Line:
-    open_stages = [stage for stage in totals.stages if not stage.is_closed_loop and stage.lag_ms is not None]
-    if not open_stages:
+    open_stages = [stage for stage in totals.stages if not stage.is_closed_loop]
+    lags = [stage.lag_ms.p99 for stage in open_stages if stage.lag_ms is not None]
+    if totals.stages and not open_stages:
         return Line("Validity", "closed loop only", "users set the pace; this is not the latency at a given load")
-    worst = max(stage.lag_ms.p99 for stage in open_stages if stage.lag_ms is not None)
+    if not lags:
+        return Line("Validity", "unknown", "no request was due in a measured window")
+    worst = max(lags)
     lag = f"generator at most {milliseconds(worst)} ms late (p99; {MAX_LAG_P99_MS:g} allowed)"
     apart = max(stage.clock_uncertainty_ms for stage in open_stages)
     if apart:

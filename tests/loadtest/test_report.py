@@ -1,20 +1,24 @@
 import json
 import re
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import get_args, get_type_hints
 
 import html5lib
 import pytest
+from pydantic import JsonValue
 
 from loadtest.comparison import Comparison
 from loadtest.report.drawing import PAGE_COLOURS
+from loadtest.report.headline import headline_of
 from loadtest.report.numbers import milliseconds, percent, rate
 from loadtest.report.write import Report, write_report
 from loadtest.run_folder import RunFolder
-from loadtest.thresholds import Thresholds
+from loadtest.thresholds import Thresholds, verdict_of
+from loadtest.totals import totals_of
 from tests.loadtest.simulated_run import Load, SimulatedServer, failed_guard, write_run
+from tests.loadtest.test_run_folder import INFO
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = (Load("half", rate=20.0, seconds=8.0), Load("over & <above>", rate=80.0, seconds=8.0), Load("users", users=8))
@@ -169,3 +173,13 @@ def _keys(kind: object) -> set[str]:
         hints = get_type_hints(kind)
         return {one.name for one in fields(kind)}.union(*(_keys(hints[one.name]) for one in fields(kind)))
     return set().union(*(_keys(part) for part in get_args(kind)))
+
+
+def test_a_run_that_was_broken_off_says_so_first_and_an_open_loop_without_a_window_is_no_closed_one() -> None:
+    planned: dict[str, JsonValue] = {"stages": [{"name": "steady"}, {"name": "second"}]}
+    totals = totals_of(replace(INFO, scenario=planned, interrupted=True), [], (), None)
+    first, *others = headline_of(totals, verdict_of(totals))
+    assert (first.name, first.value) == ("Complete", "no")
+    assert "never came to second" in first.meaning
+    [validity] = [line for line in others if line.name == "Validity"]
+    assert (validity.value, validity.meaning) == ("unknown", "no request was due in a measured window")

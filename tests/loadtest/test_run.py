@@ -140,6 +140,7 @@ def test_a_run_says_what_was_run_when_and_with_what(searched: tuple[RunFolder, l
     assert info.server.models == {"models": [{"name": "capitals"}]}
     assert info.generator.cpu_seconds > 0
     assert info.thresholds == THRESHOLDS
+    assert not info.interrupted
     assert run.metrics()
 
 
@@ -210,7 +211,8 @@ def test_arrivals_do_not_wait_for_a_slow_server_and_impatient_clients_go_away(tr
 
 
 def test_a_test_that_is_interrupted_keeps_what_it_has_measured(tmp_path: Path) -> None:
-    endless = _scenario(Stage(name="endless", rate=50, seconds=3600, warm_up_seconds=0.1))
+    stages = (Stage(name="endless", rate=50, seconds=3600, warm_up_seconds=0.1), Stage(name="never", rate=1, seconds=1))
+    endless = Scenario(name="little", description="", kinds=KINDS, stages=stages)
     command = _locust(endless, tmp_path)
     processes: list[subprocess.Popen[bytes]] = []
 
@@ -228,7 +230,10 @@ def test_a_test_that_is_interrupted_keeps_what_it_has_measured(tmp_path: Path) -
     records = list(RunFolder(tmp_path / "run").records())
     assert len(records) == len(server.bodies) > 20
     assert all(record.outcome is Outcome.ANSWERED for record in records)
-    [stage] = RunFolder(tmp_path / "run").info().stages
+    info = RunFolder(tmp_path / "run").info()
+    assert info.interrupted
+    assert info.stages_not_run == ("never",)
+    [stage] = info.stages
     assert stage.sending_ended - stage.started < 600
 
 

@@ -48,14 +48,15 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert folder.metrics() == (MetricsSample(1.0, {"kvasir_requests_waiting": 2.0}),)
 
 
-def test_a_run_of_before_thresholds_were_kept_has_none(tmp_path: Path) -> None:
+def test_a_run_of_before_thresholds_and_interruptions_were_kept_has_none(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.write_info(replace(INFO, thresholds=Thresholds(max_error_ratio=0.0)))
     assert folder.info().thresholds == Thresholds(max_error_ratio=0.0)
     content = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
-    del content["thresholds"]
+    del content["thresholds"], content["interrupted"]
     (tmp_path / "run.json").write_text(json.dumps(content), encoding="utf-8")
     assert folder.info().thresholds == Thresholds()
+    assert not folder.info().interrupted
 
 
 def test_a_server_without_metrics_and_a_run_without_guard_have_none(tmp_path: Path) -> None:

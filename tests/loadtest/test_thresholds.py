@@ -3,6 +3,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from pydantic import JsonValue
 
 from loadtest.figures import Totals
 from loadtest.records import Outcome, Record
@@ -97,6 +98,20 @@ def test_a_stage_of_nothing_but_errors_is_never_fine_unless_a_search_went_that_f
     assert verdict.sentence == "exit 2: all 100 requests of stage second failed (HTTP 500)"
     assert verdict_of(_two_stages(Outcome.TIMED_OUT)).exit_code is ExitCode.MISSED
     assert verdict_of(_two_stages(Outcome.TIMED_OUT, is_search_step=True), Thresholds(min_goodput=9)).exit_code == 0
+
+
+def test_a_run_that_was_broken_off_is_not_fine_and_names_the_stages_that_are_missing() -> None:
+    planned: dict[str, JsonValue] = {"stages": [{"name": "steady"}, {"name": "second"}, {"name": "third"}]}
+    info = replace(INFO, scenario=planned, stages=(STAGE,), interrupted=True)
+    totals = totals_of(info, _records(), (), None)
+    assert verdict_of(totals, Thresholds(max_p95_ms=250)).sentence == (
+        "exit 4: the run was broken off and never came to second, third"
+    )
+    assert verdict_of(totals, Thresholds(max_p95_ms=150)).exit_code is ExitCode.INTERRUPTED
+    in_the_last = replace(info, scenario={"stages": [{"name": "steady"}]})
+    assert verdict_of(totals_of(in_the_last, _records(), (), None)).sentence == "exit 4: the run was broken off"
+    too_early = verdict_of(totals_of(replace(info, stages=()), [], (), None))
+    assert too_early.sentence.startswith("exit 1: no request was due in any measured window; the run was broken off")
 
 
 def test_a_run_without_an_answer_is_no_run() -> None:
