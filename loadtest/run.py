@@ -1,10 +1,15 @@
 """A load test as a function call: locust runs in a process of its own, because it patches the standard library."""
 
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from loadtest.addresses import address_of
 from loadtest.records import Outcome
@@ -14,6 +19,7 @@ from loadtest.scenario import Scenario, ScenarioInvalid
 from loadtest.thresholds import NO_THRESHOLDS, Thresholds
 
 LOCUSTFILE = Path(__file__).resolve().with_name("locustfile.py")
+TETHERED = LOCUSTFILE.with_name("tethered.py")
 
 
 class LoadTestFailed(OSError):
@@ -40,6 +46,9 @@ def run_scenario(url: str, scenario: Scenario, folder: Path, options: RunOptions
     Blocks until all is sent, answered and checked. `folder` is made; it must not hold a run yet. The totals and the
     report are not made here. Raises `ValueError` for an address or options that make no test, `LoadTestFailed` where
     nothing could be measured.
+
+    Ctrl-C, and SIGTERM where this is the main thread, end the run early: what is on its way is answered, and the folder
+    says that the run was broken off. `KeyboardInterrupt` is raised if nothing was measured by then, or at a second one.
     """
     address_of(url)
     if options.knee is not None:
@@ -54,19 +63,9 @@ def run_scenario(url: str, scenario: Scenario, folder: Path, options: RunOptions
     with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
         scenario_file = Path(temporary, "scenario.json")
         scenario_file.write_text(scenario.model_dump_json(), encoding="utf-8")
-        process = subprocess.Popen(  # noqa: S603 - this interpreter, and a file of this package
-            _command(url, scenario_file, folder, options),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL if options.quiet else None,
-            stderr=errors,
-        )
-        try:
-            status = process.wait()
-        except KeyboardInterrupt:  # it got the same signal, and ends with what it has measured
-            status = process.wait()
-        finally:
-            if process.poll() is None:
-                process.kill()
+        status, was_interrupted = _run(_command(url, scenario_file, folder, options), options.quiet, errors)
+        if was_interrupted and (status or not run.records_file.exists()):
+            raise KeyboardInterrupt
         if status:
             errors.seek(0)
             told = [line for line in errors.read().splitlines() if line.strip()]
@@ -75,6 +74,41 @@ def run_scenario(url: str, scenario: Scenario, folder: Path, options: RunOptions
         reasons = sorted({record.reason for record in run.records()})
         raise LoadTestFailed(f"{url} answered nothing: {', '.join(reasons) or 'nothing was sent'}")
     return run
+
+
+def _run(command: list[str], is_quiet: bool, errors: TextIO) -> tuple[int, bool]:
+    """The command's exit status, and whether it was asked to end early. It does not outlive this process."""
+    with (
+        _terminated_like_interrupted(),
+        subprocess.Popen(  # noqa: S603 - this interpreter, and a file of this package
+            [sys.executable, str(TETHERED), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL if is_quiet else None,
+            stderr=errors,
+            process_group=0,  # a terminal's Ctrl-C comes to it once, through here, as any other signal does
+        ) as process,
+    ):
+        try:
+            return process.wait(), False
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            return process.wait(), True
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does, as long as this holds. Only the main thread may say what a signal does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _command(url: str, scenario_file: Path, folder: Path, options: RunOptions) -> list[str]:

@@ -16,7 +16,7 @@ from types import TracebackType
 ROOT = Path(__file__).resolve().parent.parent.parent
 POLL_SECONDS = 0.1
 
-_TETHERED = Path(__file__).with_name("tethered.py")  # by its path: a server may run in any folder
+_TETHERED = ROOT / "loadtest" / "tethered.py"  # by its path: a server may run in any folder
 
 # Each server is told its threads in so many words; what a shell happens to export must not tell it otherwise.
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_BLOCKTIME", "GOMP_SPINCOUNT", "MKL_NUM_THREADS")

@@ -61,6 +61,8 @@ class Turns:
         options = RunOptions(seed=self._seed, label=contender.name, guard_requests=0, server_pid=server.pid, quiet=True)
         try:
             run = self.runner(server.url, scenario, folder, options)
+            if run.info().interrupted:  # not this run alone was meant
+                raise KeyboardInterrupt
         except BaseException:
             self.stop(contender.name)
             raise

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,20 @@ def test_no_round_is_begun_that_would_not_end_in_time(turns: Turns, tmp_path: Pa
     one = contestant("quick")
     assert run_rounds(turns, [one], procedure(tmp_path, rounds=3, give_up=0.0)) == 1
     assert [each.round for each in one.found.knees] == [1]
+
+
+def test_whoever_breaks_off_a_run_breaks_off_the_comparison(tmp_path: Path) -> None:
+    simulation = Simulation()
+
+    def broken_off(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
+        run = simulation(url, scenario, folder, options)
+        run.write_info(replace(run.info(), interrupted=True))
+        return run
+
+    with Turns(tmp_path / "logs", seed=1, runner=broken_off) as simulation.turns:
+        with pytest.raises(KeyboardInterrupt):
+            run_rounds(simulation.turns, [contestant("quick")], procedure(tmp_path, rounds=1))
+        assert not simulation.turns.pids
 
 
 def test_a_server_that_fails_is_left_out_and_the_others_go_on(tmp_path: Path) -> None:
