@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from loadtest.addresses import address_of
 from loadtest.clock import RunClock, check_clocks, known_within
+from loadtest.connections import NO_CONNECTION
 from loadtest.crew import CannotConduct, Crew
 from loadtest.guard import AnswerSample, check_answers
 from loadtest.knee import KneeSearch
@@ -101,7 +102,7 @@ class Conductor:
         scenario, knee = plan.scenario, plan.knee
         is_complete = False
         try:
-            if scenario.search is not None and knee is None:
+            if scenario.needs_search and knee is None:
                 knee = self._search()
             if scenario.needs_knee and not self._stopped:
                 if knee is None:
@@ -163,13 +164,21 @@ class Conductor:
         search = KneeSearch(settings)
         while (rate := search.next_rate()) is not None and not self._stopped:
             name = f"search {len(self._gathered.stages) + 1}: {rate:g}/s"
-            share = self._send_stage(settings.stage(name, rate), is_search_step=True)
+            measured = self._send_stage(settings.stage(name, rate), is_search_step=True)
             if not self._stopped:  # else it was cut short, and says nothing
+                self._check_reached(measured)
+                share = share_within(measured, self._objective)
                 search.tell(rate, share is not None and share >= self._objective.share)
         return search.knee
 
-    def _send_stage(self, stage: Stage, is_search_step: bool = False) -> float | None:
-        """Has the stage sent. Gives the share of the requests of its window that met the objective, if any counts."""
+    def _check_reached(self, measured: Sequence[Record]) -> None:
+        """Raises `CannotConduct` if no request got as far as a connection: no lower rate would either."""
+        if measured and all(record.reason.startswith(NO_CONNECTION) for record in measured):
+            reason = measured[0].reason
+            raise CannotConduct(f"{self._plan.url} cannot be reached: all {len(measured)} requests had {reason}")
+
+    def _send_stage(self, stage: Stage, is_search_step: bool = False) -> list[Record]:
+        """Has the stage sent. Gives the records of its measured window."""
         crew = self._crew
         order = Order(
             scenario=self._plan.scenario.model_dump_json(),
@@ -225,7 +234,7 @@ class Conductor:
             self._sample.merge(one.kept, one.population)
         measured = [record for record in records if info.measures(record)]
         self._say(progress_line(info, measured, self._objective))
-        return share_within(measured, self._objective)
+        return measured
 
 
 def _make_folder(folder: Path) -> None:

@@ -13,7 +13,12 @@ from geventhttpclient.response import HTTPSocketResponse
 from loadtest.addresses import Address
 
 CONNECT_SECONDS = 10.0
+NO_CONNECTION = "no connection"  # how the reason of a record begins for want of one
 _BLOCK_BYTES = 16384
+
+
+class CannotConnect(OSError):
+    """The server takes no connection; the message says so, with the kind of error."""
 
 
 class Connections:
@@ -32,7 +37,7 @@ class Connections:
         return self._round_trip or 0.0
 
     def take(self) -> tuple[gevent.socket.socket, bool]:
-        """A connection, and whether it has been used before. Raises `OSError`."""
+        """A connection, and whether it has been used before. Raises as `connect` does."""
         while self._idle:
             connection = self._idle.pop()  # the last one given back: the others may grow old and be closed
             if self._tls or _is_open(connection):
@@ -41,7 +46,7 @@ class Connections:
         return self.connect(), False
 
     def connect(self) -> gevent.socket.socket:
-        """A new connection. Raises `OSError`."""
+        """A new connection. Raises `CannotConnect`, or another `OSError` if this process may have no more of them."""
         connection = gevent.socket.socket(self._family)
         try:
             connection.settimeout(CONNECT_SECONDS)
@@ -53,6 +58,9 @@ class Connections:
             connection.settimeout(None)  # requests have a limit of their own
             if self._tls:
                 return gevent.ssl.SSLContext.wrap_socket(self._tls, connection, server_hostname=self._address.host)
+        except OSError as error:
+            connection.close()
+            raise CannotConnect(f"{NO_CONNECTION}: {type(error).__name__}") from error
         except BaseException:
             connection.close()
             raise

@@ -9,7 +9,7 @@ from geventhttpclient.response import HTTPConnectionClosed, HTTPParseError, HTTP
 
 from loadtest.addresses import Address
 from loadtest.answer_headers import retry_after_seconds, server_timing
-from loadtest.connections import Connections, read_head
+from loadtest.connections import CannotConnect, Connections, read_head
 from loadtest.protocols.events import Event, EventReader
 from loadtest.protocols.json_body import json_object
 from loadtest.protocols.registry import protocol
@@ -94,6 +94,8 @@ def perform(
             raise
         outcome = Outcome.TIMED_OUT if patience is None else Outcome.HUNG_UP
         reason = f"no answer within {MAX_ANSWER_SECONDS:g} s" if patience is None else "the client hung up"
+    except CannotConnect as error:
+        outcome, reason = Outcome.FAILED, str(error)
     except (OSError, HTTPParseError) as error:
         outcome, reason = Outcome.FAILED, f"no answer: {type(error).__name__}"
     except gevent.GreenletExit:

@@ -173,6 +173,11 @@ class Scenario(_Part):
         """True while the rate of a stage is a share of the knee."""
         return any(stage.needs_knee for stage in self.stages)
 
+    @property
+    def needs_search(self) -> bool:
+        """True while the rate of a stage is a share of the knee, or the knee is all that is asked for."""
+        return self.search is not None and (self.needs_knee or not self.stages)
+
     def kinds_of(self, stage_name: str) -> tuple[Kind, ...]:
         """The kinds of request of a stage; a name that is no stage's is a step of the search."""
         names = next((stage.kinds for stage in self.stages if stage.name == stage_name), None)

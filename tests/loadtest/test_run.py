@@ -15,7 +15,7 @@ from loadtest.scenario import Kind, Scenario, ScenarioInvalid, Search, Stage
 from loadtest.thresholds import Thresholds
 from tests.loadtest.answering import Reply, answering
 
-# Locust takes seconds to start: it is started four times here, and much is asserted of each run.
+# Locust takes seconds to start: it is started five times here, and much is asserted of each run.
 THRESHOLDS = Thresholds(max_p95_ms=250.0, max_error_ratio=0.0)
 OPTIONS = RunOptions(seed=7, guard_requests=100_000, urgent=False, quiet=True, thresholds=THRESHOLDS)
 KINDS = (Kind(name="sentence", weight=3), Kind(name="list", text="list"), Kind(name="beam", beam_size=4))
@@ -240,12 +240,17 @@ def test_a_test_that_is_interrupted_keeps_what_it_has_measured(tmp_path: Path) -
 def test_what_cannot_be_run_is_told_in_one_sentence(tmp_path: Path) -> None:
     with answering() as server:
         gone = server.url
-    with pytest.raises(LoadTestFailed, match="answered nothing: no answer: ConnectionRefusedError"):
-        run_scenario(gone, _scenario(OPEN.model_copy(update={"seconds": 0.3})), tmp_path / "gone", OPTIONS)
+    # It has a search, and no need of it.
+    own_rate = SEARCHED.model_copy(update={"stages": (OPEN.model_copy(update={"seconds": 0.3}),)})
+    with pytest.raises(LoadTestFailed, match="answered nothing: no connection: ConnectionRefusedError"):
+        run_scenario(gone, own_rate, tmp_path / "gone", OPTIONS)
     with pytest.raises(LoadTestFailed, match="holds a run already"):  # the failed one is kept, too
         run_scenario(gone, _scenario(OPEN), tmp_path / "gone", OPTIONS)
     with pytest.raises(ScenarioInvalid, match="--knee"):
         run_scenario(gone, _scenario(Stage(name="half", rate="0.5 knee", seconds=1)), tmp_path / "half", OPTIONS)
+    with pytest.raises(LoadTestFailed, match=r"cannot be reached: all \d+ requests had no connection: ConnectionRef"):
+        run_scenario(gone, SEARCHED, tmp_path / "unreachable", OPTIONS)
+    assert [stage.name for stage in RunFolder(tmp_path / "unreachable").info().stages] == ["search 1: 40/s"]
     own = _scenario(OPEN).with_overrides(corpus="no-such-file.txt")
     with pytest.raises(ScenarioInvalid, match=r"no-such-file\.txt"):
         run_scenario(gone, own, tmp_path / "corpus", OPTIONS)

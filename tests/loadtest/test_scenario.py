@@ -94,6 +94,15 @@ def test_a_rate_and_seconds_are_overridden_and_the_warm_up_keeps_its_share() -> 
     assert changed.workload.corpus == "mine.txt"
 
 
+def test_the_knee_is_searched_only_for_those_who_need_it() -> None:
+    steady = load_scenario("steady")
+    assert steady.needs_search
+    assert not steady.with_overrides(rate=5).needs_search
+    assert not steady.with_rates(30).needs_search
+    assert load_scenario("knee").needs_search
+    assert not _scenario(PLAIN).needs_search
+
+
 def test_one_rate_for_stages_of_several_is_refused() -> None:
     with pytest.raises(ScenarioInvalid, match=r"several rates.*--knee"):
         load_scenario("overload").with_overrides(rate=10)
