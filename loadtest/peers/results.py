@@ -110,9 +110,12 @@ def goodput_ratio(first: ServerFound, other: ServerFound) -> Ratio | None:
 
 
 def knee_ratio(first: ServerFound, other: ServerFound) -> Ratio | None:
-    """The knee of the first over the other's."""
+    """The knee of the first over the other's. A round in which the first sustained nothing counts as 0.
+
+    One in which the other sustained nothing has no ratio: it would have no bound.
+    """
     others = {each.round: each.knee for each in other.knees}
-    return ratio([(each.knee, others.get(each.round)) for each in first.knees])
+    return ratio([(each.knee or 0.0, others.get(each.round)) for each in first.knees])
 
 
 def to_json(comparison: Comparison) -> str:

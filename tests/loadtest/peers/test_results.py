@@ -49,6 +49,14 @@ def test_ratios_are_taken_within_a_round() -> None:
     assert goodput_ratio(quick(), slow()) == Ratio(3.25, 2.5, 4.0)
 
 
+def test_a_round_in_which_the_first_server_sustained_nothing_counts_against_it() -> None:
+    knees = [KneeFound(1, 40.0, 40.0, 40.0), KneeFound(2, None, 0.0, 5.0), KneeFound(3, None, 0.0, 5.0)]
+    unsteady = ServerFound("unsteady", "native", knees=knees)
+    steady = ServerFound("steady", "native", knees=[KneeFound(n, 20.0, 20.0, 20.0) for n in (1, 2, 3)])
+    assert knee_ratio(unsteady, steady) == Ratio(0.0, 0.0, 2.0)
+    assert knee_ratio(steady, unsteady) == Ratio(0.5, 0.5, 0.5)
+
+
 def test_what_was_sent_late_is_no_goodput() -> None:
     assert slow().goodput_of(2) == 20.0
 
