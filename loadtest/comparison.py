@@ -26,10 +26,10 @@ from loadtest.bootstrap import (
     resampled_rates,
     resampled_shares,
 )
+from loadtest.comparability import warnings_of, with_known_lengths
 from loadtest.figures import StageTotals, Totals
-from loadtest.records import Outcome, Record
+from loadtest.records import Record
 from loadtest.run_folder import RunFolder, RunInfo
-from loadtest.thresholds import interruption, void_reasons
 from loadtest.totals import knee, records_by_stage, totals_of, trials_of
 
 CONFIDENCE = 0.99
@@ -106,30 +106,7 @@ def compare(folders: Sequence[RunFolder]) -> Comparison:
     runs = [ComparedRun(names[0], read[0].totals, ())]
     for name, other in zip(names[1:], read[1:], strict=True):
         runs.append(ComparedRun(name, other.totals, tuple(_changes(read[0].figures, other.figures))))
-    return Comparison(CONFIDENCE, tuple(runs), tuple(_warnings(names, read)))
-
-
-def with_known_lengths(infos: Sequence[RunInfo], runs: Sequence[list[Record]]) -> list[list[Record]]:
-    """The records, each with the source tokens that any run of the same requests knows.
-
-    A server that does not say how many tokens it read has them guessed from words, and would be held against another
-    objective than one that does. Request n of a stage has the same texts in every run of one scenario and seed.
-    """
-    known: dict[tuple[object, int, str, int], int] = {}
-    for info, records in zip(infos, runs, strict=True):
-        for record in records:
-            if not record.source_tokens_estimated and record.source_tokens:
-                known[info.scenario.get("name"), info.seed, record.stage, record.number] = record.source_tokens
-    return [
-        [
-            replace(record, source_tokens=known[key], source_tokens_estimated=False)
-            if record.source_tokens_estimated
-            and (key := (info.scenario.get("name"), info.seed, record.stage, record.number)) in known
-            else record
-            for record in records
-        ]
-        for info, records in zip(infos, runs, strict=True)
-    ]
+    return Comparison(CONFIDENCE, tuple(runs), tuple(warnings_of(names, infos, [run.totals for run in read])))
 
 
 def _figures(info: RunInfo, totals: Totals, records: Sequence[Record], seed: int) -> Iterator[_Figure]:
@@ -257,43 +234,9 @@ def _is_something_beside_nothing(base: _Figure, other: _Figure) -> bool:
     return bool(low > 0 or high < 0)
 
 
-def _guessed_share(totals: Totals) -> float:
-    """The share of the answers of a run whose source tokens are guessed."""
-    samples = [stage.all for stage in totals.stages]
-    answered = [sample.outcomes[Outcome.ANSWERED] for sample in samples]
-    guessed = sum(sample.source_tokens_estimated * n for sample, n in zip(samples, answered, strict=True))
-    return guessed / sum(answered) if any(answered) else 0.0
-
-
 def _names(read: Sequence[_Read]) -> list[str]:
     """What the runs are called: their labels where they have different ones."""
     labels = [run.info.label or run.totals.scenario or "run" for run in read]
     if len(set(labels)) == len(labels):
         return labels
     return [f"{label} ({place})" for place, label in enumerate(labels, start=1)]
-
-
-def _warnings(names: Sequence[str], read: Sequence[_Read]) -> Iterator[str]:
-    base = read[0]
-    for name, run in zip(names, read, strict=True):
-        yield from (f"{name}: {reason}." for reason in interruption(run.totals))
-        yield from (f"{name} is {reason}." for reason in void_reasons(run.totals))
-        if run.totals.headline.guard_share not in (None, 1.0):
-            yield f"{name} gave other answers under load than when idle."
-        guessed = _guessed_share(run.totals)
-        if guessed:
-            part = "" if guessed == 1 else f" in {max(guessed, 0.001):.1%} of its answers"
-            yield f"Source tokens of {name} are guessed from words{part}, its objectives with them."
-    for name, run in zip(names[1:], read[1:], strict=True):
-        for what, ours, theirs in (
-            ("another scenario", base.totals.scenario, run.totals.scenario),
-            ("another seed", base.info.seed, run.info.seed),
-            ("another machine", base.info.machine, run.info.machine),
-            ("another objective", base.totals.objective, run.totals.objective),
-        ):
-            if ours != theirs:
-                yield f"{name} was run with {what} than {names[0]}: {theirs}, not {ours}."
-        rates = {stage.name: stage.rate for stage in base.info.stages}
-        other = [stage.name for stage in run.info.stages if stage.name in rates and rates[stage.name] != stage.rate]
-        if other:
-            yield f"{name} had other rates than {names[0]} in {', '.join(other)}: those are not equal loads."

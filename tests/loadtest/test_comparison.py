@@ -5,14 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pydantic import TypeAdapter
+from pydantic import JsonValue, TypeAdapter
 
 from loadtest.bootstrap import Durations, blocks_of, percentile, resampled_percentiles, resampled_rates
-from loadtest.comparison import Change, ComparedRun, Comparison, compare, with_known_lengths
+from loadtest.comparability import warnings_of, with_known_lengths
+from loadtest.comparison import Change, ComparedRun, Comparison, compare
 from loadtest.objective import Objective
 from loadtest.report.comparison_tables import marked_sentences
 from loadtest.report.write_comparison import write_comparison
 from loadtest.run_folder import RunFolder
+from loadtest.totals import totals_of
 from tests.loadtest.simulated_run import Load, SimulatedServer, write_run
 from tests.loadtest.test_records import ANSWERED
 from tests.loadtest.test_run_folder import INFO, STAGE
@@ -106,6 +108,48 @@ def test_lengths_that_one_run_knows_are_lent_to_those_that_guess() -> None:
     assert [(r.source_tokens, r.source_tokens_estimated) for r in second] == [(70, False), (60, True)]
     other_seed = with_known_lengths([INFO, replace(INFO, seed=9)], [known, guessed])
     assert other_seed[1] == guessed
+
+
+SCENARIO: dict[str, JsonValue] = {
+    "name": "steady",
+    "workload": {"lengths": "tatoeba", "repeats": 0.0},
+    "kinds": [{"name": "sentence", "weight": 1.0, "protocol": "native"}, {"name": "list", "weight": 1.0}],
+    "stages": [{"name": "steady", "seconds": 11.0, "kinds": []}],
+    "search": {"seconds": 20.0, "factor": 2.0},
+}
+SENTENCE: dict[str, JsonValue] = {"name": "sentence", "weight": 1.0, "protocol": "native"}
+OTHER_TEXTS: list[tuple[dict[str, JsonValue], str]] = [
+    ({"workload": {"lengths": "tatoeba", "repeats": 0.5}}, "another workload (repeats 0.5, not 0.0)"),
+    ({"kinds": [SENTENCE, {"name": "list", "weight": 3.0}]}, "another kind list (weight 3.0, not 1.0)"),
+    ({"kinds": [SENTENCE]}, "fewer kinds of request (list)"),
+    (
+        {"stages": [{"name": "steady", "seconds": 11.0, "kinds": ["list"]}]},
+        'another stage steady (kinds ["list"], not [])',
+    ),
+]
+SAME_TEXTS: list[tuple[dict[str, JsonValue], str]] = [
+    (
+        {"kinds": [SENTENCE | {"protocol": "deepl"}, {"name": "list", "weight": 1.0}]},
+        'another kind sentence (protocol "deepl", not "native")',
+    ),
+    ({"stages": [{"name": "steady", "seconds": 30.0, "kinds": []}]}, "another stage steady (seconds 30.0, not 11.0)"),
+    ({"search": {"seconds": 10.0, "factor": 2.0}}, "other steps of the search (seconds 10.0, not 20.0)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changed", "warning", "is_lent"),
+    [*((*case, False) for case in OTHER_TEXTS), *((*case, True) for case in SAME_TEXTS)],
+)
+def test_what_was_sent_otherwise_under_the_same_name_is_said_and_lengths_are_lent_to_the_same_texts_only(
+    changed: dict[str, JsonValue], warning: str, is_lent: bool
+) -> None:
+    infos = [replace(INFO, scenario=SCENARIO), replace(INFO, scenario=SCENARIO | changed)]
+    known = [replace(ANSWERED, stage="steady", source_tokens=70, source_tokens_estimated=False)]
+    guessed = [replace(known[0], source_tokens=60, source_tokens_estimated=True)]
+    assert with_known_lengths(infos, [known, guessed]) == [known, known if is_lent else guessed]
+    totals = [totals_of(info, known, (), None) for info in infos]
+    assert list(warnings_of(["base", "other"], infos, totals)) == [f"other was run with {warning} than base."]
 
 
 def test_other_rates_and_late_generators_are_said_first(
