@@ -56,9 +56,7 @@ class Record:
     event_gaps: tuple[float, ...] = ()  # seconds between the token events of a stream
     retry_after: float | None = None  # seconds
     answer_sha256: str | None = None  # `answer_digest`
-    is_resent: bool = (
-        False  # on a new connection: the server had closed the idle one just before; `sent` is the first time
-    )
+    is_resent: bool = False  # the server had closed the idle connection just before; `sent` is the first time
 
     @property
     def latency(self) -> float | None:

@@ -11,7 +11,8 @@ from server.text.tokenizer import Tokenizer
 
 def _params(bundle: Bundle, options: DecodingOptions, names_length: bool = False, most: int = 256) -> SentenceParams:
     params = GenerationParams(max_new_tokens=most, min_new_tokens=options.min_new_tokens)
-    return SentenceParams(params, options, Tokenizer(bundle), bundle.config.shapes, names_length)
+    shapes = bundle.config.shapes.model_copy(update={"max_target_tokens": 256})
+    return SentenceParams(params, options, Tokenizer(bundle), shapes, names_length)
 
 
 def _limit(
