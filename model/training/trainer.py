@@ -1,5 +1,6 @@
 """The training loop: batches to updates, and at fixed steps log, snapshot and validation."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -86,13 +87,15 @@ class Trainer:
     def run(self, report: Callable[[Progress], None], is_stopped: Callable[[], bool] = lambda: False) -> bool:
         """Train until `max_steps` or until validation no longer improves, and write the checkpoint.
 
-        True when that is done; False if `is_stopped` said so first, and the next run goes on from there.
+        True when that is done; False if `is_stopped` said so first, and the next run goes on from there. Raises
+        ValueError if numbers are no longer finite; then nothing is saved that came of them.
         """
         position, settings = self.position, self.settings
         batches = self.batches()
         logged_at = time.monotonic()
         while not self._is_done():
             if is_stopped():
+                self._require_finite_weights()
                 self._save_state()
                 return False
             loss = self.update([next(batches) for _ in range(settings.accumulated_batches)])
@@ -100,6 +103,7 @@ class Trainer:
                 self._log(time.monotonic() - logged_at)
                 logged_at = time.monotonic()
             if self._is_due(settings.snapshot_every):
+                self._require_finite_weights()
                 weights = dict(self.model.named_parameters())
                 self.run_folder.save_snapshot(position.step, weights, settings.averaged_snapshots)
                 if self._is_due(settings.validate_every):
@@ -130,7 +134,10 @@ class Trainer:
             position.epoch, position.next_batch = position.epoch + 1, 0
 
     def update(self, chosen: Sequence[Indices]) -> float:
-        """One update from these batches; returns the loss per label."""
+        """One update from these batches; returns the loss per label.
+
+        Raises ValueError before the weights change if the gradients are not finite.
+        """
         settings, position = self.settings, self.position
         batches = [self.corpus.batch(indices, self.device) for indices in chosen]
         num_labels = sum(batch.num_labels for batch in batches)
@@ -145,8 +152,11 @@ class Trainer:
         for weight in {self.model.encoder.embedding.weight, self.model.output_projection.weight}:
             assert weight.grad is not None
             weight.grad[self.model.config.pad_token_id].zero_()
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), settings.max_gradient_norm)
+        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), settings.max_gradient_norm))
         position.step += 1
+        # Such an update makes NaN of all weights. Skipping it would not help: losses are not scaled in any precision.
+        if not math.isfinite(norm):
+            raise self._diverged(f"the norm of the gradients is {norm}")
         rate = learning_rate(
             settings.schedule, position.step, settings.learning_rate, settings.warmup_steps, settings.max_steps
         )
@@ -156,8 +166,18 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         position.loss += loss * num_labels
         position.num_labels += num_labels
-        position.gradient_norm += float(norm)
+        position.gradient_norm += norm
         return loss
+
+    def _require_finite_weights(self) -> None:
+        if not all(bool(weight.isfinite().all()) for weight in self.model.parameters()):
+            raise self._diverged("weights are not finite")
+
+    def _diverged(self, reason: str) -> ValueError:
+        return ValueError(
+            f"the training diverged at update {self.position.step}, {reason}: take a lower --learning-rate or a longer "
+            f"--warmup-steps, in another folder; {self.run_folder.path} keeps what was saved before"
+        )
 
     def _loss(self, batch: Batch) -> torch.Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bfloat16"):
@@ -185,7 +205,10 @@ class Trainer:
         if self.validation is None:
             self._write_checkpoint(averaged)
             return
-        self.scores = self.validation(averaged, self.device)
+        scores = self.validation(averaged, self.device)
+        if not math.isfinite(scores.loss):
+            raise self._diverged(f"the loss of validation is {scores.loss}")
+        self.scores = scores
         self.run_folder.append_log(
             {"step": position.step, **{f"validation_{name}": value for name, value in asdict(self.scores).items()}}
         )

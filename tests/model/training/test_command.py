@@ -95,6 +95,14 @@ def test_what_goes_wrong_is_told_in_one_line(tmp_path: Path) -> None:
     assert result.stderr.count("\n") == 1
 
 
+def test_a_training_that_diverges_fails_with_the_way_out(tmp_path: Path) -> None:
+    result = _run(*_arguments(tmp_path), "--learning-rate", "1e30")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("kvasir: the training diverged at update ")
+    assert "--learning-rate" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(("instructions", "is_told"), [({"avx2": True}, True), ({"bf16": True}, False)])
 def test_bfloat16_without_instructions_for_it_is_told_before_it_takes_so_long(
     instructions: dict[str, bool], is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -107,6 +107,46 @@ def test_a_killed_run_goes_on_from_its_last_state(data: Path, tmp_path: Path) ->
         assert torch.equal(ours, theirs)
 
 
+def test_gradients_that_are_not_finite_end_the_run_before_the_update(data: Path, tmp_path: Path) -> None:
+    settings = toy_settings(data, dropout=0.3)
+    whole = _train(settings, tmp_path / "whole")
+    trainer = Trainer(settings, tmp_path / "run")
+
+    def damage(progress: Progress) -> None:
+        if progress.step == 4:
+            with torch.no_grad():
+                trainer.model.decoder.embedding.weight.fill_(3e38)
+
+    with pytest.raises(ValueError, match=r"diverged at update 5, the norm of the gradients is nan: .*--learning-rate"):
+        trainer.run(damage)
+    assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
+    resumed = Trainer(settings, tmp_path / "run")
+    assert resumed.position.step == 3
+    assert resumed.run(_nobody)
+    for ours, theirs in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("learning_rate", "is_validated", "reason"),
+    [(1e39, False, "weights are not finite"), (1e30, True, "the loss of validation is nan")],
+)
+def test_an_update_that_leaves_no_finite_numbers_is_not_saved(
+    learning_rate: float, is_validated: bool, reason: str, data: Path, unseen: Path, tmp_path: Path
+) -> None:
+    settings = toy_settings(
+        data,
+        learning_rate=learning_rate,
+        validation=str(unseen) if is_validated else None,
+        max_steps=1,
+        warmup_steps=0,
+    )
+    with pytest.raises(ValueError, match=f"diverged at update 1, {reason}"):
+        _train(settings, tmp_path / "run")
+    assert not (tmp_path / "run" / "state.pt").exists()
+    assert not (tmp_path / "run" / "en-de" / "model.safetensors").exists()
+
+
 def test_two_accumulated_batches_are_one_update_from_both(data: Path, tmp_path: Path) -> None:
     trainers = [
         Trainer(toy_settings(data, dropout=0.0, batch_tokens=tokens, learning_rate=1e-3), tmp_path / str(tokens))
