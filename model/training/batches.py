@@ -18,12 +18,17 @@ def epoch_indices(sizes: Sequence[int], shares: Sequence[float], seed: int, epoc
     first = 0
     for size, share in zip(sizes, shares, strict=True):
         everything = np.arange(first, first + size)
-        whole, part = int(share), round((share - int(share)) * size)
+        whole, part = whole_and_part(size, share)
         chosen += [everything] * whole
         if part:
             chosen.append(random.permutation(everything)[:part])
         first += size
     return random.permutation(np.concatenate(chosen))
+
+
+def whole_and_part(size: int, share: float) -> tuple[int, int]:
+    """How often an epoch takes all of `size` pairs, and how many it takes once more."""
+    return int(share), round((share - int(share)) * size)
 
 
 def token_batches(

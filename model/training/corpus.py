@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.training.batches import Indices
+from model.training.batches import Indices, whole_and_part
 from model.training.parallel_text import read_pairs
 from model.training.settings import DataFile
 from model.training.tokens import TokenIds, TokenSequences
@@ -66,7 +66,7 @@ def read_corpus(
 ) -> Corpus:
     """All pairs of the files that have at most `max_tokens` on either side.
 
-    Raises ValueError if none is left, and for lines that are no pair.
+    Raises ValueError if none is left of a file or of its share, and for lines that are no pair.
     """
     sources: list[TokenIds] = []
     targets: list[TokenIds] = []
@@ -83,6 +83,8 @@ def read_corpus(
         sizes.append(len(sources) - size_before)
         if sizes[-1] == 0:
             raise ValueError(f"{file.path}: no pair of at most {max_tokens} tokens a side")
+        if not any(whole_and_part(sizes[-1], file.share)):
+            raise ValueError(f"{file.path}@{file.share}: that share of {sizes[-1]} pairs is none; take a larger one")
     return Corpus(
         TokenSequences.of(sources), TokenSequences.of(targets), tuple(sizes), vocabulary.padding, start, num_left_out
     )

@@ -12,21 +12,20 @@ from model.config import TransformerConfig
 from model.training.parallel_text import read_pairs
 from model.training.run_folder import RunFolder
 from model.training.settings import TrainingSettings
-from model.training.vocabulary import VOCABULARY_FILE, JointVocabulary, read_vocabulary, train_vocabulary
+from model.training.vocabulary import JointVocabulary, read_vocabulary, train_vocabulary
 from model.transformer import Transformer
 
 
 def prepare_vocabulary(settings: TrainingSettings, run: RunFolder) -> JointVocabulary:
-    """The vocabulary of this run's own checkpoint if it has begun, of `settings.initial`, or a new one."""
-    if (run.checkpoint / VOCABULARY_FILE).exists():
+    """The vocabulary of the run's own checkpoint if it goes on, of `settings.initial`, or a new one.
+
+    Nothing is written. What an attempt without a state has left may be from other text.
+    """
+    if run.has_state():
         return read_vocabulary(run.checkpoint)
     if settings.initial is not None:
-        vocabulary = read_vocabulary(Path(settings.initial))
-    else:
-        vocabulary = train_vocabulary(_all_texts(settings), settings.vocab_size)
-    run.checkpoint.mkdir(exist_ok=True)
-    vocabulary.write(run.checkpoint)
-    return vocabulary
+        return read_vocabulary(Path(settings.initial))
+    return train_vocabulary(_all_texts(settings), settings.vocab_size)
 
 
 def prepare_model(settings: TrainingSettings, vocabulary: JointVocabulary) -> Transformer:

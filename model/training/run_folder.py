@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from model.training.settings import TrainingSettings
+from model.training.vocabulary import JointVocabulary
 
 LogEntry = dict[str, float]
 
@@ -36,21 +37,37 @@ class RunFolder:
         self._state_file = path / "state.pt"
         self._snapshots = path / "snapshots"
 
-    def open(self, settings: TrainingSettings) -> None:
-        """Make the folder, or find that it is of a run with the same settings; otherwise ValueError says how not."""
+    def require_same(self, settings: TrainingSettings) -> None:
+        """Raise ValueError that names the differences if the folder is of a run with other settings."""
+        if not self._settings_file.exists():
+            return
+        earlier: dict[str, object] = json.loads(self._settings_file.read_text("utf-8"))
+        different = settings.differences(earlier)
+        if different:
+            raise ValueError(
+                f"{self.path} holds another run ({'; '.join(different)}): take another folder, or the same settings"
+            )
+
+    def begin(self, settings: TrainingSettings, vocabulary: JointVocabulary) -> None:
+        """Make the folder that of these settings, once all that they name is there and fits.
+
+        An attempt that fails earlier leaves nothing that would stand in the way of the next.
+        """
         self._snapshots.mkdir(parents=True, exist_ok=True)
-        if self._settings_file.exists():
-            earlier: dict[str, object] = json.loads(self._settings_file.read_text("utf-8"))
-            different = settings.differences(earlier)
-            if different:
-                raise ValueError(
-                    f"{self.path} holds another run ({'; '.join(different)}): take another folder, or the same settings"
-                )
-        self._settings_file.write_text(json.dumps(settings.to_json(), indent=2) + "\n", "utf-8")
+        self.checkpoint.mkdir(exist_ok=True)
+        if not self.has_state():
+            vocabulary.write(self.checkpoint)
+        partial = self._settings_file.with_suffix(".partial")
+        partial.write_text(json.dumps(settings.to_json(), indent=2) + "\n", "utf-8")
+        partial.replace(self._settings_file)
+
+    def has_state(self) -> bool:
+        """Whether there is something to go on from. Without it, nothing in the folder counts but the settings."""
+        return self._state_file.exists()
 
     def load_state(self) -> State | None:
         """What the run goes on from; None at the beginning."""
-        if not self._state_file.exists():
+        if not self.has_state():
             return None
         state: State = torch.load(self._state_file, map_location="cpu", weights_only=True)
         return state

@@ -55,7 +55,7 @@ class Trainer:
     def __init__(self, settings: TrainingSettings, folder: Path) -> None:
         self.settings = settings
         self.run_folder = RunFolder(folder, f"{settings.source_language}-{settings.target_language}")
-        self.run_folder.open(settings)
+        self.run_folder.require_same(settings)
         self.device = torch.device(settings.device)
         vocabulary = prepare_vocabulary(settings, self.run_folder)
         self.model: Transformer = prepare_model(settings, vocabulary).to(self.device)
@@ -80,6 +80,7 @@ class Trainer:
             weight_decay=settings.weight_decay,
             fused=True,
         )
+        self.run_folder.begin(settings, vocabulary)
         self.position = Position()
         self.scores: Scores | None = None
         self._resume()

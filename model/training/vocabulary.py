@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -61,27 +62,45 @@ class JointVocabulary:
 def train_vocabulary(texts: Iterable[str], size: int) -> JointVocabulary:
     """A vocabulary of `size` tokens, padding included, from texts of both languages.
 
-    Byte-pair pieces, with bytes for what is not among them, so that nothing is unknown.
+    Byte-pair pieces, with bytes for what is not among them, so that nothing is unknown. Raises ValueError
+    if the text has too few different pieces for the size, or too many characters.
     """
     model = io.BytesIO()
-    SentencePieceTrainer.train(
-        sentence_iterator=iter(texts),
-        model_writer=model,
-        model_type="bpe",
-        vocab_size=size - 1,
-        character_coverage=0.9999,
-        byte_fallback=True,
-        eos_id=0,
-        unk_id=1,
-        bos_id=-1,
-        pad_id=-1,
-        num_threads=1,
-        minloglevel=1,
-    )
+    try:
+        SentencePieceTrainer.train(
+            sentence_iterator=iter(texts),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=size - 1,
+            character_coverage=0.9999,
+            byte_fallback=True,
+            eos_id=0,
+            unk_id=1,
+            bos_id=-1,
+            pad_id=-1,
+            num_threads=1,
+            minloglevel=1,
+        )
+    except RuntimeError as error:
+        raise ValueError(_no_vocabulary(size, str(error))) from error
     processor = SentencePieceProcessor(model_proto=model.getvalue())
     numbers = {processor.id_to_piece(piece): piece for piece in range(processor.get_piece_size())}
     numbers[PADDING] = len(numbers)
     return JointVocabulary(model.getvalue(), numbers)
+
+
+def _no_vocabulary(size: int, reason: str) -> str:
+    """What SentencePiece has against `size`. Its own limits are without padding."""
+    if highest := re.search(r"size too high .*<= (\d+)", reason):
+        return (
+            f"the text has pieces for {int(highest[1]) + 1} tokens at most, and the vocabulary is to have {size}: "
+            f"--vocab-size {int(highest[1]) + 1} or less, or more text"
+        )
+    if lowest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", reason):
+        return (
+            f"the characters of the text alone are more than {size} tokens: --vocab-size {int(lowest[1]) + 1} or more"
+        )
+    return f"SentencePiece makes no vocabulary of {size} tokens (--vocab-size) from this text: {reason}"
 
 
 def read_vocabulary(folder: Path) -> JointVocabulary:

@@ -214,6 +214,33 @@ def test_a_folder_of_other_settings_is_refused(data: Path, tmp_path: Path) -> No
         Trainer(toy_settings(data, max_steps=3, dropout=0.2), tmp_path / "run")
 
 
+def test_an_attempt_that_fails_leaves_its_folder_to_other_settings(data: Path, unseen: Path, tmp_path: Path) -> None:
+    missing, two = tmp_path / "missing.tsv", tmp_path / "two.tsv"
+    two.write_text("ant\tant\nbee\tbee\n", "utf-8")
+    failing = [
+        (toy_settings(missing), "missing.tsv"),
+        (toy_settings(data, validation=str(missing)), "missing.tsv"),
+        (toy_settings(data, vocab_size=8000), "--vocab-size"),
+        (toy_settings(data, data=(DataFile(str(data)), DataFile(str(two), 0.2))), "two.tsv@0.2: .* 2 pairs is none"),
+    ]
+    for settings, reason in failing:
+        with pytest.raises((ValueError, OSError), match=reason):
+            Trainer(settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    _train(toy_settings(data), tmp_path / "run")
+
+
+def test_a_vocabulary_is_made_anew_until_there_is_a_state(data: Path, unseen: Path, tmp_path: Path) -> None:
+    changed = tmp_path / "changed.tsv"
+    changed.write_bytes(unseen.read_bytes())
+    Trainer(toy_settings(changed), tmp_path / "run")
+    changed.write_bytes(data.read_bytes())
+    trainer = _train(toy_settings(changed), tmp_path / "run")
+    whole = _train(toy_settings(data), tmp_path / "whole")
+    vocabularies = [run.run_folder.checkpoint / "source.spm" for run in (trainer, whole)]
+    assert vocabularies[0].read_bytes() == vocabularies[1].read_bytes()
+
+
 def test_pairs_that_are_too_long_are_left_out_and_counted(data: Path, tmp_path: Path) -> None:
     long = tmp_path / "long.tsv"
     long.write_text("ant\tant\n" + " ".join(["bee"] * 100) + "\tbee\n", "utf-8")

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import numpy as np
@@ -44,3 +45,18 @@ def test_a_checkpoint_with_two_vocabularies_is_refused(vocabulary: JointVocabula
     (tmp_path / "target.spm").write_bytes(b"another")
     with pytest.raises(ValueError, match="one vocabulary for both languages"):
         read_vocabulary(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("size", "way_out"), [(8000, r"and the vocabulary is to have 8000: --vocab-size"), (50, "alone")]
+)
+def test_a_size_that_the_text_does_not_allow_is_refused_with_one_that_it_does(size: int, way_out: str) -> None:
+    with pytest.raises(ValueError, match=way_out) as raised:
+        train_vocabulary(TEXTS, size)
+    (allowed,) = re.findall(r"--vocab-size (\d+)", str(raised.value))
+    assert len(train_vocabulary(TEXTS, int(allowed))) == int(allowed)
+
+
+def test_no_text_makes_no_vocabulary() -> None:
+    with pytest.raises(ValueError, match="no vocabulary of 300 tokens"):
+        train_vocabulary([], 300)
