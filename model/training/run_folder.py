@@ -92,13 +92,18 @@ class RunFolder:
         return sorted(self._snapshots.glob("*.safetensors"))
 
     def forget_after(self, step: int) -> None:
-        """Remove snapshots and lines of the log that are later than the state: their steps are done again."""
+        """Remove snapshots and lines of the log that are later than the state: their steps are done again.
+
+        So is a last line that was cut short, which the next one would be appended to.
+        """
         for path in self.snapshots():
             if int(path.stem) > step:
                 path.unlink()
         if self.log_file.exists():
             kept = [entry for entry in self.log() if entry["step"] <= step]
-            self.log_file.write_text("".join(json.dumps(entry) + "\n" for entry in kept), "utf-8")
+            partial = self.log_file.with_suffix(".partial")
+            partial.write_text("".join(json.dumps(entry) + "\n" for entry in kept), "utf-8")
+            partial.replace(self.log_file)
 
     def append_log(self, entry: LogEntry) -> None:
         """One line of JSON."""
@@ -106,7 +111,7 @@ class RunFolder:
             lines.write(json.dumps(entry) + "\n")
 
     def log(self) -> list[LogEntry]:
-        """All complete lines so far."""
+        """All complete lines so far: those that end with a newline."""
         if not self.log_file.exists():
             return []
         lines = self.log_file.read_text("utf-8").split("\n")[:-1]

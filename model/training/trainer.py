@@ -247,6 +247,7 @@ class Trainer:
     def _resume(self) -> None:
         state = self.run_folder.load_state()
         if state is None:
+            self.run_folder.forget_after(0)
             return
         for name, value in state["position"].items():
             setattr(self.position, name, value)

@@ -107,6 +107,35 @@ def test_a_killed_run_goes_on_from_its_last_state(data: Path, tmp_path: Path) ->
         assert torch.equal(ours, theirs)
 
 
+def test_a_run_that_is_killed_before_its_first_state_begins_anew_with_its_log(data: Path, tmp_path: Path) -> None:
+    settings = toy_settings(data, dropout=0.3, log_every=1)
+    whole = _train(settings, tmp_path / "whole")
+
+    def kill(progress: Progress) -> None:
+        if progress.step == 2:
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        Trainer(settings, tmp_path / "killed").run(kill)
+    assert _without_times(_train(settings, tmp_path / "killed")) == _without_times(whole)
+
+
+@pytest.mark.parametrize("killed_after", [2, 8])
+def test_a_line_of_the_log_that_was_cut_short_is_no_obstacle(killed_after: int, data: Path, tmp_path: Path) -> None:
+    settings = toy_settings(data, log_every=1)
+    run = tmp_path / "run"
+
+    def kill(progress: Progress) -> None:
+        if progress.step == killed_after:
+            with (run / "log.jsonl").open("a", encoding="utf-8") as lines:
+                lines.write('{"step": 9, "lo')
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        Trainer(settings, run).run(kill)
+    assert [entry["step"] for entry in _train(settings, run).run_folder.log()] == list(range(1, 13))
+
+
 def test_gradients_that_are_not_finite_end_the_run_before_the_update(data: Path, tmp_path: Path) -> None:
     settings = toy_settings(data, dropout=0.3)
     whole = _train(settings, tmp_path / "whole")
