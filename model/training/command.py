@@ -125,6 +125,13 @@ def train(
             err=True,
         )
     trainer = Trainer(settings, folder)
+    corpus = trainer.corpus
+    if corpus.num_left_out:
+        typer.echo(
+            f"{corpus.num_left_out} of {corpus.num_left_out + len(corpus.sources)} pairs have a side of more than "
+            f"{max_sentence_tokens} tokens and are left out (--max-sentence-tokens)",
+            err=True,
+        )
     with _stopped_by_signals() as is_stopped, _progress(settings.max_steps) as report:
         is_done = trainer.run(report, is_stopped)
     step = trainer.position.step

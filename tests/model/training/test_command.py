@@ -95,6 +95,15 @@ def test_what_goes_wrong_is_told_in_one_line(tmp_path: Path) -> None:
     assert result.stderr.count("\n") == 1
 
 
+def test_pairs_that_are_too_long_are_told(tmp_path: Path) -> None:
+    arguments = _arguments(tmp_path)
+    with (tmp_path / "train.tsv").open("a", encoding="utf-8") as lines:
+        lines.write("ant\t" + "bee " * 60 + "\n")
+    result = _run(*arguments, "--max-sentence-tokens", "50")
+    assert result.exit_code == 0, result.output
+    assert "1 of 101 pairs have a side of more than 50 tokens and are left out (--max-sentence-tokens)" in result.stderr
+
+
 def test_a_training_that_diverges_fails_with_the_way_out(tmp_path: Path) -> None:
     result = _run(*_arguments(tmp_path), "--learning-rate", "1e30")
     assert result.exit_code == 1
