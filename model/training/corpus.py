@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import torch
@@ -34,6 +36,13 @@ class Batch:
     """Without padding."""
 
 
+class CorpusRecord(TypedDict):
+    """What a corpus is known by: the pairs of each file, and a digest of all tokens."""
+
+    sizes: list[int]
+    sha256: str
+
+
 @dataclass(frozen=True, slots=True)
 class Corpus:
     """Token ids of all pairs, each with the end-of-sequence token; `sizes` are the pairs of each file."""
@@ -45,6 +54,14 @@ class Corpus:
     start: int
     num_left_out: int
     """Pairs with a side that is too long."""
+
+    def record(self) -> CorpusRecord:
+        """What a later run must find again to go on as this one would."""
+        digest = sha256()
+        for sequences in (self.sources, self.targets):
+            digest.update(sequences.offsets.data)
+            digest.update(sequences.tokens.data)
+        return {"sizes": list(self.sizes), "sha256": digest.hexdigest()}
 
     def batch(self, indices: Indices, device: torch.device) -> Batch:
         """The pairs of these indices."""

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from model.training.corpus import CorpusRecord
 from model.training.settings import TrainingSettings
 from model.training.vocabulary import JointVocabulary
 
@@ -23,6 +24,8 @@ class State(TypedDict):
     optimizer: dict[str, object]
     random: Tensor
     device_random: Tensor | None
+    corpus: NotRequired[CorpusRecord]
+    """Not in states of before it was kept."""
 
 
 class RunFolder:

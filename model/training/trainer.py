@@ -12,11 +12,11 @@ from torch import nn
 from model.checkpoints.marian_writing import write_marian
 from model.training.averaging import average_weights
 from model.training.batches import Indices, epoch_indices, token_batches
-from model.training.corpus import Batch, read_corpus
+from model.training.corpus import Batch, CorpusRecord, read_corpus
 from model.training.loss import label_loss
 from model.training.plot import draw_losses
 from model.training.preparation import prepare_model, prepare_vocabulary
-from model.training.run_folder import RunFolder
+from model.training.run_folder import RunFolder, State
 from model.training.schedules import learning_rate
 from model.training.settings import TrainingSettings
 from model.training.validation import Scores, Validation, read_validation
@@ -63,6 +63,7 @@ class Trainer:
         self.corpus = read_corpus(
             settings.data, vocabulary, start, settings.max_sentence_tokens, swap_columns=settings.swap_columns
         )
+        self._corpus_record = self.corpus.record()
         self.validation: Validation | None = None
         if settings.validation is not None:
             self.validation = read_validation(
@@ -80,10 +81,13 @@ class Trainer:
             weight_decay=settings.weight_decay,
             fused=True,
         )
-        self.run_folder.begin(settings, vocabulary)
         self.position = Position()
         self.scores: Scores | None = None
-        self._resume()
+        state = self.run_folder.load_state()
+        if state is not None:
+            self._require_same_corpus(state.get("corpus"))
+        self.run_folder.begin(settings, vocabulary)
+        self._resume(state)
 
     def run(self, report: Callable[[Progress], None], is_stopped: Callable[[], bool] = lambda: False) -> bool:
         """Train until `max_steps` or until validation no longer improves, and write the checkpoint.
@@ -241,11 +245,23 @@ class Trainer:
                 "optimizer": self.optimizer.state_dict(),
                 "random": torch.get_rng_state(),
                 "device_random": torch.cuda.get_rng_state() if self.device.type == "cuda" else None,
+                "corpus": self._corpus_record,
             }
         )
 
-    def _resume(self) -> None:
-        state = self.run_folder.load_state()
+    def _require_same_corpus(self, earlier: CorpusRecord | None) -> None:
+        """Raise ValueError unless the data is that of the state, whose place in an epoch is one of its own."""
+        now = self._corpus_record
+        if earlier is None or earlier == now:
+            return
+        sizes = zip(self.settings.data, earlier["sizes"], now["sizes"], strict=True)
+        changed = [f"{file.path} had {then} pairs and has {size}" for file, then, size in sizes if then != size]
+        how = "; ".join(changed) or "as many pairs, other tokens"
+        raise ValueError(
+            f"{self.run_folder.path} was trained on other data ({how}): bring that back, or take another folder"
+        )
+
+    def _resume(self, state: State | None) -> None:
         if state is None:
             self.run_folder.forget_after(0)
             return

@@ -270,6 +270,37 @@ def test_a_vocabulary_is_made_anew_until_there_is_a_state(data: Path, unseen: Pa
     assert vocabularies[0].read_bytes() == vocabularies[1].read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda text: text + "ant\tant\n", r"changing\.tsv had 900 pairs and has 901"),
+        (lambda text: text.replace("ant", "bee", 1), "as many pairs, other tokens"),
+    ],
+)
+def test_a_run_does_not_go_on_with_other_data(
+    change: Callable[[str], str], reason: str, data: Path, tmp_path: Path
+) -> None:
+    changing = tmp_path / "changing.tsv"
+    text = data.read_text("utf-8")
+    changing.write_text(text, "utf-8")
+    settings = toy_settings(changing)
+    _train(settings, tmp_path / "run", _stop_after(4))
+    changing.write_text(change(text), "utf-8")
+    with pytest.raises(ValueError, match=f"was trained on other data .*{reason}"):
+        Trainer(settings, tmp_path / "run")
+    changing.write_text(text, "utf-8")
+    assert Trainer(settings, tmp_path / "run").position.step == 4
+
+
+def test_a_state_from_before_the_data_was_kept_goes_on(data: Path, tmp_path: Path) -> None:
+    settings = toy_settings(data)
+    _train(settings, tmp_path / "run", _stop_after(4))
+    state = torch.load(tmp_path / "run" / "state.pt", weights_only=True)
+    del state["corpus"]
+    torch.save(state, tmp_path / "run" / "state.pt")
+    assert _train(settings, tmp_path / "run").position.step == 12
+
+
 def test_pairs_that_are_too_long_are_left_out_and_counted(data: Path, tmp_path: Path) -> None:
     long = tmp_path / "long.tsv"
     long.write_text("ant\tant\n" + " ".join(["bee"] * 100) + "\tbee\n", "utf-8")
