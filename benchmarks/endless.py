@@ -3,9 +3,9 @@
     python -m benchmarks.endless opus-size FOLDER
     python -m benchmarks.endless copy CHECKPOINT FOLDER
 
-The first has random weights and the size of an OPUS-MT model. Its vocabulary is made up (`piece2`, `piece3`, ...): it
-is fed token ids, and has a tokenizer only because exporters ask for one. The second copies a checkpoint's weights. In
-both the end-of-sequence token's logit is lowered by 10,000 and no last token is forced.
+The first has random weights and the size of an OPUS-MT model. Its vocabulary is made up beyond some 200 pieces
+(`piece200`, ...): it is fed token ids, and has a tokenizer only because exporters ask for one. The second copies a
+checkpoint's weights. In both the end-of-sequence token's logit is lowered by 10,000 and no last token is forced.
 """
 
 import io
@@ -86,7 +86,10 @@ def _write_tokenizer(folder: Path) -> None:
     )
     for name in ("source.spm", "target.spm"):
         (folder / name).write_bytes(trained.getvalue())
-    pieces = ["</s>", "<unk>", *(f"piece{index}" for index in range(2, VOCAB_SIZE - 1)), "<pad>"]
+    processor = sentencepiece.SentencePieceProcessor(model_proto=trained.getvalue())
+    known = [processor.id_to_piece(piece) for piece in range(processor.get_piece_size())]
+    pieces = ["</s>", "<unk>", *(piece for piece in known if piece not in ("<unk>", "<s>", "</s>"))]
+    pieces += [*(f"piece{index}" for index in range(len(pieces), VOCAB_SIZE - 1)), "<pad>"]
     (folder / "vocab.json").write_text(json.dumps({piece: index for index, piece in enumerate(pieces)}), "utf-8")
     settings = {"source_lang": "eng", "target_lang": "deu", "tokenizer_class": "MarianTokenizer"}
     tokens = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}

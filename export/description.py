@@ -1,9 +1,11 @@
 """What `bundle.json` says of a Marian checkpoint, and what the checkpoint must have for it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
+
+from sentencepiece import SentencePieceProcessor
 
 from export import bundle as names
 from export.attention import padded_head_dim
@@ -12,25 +14,28 @@ from model.checkpoints.marian import MarianCheckpoint
 from model.config import TransformerConfig
 
 UNKNOWN_TOKEN = "<unk>"  # noqa: S105 - a piece of text, not a secret
+MAX_MISSING_RATIO = 0.5
+"""Of the pieces of a SentencePiece model; with more, it is that of another vocabulary."""
 
 
 class ExportError(ValueError):
     """A checkpoint that cannot become a bundle; the message says what is wrong with which."""
 
 
-def require_tokenizer(marian: MarianCheckpoint) -> int:
+def require_tokenizer(marian: MarianCheckpoint, report: Callable[[str], None]) -> int:
     """Raise `ExportError` unless the checkpoint can be given text and asked for a language.
 
-    Returns the id of its unknown token.
+    Returns the id of its unknown token. `report` is told of pieces that stand for nothing.
     """
+    files = marian.tokenizer_files
     required = set(names.REQUIRED_FILES) - {names.ENCODER_FILE, names.DECODER_FILE}
-    if missing := sorted(required - marian.tokenizer_files.keys()):
+    if missing := sorted(required - files.keys()):
         raise ExportError(f"{marian.source} has no {', '.join(missing)}; a bundle needs the checkpoint's tokenizer")
     if not marian.source_languages or not marian.target_languages:
         raise ExportError(
             f'{marian.source}: tokenizer_config.json names no languages; add "source_lang" and "target_lang" to it'
         )
-    vocabulary = _vocabulary(marian.tokenizer_files, names.VOCABULARY_FILE)
+    vocabulary = _vocabulary(files, names.VOCABULARY_FILE)
     if UNKNOWN_TOKEN not in vocabulary:
         raise ExportError(
             f"{marian.source}: {names.VOCABULARY_FILE} has no {UNKNOWN_TOKEN}, "
@@ -43,7 +48,49 @@ def require_tokenizer(marian: MarianCheckpoint) -> int:
             f"{marian.source}: {names.VOCABULARY_FILE} has a token {largest}, but the weights know {vocab_size} "
             f"tokens, 0 to {vocab_size - 1}"
         )
+    target_file = names.TARGET_VOCABULARY_FILE if names.TARGET_VOCABULARY_FILE in files else names.VOCABULARY_FILE
+    for sentencepiece_file, vocabulary_file in (
+        (names.SOURCE_SENTENCEPIECE_FILE, names.VOCABULARY_FILE),
+        (names.TARGET_SENTENCEPIECE_FILE, target_file),
+    ):
+        _require_pieces(files[sentencepiece_file], _vocabulary(files, vocabulary_file), vocabulary_file, report)
     return vocabulary[UNKNOWN_TOKEN]
+
+
+def _require_pieces(
+    path: Path, vocabulary: Mapping[str, int], vocabulary_file: str, report: Callable[[str], None]
+) -> None:
+    """Raise `ExportError` unless `path` is a SentencePiece model, most of whose pieces have a number."""
+    pieces = _pieces(path)
+    missing = [piece for piece in pieces if piece not in vocabulary]
+    if not missing:
+        return
+    found = f"{vocabulary_file} has no number for {len(missing)} of the {len(pieces)} pieces of {path.name}"
+    # Marian makes its vocabulary from text, in which rare pieces may not occur, and reads them as unknown.
+    if len(missing) > MAX_MISSING_RATIO * len(pieces):
+        raise ExportError(f"{path.parent}: {found}; are they of the same model?")
+    report(f"{found}, they are read as {UNKNOWN_TOKEN}: {' '.join(missing[:10])}{' ...' if missing[10:] else ''}")
+
+
+def _pieces(path: Path) -> list[str]:
+    """The pieces of a SentencePiece model that stand for text."""
+    content = path.read_bytes()
+    if not content:
+        raise ExportError(f"{path} is empty; a SentencePiece model is needed")
+    try:
+        model = SentencePieceProcessor(model_proto=content)
+    except RuntimeError as error:
+        raise ExportError(
+            f"{path} is not a SentencePiece model; if it is a pointer of Git LFS, fetch the file (git lfs pull)"
+        ) from error
+    pieces = [
+        model.id_to_piece(piece)
+        for piece in range(model.get_piece_size())
+        if not (model.is_control(piece) or model.is_unknown(piece) or model.is_unused(piece))
+    ]
+    if not pieces:
+        raise ExportError(f"{path} has no pieces of text")
+    return pieces
 
 
 def _vocabulary(files: Mapping[str, Path], name: str) -> dict[str, int]:

@@ -43,7 +43,7 @@ def export_bundle(
         raise ExportError(f"{folder} is not empty; remove it or name another folder")
     report("reading the checkpoint")
     marian = load_marian(checkpoint)
-    unknown_token_id = require_tokenizer(marian)
+    unknown_token_id = require_tokenizer(marian, report)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         draft = Path(temporary) / "bundle"

@@ -9,6 +9,7 @@ import torch
 from export.bundle import Bundle
 from model.transformer import Transformer
 from server.runner import OnnxRunner, OnnxSessions
+from tests.export.tiny_checkpoint import SPECIAL_PIECES, train_sentencepiece
 from tests.fakes import DrivenEngine
 from tests.model.random_models import save_marian
 
@@ -51,15 +52,15 @@ def driven_engine(bundle: Bundle) -> DrivenEngine:
 
 
 def write_random_checkpoint(folder: Path) -> Path:
-    """A random Marian model that ends its sentences now and then; its tokenizer is never read."""
+    """A random Marian model that ends its sentences now and then; these tests give it tokens, not text."""
     torch.manual_seed(7)
     saved = save_marian(folder, OPTIONS)
     with torch.no_grad():
         saved.reference.final_logits_bias[0, 0] += 2.0
     saved.reference.save_pretrained(folder)
-    for name in ("source.spm", "target.spm"):
-        (folder / name).write_bytes(b"no SentencePiece model")
-    (folder / "vocab.json").write_text(json.dumps({"</s>": 0, "<unk>": 1, "<pad>": 60}), encoding="utf-8")
+    pieces = train_sentencepiece(folder)
+    vocabulary = {piece: token for token, piece in enumerate([*SPECIAL_PIECES, *pieces])} | {"<pad>": 60}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
     languages = {"source_lang": "eng", "target_lang": "deu"}
     (folder / "tokenizer_config.json").write_text(json.dumps(languages), encoding="utf-8")
     return folder

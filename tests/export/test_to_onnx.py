@@ -148,6 +148,52 @@ def test_a_vocabulary_that_does_not_fit_is_refused(
     _assert_refused(changed, tmp_path / "out", "vocab.json", reason)
 
 
+@pytest.mark.parametrize("file", ["source.spm", "target.spm"])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 778395\n", "git lfs pull"),
+        (b"garbage", "is not a SentencePiece model"),
+    ],
+)
+def test_a_tokenizer_that_is_no_sentencepiece_model_is_refused(
+    changed: Path, tmp_path: Path, file: str, content: bytes, reason: str
+) -> None:
+    (changed / file).write_bytes(content)
+    _assert_refused(changed, tmp_path / "out", file, reason)
+
+
+def _remove_pieces(checkpoint: Path, num_removed: int) -> list[str]:
+    """Take so many pieces out of the vocabulary; returns them."""
+    path = checkpoint / "vocab.json"
+    vocabulary = json.loads(path.read_text(encoding="utf-8"))
+    removed = [piece for piece in vocabulary if piece not in ("</s>", "<unk>", "<pad>")][:num_removed]
+    path.write_text(json.dumps({piece: vocabulary[piece] for piece in vocabulary.keys() - removed}), encoding="utf-8")
+    return removed
+
+
+def test_a_vocabulary_of_other_pieces_than_the_tokenizer_has_is_refused(changed: Path, tmp_path: Path) -> None:
+    _remove_pieces(changed, 30)
+    _assert_refused(changed, tmp_path / "out", "vocab.json has no number for 30 of the 36 ", "pieces of source.spm")
+
+
+def test_a_target_vocabulary_of_other_pieces_is_refused(changed: Path, tmp_path: Path) -> None:
+    (changed / "target_vocab.json").write_bytes((changed / "vocab.json").read_bytes())
+    vocabulary = changed / "target_vocab.json"
+    vocabulary.write_text('{"</s>": 0, "<unk>": 1, "<pad>": 2}', encoding="utf-8")
+    _assert_refused(changed, tmp_path / "out", "target_vocab.json has no number for", "pieces of target.spm")
+
+
+def test_a_few_pieces_without_a_number_are_told(changed: Path, tmp_path: Path) -> None:
+    first, second = _remove_pieces(changed, 2)
+    reports: list[str] = []
+    export_bundle(changed, tmp_path / "out", "float32", report=reports.append)
+    told = [report for report in reports if "vocab.json has no number for 2 of the" in report]
+    assert len(told) == 2
+    assert all(report.endswith(f"read as <unk>: {first} {second}") for report in told)
+
+
 def test_a_damaged_checkpoint_leaves_nothing_behind(changed: Path, tmp_path: Path) -> None:
     weights = changed / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])

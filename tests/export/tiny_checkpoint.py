@@ -32,7 +32,7 @@ SPECIAL_PIECES = ("</s>", "<unk>")
 
 def write_checkpoint(folder: Path, options: Options | None = None) -> Path:
     """Weights, settings, SentencePiece models and vocabulary; the last token of the vocabulary is `<pad>`."""
-    pieces = _train_sentencepiece(folder)
+    pieces = train_sentencepiece(folder)
     vocabulary = {piece: token for token, piece in enumerate([*SPECIAL_PIECES, *pieces, "<pad>"])}
     padding = len(vocabulary) - 1
     defaults: dict[str, object] = {
@@ -54,8 +54,8 @@ def write_checkpoint(folder: Path, options: Options | None = None) -> Path:
     return folder
 
 
-def _train_sentencepiece(folder: Path) -> list[str]:
-    """Write source.spm and target.spm; returns their pieces without the control ones."""
+def train_sentencepiece(folder: Path) -> list[str]:
+    """Write source.spm and target.spm into a folder, made if need be; returns their pieces without the control ones."""
     folder.mkdir(parents=True, exist_ok=True)
     choose = random.Random(0)
     sentences = [" ".join(choose.choices(WORDS, k=7)) + "." for _ in range(200)]
