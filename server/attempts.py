@@ -92,9 +92,9 @@ class Attempts:
 
     def _made_of(self, sentence: Sentence, attempt: int) -> list[Job | Part] | None:
         unit, start, end = sentence.unit, sentence.start, sentence.end
-        if not any(map(str.isalpha, unit.masked(" ")[start:end])):
+        if not any(map(str.isalpha, unit.masked(" ", start, end))):
             return [unchanged(unit, (start, end))]
-        copied = [each for each in unit.copied if start <= each.start and each.end <= end]
+        copied = unit.copied_of(start, end)
         if attempt == _APART:
             return list(self._apart(sentence))
         names = stand_ins(len(copied), unit.text[start:end], attempt) if copied else []
@@ -112,7 +112,7 @@ class Attempts:
     def _apart(self, sentence: Sentence) -> Iterator[Job | Part]:
         """What is copied, what stands between, and the punctuation around that."""
         unit, place = sentence.unit, sentence.start
-        borders = [each for each in unit.copied if sentence.start <= each.start and each.end <= sentence.end]
+        borders = unit.copied_of(sentence.start, sentence.end)
         for start, end in (*((each.start, each.end) for each in borders), (sentence.end, sentence.end)):
             words = [at for at in range(place, start) if unit.text[at].isalnum()]
             if any(unit.text[at].isalpha() for at in words):
@@ -185,4 +185,5 @@ class Attempts:
 
 
 def _has_tags_inside(sentence: Sentence) -> bool:
-    return any(sentence.start < place < sentence.end for tag in sentence.unit.tags for place in (tag.start, tag.end))
+    start, end = sentence.start, sentence.end
+    return any(start < place < end for place in sentence.unit.cuts(start, end))

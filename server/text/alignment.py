@@ -4,6 +4,7 @@ Cross-attention says it, more or less clearly: where a model looks everywhere at
 decides, and what stands on both sides unchanged is certain.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -28,8 +29,9 @@ def words_of(text: str, cuts: Sequence[int] = ()) -> list[Range]:
     wanted = sorted(set(cuts))
     found: list[Range] = []
     for match in _WORD.finditer(text):
-        places = [match.start(), *(cut for cut in wanted if match.start() < cut < match.end()), match.end()]
-        found += pairwise(places)
+        start, end = match.span()
+        inside = wanted[bisect_right(wanted, start) : bisect_left(wanted, end)] if wanted else ()
+        found += pairwise((start, *inside, end))
     return found
 
 

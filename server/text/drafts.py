@@ -55,7 +55,9 @@ class Draft:
         if found is None:
             return None
         pairs = sorted(zip(found, self.copied, strict=True), key=lambda item: item[0])
-        if not fits(self.unit.tags, self.range_, [(copied.start, copied.end) for _, (_, copied) in pairs]):
+        if not fits(
+            self.unit.tags_of(*self.range_), self.range_, [(copied.start, copied.end) for _, (_, copied) in pairs]
+        ):
             return None
         writing = _Writing(text, str.upper if self.is_shouted else str, self._cut_words())
         for (start, end), (word, copied) in pairs:
@@ -134,9 +136,9 @@ class _Writing:
 def draft(unit: Unit, range_: Range, names: Sequence[str], language: str, *, is_fragment: bool = False) -> Draft:
     """What is told of a part of a unit; `names` are for what is copied in it."""
     start, end = range_
-    copied = [each for each in unit.copied if start <= each.start and each.end <= end]
+    copied = unit.copied_of(start, end)
     name_of = dict(zip(copied, names, strict=True))
-    shouting = is_shouted(unit.masked(" ")[start:end])
+    shouting = is_shouted(unit.masked(" ", start, end))
     text, place, is_first = "", start, True
     told: list[Range] = []
     words = _words(unit, range_)
@@ -160,7 +162,7 @@ def draft(unit: Unit, range_: Range, names: Sequence[str], language: str, *, is_
 def unchanged(unit: Unit, range_: Range) -> Part:
     """A part of a unit that comes out as it is."""
     words = _words(unit, range_)
-    copied = {(each.start, each.end): each for each in unit.copied}
+    copied = {(each.start, each.end): each for each in unit.copied_of(*range_)}
     text, place = "", range_[0]
     outputs, target = [], []
     places_of = [place for place, word in enumerate(words) if word in copied]
@@ -179,12 +181,11 @@ def unchanged(unit: Unit, range_: Range) -> Part:
 
 def _words(unit: Unit, range_: Range) -> list[Range]:
     """Words of the unit in a range; what is copied is one word."""
-    cuts = [cut for tag in unit.tags for cut in (tag.start, tag.end)]
     found: list[Range] = []
     place = range_[0]
-    inside = [each for each in unit.copied if range_[0] <= each.start and each.end <= range_[1]]
+    inside = unit.copied_of(*range_)
     for start, end in (*((each.start, each.end) for each in inside), (range_[1], range_[1])):
-        between = words_of(unit.text[place:start], [cut - place for cut in cuts])
+        between = words_of(unit.text[place:start], [cut - place for cut in unit.cuts(place, start)])
         found += [(place + first, place + last) for first, last in between]
         if end > start:
             found.append((start, end))

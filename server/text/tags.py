@@ -1,15 +1,15 @@
 """Inline tags put around the words of a translation that their words have become. None is lost, none is crossed."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
 from server.text.alignment import Links, Range
+from server.text.gaps import CERTAIN, Gains, Gaps, TargetWords
 from server.text.units import OBJECT, Tag, Unit
-
-_CERTAIN = 1e6  # more than all the words of a unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,57 +87,73 @@ class _Words:
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.source = [word for block in blocks for word in block.source]
         self.target = [word for block in blocks for word in block.target]
+        self._starts = [start for start, _ in self.source]
+        self._ends = [end for _, end in self.source]
         self._blocks = blocks
+        # Of each block's words, which the first is among all.
+        self._first_source = [0, *accumulate(len(block.source) for block in blocks)]
+        self._first_target = [0, *accumulate(len(block.target) for block in blocks)]
+        is_copied = [False] * len(self.target)
+        for block, first in zip(blocks, self._first_target, strict=False):
+            for place in block.copied:
+                is_copied[first + place] = True
+        self.told = TargetWords(is_copied)
 
-    def gains(self, tag: Tag) -> NDArray[np.float32]:
-        """[target words]: what speaks for each to be inside a tag, or against it, in halves of a word."""
-        parts = []
-        for block in self._blocks:
-            is_inside = [tag.start <= start and end <= tag.end for start, end in block.source]
-            gains = block.links[:, is_inside].sum(axis=1) - np.float32(0.5)
-            gains[list(block.copied)] *= _CERTAIN
-            parts.append(gains)
-        return np.concatenate(parts) if parts else np.zeros(0, np.float32)
+    def first_after(self, place: int) -> int:
+        """The first source word that does not begin before a character."""
+        return bisect_left(self._starts, place)
+
+    def inside(self, tag: Tag) -> range:
+        """The source words inside a tag."""
+        return range(self.first_after(tag.start), bisect_right(self._ends, tag.end))
+
+    def gains(self, inside: range) -> Gains:
+        """What speaks for target words to be inside a tag around these source words."""
+        if not inside:
+            return Gains(0, ())
+        first = bisect_right(self._first_source, inside.start) - 1
+        last = bisect_left(self._first_source, inside.stop)
+        values: list[float] = []
+        for block, begin in zip(self._blocks[first:last], self._first_source[first:last], strict=True):
+            columns = block.links[:, max(inside.start - begin, 0) : inside.stop - begin]
+            gains = columns.sum(axis=1) - np.float32(0.5)
+            gains[list(block.copied)] *= CERTAIN
+            values += gains.tolist()
+        return Gains(self._first_target[first], values)
 
     def image(self, word: int) -> int:
         """The target word that a source word has become most likely."""
-        first_source = first_target = 0
-        for block in self._blocks:
-            if word < first_source + len(block.source):
-                if not block.target:
-                    return first_target
-                return first_target + int(block.links[:, word - first_source].argmax())
-            first_source += len(block.source)
-            first_target += len(block.target)
-        return first_target
+        number = bisect_right(self._first_source, word) - 1
+        block, first = self._blocks[number], self._first_target[number]
+        if not block.target:
+            return first
+        return first + int(block.links[:, word - self._first_source[number]].argmax())
 
 
 def _place(siblings: Sequence[_Placed], low: int, high: int, words: _Words) -> None:
     """Give every tag target words between `low` and `high` of its own, the surest first."""
-    wanted = []
+    wanted: list[tuple[_Placed, Gains]] = []
     for each in siblings:
-        has_words = any(each.tag.start <= start and end <= each.tag.end for start, end in words.source)
-        gains = words.gains(each.tag)
+        inside = words.inside(each.tag)
         if each.tag.begins_before or each.tag.ends_behind:
             # The first or the last of all; whatever is beside it is on its other side.
+            gains = words.told.values(words.gains(inside), low, high)
             if each.tag.begins_before:
                 each.first = low
-                each.last = low = low + _best_end(gains[low:high])
+                each.last = low = low + _best_end(gains)
             else:
                 each.last = high
-                each.first = high = high - _best_end(gains[low:high][::-1])
-        elif has_words:
-            wanted.append((each, gains))
+                each.first = high = high - _best_end(gains[::-1])
+        elif inside:
+            wanted.append((each, words.gains(inside)))
         else:
             each.first = each.last = _point(each.tag, words)
-    free = [(low, high)]
-    for each, gains in sorted(wanted, key=lambda item: -_best_run(item[1], low, high)[0]):
-        runs = [(_best_run(gains, *gap), gap) for gap in free if gap[0] < gap[1]]
-        (best, first, last), gap = max(runs, key=lambda run: run[0][0], default=((-np.inf, low, low), (low, high)))
-        if best > -_CERTAIN / 4:
-            each.first, each.last = first, last
-            free.remove(gap)
-            free += [(gap[0], each.first), (each.last, gap[1])]
+    gaps = Gaps(words.told, low, high)
+    for each, its_gains in sorted(wanted, key=lambda item: -words.told.best_run(item[1], low, high)[0]):
+        best = gaps.best_run(its_gains)
+        if best is not None and best[0] > -CERTAIN / 4:
+            _, each.first, each.last = best
+            gaps.take(each.first, each.last)
         else:  # fewer words than tags, or only words that it must not have: it stands somewhere, around none
             each.first = each.last = low
     for each in siblings:
@@ -146,28 +162,15 @@ def _place(siblings: Sequence[_Placed], low: int, high: int, words: _Words) -> N
         _place(each.children, each.first, each.last, words)
 
 
-def _best_end(gains: NDArray[np.float32]) -> int:
+def _best_end(gains: Sequence[float]) -> int:
     """How many of the first to take for the largest sum; none, if all sums are negative."""
     return int(np.concatenate([[0], np.cumsum(gains, dtype=np.float64)]).argmax())
 
 
-def _best_run(gains: NDArray[np.float32], low: int, high: int) -> tuple[float, int, int]:
-    """The largest sum of neighbours between two places, and where; at least one of them."""
-    best, best_first, best_last = -np.inf, low, low
-    total, first = 0.0, low
-    for place in range(low, high):
-        if total <= 0:
-            total, first = 0.0, place
-        total += float(gains[place])
-        if total > best:
-            best, best_first, best_last = total, first, place + 1
-    return best, best_first, best_last
-
-
 def _point(tag: Tag, words: _Words) -> int:
     """Before which target word something stands that has no words inside."""
-    after = next((place for place, (start, _) in enumerate(words.source) if start >= tag.start), None)
-    if after is None:
+    after = words.first_after(tag.start)
+    if after == len(words.source):
         return len(words.target)
     before = after - 1
     touches_before = before >= 0 and words.source[before][1] == tag.start

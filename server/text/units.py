@@ -1,7 +1,9 @@
 """What is translated as a whole (a paragraph, a cell, a line), with its inline tags and what must stay unchanged."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from server.text.placeholders import Kind, find
 from server.text.symbols import Symbols
@@ -41,13 +43,21 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Text to translate; `raw` is how it stood in the document, and what stays if there is nothing to translate."""
+    """Text to translate; `raw` is how it stood in the document, and what stays if there is nothing to translate.
+
+    What is asked of a part of it, a sentence, takes no longer because the unit has many.
+    """
 
     raw: str
     text: str
     tags: tuple[Tag, ...]
-    copied: tuple[Copied, ...]
+    copied: tuple[Copied, ...]  # in their order
     escape: Callable[[str], str]
+    _borders: list[tuple[int, int]] = field(init=False, repr=False, compare=False)  # places of tags, sorted
+
+    def __post_init__(self) -> None:
+        borders = sorted((place, number) for number, tag in enumerate(self.tags) for place in (tag.start, tag.end))
+        object.__setattr__(self, "_borders", borders)  # as dataclasses do themselves where they are frozen
 
     @property
     def has_words(self) -> bool:
@@ -59,15 +69,35 @@ class Unit:
         """Whether it is its text and nothing else."""
         return not (self.tags or self.copied)
 
-    def masked(self, mask: str) -> str:
-        """The text with every character of what is copied replaced; as long as the text."""
+    def cuts(self, start: int, end: int) -> list[int]:
+        """Where tags begin and end from `start` to `end`, in their order."""
+        return [place for place, _ in self._borders_of(start, end)]
+
+    def tags_of(self, start: int, end: int) -> list[Tag]:
+        """The tags that begin or end there; all others are around all of it or around nothing of it."""
+        return [self.tags[number] for number in sorted({number for _, number in self._borders_of(start, end)})]
+
+    def copied_of(self, start: int, end: int) -> tuple[Copied, ...]:
+        """What is copied of `text[start:end]` and not beyond it."""
+        first = bisect_left(self.copied, start, key=attrgetter("start"))
+        return self.copied[first : bisect_right(self.copied, end, key=attrgetter("end"))]
+
+    def masked(self, mask: str, start: int = 0, end: int | None = None) -> str:
+        """`text[start:end]` with every character of what is copied replaced; as long as that."""
+        end = len(self.text) if end is None else end
         if not self.copied:
-            return self.text
-        parts, place = [], 0
-        for copied in self.copied:
-            parts += [self.text[place : copied.start], mask * (copied.end - copied.start)]
-            place = copied.end
-        return "".join((*parts, self.text[place:]))
+            return self.text[start:end]
+        first = bisect_right(self.copied, start, key=attrgetter("end"))
+        last = bisect_left(self.copied, end, key=attrgetter("start"))
+        parts, place = [], start
+        for copied in self.copied[first:last]:
+            stop = min(copied.end, end)
+            parts += [self.text[place : copied.start], mask * (stop - max(copied.start, start))]
+            place = stop
+        return "".join((*parts, self.text[place:end]))
+
+    def _borders_of(self, start: int, end: int) -> list[tuple[int, int]]:
+        return self._borders[bisect_left(self._borders, (start, 0)) : bisect_left(self._borders, (end + 1, 0))]
 
 
 # What is copied or translated, in turn: strings are copied as they are.
