@@ -34,9 +34,14 @@ def _check(completion: Completion, allowed_seconds: float) -> None:
     if completion.error is not None:
         raise EngineFailed("the engine failed on this request; the log has the cause") from completion.error
     if completion.finish_reason is FinishReason.DEADLINE:
-        raise DeadlineExceeded(f"not finished within {allowed_seconds:g} seconds; send less text, or try again later")
+        raise time_is_up(allowed_seconds)
     if not completion.hypotheses:
         raise Draining("the server stopped before this request was finished; send it again")
+
+
+def time_is_up(allowed_seconds: float) -> DeadlineExceeded:
+    """What a request is told that was allowed so many seconds."""
+    return DeadlineExceeded(f"not finished within {allowed_seconds:g} seconds; send less text, or try again later")
 
 
 def num_tokens(hypothesis: Hypothesis) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from export.bundle import Bundle
 from server.details import sentence_details
-from server.dispatch import dispatch, num_tokens, phases, sentence_tokens
+from server.dispatch import dispatch, num_tokens, phases, sentence_tokens, time_is_up
 from server.errors import TextTooLong
 from server.feed import TextFeed
 from server.generator import Generator
@@ -74,6 +74,10 @@ class Translator:
         self._limits.check_size(request)
         if (taken := await self._lossless.take_apart(request)) is not None:
             result = await self._lossless.translate(request, taken, arrived)
+            deadline = self._limits.deadline(request, arrived)
+            # The engine looks at the time while it decodes; what comes before and after can take long here as well.
+            if deadline is not None and self._clock() > deadline:
+                raise time_is_up(deadline - arrived)
             if feed is not None:
                 feed.open([([whole(each.text)], [None]) for each in result.translations], self._tokenizer)
                 feed.wake()

@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import math
 from dataclasses import replace
 
@@ -192,6 +193,15 @@ def test_a_sentence_that_expired_fails_its_request_with_the_time_it_had(echo: Ec
     echo.finish_reason = FinishReason.DEADLINE
     with pytest.raises(DeadlineExceeded, match=r"within 2\.5 seconds"):
         _translate(echo, _request("Tea."), TranslationLimits(max_timeout_seconds=2.5))
+
+
+def test_markup_that_is_put_together_too_late_is_no_answer(echo: EchoGenerator) -> None:
+    times = itertools.chain([0.0], itertools.repeat(3.0))
+    translator = Translator(echo, TranslationLimits(), clock=lambda: next(times))
+    request = replace(_request("<b>Good</b> morning."), format="html", timeout_seconds=2.5)
+    with pytest.raises(DeadlineExceeded, match=r"within 2\.5 seconds"):
+        asyncio.run(translator.translate(request))
+    assert asyncio.run(translator.translate(request)).translations[0].text == "<b>Good</b> morning."
 
 
 def test_a_sentence_the_engine_gave_up_is_an_error_and_no_empty_text(echo: EchoGenerator) -> None:
