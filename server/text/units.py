@@ -1,6 +1,7 @@
 """What is translated as a whole (a paragraph, a cell, a line), with its inline tags and what must stay unchanged."""
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -105,6 +106,10 @@ Document = list[str | Unit]
 
 _SPACE = " \t\n\r\f"
 
+# Tags are placed and written by recursion. No browser nests more elements than 512, nobody who writes as many as these.
+_MAX_DEPTH = 200
+_MAX_STRAYS = 100  # closings of what was opened elsewhere, each around all before it
+
 
 @dataclass(slots=True)
 class _Node:
@@ -125,7 +130,10 @@ class _Node:
 
 @dataclass(slots=True)
 class UnitBuilder:
-    """A unit put together from what a reader comes across, piece by piece."""
+    """A unit put together from what a reader comes across, piece by piece.
+
+    Tags that are nested too deeply are kept as marks: both ends by themselves, beside the words they stood beside.
+    """
 
     symbols: Symbols
     escape: Callable[[str], str] = str
@@ -134,6 +142,8 @@ class UnitBuilder:
     _text: str = ""
     _nodes: list[_Node] = field(default_factory=list)
     _open: list[int] = field(default_factory=list)  # places of nodes, outer ones first
+    _too_deep: Counter[str] = field(default_factory=Counter)  # names of open tags that are only marks
+    _num_strays: int = 0
     _copied: list[Copied] = field(default_factory=list)
     _last: int = -1  # the node whose mark-up came last, if no text has come since
 
@@ -169,15 +179,24 @@ class UnitBuilder:
     def open(self, name: str, raw: str) -> None:
         """A tag that is closed later on, or in another unit."""
         self._raw.append(raw)
+        if len(self._open) >= _MAX_DEPTH:
+            self._too_deep[name] += 1
+            self._mark(raw)
+            return
         self._add(_Node(name, len(self._text), len(self._text), raw, "", self._parent, is_open=True))
         self._open.append(self._last)
 
     def close(self, name: str, raw: str) -> None:
         """The end of the last open tag of this name; of one that was opened in another unit, if there is none."""
         self._raw.append(raw)
+        if self._too_deep[name]:
+            self._too_deep[name] -= 1
+            self._mark(raw)
+            return
         if all(self._nodes[place].name != name for place in self._open):
             self._close_foreign(name, raw)
             return
+        self._too_deep.clear()
         while True:  # tags inside it that were never closed end with it
             place = self._open.pop()
             node = self._nodes[place]
@@ -206,6 +225,10 @@ class UnitBuilder:
 
     def _close_foreign(self, name: str, raw: str) -> None:
         """A closing tag around everything since the innermost tag that is still open."""
+        if self._num_strays >= _MAX_STRAYS:
+            self._mark(raw)
+            return
+        self._num_strays += 1
         parent = self._parent
         start = self._nodes[parent].start if parent >= 0 else 0
         inside = [node for node in self._nodes if node.parent == parent]

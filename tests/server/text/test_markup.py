@@ -163,6 +163,21 @@ def test_xml_that_is_not_well_formed_is_refused_with_the_place(identity: Identit
         identity([source], "xml")
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<p>" + "<b>" * 1100 + "Where" + "</b>" * 1100 + " is it</p>",
+        "<p>" + "<b>" * 1100 + "Where is it</p>",
+        "<p>" + "<b>" * 1100 + "Where" + "</i>" * 1100 + " is it</p>",
+        "<p>Where is it" + "</b>" * 1100 + "</p>",
+        "<p>" + "Where</b> is " * 1100 + "it</p>",
+        "<p>" + "<b>the <i>" * 600 + "dog" + "</i></b>" * 600 + "</p>",
+    ],
+)
+def test_no_tag_is_lost_however_many_are_in_each_other(identity: Identity, source: str) -> None:
+    assert identity([source], "html") == [source]
+
+
 def test_deeply_nested_xml_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="nested more than"):
         read_xml("<a>" * 2000 + "</a>" * 2000, NO_MARKUP_OPTIONS)
