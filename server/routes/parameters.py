@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NoReturn
+from urllib.parse import parse_qsl
 
 from fastapi import Request
 from starlette.datastructures import UploadFile
@@ -11,6 +12,8 @@ from server.errors import InvalidRequest
 from server.text.tokenizer import replace_lone_surrogates
 
 _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "False"})
+
+_MAX_FIELD_BYTES = 1024 * 1024  # of a form, as Starlette has it for the other kind
 
 
 class Parameters:
@@ -96,6 +99,10 @@ async def read_parameters(request: Request, max_fields: int) -> Parameters:
     values: dict[str, list[object]] = {}
     for name, query_value in request.query_params.multi_items():
         values.setdefault(name, []).append(query_value)
+    if _media_type(request) == "application/x-www-form-urlencoded":
+        for name, text in _form_fields(await request.body(), max_fields):
+            values.setdefault(name, []).append(text)
+        return Parameters(values, is_json=False)
     form = await request.form(max_fields=max_fields, max_files=1)
     for name, form_value in form.multi_items():
         values.setdefault(name, []).append(form_value)
@@ -104,6 +111,19 @@ async def read_parameters(request: Request, max_fields: int) -> Parameters:
 
 def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().casefold()
+
+
+def _form_fields(body: bytes, max_fields: int) -> list[tuple[str, str]]:
+    """Fields in their order. Starlette would read bytes that are not escaped as Latin-1; curl and others send UTF-8."""
+    fields = body.split(b"&")
+    if len(fields) > max_fields:
+        raise InvalidRequest(f"Too many fields. Maximum number of fields is {max_fields}.")
+    if any(len(field) > _MAX_FIELD_BYTES for field in fields):
+        raise InvalidRequest(f"Field exceeded maximum size of {_MAX_FIELD_BYTES // 1024}KB.")
+    try:
+        return parse_qsl(body.decode(), keep_blank_values=True)
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"the form cannot be read as UTF-8: {error}") from error
 
 
 def _json_object(body: bytes) -> dict[str, list[object]]:

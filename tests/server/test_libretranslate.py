@@ -39,6 +39,30 @@ def test_a_text_in_json_in_a_form_and_in_the_query(client: TestClient) -> None:
         assert (answer.status_code, answer.json()) == (200, {"translatedText": ENGLISH}), answer.text
 
 
+@pytest.mark.parametrize(
+    "text", ["Größe, Übermut", "Gr%C3%B6%C3%9Fe,+Übermut", "Größe%2C%20%C3%9Cbermut", "Größe, Übermut&q=&x"]
+)
+def test_a_form_may_have_its_letters_as_they_are(client: TestClient, text: str) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}
+    answer = client.post("/translate", content=f"source=en&target=de&q={text}".encode(), headers=headers)
+    translated = answer.json()["translatedText"]
+    assert (translated[0] if "&q=" in text else translated) == "Größe, Übermut"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"source=en&target=de&q=Gr\xf6\xdfe", "the form cannot be read as UTF-8: "),
+        (b"&".join([b"q=a"] * 16), "Too many fields. Maximum number of fields is 15."),
+    ],
+)
+def test_a_form_that_cannot_be_read_is_refused(client: TestClient, content: bytes, message: str) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = client.post("/translate", content=content, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith(message)
+
+
 def test_line_ends_become_plain_in_a_form_and_stay_in_json(client: TestClient) -> None:
     fields = {"q": "Tea.\r\nWater.\r\n", "source": "en", "target": "de"}
     assert client.post("/translate", data=fields).json()["translatedText"] == "Tea.\nWater.\n"
