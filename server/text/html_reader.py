@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 
-from server.text.markup import MarkupOptions, Piece, Role
+from server.text.markup import MarkupOptions, Piece, Role, without_mark
 
 _VOID = frozenset((
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
@@ -29,9 +29,10 @@ LEFT_ALONE = frozenset((
 
 def read_html(text: str, options: MarkupOptions) -> list[Piece]:
     """The pieces of a document or a fragment."""
+    front, text = without_mark(text)
     reader = _Reader(options)
     reader.read(text)
-    return list(_kept_together(reader.pieces))
+    return [*front, *_kept_together(reader.pieces)]
 
 
 class _Reader(HTMLParser):

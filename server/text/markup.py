@@ -8,6 +8,8 @@ from html import escape, unescape
 from server.text.symbols import Symbols
 from server.text.units import Document, Unit, UnitBuilder
 
+_BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
+
 
 class Role(Enum):
     """What a piece of a document is for those who translate it."""
@@ -40,6 +42,13 @@ class MarkupOptions:
 
 
 NO_MARKUP_OPTIONS = MarkupOptions()
+
+
+def without_mark(text: str) -> tuple[list[Piece], str]:
+    """A document's byte order mark, if it has one, and its text, which that is no part of."""
+    if not text.startswith(_BYTE_ORDER_MARK):
+        return [], text
+    return [Piece(Role.BORDER, _BYTE_ORDER_MARK)], text[1:]
 
 
 @dataclass(slots=True)

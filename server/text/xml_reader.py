@@ -6,7 +6,7 @@ from xml.parsers import expat
 
 from server.errors import InvalidRequest
 from server.text.html_reader import BLOCKS, COPIED, LEFT_ALONE, is_not_translated
-from server.text.markup import MarkupOptions, Piece, Role
+from server.text.markup import MarkupOptions, Piece, Role, without_mark
 
 # Around fragments, which have text or several elements at the top.
 _FRONT, _BACK = b"<kvasir>", b"</kvasir>"
@@ -39,6 +39,11 @@ class _Events:
 
 def read_xml(text: str, options: MarkupOptions) -> list[Piece]:
     """The pieces of a document or a fragment. Raises `InvalidRequest` for what is not well-formed."""
+    front, text = without_mark(text)
+    return [*front, *_pieces(text, options)]
+
+
+def _pieces(text: str, options: MarkupOptions) -> list[Piece]:
     is_document = text.startswith(("<?xml", "<!DOCTYPE"))
     content = text.encode()
     data = content if is_document else _FRONT + content + _BACK

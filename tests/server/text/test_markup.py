@@ -143,6 +143,15 @@ def test_elements_inside_text_are_inline_in_xml_and_others_split(echo_letters: I
     assert set(echo_letters.told) == {"Where", "is it now", "the"}
 
 
+@pytest.mark.parametrize("format_", ["html", "xml"])
+@pytest.mark.parametrize("source", ['<?xml version="1.0"?><a>Where</a>', "<a>Where</a>", "Where", ""])
+def test_a_byte_order_mark_stays_in_front(echo_letters: Identity, source: str, format_: TextFormat) -> None:
+    assert echo_letters(["\ufeff" + source], format_) == ["\ufeff" + source]
+    assert echo_letters.told == ["Where"] * bool(source)
+    read = {"html": read_html, "xml": read_xml}[format_]
+    assert read("\ufeff" + source, NO_MARKUP_OPTIONS)[0].raw == "\ufeff"
+
+
 def test_names_of_elements_can_be_said(echo_letters: Identity) -> None:
     options = MarkupOptions(splitting_tags=("s",), non_splitting_tags=("i",), ignore_tags=("x",))
     source = "<r>the dog <s>is</s> lazy <x>and</x> is</r>"
