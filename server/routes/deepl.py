@@ -130,6 +130,7 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
     return _answer(done, texts, source, model_type)
 
 
+@router.head("/languages", include_in_schema=False)
 @router.get("/languages", response_model_exclude_none=True, responses=deepl_responses(400, 503))
 @router.post("/languages", response_model_exclude_none=True, include_in_schema=False)
 async def languages(request: Request, type: str | None = None) -> list[LanguageAnswer]:  # noqa: A002

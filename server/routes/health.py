@@ -19,6 +19,7 @@ class Health(BaseModel):
 _RESPONSES: dict[int | str, dict[str, object]] = {503: {"model": Health, "description": "Not now."}}
 
 
+@router.head("/live", include_in_schema=False)
 @router.get("/live", responses=_RESPONSES)
 async def live(response: Response, server: Annotated[ServerState, Depends(server_state)]) -> Health:
     """503 when an engine that has work, or that is gone, has been silent for too long: restart the process."""
@@ -28,6 +29,7 @@ async def live(response: Response, server: Annotated[ServerState, Depends(server
     return Health(status="ok")
 
 
+@router.head("/ready", include_in_schema=False)
 @router.get("/ready", responses=_RESPONSES)
 async def ready(response: Response, server: Annotated[ServerState, Depends(server_state)]) -> Health:
     """200 when the models are loaded and warm, no engine is stuck and the server is not going down: send requests."""

@@ -113,6 +113,7 @@ async def detect(request: Request) -> list[Detected]:
     return [best, *(each for each in others if each.confidence > 0)]
 
 
+@router.head("/languages", include_in_schema=False)
 @router.get("/languages", responses=libretranslate_responses(500, 503))
 async def languages(request: Request) -> list[LanguageAnswer]:
     """Every language, and what it can be translated into."""

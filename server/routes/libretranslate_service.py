@@ -49,6 +49,7 @@ class FrontendSettings(BaseModel):
     language: LanguageOptions
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def health() -> HealthAnswer:
     """The server answers."""

@@ -39,6 +39,7 @@ class ModelsAnswer(BaseModel):
     pairs: list[PairAnswer]
 
 
+@router.head("/models", include_in_schema=False)
 @router.get("/models")
 async def models(server: Annotated[ServerState, Depends(server_state)]) -> ModelsAnswer:
     """The models of this server and what they translate."""

@@ -151,6 +151,15 @@ def test_an_engine_that_is_silent_is_neither_alive_nor_ready(
         assert (answer.status_code, answer.json()) == (503, {"status": "stuck"})
 
 
+@pytest.mark.parametrize(
+    "path", ["/health/live", "/health/ready", "/health", "/languages", "/v1/models", "/v2/languages"]
+)
+def test_monitors_that_ask_for_headers_alone_get_them(client: TestClient, path: str) -> None:
+    head = client.head(path)
+    assert (head.status_code, head.headers["Content-Type"]) == (200, "application/json")
+    assert "head" not in client.get("/openapi.json").json()["paths"][path]
+
+
 def test_a_draining_server_takes_nothing_new_and_says_so(app: FastAPI, client: TestClient) -> None:
     _server(app).draining = True
     ready = client.get("/health/ready")
