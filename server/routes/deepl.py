@@ -1,5 +1,6 @@
 """DeepL-compatible: texts, languages and usage, for clients that were written for that service."""
 
+import re
 from typing import Literal
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -31,8 +32,10 @@ router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depend
 _MAX_BODY_BYTES = 128 * 1024
 _UNLIMITED_CHARACTERS = 1_000_000_000_000  # what the service itself answers where nothing is limited
 
+_LINE_BREAK = re.compile(r"(?<=\S)[ \t]*(?:\r\n|\r|\n)[ \t]*(?=\S)")  # and no blank line
 _QUALITY_BEAMS = 4  # at least, where quality is asked for
 
+_SPLITTINGS = ("0", "1", "nonewlines")
 _FORMALITIES = ("default", "more", "less", "prefer_more", "prefer_less")
 _NOT_DONE = ("style_id", "translation_memory_id", "custom_instructions")
 ModelType = Literal["quality_optimized", "latency_optimized"]
@@ -45,7 +48,9 @@ class TranslateFields(BaseModel):
     target_lang: str = Field(description="language to translate into")
     source_lang: str | None = Field(None, description="language of the texts; missing: each is detected")
     context: str | None = Field(None, description="read by nobody")
-    split_sentences: Literal["0", "1", "nonewlines"] | None = None
+    split_sentences: Literal["0", "1", "nonewlines"] | None = Field(
+        None, description="nonewlines: a sentence may go on in the next line; 0 is the same, and sentences still end"
+    )
     preserve_formatting: bool | None = None
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
     glossary_id: str | None = None
@@ -112,8 +117,12 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
     model_type = _model_type(sent)
     _check_accepted(sent)
     tag_handling = one_of(sent, "tag_handling", ("xml", "html"))
+    told = texts
+    if not tag_handling and one_of(sent, "split_sentences", _SPLITTINGS) in ("0", "nonewlines"):
+        # In HTML and XML a line break is white space as it is.
+        told = tuple(_LINE_BREAK.sub(" ", text) for text in texts)
     asked = TranslationRequest(
-        texts,
+        told,
         "",
         "",
         beam_size=_beam_size(model_type, server),
@@ -171,7 +180,7 @@ def _beam_size(model_type: ModelType | None, server: ServerState) -> int | None:
 
 def _check_accepted(sent: Parameters) -> None:
     """Raise `InvalidRequest` for what is not valid, and for what would change the answer and cannot be done here."""
-    one_of(sent, "split_sentences", ("0", "1", "nonewlines"))
+    one_of(sent, "split_sentences", _SPLITTINGS)
     one_of(sent, "tag_handling_version", ("v1", "v2"))
     for name in ("preserve_formatting", "outline_detection", "show_billed_characters"):
         try:

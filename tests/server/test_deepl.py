@@ -116,6 +116,27 @@ def test_what_is_accepted_changes_nothing(client: TestClient, accepted: dict[str
     assert answer.json()["translations"][0]["text"] == ENGLISH
 
 
+@pytest.mark.parametrize(
+    ("accepted", "told"),
+    [
+        ({}, ["Where is", "the dog? Tea.", "", "Water."]),
+        ({"split_sentences": "1"}, ["Where is", "the dog? Tea.", "", "Water."]),
+        ({"split_sentences": "nonewlines"}, ["Where is the dog? Tea.", "", "Water."]),
+        ({"split_sentences": "0"}, ["Where is the dog? Tea.", "", "Water."]),
+        ({"split_sentences": "nonewlines", "tag_handling": "html"}, ["Where is the dog? Tea. Water."]),
+    ],
+)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_sentences_may_go_on_in_the_next_line_where_that_is_asked(
+    client: TestClient, accepted: dict[str, str], told: list[str], line_end: str
+) -> None:
+    text = line_end.join(("Where is", "the dog? Tea.", "", "Water."))
+    fields = {"text": [text], "target_lang": "DE", "source_lang": "EN"}
+    [answer] = client.post("/v2/translate", json=fields | accepted).json()["translations"]
+    assert answer["text"].splitlines() == told
+    assert answer["billed_characters"] == len(text)
+
+
 def test_too_much_is_a_413_whether_in_bytes_or_in_characters(client: TestClient) -> None:
     for text in ("x" * 1001, "x" * 131_072):
         answer = client.post("/v2/translate", json={"text": [text], "target_lang": "DE"})
