@@ -118,4 +118,4 @@ def _filled(unit: Unit, written: str) -> str:
     line_break = next((item.raw for item in unit.items if item.text == " " and "\n" in item.raw), None)
     if line_break is None:
         return written
-    return refill(written, max(map(len, "".join(item.raw for item in unit.items).split("\n"))), line_break)
+    return refill(written.split(" "), max(map(len, "".join(item.raw for item in unit.items).split("\n"))), line_break)
