@@ -9,6 +9,9 @@ from server.files.limits import FileLimits
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
+# Codecs of text that no document is written in: some take quadratic time, and all give other bytes than they read.
+_NO_CHARSETS = frozenset(("undefined", "idna", "punycode", "unicode-escape", "unicode_escape", "raw-unicode-escape"))
+
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
@@ -38,6 +41,16 @@ def detect(beginning: bytes) -> Encoding:
         if beginning.startswith(mark):
             return Encoding(codec, mark)
     return Encoding()
+
+
+def codec_of(charset: str) -> str | None:
+    """The codec that a document declares; None for those that are not for texts of documents."""
+    try:
+        "".encode(charset)  # refuses what is a codec of bytes
+        name = codecs.lookup(charset).name
+    except (LookupError, ValueError):  # a name with a NUL in it is no name
+        return None
+    return None if name in _NO_CHARSETS else name
 
 
 def read_part(source: BinaryIO, limits: FileLimits) -> bytes:

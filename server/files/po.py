@@ -1,53 +1,96 @@
 """Gettext catalogues: every message that has no translation yet gets one. Those that people wrote stay."""
 
+import io
+import re
 import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO
 
 import polib
 
 from server.errors import InvalidDocument
 from server.files.archive import Rewrite
-from server.files.encoding import read_part
+from server.files.encoding import codec_of, read_part
 from server.files.limits import FileLimits
 
-_WIDTH = 78  # of a line, as gettext's own tools wrap them
+_CHARSET = re.compile(r"(Content-Type:[^\"\n]{0,100}?charset=)([\w.:-]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """An empty translation: its lines, its field (msgstr, or a plural form as msgstr[1]), and what to translate."""
+
+    begin: int
+    end: int
+    form: int | None
+    text: str
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
     """The messages without a translation; of those with a plural both texts, the plural for every form behind the
-    first.
+    first. Lines that no translation is written to stay as they are.
     """
-    catalogue = _parse(read_part(source, limits))
-    waiting = [entry for entry in catalogue if not entry.obsolete and not entry.translated() and not entry.fuzzy]
-    texts = [text for entry in waiting for text in _texts(entry)]
-    wanted = [text for text in texts if any(map(str.isalpha, text))]
-    translated = iter((yield [(text,) for text in wanted]) if wanted else ())
-    results = iter(["".join(map(str, next(translated))) if any(map(str.isalpha, text)) else text for text in texts])
-    for entry in waiting:
-        first, *others = [_with_line_ends(text, next(results)) for text in _texts(entry)]
-        if others:
-            forms = sorted(entry.msgstr_plural) or [0, 1]
-            entry.msgstr_plural = {form: others[0] if index else first for index, form in enumerate(forms)}
-        else:
-            entry.msgstr = first
+    content = read_part(source, limits)
+    declared = _CHARSET.search(content.decode("latin-1"))
+    codec = (codec_of(declared[2]) if declared else None) or "utf-8"
+    catalogue = _parse(content, codec)
+    lines = list(io.StringIO(content.decode(codec), newline=""))
+    entries = [entry for entry in catalogue if not entry.obsolete and not entry.fuzzy]
+    gaps = [gap for entry in entries for gap in _gaps(entry, lines)]
+
+    # Several forms may have one text.
+    wanted = list(dict.fromkeys(gap.text for gap in gaps if any(map(str.isalpha, gap.text))))
+    fragments = (yield [(text,) for text in wanted]) if wanted else []
+    translations = {text: "".join(map(str, fragment)) for text, fragment in zip(wanted, fragments, strict=True)}
     if sink is not None:
-        sink.write((str(catalogue)).encode(catalogue.encoding, "replace") + b"\n")
+        sink.write(_encoded("".join(_filled(lines, gaps, translations)), codec))
 
 
-def _parse(content: bytes) -> polib.POFile:
+def _parse(content: bytes, codec: str) -> polib.POFile:
     # By path: a string could be taken for the name of some other file.
     with tempfile.NamedTemporaryFile(suffix=".po") as file:
         file.write(content)
         file.flush()
         try:
-            return polib.pofile(file.name, wrapwidth=_WIDTH)
-        except (OSError, UnicodeDecodeError, LookupError, ValueError, IndexError, AttributeError) as error:
+            return polib.pofile(file.name, encoding=codec)
+        except (OSError, UnicodeError, LookupError, ValueError, IndexError, AttributeError) as error:
             reason = str(error).replace(file.name, "the file")
             raise InvalidDocument(f"the catalogue cannot be read: {reason}") from error
 
 
-def _texts(entry: polib.POEntry) -> list[str]:
-    return [entry.msgid, entry.msgid_plural] if entry.msgid_plural else [entry.msgid]
+def _gaps(entry: polib.POEntry, lines: Sequence[str]) -> Iterator[_Gap]:
+    """The fields of an entry that are empty."""
+    begin = max(0, (entry.linenum or 0) - 1)
+    while begin < len(lines) and not lines[begin].lstrip().startswith("msgstr"):
+        begin += 1
+    while begin < len(lines) and lines[begin].lstrip().startswith("msgstr"):
+        end = begin + 1
+        while end < len(lines) and lines[end].lstrip().startswith('"'):
+            end += 1
+        if all(line.partition('"')[2].strip() == '"' for line in lines[begin:end]):
+            form = re.match(r"\s*msgstr\[(\d)\]", lines[begin])
+            is_first = form is None or form[1] == "0"
+            text = entry.msgid if is_first else entry.msgid_plural
+            yield _Gap(begin, end, None if form is None else int(form[1]), text)
+        begin = end
+
+
+def _filled(lines: Sequence[str], gaps: Sequence[_Gap], translations: dict[str, str]) -> Iterator[str]:
+    position = 0
+    for gap in gaps:
+        yield from lines[position : gap.begin]
+        translation = _with_line_ends(gap.text, translations.get(gap.text, gap.text))
+        if gap.form is None:
+            entry = polib.POEntry(msgid="", msgstr=translation)
+        else:
+            entry = polib.POEntry(msgid="", msgstr_plural={gap.form: translation})
+        last = lines[gap.end - 1]
+        line_end = last[len(last.rstrip("\r\n")) :]
+        written = str(entry).removeprefix('msgid ""\n').removesuffix("\n")
+        yield written.replace("\n", line_end or "\n") + line_end
+        position = gap.end
+    yield from lines[position:]
 
 
 def _with_line_ends(source: str, translation: str) -> str:
@@ -55,3 +98,11 @@ def _with_line_ends(source: str, translation: str) -> str:
     begin = "\n" if source.startswith("\n") else ""
     end = "\n" if source.endswith("\n") else ""
     return begin + translation.strip("\n") + end
+
+
+def _encoded(text: str, codec: str) -> bytes:
+    """The catalogue in its own encoding, or as UTF-8, and declared as that, where a translation does not fit it."""
+    try:
+        return text.encode(codec)
+    except UnicodeEncodeError:
+        return _CHARSET.sub(r"\1UTF-8", text, count=1).encode()

@@ -1,7 +1,6 @@
 import csv
 import io
 
-import polib
 import pytest
 import srt
 
@@ -63,35 +62,6 @@ Good morning, how are
 00:01:00,000 --> 00:01:01,000
 ♪ 42 ♪
 
-"""
-
-CATALOGUE = r"""# Comment
-msgid ""
-msgstr ""
-"Content-Type: text/plain; charset=UTF-8\n"
-"Plural-Forms: nplurals=2; plural=(n != 1);\n"
-
-#. extracted
-#: main.c:1
-#, c-format
-msgctxt "menu"
-msgid "Open %s"
-msgstr ""
-
-msgid "Done"
-msgstr "Erledigt von Hand"
-
-#, fuzzy
-msgid "Guess"
-msgstr "Geraten"
-
-msgid "one file\n"
-msgid_plural "many files\n"
-msgstr[0] ""
-msgstr[1] ""
-
-#~ msgid "obsolete"
-#~ msgstr ""
 """
 
 PAGE = """<!DOCTYPE html PUBLIC "-//W3C//DTD HTML 4.01//EN" "http://www.w3.org/TR/html4/strict.dtd">
@@ -190,30 +160,6 @@ def test_subtitles_keep_numbers_times_tags_and_lines() -> None:
 def test_text_that_is_no_subtitles_is_refused() -> None:
     with pytest.raises(InvalidDocument, match="cannot be read"):
         translated(b"Just a letter.\n", ".srt", SAME)
-
-
-def test_messages_without_a_translation_get_one_and_the_others_stay() -> None:
-    filled = polib.pofile(translated(CATALOGUE.encode(), ".po", LOUD).decode())
-    by_id = {entry.msgid: entry for entry in filled}
-    assert by_id["Open %s"].msgstr == "OPEN %S"
-    assert by_id["Open %s"].msgctxt == "menu"
-    assert by_id["Open %s"].flags == ["c-format"]
-    assert by_id["Open %s"].occurrences == [("main.c", "1")]
-    assert by_id["Done"].msgstr == "Erledigt von Hand"
-    assert by_id["Guess"].msgstr == "Geraten"
-    assert by_id["one file\n"].msgstr_plural == {0: "ONE FILE\n", 1: "MANY FILES\n"}
-    assert by_id["obsolete"].msgstr == ""
-    assert filled.metadata["Plural-Forms"] == "nplurals=2; plural=(n != 1);"
-
-
-def test_a_finished_catalogue_is_the_same_byte_for_byte() -> None:
-    finished = translated(CATALOGUE.encode(), ".po", SAME)
-    assert translated(finished, ".po", LOUD) == finished
-
-
-def test_a_string_that_names_a_file_is_not_opened_as_a_catalogue() -> None:
-    with pytest.raises(InvalidDocument, match="cannot be read"):
-        translated(b"/etc/passwd", ".po", SAME)
 
 
 @pytest.mark.parametrize(
