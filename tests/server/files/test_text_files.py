@@ -1,10 +1,12 @@
 import csv
 import io
+from collections.abc import Sequence
 
 import pytest
 import srt
 
 from server.errors import InvalidDocument
+from server.files.document import Translate
 from tests.server.files.documents import LOUD, LOUD_PLAIN, SAME, translated
 
 TEXT = "Good morning.\r\n\r\n  How are you?\t\n42 \u2028 ok \u0085x\n\n\u00a0Größe\x0c\n\nlast line without an end"
@@ -170,12 +172,36 @@ def test_text_that_is_no_subtitles_is_refused() -> None:
         '"id"\t"text"\n"1"\t"Größe"\n',
         "text\nGood morning\nYes\n",
         '"text","n"\n"a b",1\n',
+        'a, "dog"\nb, "cat"\n',
+        'a , "dog, ""cat""" ;, b"c\n"x" y, z',
+        "text;n\rGood morning;1\r",
+        "id,text\r\n1,Good morning",
+        '"1","Good"\n2,morning\n\n,,\n"","x"\n',
+        'id,text\n1,"open and never closed\n2,"x"\n',
+        "\n",
     ],
 )
 def test_tables_keep_their_dialect_and_every_cell_with_a_letter_is_translated(table: str) -> None:
     assert translated(table.encode(), ".csv", SAME).decode() == table
     shouted = translated(table.encode(), ".csv", LOUD).decode()
     assert shouted == table.upper()
+
+
+def test_a_cell_gets_quotes_where_its_translation_needs_them() -> None:
+    async def longer(texts: Sequence[str]) -> list[str]:
+        return [f'{text}, "{text}"' for text in texts]
+
+    table = 'id,text\n1, dog\n2,"cat"\n3, "cow"\n'
+    result = translated(table.encode(), ".csv", Translate(longer)).decode()
+    cells = [['id, "id"', 'text, "text"'], ["1", ' dog, "dog"'], ["2", 'cat, "cat"'], ["3", 'cow, "cow"']]
+    assert list(csv.reader(io.StringIO(result), skipinitialspace=False))[:3] == cells[:3]
+    assert result.endswith('\n3, "cow, ""cow"""\n')
+
+
+@pytest.mark.parametrize("unit", ['"', '""', '"""', ',"', ',""x', ',"a', '"a",', '" ', " ", "\n", ","])
+def test_a_long_table_of_anything_is_the_same_when_nothing_changes(unit: str) -> None:
+    table = "a,b\n" + unit * 100_000
+    assert translated(table.encode(), ".csv", SAME).decode() == table
 
 
 def test_a_long_table_goes_through_in_windows() -> None:
