@@ -1,5 +1,7 @@
 """LibreTranslate-compatible: a document in, the address of its translation out."""
 
+from urllib.parse import quote
+
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
@@ -69,7 +71,9 @@ async def translate_file(request: Request) -> FileAnswer:
     if job.status is not JobStatus.DONE:
         await server.documents.delete(job.id)
         raise job.error or EngineFailed("the document could not be translated")
-    return FileAnswer(translatedFileUrl=str(request.url_for("download_file", name=f"{job.id}.{job.name}")))
+    # url_for writes a name as it is, and names have blanks, "#" and letters in them.
+    name = quote(f"{job.id}.{job.name}", safe="")
+    return FileAnswer(translatedFileUrl=str(request.url_for("download_file", name=name)))
 
 
 @router.get(

@@ -1,7 +1,9 @@
 """Documents in the LibreTranslate-compatible protocol."""
 
+import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
+from urllib.request import Request
 
 import pytest
 from starlette.testclient import TestClient
@@ -31,6 +33,16 @@ def test_a_document_is_translated_and_can_be_fetched_from_where_the_answer_says(
     fetched = client.get(url.path)
     assert fetched.content == TEXT
     assert fetched.headers["Content-Disposition"] == "attachment; filename*=utf-8''a%20letter.txt"
+
+
+@pytest.mark.parametrize("name", ["a letter.txt", "50% #1?.txt", "a%20b&c.txt", "Größe 手紙.txt", "a\u2028b'\"<.txt"])
+def test_the_address_is_valid_whatever_the_name_is(client: TestClient, name: str) -> None:
+    answer = client.post("/translate_file", files={"file": (name, TEXT)}, data=LANGUAGES)
+    url = answer.json()["translatedFileUrl"]
+    assert re.fullmatch(r"http://testserver/download_file/[0-9a-f]{32}(\.|[\w~-]|%[0-9A-F]{2})+", url, re.ASCII)
+    assert client.get(url).content == TEXT
+    # What a client sends that does not touch an address.
+    assert Request(url).selector == url.removeprefix("http://testserver")
 
 
 def test_the_language_may_be_detected(client: TestClient, echo: EchoGenerator) -> None:
