@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from server.files.document import Translate
 from server.interpreter import AUTO, Interpretation, Interpreter
 from server.languages import match_language
+from server.text.sentences import split
 from server.translation import TranslationRequest
+
+_DEFAULT_LANGUAGE = "en"  # whose rules tell where a text may be divided while its language is not known
 
 
 def document_translation(
@@ -35,5 +39,19 @@ def document_translation(
         return [translation.text for translation in done.result.translations]
 
     return Translate(
-        text=lambda texts: translate(texts, asked), html=lambda texts: translate(texts, replace(asked, format="html"))
+        text=lambda texts: translate(texts, asked),
+        html=lambda texts: translate(texts, replace(asked, format="html")),
+        divide=partial(_divided, _DEFAULT_LANGUAGE if source in (None, AUTO) else source),
+        max_characters=interpreter.max_text_characters,
     )
+
+
+def _divided(language: str, text: str, max_characters: int) -> list[str]:
+    """The text in pieces of whole sentences, as many as fit; a sentence that does not fit is cut at a clause."""
+    pieces = [""]
+    for segment in split(text, language, lambda piece: len(piece) <= max_characters):
+        sentence = segment.before + segment.text + segment.after
+        if len(pieces[-1]) + len(sentence) > max_characters:
+            pieces.append("")
+        pieces[-1] += sentence
+    return pieces if pieces[0] else pieces[1:]

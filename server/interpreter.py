@@ -56,6 +56,11 @@ class Interpreter:
         self._detector = detector
         self._limits = limits
 
+    @property
+    def max_text_characters(self) -> int | None:
+        """Characters that all texts of a request may have; None is no limit."""
+        return self._limits.max_text_characters
+
     async def translate(
         self, asked: TranslationRequest, source: str | None, target: str | None, feed: TextFeed | None = None
     ) -> Interpretation:

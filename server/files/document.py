@@ -14,6 +14,8 @@ from server.files.fragment import Fragment, from_html, plain_texts, texts_in, to
 from server.files.limits import FileLimits
 
 TranslateTexts = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
+# Divides a text into pieces of so many characters at most, white space at their ends not counted; joined they are it.
+Divide = Callable[[str, int], Sequence[str]]
 # Units done and units in all. A unit is a paragraph, or what a line break or a tab leaves of it.
 OnProgress = Callable[[int, int], None]
 Result = TypeVar("Result")
@@ -33,10 +35,14 @@ class Translate:
     `html` gets HTML with inline elements that have ids, and must give every one of them back: at the words that they
     stood at in the source. Without it, or where an element is lost, a paragraph with several styles is translated as
     plain text and gets the style that most of it had; links, images and code divide it.
+
+    No call has more than `max_characters`, in all its texts, if there is a `divide`; None is no limit.
     """
 
     text: TranslateTexts
     html: TranslateTexts | None = None
+    divide: Divide | None = None
+    max_characters: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +135,15 @@ class _Work:
         self._sleep = sleep
         self._num_done = 0
         self._slots = asyncio.Semaphore(_BLOCKS_AT_ONCE)
+        limit = translate.max_characters
+        self._block_characters = _BLOCK_CHARACTERS if limit is None else min(_BLOCK_CHARACTERS, limit)
 
     async def translate(self, fragments: Sequence[Fragment]) -> list[Fragment]:
         """Translations of these fragments."""
         results: list[Fragment] = list(fragments)
         plain = list(range(len(fragments)))
         if self._translate.html is not None:
-            rich = [index for index in plain if any(not isinstance(node, str) for node in fragments[index])]
+            rich = [index for index in plain if self._is_rich(fragments[index])]
             parts = [_Part(to_html(fragments[index]), 1) for index in rich]
             await self._run(parts, self._translate.html)
             plain = sorted(set(plain) - set(rich))
@@ -152,12 +160,30 @@ class _Work:
     async def _translate_plain(
         self, fragments: Sequence[Fragment], indexes: Sequence[int], results: list[Fragment]
     ) -> None:
-        parts_of = {index: [_Part(text, 0) for text in plain_texts(fragments[index])] for index in indexes}
-        for parts in parts_of.values():
-            parts[-1].num_units = 1
-        await self._run([part for parts in parts_of.values() for part in parts], self._translate.text)
-        for index, parts in parts_of.items():
-            results[index] = with_plain_texts(fragments[index], [part.translation for part in parts])
+        # Of each text of each fragment the parts.
+        parts_of = {
+            index: [[_Part(piece, 0) for piece in await self._divided(text)] for text in plain_texts(fragments[index])]
+            for index in indexes
+        }
+        for texts in parts_of.values():
+            texts[-1][-1].num_units = 1
+        everything = [part for texts in parts_of.values() for parts in texts for part in parts]
+        await self._run(everything, self._translate.text)
+        for index, texts in parts_of.items():
+            translations = ["".join(part.translation for part in parts) for parts in texts]
+            results[index] = with_plain_texts(fragments[index], translations)
+
+    def _is_rich(self, fragment: Fragment) -> bool:
+        """Whether it has mark-up, and few enough characters to be translated with that: HTML is not divided."""
+        limit = self._translate.max_characters
+        return any(not isinstance(node, str) for node in fragment) and (
+            limit is None or len(to_html(fragment)) <= limit
+        )
+
+    async def _divided(self, text: str) -> Sequence[str]:
+        if self._translate.divide is None or len(text) <= self._block_characters:
+            return [text]
+        return await in_thread(self._translate.divide, text, self._block_characters)
 
     async def _run(self, parts: Sequence[_Part], translate: TranslateTexts) -> None:
         """Translate all parts, in blocks, a few at once; what has no letter is its own translation."""
@@ -168,7 +194,7 @@ class _Work:
                 wanted.append(part)
         try:
             async with asyncio.TaskGroup() as group:
-                for block in _blocks(wanted):
+                for block in _blocks(wanted, self._block_characters):
                     group.create_task(self._run_block(block, translate))
         except ExceptionGroup as failed:  # the first is the reason; the others were under way
             raise failed.exceptions[0] from None
@@ -202,11 +228,11 @@ class _Work:
             self._on_progress(self._num_done, self._size.num_units)
 
 
-def _blocks(parts: Sequence[_Part]) -> list[list[_Part]]:
+def _blocks(parts: Sequence[_Part], max_characters: int) -> list[list[_Part]]:
     blocks: list[list[_Part]] = []
     num_characters = 0
     for part in parts:
-        if not blocks or len(blocks[-1]) == _BLOCK_TEXTS or num_characters + len(part.text) > _BLOCK_CHARACTERS:
+        if not blocks or len(blocks[-1]) == _BLOCK_TEXTS or num_characters + len(part.text) > max_characters:
             blocks.append([])
             num_characters = 0
         blocks[-1].append(part)

@@ -9,6 +9,7 @@ from tests.server.echo import EchoGenerator
 from tests.server.files.office import word_document
 
 LETTER = b"Good morning.\n\nWhere is the dog?\n"
+SENTENCE = "Where is the railway station? "
 SLOW_POLLS = 2000
 
 
@@ -61,6 +62,35 @@ def test_a_document_goes_in_and_comes_out_translated(client: TestClient, echo: E
     ):
         assert gone.status_code == 404
         assert gone.json()["error"]["code"] == "unknown_document"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", " \t" + SENTENCE * 100 + "\nGood morning.\n"),
+        ("a.txt", "Good, " * 500 + "\n"),
+        ("a.txt", "good" * 500 + " " * 1000 + "good\n"),
+        ("a.csv", f"1,Good morning\n2,{SENTENCE * 100}\n"),
+        ("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n<i>Good</i> {SENTENCE * 100}\n"),
+    ],
+)
+def test_a_text_longer_than_a_request_may_be_is_translated_in_parts(
+    echo: EchoGenerator, name: str, content: str
+) -> None:
+    with TestClient(create_app(Settings(max_text_characters=300), [echo])) as client:
+        taken = client.post("/v1/documents", files={"file": (name, content.encode())})
+        status = _finished(client, taken.json()["id"])
+        assert (status["status"], status["units_done"]) == ("done", status["num_units"]), status
+        translated = client.get(f"/v1/documents/{taken.json()['id']}/content").text
+        assert translated.replace("<i>", "").replace("</i>", "") == content.replace("<i>", "").replace("</i>", "")
+
+
+def test_a_text_is_divided_at_the_ends_of_sentences(echo: EchoGenerator) -> None:
+    with TestClient(create_app(Settings(max_text_characters=300), [echo])) as client:
+        taken = client.post("/v1/documents", files={"file": ("a.txt", SENTENCE.encode() * 100)})
+        assert _finished(client, taken.json()["id"])["status"] == "done"
+    lengths = {len(request.source) for batch in echo.batches for request in batch}
+    assert len(lengths) == 1
 
 
 def test_a_document_may_be_larger_than_other_bodies() -> None:
