@@ -73,11 +73,18 @@ def opened(source: BinaryIO, limits: FileLimits) -> Iterator[Archive]:
     """
     try:
         _check_directory(source, limits)
-        with zipfile.ZipFile(source) as archive:
+        with _zip_file(source) as archive:
             _check_entries(archive.infolist(), limits)
             yield Archive(archive, limits)
     except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError, UnicodeDecodeError) as error:
         raise InvalidDocument(f"the file is damaged, or no such document at all: {error}") from error
+
+
+def _zip_file(source: BinaryIO) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(source)
+    except (ValueError, OSError) as error:  # the directory would be in front of the file, or is none
+        raise InvalidDocument(f"the file is damaged: its directory of files cannot be read: {error}") from error
 
 
 def _check_directory(source: BinaryIO, limits: FileLimits) -> None:
@@ -111,6 +118,8 @@ def _check_entries(entries: list[zipfile.ZipInfo], limits: FileLimits) -> None:
     seen: set[str] = set()
     for info in entries:
         _check_name(info.filename, seen)
+        if info.header_offset < 0:
+            raise InvalidDocument(f"the file is damaged: {_shown(info.filename)} was in front of what there is of it")
         if info.flag_bits & _ENCRYPTED:
             raise InvalidDocument(f"{_shown(info.filename)} is encrypted; remove the password first")
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

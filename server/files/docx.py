@@ -8,7 +8,7 @@ from lxml import etree
 from server.files.archive import Rewrite
 from server.files.items import Kind
 from server.files.limits import FileLimits
-from server.files.ooxml import rewrite_package
+from server.files.ooxml import described, rewrite_package
 from server.files.runs import Paragraph, Piece
 
 _TYPES = "application/vnd.openxmlformats-officedocument.wordprocessingml."
@@ -146,11 +146,7 @@ def _style(run: etree._Element) -> str:
     properties = run.find(_W + "rPr")
     if properties is None:
         return ""
-    return "".join(
-        etree.tostring(child, method="c14n", with_tail=False).decode()
-        for child in properties
-        if child.tag not in _NO_STYLE
-    )
+    return "".join(described(child) for child in properties if child.tag not in _NO_STYLE)
 
 
 def _visible_text(element: etree._Element) -> str:

@@ -1,6 +1,5 @@
 """HTML pages: parsed as browsers do, and written again with every element, attribute and comment."""
 
-import codecs
 import contextlib
 import html
 import re
@@ -13,7 +12,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from server.errors import InvalidDocument
 from server.files.archive import Rewrite
 from server.files.elements import is_void, role_in_html
-from server.files.encoding import Encoding, detect, read_part
+from server.files.encoding import Encoding, codec_of, detect, read_part
 from server.files.items import Item, Kind, rewritten
 from server.files.limits import FileLimits
 from server.files.xml_items import Role, write_text
@@ -60,11 +59,9 @@ def _encoding(content: bytes) -> Encoding:
     try:
         content.decode()
     except UnicodeDecodeError:
-        declared = _declared(LexborHTMLParser(content[:_PRESCAN_BYTES].decode("latin-1")))
-        try:
-            return Encoding(codecs.lookup(declared).name) if declared else found
-        except LookupError:
-            return found
+        codec = codec_of(_declared(LexborHTMLParser(content[:_PRESCAN_BYTES].decode("latin-1"))))
+        # A page whose declaration could be read as ASCII is not UTF-16, says the HTML standard, too.
+        return found if codec is None or codec.startswith(("utf-16", "utf-32")) else Encoding(codec)
     return found
 
 

@@ -50,3 +50,8 @@ def rewrite_package(
 def _types(archive: Archive) -> Iterator[tuple[str, str]]:
     for override in safe_xml.parse(archive.read(_CONTENT_TYPES), _CONTENT_TYPES).iter(_OVERRIDE):
         yield override.get("PartName", "").lstrip("/"), override.get("ContentType", "")
+
+
+def described(element: etree._Element) -> str:
+    """The same for elements that mean the same, whatever their prefixes and the order of their attributes are."""
+    return repr([(str(each.tag), sorted(each.attrib.items()), len(each), each.text) for each in element.iter()])

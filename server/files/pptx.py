@@ -8,7 +8,7 @@ from lxml import etree
 from server.files.archive import Rewrite
 from server.files.items import Kind
 from server.files.limits import FileLimits
-from server.files.ooxml import rewrite_package
+from server.files.ooxml import described, rewrite_package
 from server.files.runs import Paragraph, Piece
 
 _TYPES = "application/vnd.openxmlformats-officedocument."
@@ -62,5 +62,4 @@ def _style(properties: etree._Element | None) -> str:
     if properties is None:
         return ""
     attributes = sorted((name, value) for name, value in properties.attrib.items() if name not in _NO_STYLE)
-    children = (etree.tostring(child, method="c14n", with_tail=False).decode() for child in properties)
-    return repr(attributes) + "".join(children) if attributes or len(properties) else ""
+    return repr(attributes) + "".join(map(described, properties)) if attributes or len(properties) else ""

@@ -12,7 +12,7 @@ import pytest
 from server.errors import DocumentTooLarge, InvalidDocument, UnsupportedFormat
 from server.files.formats import FORMATS, format_of
 from server.files.limits import FileLimits
-from tests.server.files.documents import SAME, packed, translated, unpacked
+from tests.server.files.documents import LOUD, SAME, packed, translated, unpacked
 from tests.server.files.office import BOOK, CHAPTER, book, odf_document, presentation, word_document
 
 ARCHIVES: dict[str, Callable[[], bytes]] = {
@@ -145,6 +145,35 @@ def test_a_document_that_is_cut_off_is_refused(extension: str, share: float) -> 
     content = ARCHIVES[extension]()
     with pytest.raises(InvalidDocument):
         translated(content[: int(len(content) * share)], extension, SAME)
+
+
+@pytest.mark.parametrize("extension", ARCHIVES)
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 1.0])
+def test_a_document_that_is_cut_off_at_the_front_is_refused(extension: str, share: float) -> None:
+    content = ARCHIVES[extension]()
+    directory = content.index(b"PK\x01\x02")
+    with pytest.raises(InvalidDocument, match="damaged"):
+        translated(content[max(1, int(directory * share)) :], extension, SAME)
+    with pytest.raises(InvalidDocument, match="damaged"):
+        translated(content[directory + 100 :], extension, SAME)
+
+
+@pytest.mark.parametrize(("extension", "part"), [(".docx", "word/document.xml"), (".pptx", "ppt/slides/slide1.xml")])
+def test_a_namespace_that_is_no_address_harms_nothing(extension: str, part: str) -> None:
+    files = unpacked(ARCHIVES[extension]())
+    prefix = b"w:" if extension == ".docx" else b"a:"
+    odd = files[part].replace(b"</" + prefix + b"rPr>", b'<m:odd xmlns:m="m"/></' + prefix + b"rPr>")
+    assert odd != files[part]
+    changed = unpacked(translated(packed(files | {part: odd}), extension, LOUD))[part]
+    assert changed != odd
+    assert changed.count(b"<m:odd") == odd.count(b"<m:odd")
+
+
+@pytest.mark.parametrize("charset", ["hex", "undefined", "rot13", "idna", "utf-16", "no-such-one", "&#0;"])
+def test_a_page_in_an_encoding_that_is_none_is_refused(charset: str) -> None:
+    page = f'<meta charset="{charset}"><p>Good '.encode() + b"\xe9</p>"
+    with pytest.raises(InvalidDocument, match="is not UTF-8"):
+        translated(page, ".html", SAME)
 
 
 @pytest.mark.parametrize("extension", ARCHIVES)
