@@ -8,6 +8,7 @@ import html
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -36,11 +37,11 @@ Fragment = tuple[Inline, ...]
 def joined(nodes: Iterable[Inline]) -> Fragment:
     """The nodes as a fragment: no empty string in it, and no two strings side by side."""
     merged: list[Inline] = []
-    for node in nodes:
-        if isinstance(node, str) and merged and isinstance(merged[-1], str):
-            merged[-1] += node
-        elif node != "":
-            merged.append(node)
+    for are_texts, run in groupby(nodes, key=lambda node: isinstance(node, str)):
+        if not are_texts:
+            merged.extend(run)
+        elif text := "".join(map(str, run)):
+            merged.append(text)
     return tuple(merged)
 
 

@@ -185,7 +185,7 @@ def _build(unit: Unit) -> Fragment:
     """The fragment of a range; what it wraps without a letter in it becomes an atom."""
     items = unit.layer
     stack: list[list[Inline]] = [[]]
-    opened: list[int] = []
+    opened: list[tuple[int, int]] = []  # index of the tag, and how many places there were before it
     for index in range(unit.start, unit.end):
         item = items[index]
         if item.kind is Kind.TEXT:
@@ -193,30 +193,30 @@ def _build(unit: Unit) -> Fragment:
         elif item.kind is Kind.ATOM:
             stack[-1].append(_atom(unit, index, index, item.text))
         elif item.kind is Kind.OPEN:
-            opened.append(index)
+            opened.append((index, len(unit.places)))
             stack.append([])
         elif item.kind is Kind.CLOSE:
-            children, first = joined(stack.pop()), opened.pop()
+            children, (first, num_places) = joined(stack.pop()), opened.pop()
             if has_words(children):
-                key = max(unit.places, default=0) + 1
-                unit.places[key] = (first, index)
+                key = _new_place(unit, first, index)
                 stack[-1].append(Wrap(key, children, items[first].is_soft))
             else:
-                for key in _keys_within(unit, first, index):
-                    del unit.places[key]
+                while len(unit.places) > num_places:  # those of what is inside are the last
+                    unit.places.popitem()
                 visible = "".join(each.text for each in items[first : index + 1])
                 stack[-1].append(_atom(unit, first, index, visible.strip()))
     return joined(stack[0])
 
 
-def _keys_within(unit: Unit, first: int, last: int) -> list[int]:
-    return [key for key, (begin, end) in unit.places.items() if first <= begin and end <= last]
-
-
 def _atom(unit: Unit, first: int, last: int, text: str) -> Atom:
-    key = max(unit.places, default=0) + 1
+    return Atom(_new_place(unit, first, last), text)
+
+
+def _new_place(unit: Unit, first: int, last: int) -> int:
+    """A key for these items. Keys count from 1 without gaps, so that the next one is known without a search."""
+    key = len(unit.places) + 1
     unit.places[key] = (first, last)
-    return Atom(key, text)
+    return key
 
 
 def _strip(unit: Unit) -> None:

@@ -1,8 +1,10 @@
 """Documents through the layer and back, with translations that a test can predict."""
 
 import asyncio
+import contextlib
 import io
 import re
+import signal
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +14,8 @@ from server.files.document import Translate, measure, translate_document
 from server.files.formats import format_of
 from server.files.limits import FileLimits
 
+# What is tested with it takes one second; in quadratic time it would take minutes.
+CPU_SECONDS = 20
 _TAG = re.compile(r"(<[^>]*>|&[a-z]+;)")
 
 
@@ -75,3 +79,26 @@ def packed(files: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> 
         for name, content in files.items():
             archive.writestr(name, content)
     return stream.getvalue()
+
+
+def read_soon(text: str, extension: str) -> None:
+    """Read a document to its end; `TimeoutError` if that takes far longer than it may.
+
+    It is the processor's time that counts, so that a busy machine fails nothing. Here and not in a thread, because
+    signals come to the main thread alone; `re` looks for them while it matches.
+    """
+
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    previous = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+    try:
+        steps = format_of(f"document{extension}").rewrite(io.BytesIO(text.encode()), None, FileLimits())
+        with contextlib.suppress(StopIteration):
+            fragments = next(steps)
+            while True:
+                fragments = steps.send(fragments)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)

@@ -12,7 +12,7 @@ import pytest
 from server.errors import DocumentTooLarge, InvalidDocument, UnsupportedFormat
 from server.files.formats import FORMATS, format_of
 from server.files.limits import FileLimits
-from tests.server.files.documents import LOUD, SAME, packed, translated, unpacked
+from tests.server.files.documents import LOUD, SAME, packed, read_soon, translated, unpacked
 from tests.server.files.office import BOOK, CHAPTER, book, odf_document, presentation, word_document
 
 ARCHIVES: dict[str, Callable[[], bytes]] = {
@@ -271,3 +271,8 @@ def test_endings_count_without_regard_to_case() -> None:
 def test_odd_texts_end_soon(extension: str, content: str) -> None:
     with contextlib.suppress(InvalidDocument):
         translated(content.encode(), extension, SAME)
+
+
+@pytest.mark.parametrize("mark_up", ["<b>x</b> ", "<b>1</b> ", "<b></b> ", "<img> ", "x<!-- --> "])
+def test_a_paragraph_full_of_tags_is_read_soon(mark_up: str) -> None:
+    read_soon(f"<p>x {mark_up * 50_000} x", ".html")
