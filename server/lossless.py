@@ -36,7 +36,8 @@ from server.translation import (
 _MASK = "X"
 _NAME = "Tom"
 
-# Requests of more characters than this are taken apart and put together on a worker thread, see server.translator.
+# Requests of more characters than this are looked at, taken apart and put together on a worker thread, see
+# server.translator.
 _INLINE_CHARACTERS = 2000
 
 
@@ -84,13 +85,9 @@ class LosslessTranslator:
 
         Raises `InvalidRequest` for XML that is not well-formed.
         """
-        if request.format == "text" and not any(may_be_special(text, self._symbols) for text in request.texts):
-            return None
         if request.num_characters <= _INLINE_CHARACTERS:
-            taken = self._take_all_apart(request)
-        else:
-            taken = await asyncio.to_thread(self._take_all_apart, request)
-        return taken if request.format != "text" or any(text.is_special for text in taken) else None
+            return self._take_all_apart(request)
+        return await asyncio.to_thread(self._take_all_apart, request)
 
     async def translate(
         self, request: TranslationRequest, texts: Sequence[TakenText], arrived: float
@@ -135,8 +132,11 @@ class LosslessTranslator:
             params.sampling.seed if params.sampling else None,
         )
 
-    def _take_all_apart(self, request: TranslationRequest) -> list[TakenText]:
-        return [self._take_apart(number, text, request) for number, text in enumerate(request.texts)]
+    def _take_all_apart(self, request: TranslationRequest) -> list[TakenText] | None:
+        if request.format == "text" and not any(may_be_special(text, self._symbols) for text in request.texts):
+            return None
+        taken = [self._take_apart(number, text, request) for number, text in enumerate(request.texts)]
+        return taken if request.format != "text" or any(text.is_special for text in taken) else None
 
     def _take_apart(self, number: int, text: str, request: TranslationRequest) -> TakenText:
         taken = TakenText(self._read(replace_lone_surrogates(text), request))

@@ -12,7 +12,7 @@ from server.text.symbols import Symbols
 from server.text.units import Document, Unit, UnitBuilder
 
 # Where none of these is, a text has nothing that would be kept and nothing that is told in other letters.
-_HINT = regex.compile(r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=]|\p{Lu}{2}|://|www\.|--|^\s*[-+•‣▪–—]\s", regex.MULTILINE)
+_HINT = regex.compile(r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=]|\p{Lu}{2}|://|www\.|--|^[ \t]*+[-+•‣▪–—][ \t]", regex.MULTILINE)
 
 _LINE_START = regex.compile(
     r"[ \t]*(?:(?:[-*+•‣▪◦–—]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)|#{1,6}|>+|\[[ xX]\])[ \t]+|>(?=\S))*(?:\|[ \t]*)?"

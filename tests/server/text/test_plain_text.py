@@ -1,9 +1,11 @@
 """Markers, placeholders, capitals and white space of plain text stay; all else is asked of the engine as ever."""
 
 import asyncio
+import threading
 
 import pytest
 
+from server import lossless
 from server.text.markdown import may_be_special
 from server.text.symbols import Symbols
 from server.translation import TranslationLimits, TranslationRequest
@@ -125,5 +127,17 @@ def test_everyday_text_is_not_special() -> None:
 @pytest.mark.parametrize("text", ["I have 3 dogs.", "NATO is big, and so is it.", "a = b", "Is it 50-50?", "it's 5:30"])
 def test_a_text_that_only_looks_special_is_translated_as_ever(identity: Identity, text: str) -> None:
     request = TranslationRequest((text,), "en", "de")
-    lossless = identity.translator._lossless
-    assert asyncio.run(lossless.take_apart(request)) is None
+    assert asyncio.run(identity.translator._lossless.take_apart(request)) is None
+
+
+def test_a_long_text_is_not_looked_at_on_the_event_loop(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: set[threading.Thread] = set()
+
+    def look(text: str, symbols: Symbols) -> bool:
+        threads.add(threading.current_thread())
+        return may_be_special(text, symbols)
+
+    monkeypatch.setattr(lossless, "may_be_special", look)
+    identity(["the dog " * 1000])
+    assert threads
+    assert threading.current_thread() not in threads
