@@ -3,11 +3,12 @@
 Markers are those of Markdown and of what people type: bullets, numbers, headings, quotations, emphasis, code, links.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
 import regex
 
-from server.text.placeholders import find
+from server.text.placeholders import Found, find
 from server.text.symbols import Symbols
 from server.text.units import Document, Unit, UnitBuilder
 
@@ -15,13 +16,14 @@ from server.text.units import Document, Unit, UnitBuilder
 _HINT = regex.compile(r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=]|\p{Lu}{2}|://|www\.|--|^[ \t]*+[-+•‣▪–—][ \t]", regex.MULTILINE)
 
 _LINE_START = regex.compile(
-    r"[ \t]*(?:(?:[-*+•‣▪◦–—]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)|#{1,6}|>+|\[[ xX]\])[ \t]+|>(?=\S))*(?:\|[ \t]*)?"
+    r"[ \t]*(?:(?:[-*+•‣▪◦–—]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)|#{1,6}|\[[ xX]\])[ \t]+|>++(?:[ \t]+|(?=\S)))*"
+    r"(?:\|[ \t]*)?"
 )
-_LINE_END = regex.compile(r"[ \t]*(?:\|[ \t]*|#+[ \t]*)?$")
-_CELL_BORDER = regex.compile(r"[ \t]*\|[ \t]*")
+_SPACE = " \t"
+_CELL_BORDER = regex.compile(r"\|[ \t]*")
 _FENCE = regex.compile(r"[ \t]*(?:```|~~~)")
 _INLINE = regex.compile(
-    r"(?P<code>(?<!`)(?P<ticks>`+)(?!`)[^\n]+?(?<!`)(?P=ticks)(?!`))"
+    r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`))"
     r"|(?P<image>!)?\[(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"
     r"|(?<![\w*_~\\])(?P<mark>\*{1,3}|_{1,3}|~~)(?=[^\s*_~])(?P<marked>(?:(?!(?P=mark)).)+?)(?<=[^\s*_~\\])(?P=mark)(?![\w*~])"
 )
@@ -56,18 +58,26 @@ def read_whole(text: str, symbols: Symbols) -> Document:
 def _line(line: str, symbols: Symbols) -> Iterator[str | Unit]:
     start = _LINE_START.match(line)
     first = start.end() if start else 0
-    end = _LINE_END.search(line, first)
-    last = end.start() if end else len(line)
+    last = max(_end_of_words(line), first)
     yield line[:first]
     if line[:first].rstrip().endswith("|"):
         place = first
         for border in _CELL_BORDER.finditer(line, first, last):
-            yield from _cell(line[place : border.start()], symbols)
-            yield border.group()
+            cell = line[place : border.start()].rstrip(_SPACE)
+            yield from _cell(cell, symbols)
+            yield line[place + len(cell) : border.end()]
             place = border.end()
         first = place
     yield from _cell(line[first:last], symbols)
     yield line[last:]
+
+
+def _end_of_words(line: str) -> int:
+    """Where the border of a table, or what closes a heading, begins at the end of a line, or the space there."""
+    words = line.rstrip(_SPACE)
+    if words.endswith("|"):
+        return len(words[:-1].rstrip(_SPACE))
+    return len(words.rstrip("#").rstrip(_SPACE))
 
 
 def _cell(text: str, symbols: Symbols) -> Iterator[str | Unit]:
@@ -79,9 +89,11 @@ def _cell(text: str, symbols: Symbols) -> Iterator[str | Unit]:
 
 def _inline(text: str, builder: UnitBuilder) -> None:
     place = 0
-    kept = [found for found in find(text, builder.symbols) if found.end - found.start > 1]
+    kept: list[Found] | None = None
     for match in _INLINE.finditer(text):
-        if match.start() < place or _crosses(match, [(found.start, found.end) for found in kept]):
+        if kept is None:
+            kept = [found for found in find(text, builder.symbols) if found.end - found.start > 1]
+        if match.start() < place or _crosses(match, kept):
             continue
         if match.start() > place:
             _text(text[place : match.start()], builder)
@@ -91,10 +103,14 @@ def _inline(text: str, builder: UnitBuilder) -> None:
         _text(text[place:], builder)
 
 
-def _crosses(match: "regex.Match[str]", kept: list[tuple[int, int]]) -> bool:
+def _crosses(match: "regex.Match[str]", kept: Sequence[Found]) -> bool:
     """Whether a marker stands inside something that is kept as it is: an address, a variable."""
-    begin, end = match.span()
-    return any(start < begin < stop or start < end < stop for start, stop in kept)
+    return any(_is_inside(place, kept) for place in match.span())
+
+
+def _is_inside(place: int, kept: Sequence[Found]) -> bool:
+    last = bisect_left(kept, place, key=lambda found: found.start) - 1
+    return last >= 0 and place < kept[last].end
 
 
 def _marked(match: "regex.Match[str]", builder: UnitBuilder) -> None:

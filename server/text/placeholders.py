@@ -1,6 +1,6 @@
 """What programs and people write into texts that must come out as it went in: variables, addresses, quantities."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -30,37 +30,41 @@ _UNITS = (
     r"[kMG]?Hz|[kMGm]?Wh?|[kmµ]?V|[mk]?Ah?|[kM]?J|kcal|[kMh]?Pa|dB|°\s?[CF]|°|px|pt|dpi|ppm|[mµn]?s|"
     r"USD|EUR|GBP|CHF|JPY|€|£|\$|¥|%|‰"
 )
-_NUMBER = r"[-+±]?\d+(?:[.,'\u00a0\u202f]\d+)*"
+_NUMBER = r"[-+±]?\d++(?:[.,'\u00a0\u202f]\d++)*+"
 
-# Alternatives are tried in this order at each place.
+# Alternatives are tried in this order at each place. Texts may be made to take long: a repetition whose end is not
+# certain gives nothing back, and no alternative reads far from many places.
 _PATTERNS = (
     # addresses
     r"(?:(?:https?|ftp|file|wss?|git|ssh)://|www\.|mailto:)[^\s<>\"“”«»]*[^\s<>\"“”«».,;:!?)\]}'’…]",
-    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    r"(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,63}+(?:\.[\w-]{1,63}+)++",
     # variables: {{name}} ${NAME} {name} {0} {n, plural, one {# file} other {# files}} %(name)s %1$s %d %NAME% $NAME
-    r"\{\{[^{}\n]*\}\}|\$?\{(?:[^{}\n]|\{(?:[^{}\n]|\{[^{}\n]*\})*\})*\}",
-    r"%\([\w.]+\)[-+0#]*\d*(?:\.\d+)?[a-zA-Z]",
-    r"(?<!\d)%(?:\d+\$)?[-+0#]*(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|q|L|z|t|j)?[diouxXeEfFgGcCsSapn@](?![a-zA-Z]{2})",
-    r"%[A-Z][A-Z0-9_]+%|%%",
+    r"\{\{[^{}\n]*+\}\}|\$?\{(?:[^{}\n]++|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\}",
+    r"%\([\w.]++\)[-+0#]*+\d*+(?:\.\d++)?[a-zA-Z]",
+    r"(?<!\d)%(?:\d++\$)?+[-+0#]*+(?:\d++|\*)?+(?:\.\d++)?+(?:hh|h|ll|l|q|L|z|t|j)?[diouxXeEfFgGcCsSapn@](?![a-zA-Z]{2})",
+    r"%[A-Z][A-Z0-9_]++%|%%",
     r"\$[A-Za-z_]\w*",
-    r"\[\[[^\[\]\n]*\]\]|__[A-Za-z0-9_]+?__",
+    r"\[\[[^\[\]\n]*+\]\]|__[A-Za-z0-9_]+?__",
     # names for programs: paths, files, options, snake_case, versions
-    r"(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@~+-]+){2,}/?|\b[A-Za-z]:\\[\w\\.-]+",
-    r"\b[\w-]+\.(?:pdf|docx?|xlsx?|pptx?|txt|csv|json|xml|html?|ya?ml|py|js|ts|c|cpp|h|java|sh|exe|zip|gz|png|jpe?g|gif|svg|"
+    r"(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@~+-]++){2,}+/?|\b[A-Za-z]:\\[\w\\.-]+",
+    r"\b[\w-]{1,255}+\.(?:pdf|docx?|xlsx?|pptx?|txt|csv|json|xml|html?|ya?ml|py|js|ts|c|cpp|h|java|sh|exe|zip|gz|png|jpe?g|gif|svg|"
     r"mp[34]|log|ini|toml|md|org|com|net)\b",
     r"(?<![\w-])--[a-z][\w-]*",
-    r"\b\w+(?:_\w+)+\b",
+    r"\b\w[^\W_]*+_\w++",
     r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+(?:\.\d+){2,}(?:-[\w.]+)?\b",
     # quantities
-    rf"(?<![\w.,])(?:[€£$¥]\s?{_NUMBER}|{_NUMBER}[\s\u00a0\u202f]?(?:{_UNITS})(?![\w%]))",
-    r"(?<![\w.,])\d+[.,]\d+(?![\w.,]*\d)",
+    rf"(?<![\w.,]|\d['\u00a0\u202f])(?:[€£$¥]\s?{_NUMBER}|{_NUMBER}[\s\u00a0\u202f]?(?:{_UNITS})(?![\w%]))",
+    r"(?<![\w.,])\d++[.,]\d++(?![\w.,]*\d)",
     # people and topics
     r"(?<![\w/&])[@#]\w+(?:[.-]\w+)*",
 )
 _WORD = regex.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS))
 # Tags, character references and escaped line breaks in what is not mark-up.
-_MARK = regex.compile(r"</?[A-Za-z][\w:.-]*(?:\s[^<>\n]*)?/?>|&(?:#\d+|#x[\da-fA-F]+|[A-Za-z]\w+);|\\[nrt](?![a-z]{2})")
-_GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\X")
+_MARK = regex.compile(
+    r"</?[A-Za-z][\w:.-]*+(?:\s[^<>\n]*+)?/?>|&(?:#\d++|#x[\da-fA-F]++|[A-Za-z]\w++);|\\[nrt](?![a-z]{2})"
+)
+# \X alone counts back from each letter of a flag to the first of a row of flags.
+_GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")
 
 # The longest thing that is kept as one: what is longer is rather a mistake in the text than a variable.
 _MAX_CHARACTERS = 2000
@@ -69,20 +73,27 @@ _MAX_CHARACTERS = 2000
 def find(text: str, symbols: Symbols) -> list[Found]:
     """What is to be kept of a text, in its order and without overlaps."""
     found = [Found(*match.span(), Kind.MARK) for match in _MARK.finditer(text)]
-    for match in _WORD.finditer(text):
-        start, end = match.span()
-        if end - start <= _MAX_CHARACTERS and not any(start < each.end and each.start < end for each in found):
-            found.append(Found(start, end, Kind.WORD))
-    if not symbols.knows_all(text):
-        found += _lost(text, symbols, found)
-    return sorted(found, key=lambda each: each.start)
+    words = (Found(*match.span(), Kind.WORD) for match in _WORD.finditer(text))
+    found = _merged(found, (word for word in words if word.end - word.start <= _MAX_CHARACTERS))
+    return found if symbols.knows_all(text) else _merged(found, _lost(text, symbols))
 
 
-def _lost(text: str, symbols: Symbols, found: Sequence[Found]) -> Iterator[Found]:
-    """Words and symbols with characters that the model would lose, outside of what was found."""
+def _lost(text: str, symbols: Symbols) -> Iterator[Found]:
+    """Words and symbols with characters that the model would lose."""
     for match in _GRAPHEME_OR_WORD.finditer(text):
-        start, end = match.span()
-        if any(start < each.end and each.start < end for each in found):
-            continue
-        if any(map(symbols.is_lost, match.group())):
-            yield Found(start, end, Kind.WORD if any(map(str.isalnum, match.group())) else Kind.MARK)
+        content = match.group()
+        if any(map(symbols.is_lost, content)):
+            yield Found(*match.span(), Kind.WORD if any(map(str.isalnum, content)) else Kind.MARK)
+
+
+def _merged(found: Sequence[Found], others: Iterable[Found]) -> list[Found]:
+    """What was found, and of the others what does not overlap it; each of the two is in its order."""
+    merged: list[Found] = []
+    place = 0
+    for other in others:
+        while place < len(found) and found[place].end <= other.start:
+            merged.append(found[place])
+            place += 1
+        if place == len(found) or other.end <= found[place].start:
+            merged.append(other)
+    return [*merged, *found[place:]]
