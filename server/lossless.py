@@ -3,11 +3,12 @@
 import asyncio
 import math
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from server.attempts import NUM_ATTEMPTS, Attempts, Sentence
 from server.details import sentence_details
-from server.dispatch import dispatch, num_tokens, phases, sentence_tokens
+from server.dispatch import dispatch, num_tokens, phases, sentence_tokens, time_is_up
 from server.errors import InvalidRequest
 from server.generator import Generator
 from server.request import Completion, FinishReason, Hypothesis
@@ -39,6 +40,8 @@ _NAME = "Tom"
 # Requests of more characters than this are looked at, taken apart and put together on a worker thread, see
 # server.translator.
 _INLINE_CHARACTERS = 2000
+# Threads of their own: however many long texts come, those that everything else waits for stay free.
+_WORKERS = ThreadPoolExecutor(2, "lossless")
 
 
 @dataclass(slots=True)
@@ -80,14 +83,20 @@ class LosslessTranslator:
         self._shapes = generator.bundle.config.shapes
         self._symbols = Symbols(tokenizer.known_characters)
 
-    async def take_apart(self, request: TranslationRequest) -> list[TakenText] | None:
+    async def take_apart(self, request: TranslationRequest, arrived: float) -> list[TakenText] | None:
         """The texts taken apart; None if there is nothing in them that a plain translation would lose.
 
-        Raises `InvalidRequest` for XML that is not well-formed.
+        Raises `InvalidRequest` for XML that is not well-formed, and `DeadlineExceeded`.
         """
+        deadline = self._limits.deadline(request, arrived)
         if request.num_characters <= _INLINE_CHARACTERS:
-            return self._take_all_apart(request)
-        return await asyncio.to_thread(self._take_all_apart, request)
+            return self._take_all_apart(request, None)
+        work = asyncio.get_running_loop().run_in_executor(_WORKERS, self._take_all_apart, request, deadline)
+        try:
+            async with asyncio.timeout(None if deadline is None else deadline - self._clock()):
+                return await work
+        except TimeoutError:
+            raise time_is_up(math.inf if deadline is None else deadline - arrived) from None
 
     async def translate(
         self, request: TranslationRequest, texts: Sequence[TakenText], arrived: float
@@ -132,15 +141,18 @@ class LosslessTranslator:
             params.sampling.seed if params.sampling else None,
         )
 
-    def _take_all_apart(self, request: TranslationRequest) -> list[TakenText] | None:
+    def _take_all_apart(self, request: TranslationRequest, deadline: float | None) -> list[TakenText] | None:
+        """Raises `TimeoutError` where nobody waits for it any more."""
         if request.format == "text" and not any(may_be_special(text, self._symbols) for text in request.texts):
             return None
-        taken = [self._take_apart(number, text, request) for number, text in enumerate(request.texts)]
+        taken = [self._take_apart(number, text, request, deadline) for number, text in enumerate(request.texts)]
         return taken if request.format != "text" or any(text.is_special for text in taken) else None
 
-    def _take_apart(self, number: int, text: str, request: TranslationRequest) -> TakenText:
+    def _take_apart(self, number: int, text: str, request: TranslationRequest, deadline: float | None) -> TakenText:
         taken = TakenText(self._read(replace_lone_surrogates(text), request))
         for place, unit in enumerate(taken.document):
+            if deadline is not None and self._clock() > deadline:
+                raise TimeoutError
             if isinstance(unit, Unit):
                 taken.sentences[place] = list(self._sentences(number, unit, request))
         return taken

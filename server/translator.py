@@ -72,7 +72,7 @@ class Translator:
         """
         arrived = self._clock()
         self._limits.check_size(request)
-        if (taken := await self._lossless.take_apart(request)) is not None:
+        if (taken := await self._lossless.take_apart(request, arrived)) is not None:
             result = await self._lossless.translate(request, taken, arrived)
             deadline = self._limits.deadline(request, arrived)
             # The engine looks at the time while it decodes; what comes before and after can take long here as well.

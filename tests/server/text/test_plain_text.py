@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from server import lossless
+from server.errors import DeadlineExceeded
 from server.text.markdown import may_be_special
 from server.text.symbols import Symbols
 from server.translation import TranslationLimits, TranslationRequest
@@ -127,7 +128,7 @@ def test_everyday_text_is_not_special() -> None:
 @pytest.mark.parametrize("text", ["I have 3 dogs.", "NATO is big, and so is it.", "a = b", "Is it 50-50?", "it's 5:30"])
 def test_a_text_that_only_looks_special_is_translated_as_ever(identity: Identity, text: str) -> None:
     request = TranslationRequest((text,), "en", "de")
-    assert asyncio.run(identity.translator._lossless.take_apart(request)) is None
+    assert asyncio.run(identity.translator._lossless.take_apart(request, arrived=0.0)) is None
 
 
 def test_a_long_text_is_not_looked_at_on_the_event_loop(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,3 +142,29 @@ def test_a_long_text_is_not_looked_at_on_the_event_loop(identity: Identity, monk
     identity(["the dog " * 1000])
     assert threads
     assert threading.current_thread() not in threads
+
+
+def test_a_long_text_whose_time_is_up_while_it_waits_is_never_read(
+    identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(lossless, "may_be_special", lambda text, symbols: read.append(text))
+    may_go_on = threading.Event()
+    others = [lossless._WORKERS.submit(may_go_on.wait) for _ in range(lossless._WORKERS._max_workers)]
+    request = TranslationRequest(("the dog {name} " * 1000,), "en", "de", timeout_seconds=0.05)
+    try:
+        with pytest.raises(DeadlineExceeded, match=r"within 0\.05 seconds"):
+            asyncio.run(identity.translator.translate(request))
+    finally:
+        may_go_on.set()
+        for other in (*others, lossless._WORKERS.submit(bool)):
+            other.result()
+    assert read == []
+
+
+def test_a_text_is_not_read_on_when_its_time_is_up(identity: Identity) -> None:
+    times = iter([0.0, 0.0, 0.5, 0.5, 2.0])  # arrived, asked for, two lines, and the one that is too late
+    translator = Translator(identity.generator, TranslationLimits(), clock=lambda: next(times))
+    request = TranslationRequest(("the dog {name}\n" * 1000,), "en", "de", timeout_seconds=1.0)
+    with pytest.raises(DeadlineExceeded, match="within 1 seconds"):
+        asyncio.run(translator.translate(request))
