@@ -8,12 +8,19 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from server.text.placeholders import Found, find
+from server.text.placeholders import FILE_ENDINGS, Found, find
 from server.text.symbols import Symbols
 from server.text.units import Document, Unit, UnitBuilder
 
-# Where none of these is, a text has nothing that would be kept and nothing that is told in other letters.
-_HINT = regex.compile(r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=]|\p{Lu}{2}|://|www\.|--|^[ \t]*+[-+•‣▪–—][ \t]", regex.MULTILINE)
+# Where none of these is, a text has nothing that would be kept and nothing that is told in other letters. Apart from
+# each other they are searched for in half the time that one pattern of all of them takes.
+_HINTS = (
+    regex.compile(r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=]|\p{Lu}{2}|://|www\.|--"),
+    regex.compile(r"mailto:"),
+    regex.compile(r"(?<![\w/])/[\w.@~+-]"),
+    regex.compile(rf"(?<=[\w-]){FILE_ENDINGS}"),
+    regex.compile(r"^[ \t]*+(?:[-+•‣▪◦–—]|[a-zA-Z]\))[ \t]", regex.MULTILINE),
+)
 
 _LINE_START = regex.compile(
     r"[ \t]*(?:(?:[-*+•‣▪◦–—]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)|#{1,6}|\[[ xX]\])[ \t]+|>++(?:[ \t]+|(?=\S)))*"
@@ -31,7 +38,7 @@ _INLINE = regex.compile(
 
 def may_be_special(text: str, symbols: Symbols) -> bool:
     """Whether a text may hold anything that a plain translation would lose; quick, and wrong on the safe side."""
-    return _HINT.search(text) is not None or not symbols.knows_all(text)
+    return any(hint.search(text) for hint in _HINTS) or not symbols.knows_all(text)
 
 
 def read_text(text: str, symbols: Symbols) -> Document:

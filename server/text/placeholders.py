@@ -32,6 +32,11 @@ _UNITS = (
 )
 _NUMBER = r"[-+±]?\d++(?:[.,'\u00a0\u202f]\d++)*+"
 
+FILE_ENDINGS = (
+    r"\.(?:pdf|docx?|xlsx?|pptx?|txt|csv|json|xml|html?|ya?ml|py|js|ts|c|cpp|h|java|sh|exe|zip|gz|png|jpe?g|gif|svg|"
+    r"mp[34]|log|ini|toml|md|org|com|net)\b"
+)
+
 # Alternatives are tried in this order at each place. Texts may be made to take long: a repetition whose end is not
 # certain gives nothing back, and no alternative reads far from many places.
 _PATTERNS = (
@@ -47,8 +52,7 @@ _PATTERNS = (
     r"\[\[[^\[\]\n]*+\]\]|__[A-Za-z0-9_]+?__",
     # names for programs: paths, files, options, snake_case, versions
     r"(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@~+-]++){2,}+/?|\b[A-Za-z]:\\[\w\\.-]+",
-    r"\b[\w-]{1,255}+\.(?:pdf|docx?|xlsx?|pptx?|txt|csv|json|xml|html?|ya?ml|py|js|ts|c|cpp|h|java|sh|exe|zip|gz|png|jpe?g|gif|svg|"
-    r"mp[34]|log|ini|toml|md|org|com|net)\b",
+    rf"\b[\w-]{{1,255}}+{FILE_ENDINGS}",
     r"(?<![\w-])--[a-z][\w-]*",
     r"\b\w[^\W_]*+_\w++",
     r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+(?:\.\d+){2,}(?:-[\w.]+)?\b",

@@ -1,7 +1,10 @@
 """What must be kept is found, nothing else is, and every attempt at a sentence keeps it."""
 
 import pytest
+import regex
 
+from server.text import placeholders
+from server.text.markdown import may_be_special
 from server.text.placeholders import Kind, find
 from server.text.stand_ins import MAX_STAND_INS, places, stand_ins
 from server.text.symbols import Symbols
@@ -38,6 +41,48 @@ def _found(text: str) -> list[str]:
 )
 def test_what_is_kept_of_a_text(text: str, kept: list[str]) -> None:
     assert _found(text) == kept
+
+
+# For each pattern what it alone finds.
+_SAMPLES = (
+    ("https://a.b", "ftp://a.b", "file://a", "ws://a.b", "git://a.b", "ssh://a.b", "www.example.fr", "mailto:me"),
+    ("me@example.fr",),
+    ("{name}", "{{name}}", "${name}"),
+    ("%(name)s",),
+    ("%s",),
+    ("%NAME%", "%%"),
+    ("$name",),
+    ("[[name]]", "__name__"),
+    ("/usr/lib/python", "./a/b", "../a/b", "~/a/b", "c:\\temp"),
+    ("report.pdf", "example.com", "my-file.c", "notes.md"),
+    ("--force",),
+    ("max_length",),
+    ("v2", "1.2.3"),
+    ("€ 5", "5 km"),
+    ("3.14",),
+    ("@name", "#topic"),
+)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sample"),
+    [
+        (pattern, sample)
+        for pattern, samples in zip(placeholders._PATTERNS, _SAMPLES, strict=True)
+        for sample in samples
+    ],
+)
+def test_every_pattern_is_looked_for_in_a_text_that_has_nothing_else(pattern: str, sample: str) -> None:
+    assert regex.fullmatch(pattern, sample)
+    text = f"the {sample} is here"
+    assert _found(text) == [sample]
+    assert may_be_special(text, SYMBOLS)
+
+
+@pytest.mark.parametrize("sample", ["<x/>", "</x>", "&nbsp;", "&#10;", "&#xa;", "\\n"])
+def test_every_mark_is_looked_for_in_a_text_that_has_nothing_else(sample: str) -> None:
+    assert _found(f"the {sample} is here") == [sample]
+    assert may_be_special(f"the {sample} is here", SYMBOLS)
 
 
 def test_tags_and_symbols_are_no_words() -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from server import lossless
 from server.errors import DeadlineExceeded
-from server.text.markdown import may_be_special
+from server.text.markdown import may_be_special, read_text
 from server.text.symbols import Symbols
+from server.text.units import Unit
 from server.translation import TranslationLimits, TranslationRequest
 from server.translator import Translator
 from tests.server.echo import EchoGenerator, make_bundle
@@ -37,6 +38,8 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> Identity:
         ("a * b * c and x_y_z and 2*3*4", "a * b * c and Tom and 2*3*4"),
         ("WHERE IS THE DOG?", "Where is the dog?"),
         ("I AM {name}!", "I am Tom!"),
+        ("the dog is in report.pdf now", "the dog is in Tom now"),
+        ("a) the dog\nb) the fox", "the dog|the fox"),
         ("the dog  jumps 🎉", "the dog  jumps"),
         ("🎉 the dog", "the dog"),
     ],
@@ -115,12 +118,44 @@ def test_sentences_without_anything_to_keep_are_asked_for_as_ever(identity: Iden
     assert {alone.params} == {request.params for request in (plain, special) if request.params.num_hypotheses == 1}
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        "- ",
+        "* ",
+        "+ ",
+        "• ",
+        "‣ ",
+        "▪ ",
+        "◦ ",
+        "– ",
+        "— ",
+        "1. ",
+        "1) ",
+        "(1) ",
+        "a) ",
+        "# ",
+        "[ ] ",
+        "[x] ",
+        "> ",
+        ">",
+        "| ",
+    ],
+)
+def test_every_start_of_a_line_is_looked_for(start: str) -> None:
+    symbols = Symbols(map(chr, range(0x3000)))
+    for text in (f"{start}the dog", f"the fox\n  {start}the dog"):
+        assert may_be_special(text, symbols)
+        assert "the dog" in [part.text for part in read_text(text, symbols) if isinstance(part, Unit)]
+
+
 def test_everyday_text_is_not_special() -> None:
     symbols = Symbols(map(chr, range(0x250)))
     for text in (
         "Where is the dog? It's here, isn't it.",
         "Größe, Übermut & Ärger: (nicht) wahr!"[:14],
         "I am well-known.",
+        "Cats, dogs etc. are here, e.g. Dr. Smith of the U.S. and/or his wife (i.e. she).",
     ):
         assert not may_be_special(text, symbols)
 
