@@ -32,6 +32,12 @@ _UNITS = (
 )
 _NUMBER = r"[-+±]?\d++(?:[.,'\u00a0\u202f]\d++)*+"
 
+# Brackets belong to an address in pairs, and punctuation inside it.
+_IN_BRACKETS = r"[^\s<>\"“”«»(){}]*+"
+_ADDRESS = (
+    rf"(?:(?:[.,;:!?\]}}'’…]|\((?!{_IN_BRACKETS}\)))*+"
+    rf"(?:\({_IN_BRACKETS}\)|\{{{_IN_BRACKETS}\}}|[^\s<>\"“”«»().,;:!?\]}}'’…]))++"
+)
 FILE_ENDINGS = (
     r"\.(?:pdf|docx?|xlsx?|pptx?|txt|csv|json|xml|html?|ya?ml|py|js|ts|c|cpp|h|java|sh|exe|zip|gz|png|jpe?g|gif|svg|"
     r"mp[34]|log|ini|toml|md|org|com|net)\b"
@@ -41,10 +47,12 @@ FILE_ENDINGS = (
 # certain gives nothing back, and no alternative reads far from many places.
 _PATTERNS = (
     # addresses
-    r"(?:(?:https?|ftp|file|wss?|git|ssh)://|www\.|mailto:)[^\s<>\"“”«»]*[^\s<>\"“”«».,;:!?)\]}'’…]",
+    rf"(?:(?:https?|ftp|file|wss?|git|ssh)://|www\.|mailto:){_ADDRESS}",
     r"(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,63}+(?:\.[\w-]{1,63}+)++",
-    # variables: {{name}} ${NAME} {name} {0} {n, plural, one {# file} other {# files}} %(name)s %1$s %d %NAME% $NAME
-    r"\{\{[^{}\n]*+\}\}|\$?\{(?:[^{}\n]++|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\}",
+    # variables: {{name}} ${NAME} %{name} #{name} {name} {0} {n, plural, one {# file} other {# files}} %(name)s %name%
+    # %1$s %d %NAME% $NAME
+    r"\{\{[^{}\n]*+\}\}|[$%#@]?\{(?:[^{}\n]++|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\}",
+    r"(?<![\d%])%[A-Za-z][A-Za-z0-9_]++%(?![\w%])",
     r"%\([\w.]++\)[-+0#]*+\d*+(?:\.\d++)?[a-zA-Z]",
     r"(?<!\d)%(?:\d++\$)?+[-+0#]*+(?:\d++|\*)?+(?:\.\d++)?+(?:hh|h|ll|l|q|L|z|t|j)?[diouxXeEfFgGcCsSapn@](?![a-zA-Z]{2})",
     r"%[A-Z][A-Z0-9_]++%|%%",
@@ -65,7 +73,7 @@ _PATTERNS = (
 _WORD = regex.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS))
 # Tags, character references and escaped line breaks in what is not mark-up.
 _MARK = regex.compile(
-    r"</?[A-Za-z][\w:.-]*+(?:\s[^<>\n]*+)?/?>|&(?:#\d++|#x[\da-fA-F]++|[A-Za-z]\w++);|\\[nrt](?![a-z]{2})"
+    r"</?(?:[A-Za-z][\w:.-]*+(?:\s[^<>\n]*+)?|\d++\s?)/?>|&(?:#\d++|#x[\da-fA-F]++|[A-Za-z]\w++);|\\[nrt](?![a-z]{2})"
 )
 # \X alone counts back from each letter of a flag to the first of a row of flags.
 _GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")

@@ -26,6 +26,15 @@ def _found(text: str) -> list[str]:
             "See https://a.b/c_(d)?e=f#g, www.x.org. (http://y.z/)",
             ["https://a.b/c_(d)?e=f#g", "www.x.org", "http://y.z/"],
         ),
+        (
+            "Is it https://a.org/wiki/A_(b)? (So says www.a.org/b_(c), or https://a.org/{id}.) [x](http://a.b),(http://c.d)",
+            ["https://a.org/wiki/A_(b)", "www.a.org/b_(c)", "https://a.org/{id}", "http://a.b", "http://c.d"],
+        ),
+        (
+            "%{name} #{name} @{name} %name%, %d%% %ld%%",
+            ["%{name}", "#{name}", "@{name}", "%name%", "%d", "%%", "%ld", "%%"],
+        ),
+        ("a 50%off% b, <0>dog</0> <1/> I <3 you > me", ["<0>", "</0>", "<1/>"]),
         ("Ask a.b+c@d-e.org. Or @me and #topic-1!", ["a.b+c@d-e.org", "@me", "#topic-1"]),
         (
             "5 km, 3.5 GB, -4 °C, $20, €1,000.50, 120 km/h, 16px",
@@ -47,7 +56,8 @@ def test_what_is_kept_of_a_text(text: str, kept: list[str]) -> None:
 _SAMPLES = (
     ("https://a.b", "ftp://a.b", "file://a", "ws://a.b", "git://a.b", "ssh://a.b", "www.example.fr", "mailto:me"),
     ("me@example.fr",),
-    ("{name}", "{{name}}", "${name}"),
+    ("{name}", "{{name}}", "${name}", "%{name}", "#{name}"),
+    ("%name%",),
     ("%(name)s",),
     ("%s",),
     ("%NAME%", "%%"),
@@ -79,7 +89,7 @@ def test_every_pattern_is_looked_for_in_a_text_that_has_nothing_else(pattern: st
     assert may_be_special(text, SYMBOLS)
 
 
-@pytest.mark.parametrize("sample", ["<x/>", "</x>", "&nbsp;", "&#10;", "&#xa;", "\\n"])
+@pytest.mark.parametrize("sample", ["<x/>", "</x>", "<0>", "&nbsp;", "&#10;", "&#xa;", "\\n"])
 def test_every_mark_is_looked_for_in_a_text_that_has_nothing_else(sample: str) -> None:
     assert _found(f"the {sample} is here") == [sample]
     assert may_be_special(f"the {sample} is here", SYMBOLS)
