@@ -19,11 +19,11 @@ _HINTS = (
     regex.compile(r"mailto:"),
     regex.compile(r"(?<![\w/])/[\w.@~+-]"),
     regex.compile(rf"(?<=[\w-]){FILE_ENDINGS}"),
-    regex.compile(r"^[ \t]*+(?:[-+•‣▪◦–—]|[a-zA-Z]\))[ \t]", regex.MULTILINE),
+    regex.compile(r"^[ \t]*+(?:[-+•‣▪◦–—:]|[a-zA-Z]\))[ \t]", regex.MULTILINE),
 )
 
 _LINE_START = regex.compile(
-    r"[ \t]*(?:(?:[-*+•‣▪◦–—]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)|#{1,6}|\[[ xX]\])[ \t]+|>++(?:[ \t]+|(?=\S)))*"
+    r"[ \t]*(?:(?:[-*+•‣▪◦–—:]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)|#{1,6}|\[[ xX]\])[ \t]+|>++(?:[ \t]+|(?=\S)))*"
     r"(?:\|[ \t]*)?"
 )
 _SPACE = " \t"
