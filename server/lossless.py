@@ -2,16 +2,18 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import ParamSpec, TypeVar
 
 from server.attempts import NUM_ATTEMPTS, Attempts, Sentence
 from server.details import sentence_details
 from server.dispatch import dispatch, num_tokens, phases, sentence_tokens, time_is_up
 from server.errors import InvalidRequest
 from server.generator import Generator
-from server.request import Completion, FinishReason, Hypothesis
+from server.request import Completion, FinishReason, Hypothesis, Request
 from server.sentence_params import SentenceParams
 from server.text.casing import is_shouted
 from server.text.drafts import Part
@@ -32,6 +34,9 @@ from server.translation import (
     TranslationRequest,
     TranslationResult,
 )
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # Stands for every character of what is copied where sentences are told apart; a run of them costs a few tokens.
 _MASK = "X"
@@ -119,19 +124,16 @@ class LosslessTranslator:
         spent = Phases()
         for attempt in range(NUM_ATTEMPTS):
             begun = self._clock() if attempt else arrived
-            requests = [each for sentence in pending for each in attempts.begin(sentence, attempt)]
+            requests = await _worked(request, _begin, attempts, pending, attempt)
             asked = self._clock()
             completions = await dispatch(
                 self._generator, requests, asked, allowed_seconds, continues=bool(attempt) or request.continues
             )
             spent = _sum(spent, phases(asked - begun, completions))
-            pending = [sentence for sentence in pending if not attempts.settle(sentence, completions)]
+            pending = await _worked(request, _unsettled, attempts, pending, completions)
             if not pending:
                 break
-        if request.num_characters <= _INLINE_CHARACTERS:
-            translations = [self._put_together(text, request) for text in texts]
-        else:
-            translations = await asyncio.to_thread(lambda: [self._put_together(text, request) for text in texts])
+        translations = await _worked(request, self._put_all_together, texts, request)
         decoded = [done for text in texts for done in _completions(text)]
         return TranslationResult(
             translations,
@@ -184,6 +186,9 @@ class LosslessTranslator:
             text = text.replace(_MASK * 4, _NAME)
         return self._tokenizer.count_tokens(text) <= self._shapes.max_source_tokens
 
+    def _put_all_together(self, texts: Sequence[TakenText], request: TranslationRequest) -> list[Translation]:
+        return [self._put_together(text, request) for text in texts]
+
     def _put_together(self, text: TakenText, request: TranslationRequest) -> Translation:
         best, *others = (self._alternative(text, rank) for rank in range(request.num_hypotheses))
         decoded = _completions(text)
@@ -215,6 +220,23 @@ class LosslessTranslator:
             return Alternative(written, math.nan)
         score = sum(hypothesis.score * num_tokens(hypothesis) for hypothesis in chosen) / total_tokens
         return Alternative(written, score, math.fsum(hypothesis.log_probability for hypothesis in chosen))
+
+
+async def _worked(request: TranslationRequest, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What `work` gives; for a long request it is done on a worker thread."""
+    if request.num_characters <= _INLINE_CHARACTERS:
+        return work(*args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_WORKERS, partial(work, *args, **kwargs))
+
+
+def _begin(attempts: Attempts, sentences: Sequence[Sentence], attempt: int) -> list[Request]:
+    return [each for sentence in sentences for each in attempts.begin(sentence, attempt)]
+
+
+def _unsettled(
+    attempts: Attempts, sentences: Sequence[Sentence], completions: Mapping[int, Completion]
+) -> list[Sentence]:
+    return [sentence for sentence in sentences if not attempts.settle(sentence, completions)]
 
 
 def _rendered(unit: Unit, sentences: Sequence[Sentence], rank: int) -> str:

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from server import lossless
+from server.attempts import Attempts
 from server.errors import DeadlineExceeded
 from server.text.markdown import may_be_special, read_text
 from server.text.symbols import Symbols
@@ -205,3 +206,19 @@ def test_a_text_is_not_read_on_when_its_time_is_up(identity: Identity) -> None:
     request = TranslationRequest(("the dog {name}\n" * 1000,), "en", "de", timeout_seconds=1.0)
     with pytest.raises(DeadlineExceeded, match="within 1 seconds"):
         asyncio.run(translator.translate(request))
+
+
+def test_nothing_of_a_long_text_is_made_on_the_event_loop(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: dict[str, set[threading.Thread]] = {"begin": set(), "settle": set()}
+
+    for name, seen in threads.items():
+        plain = getattr(Attempts, name)
+
+        def watched(*args: object, plain=plain, seen=seen) -> object:  # type: ignore[no-untyped-def]
+            seen.add(threading.current_thread())
+            return plain(*args)
+
+        monkeypatch.setattr(Attempts, name, watched)
+    identity(["the dog {name}\n" * 200])
+    assert all(threads.values())
+    assert all(threading.current_thread() not in seen for seen in threads.values())
