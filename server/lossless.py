@@ -95,7 +95,10 @@ class LosslessTranslator:
         """
         deadline = self._limits.deadline(request, arrived)
         if request.num_characters <= _INLINE_CHARACTERS:
-            return self._take_all_apart(request, None)
+            return self._take_all_apart(request, None) if self._may_be_special(request) else None
+        # The look is short: a text with nothing but words does not wait for those that are taken apart.
+        if not await asyncio.to_thread(self._may_be_special, request):
+            return None
         work = asyncio.get_running_loop().run_in_executor(_WORKERS, self._take_all_apart, request, deadline)
         try:
             async with asyncio.timeout(None if deadline is None else deadline - self._clock()):
@@ -143,10 +146,11 @@ class LosslessTranslator:
             params.sampling.seed if params.sampling else None,
         )
 
+    def _may_be_special(self, request: TranslationRequest) -> bool:
+        return request.format != "text" or any(may_be_special(text, self._symbols) for text in request.texts)
+
     def _take_all_apart(self, request: TranslationRequest, deadline: float | None) -> list[TakenText] | None:
         """Raises `TimeoutError` where nobody waits for it any more."""
-        if request.format == "text" and not any(may_be_special(text, self._symbols) for text in request.texts):
-            return None
         taken = [self._take_apart(number, text, request, deadline) for number, text in enumerate(request.texts)]
         return taken if request.format != "text" or any(text.is_special for text in taken) else None
 
