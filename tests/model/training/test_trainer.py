@@ -1,47 +1,17 @@
 """Real trainings, of a few thousand weights and a few seconds."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 from model.checkpoints.marian import load_marian
-from model.training.settings import DataFile, TrainingSettings
+from model.training.settings import DataFile
 from model.training.trainer import Progress, Trainer
 from model.training.vocabulary import read_vocabulary
-from tests.model.training.toy_text import toy_settings, write_reversed
-
-
-def _nobody(_: Progress) -> None:
-    pass
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_reversed(tmp_path_factory.mktemp("data") / "train.tsv", 900, seed=1, longest=4)
-
-
-@pytest.fixture(scope="module")
-def unseen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_reversed(tmp_path_factory.mktemp("data") / "unseen.tsv", 40, seed=2, longest=4)
-
-
-def _train(settings: TrainingSettings, folder: Path, is_stopped: Callable[[], bool] = lambda: False) -> Trainer:
-    trainer = Trainer(settings, folder)
-    trainer.run(_nobody, is_stopped)
-    return trainer
-
-
-def _without_times(trainer: Trainer) -> list[dict[str, float]]:
-    entries = trainer.run_folder.log()
-    return [{name: entry[name] for name in entry if name not in ("time", "labels_per_second")} for entry in entries]
-
-
-def _stop_after(calls: int) -> Callable[[], bool]:
-    left = iter(range(calls))
-    return lambda: next(left, None) is None
+from tests.model.training.toy_runs import nobody, stop_after, train, without_times
+from tests.model.training.toy_text import toy_settings
 
 
 def test_a_model_learns_to_reverse_words(data: Path, unseen: Path, tmp_path: Path) -> None:
@@ -61,7 +31,7 @@ def test_a_model_learns_to_reverse_words(data: Path, unseen: Path, tmp_path: Pat
         validate_every=100,
         averaged_snapshots=1,
     )
-    trainer = _train(settings, tmp_path / "run")
+    trainer = train(settings, tmp_path / "run")
     first, *_, last = [entry for entry in trainer.run_folder.log() if "validation_bleu" in entry]
     assert last["validation_bleu"] > 75 > first["validation_bleu"]
     assert last["validation_loss"] < 0.4 < first["validation_loss"]
@@ -74,23 +44,23 @@ def test_an_interrupted_run_ends_bit_for_bit_where_an_uninterrupted_one_does(
 ) -> None:
     # Dropout draws from the generator, and an epoch has fewer batches than the run.
     settings = toy_settings(data, validation=str(unseen), dropout=0.3, accumulated_batches=2, batch_tokens=1500)
-    whole = _train(settings, tmp_path / "whole")
+    whole = train(settings, tmp_path / "whole")
     assert whole.position.epoch > 0
-    stopped = _train(settings, tmp_path / "stopped", _stop_after(stopped_after))
+    stopped = train(settings, tmp_path / "stopped", stop_after(stopped_after))
     assert stopped.position.step == stopped_after
     torch.rand(7)
-    resumed = _train(settings, tmp_path / "stopped")
+    resumed = train(settings, tmp_path / "stopped")
     for ours, theirs in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
     assert resumed.position == whole.position
-    assert _without_times(resumed) == _without_times(whole)
+    assert without_times(resumed) == without_times(whole)
     for file in sorted(whole.run_folder.checkpoint.iterdir()):
         assert (resumed.run_folder.checkpoint / file.name).read_bytes() == file.read_bytes()
 
 
 def test_a_killed_run_goes_on_from_its_last_state(data: Path, tmp_path: Path) -> None:
     settings = toy_settings(data, dropout=0.3, log_every=1)
-    whole = _train(settings, tmp_path / "whole")
+    whole = train(settings, tmp_path / "whole")
 
     def kill(progress: Progress) -> None:
         if progress.step == 8:
@@ -101,15 +71,15 @@ def test_a_killed_run_goes_on_from_its_last_state(data: Path, tmp_path: Path) ->
     resumed = Trainer(settings, tmp_path / "killed")
     assert resumed.position.step == 6
     assert [entry["step"] for entry in resumed.run_folder.log()] == [1, 2, 3, 4, 5, 6]
-    assert resumed.run(_nobody)
-    assert _without_times(resumed) == _without_times(whole)
+    assert resumed.run(nobody)
+    assert without_times(resumed) == without_times(whole)
     for ours, theirs in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
 
 
 def test_a_run_that_is_killed_before_its_first_state_begins_anew_with_its_log(data: Path, tmp_path: Path) -> None:
     settings = toy_settings(data, dropout=0.3, log_every=1)
-    whole = _train(settings, tmp_path / "whole")
+    whole = train(settings, tmp_path / "whole")
 
     def kill(progress: Progress) -> None:
         if progress.step == 2:
@@ -117,7 +87,7 @@ def test_a_run_that_is_killed_before_its_first_state_begins_anew_with_its_log(da
 
     with pytest.raises(RuntimeError, match="killed"):
         Trainer(settings, tmp_path / "killed").run(kill)
-    assert _without_times(_train(settings, tmp_path / "killed")) == _without_times(whole)
+    assert without_times(train(settings, tmp_path / "killed")) == without_times(whole)
 
 
 @pytest.mark.parametrize("killed_after", [2, 8])
@@ -133,12 +103,12 @@ def test_a_line_of_the_log_that_was_cut_short_is_no_obstacle(killed_after: int, 
 
     with pytest.raises(RuntimeError, match="killed"):
         Trainer(settings, run).run(kill)
-    assert [entry["step"] for entry in _train(settings, run).run_folder.log()] == list(range(1, 13))
+    assert [entry["step"] for entry in train(settings, run).run_folder.log()] == list(range(1, 13))
 
 
 def test_gradients_that_are_not_finite_end_the_run_before_the_update(data: Path, tmp_path: Path) -> None:
     settings = toy_settings(data, dropout=0.3)
-    whole = _train(settings, tmp_path / "whole")
+    whole = train(settings, tmp_path / "whole")
     trainer = Trainer(settings, tmp_path / "run")
 
     def damage(progress: Progress) -> None:
@@ -151,7 +121,7 @@ def test_gradients_that_are_not_finite_end_the_run_before_the_update(data: Path,
     assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
     resumed = Trainer(settings, tmp_path / "run")
     assert resumed.position.step == 3
-    assert resumed.run(_nobody)
+    assert resumed.run(nobody)
     for ours, theirs in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
 
@@ -171,7 +141,7 @@ def test_an_update_that_leaves_no_finite_numbers_is_not_saved(
         warmup_steps=0,
     )
     with pytest.raises(ValueError, match=f"diverged at update 1, {reason}"):
-        _train(settings, tmp_path / "run")
+        train(settings, tmp_path / "run")
     assert not (tmp_path / "run" / "state.pt").exists()
     assert not (tmp_path / "run" / "en-de" / "model.safetensors").exists()
 
@@ -208,14 +178,14 @@ def test_training_ends_early_where_nothing_gets_better_and_keeps_the_best(
     data: Path, unseen: Path, tmp_path: Path
 ) -> None:
     settings = toy_settings(data, validation=str(unseen), learning_rate=1e-9, patience=2, max_steps=100)
-    trainer = _train(settings, tmp_path / "run")
+    trainer = train(settings, tmp_path / "run")
     assert (trainer.position.best_step, trainer.position.step) == (3, 9)
     written = (trainer.run_folder.checkpoint / "model.safetensors").stat().st_mtime_ns
     assert written <= (tmp_path / "run" / "snapshots" / "00000006.safetensors").stat().st_mtime_ns
 
 
 def test_a_run_can_begin_with_another_model_in_the_other_direction(data: Path, tmp_path: Path) -> None:
-    first = _train(toy_settings(data), tmp_path / "first")
+    first = train(toy_settings(data), tmp_path / "first")
     settings = toy_settings(
         data,
         initial=str(first.run_folder.checkpoint),
@@ -224,7 +194,7 @@ def test_a_run_can_begin_with_another_model_in_the_other_direction(data: Path, t
         swap_columns=True,
         learning_rate=1e-12,
     )
-    second = _train(settings, tmp_path / "second")
+    second = train(settings, tmp_path / "second")
     found = load_marian(second.run_folder.checkpoint)
     assert (found.source_languages, found.target_languages) == (("de",), ("en",))
     initial = load_marian(first.run_folder.checkpoint).model
@@ -233,72 +203,8 @@ def test_a_run_can_begin_with_another_model_in_the_other_direction(data: Path, t
 
 
 def test_padding_keeps_the_embedding_of_zero_that_starts_every_answer(data: Path, tmp_path: Path) -> None:
-    model = _train(toy_settings(data, weight_decay=0.1), tmp_path / "run").model
+    model = train(toy_settings(data, weight_decay=0.1), tmp_path / "run").model
     assert not model.encoder.embedding.weight[model.config.pad_token_id].any()
-
-
-def test_a_folder_of_other_settings_is_refused(data: Path, tmp_path: Path) -> None:
-    _train(toy_settings(data, max_steps=3), tmp_path / "run")
-    with pytest.raises(ValueError, match=r"holds another run .*dropout was 0\.1 and is 0\.2"):
-        Trainer(toy_settings(data, max_steps=3, dropout=0.2), tmp_path / "run")
-
-
-def test_an_attempt_that_fails_leaves_its_folder_to_other_settings(data: Path, unseen: Path, tmp_path: Path) -> None:
-    missing, two = tmp_path / "missing.tsv", tmp_path / "two.tsv"
-    two.write_text("ant\tant\nbee\tbee\n", "utf-8")
-    failing = [
-        (toy_settings(missing), "missing.tsv"),
-        (toy_settings(data, validation=str(missing)), "missing.tsv"),
-        (toy_settings(data, vocab_size=8000), "--vocab-size"),
-        (toy_settings(data, data=(DataFile(str(data)), DataFile(str(two), 0.2))), "two.tsv@0.2: .* 2 pairs is none"),
-    ]
-    for settings, reason in failing:
-        with pytest.raises((ValueError, OSError), match=reason):
-            Trainer(settings, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-    _train(toy_settings(data), tmp_path / "run")
-
-
-def test_a_vocabulary_is_made_anew_until_there_is_a_state(data: Path, unseen: Path, tmp_path: Path) -> None:
-    changed = tmp_path / "changed.tsv"
-    changed.write_bytes(unseen.read_bytes())
-    Trainer(toy_settings(changed), tmp_path / "run")
-    changed.write_bytes(data.read_bytes())
-    trainer = _train(toy_settings(changed), tmp_path / "run")
-    whole = _train(toy_settings(data), tmp_path / "whole")
-    vocabularies = [run.run_folder.checkpoint / "source.spm" for run in (trainer, whole)]
-    assert vocabularies[0].read_bytes() == vocabularies[1].read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda text: text + "ant\tant\n", r"changing\.tsv had 900 pairs and has 901"),
-        (lambda text: text.replace("ant", "bee", 1), "as many pairs, other tokens"),
-    ],
-)
-def test_a_run_does_not_go_on_with_other_data(
-    change: Callable[[str], str], reason: str, data: Path, tmp_path: Path
-) -> None:
-    changing = tmp_path / "changing.tsv"
-    text = data.read_text("utf-8")
-    changing.write_text(text, "utf-8")
-    settings = toy_settings(changing)
-    _train(settings, tmp_path / "run", _stop_after(4))
-    changing.write_text(change(text), "utf-8")
-    with pytest.raises(ValueError, match=f"was trained on other data .*{reason}"):
-        Trainer(settings, tmp_path / "run")
-    changing.write_text(text, "utf-8")
-    assert Trainer(settings, tmp_path / "run").position.step == 4
-
-
-def test_a_state_from_before_the_data_was_kept_goes_on(data: Path, tmp_path: Path) -> None:
-    settings = toy_settings(data)
-    _train(settings, tmp_path / "run", _stop_after(4))
-    state = torch.load(tmp_path / "run" / "state.pt", weights_only=True)
-    del state["corpus"]
-    torch.save(state, tmp_path / "run" / "state.pt")
-    assert _train(settings, tmp_path / "run").position.step == 12
 
 
 def test_pairs_that_are_too_long_are_left_out_and_counted(data: Path, tmp_path: Path) -> None:
@@ -312,7 +218,7 @@ def test_pairs_that_are_too_long_are_left_out_and_counted(data: Path, tmp_path: 
 def test_bfloat16_trains_much_like_float32(data: Path, tmp_path: Path) -> None:
     losses = {}
     for precision in ("float32", "bfloat16"):
-        trainer = _train(toy_settings(data, precision=precision, dropout=0.0, max_steps=30), tmp_path / precision)
+        trainer = train(toy_settings(data, precision=precision, dropout=0.0, max_steps=30), tmp_path / precision)
         losses[precision] = trainer.run_folder.log()[-1]["loss"]
         assert all(parameter.dtype == torch.float32 for parameter in trainer.model.parameters())
     assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.02)
@@ -320,7 +226,7 @@ def test_bfloat16_trains_much_like_float32(data: Path, tmp_path: Path) -> None:
 
 
 def test_every_line_of_the_log_is_json_with_its_step(data: Path, tmp_path: Path) -> None:
-    trainer = _train(toy_settings(data), tmp_path / "run")
+    trainer = train(toy_settings(data), tmp_path / "run")
     lines = [json.loads(line) for line in trainer.run_folder.log_file.read_text("utf-8").splitlines()]
     assert [line["step"] for line in lines] == [3, 6, 9, 12]
     assert all(0 < line["learning_rate"] <= 1e-3 and line["loss"] > 0 for line in lines)
