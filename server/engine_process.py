@@ -4,9 +4,6 @@ import logging
 import multiprocessing
 import threading
 import time
-from contextlib import suppress
-from multiprocessing.connection import Connection
-from queue import SimpleQueue
 
 from export.bundle import Bundle
 from server.engine import EngineObserver
@@ -14,6 +11,7 @@ from server.engine_messages import Ended, EngineSettings, Order, Orders, Report
 from server.engine_thread import EngineListener
 from server.engine_worker import run_engine
 from server.errors import EngineFailed
+from server.order_pipe import OrderPipe
 from server.request import Completion, Request
 from server.scheduler import Scheduler
 
@@ -80,7 +78,7 @@ class EngineProcess:
             self._running |= {request.id: request for request in admission.admitted}
             ours = [request.id for request, _ in admission.dropped if self._running.pop(request.id, None) is not None]
             if admission.admitted or ours:
-                self._orders.put(Orders([Order.of(request) for request in admission.admitted], ours))
+                self._orders.send(Orders([Order.of(request) for request in admission.admitted], ours))
         for request, _ in admission.dropped:
             request.timings.finished = now
         if admission.dropped:
@@ -99,12 +97,12 @@ class EngineProcess:
     def close(self) -> None:
         """End the process, after its step, and the thread that listens to it."""
         self._closing.set()
-        self._orders.put(None)
+        self._orders.end()
         self._end()
         if self._thread.ident is not None:
             self._thread.join()
             self._end()  # one that was on its way up
-        self._sender.join()
+        self._orders.join()
         self._connection.close()
 
     def _launch(self) -> None:
@@ -115,13 +113,7 @@ class EngineProcess:
         process.start()
         theirs.close()  # or the pipe would not end with the process
         self._connection, self._process = ours, process
-        # An engine that is busy, or hangs, reads nothing, and a pipe holds little: only a thread of its own may wait
-        # for that, not the event loop, and not who reads reports, for which the engine may wait in turn.
-        self._orders: SimpleQueue[Orders | None] = SimpleQueue()
-        self._sender = threading.Thread(
-            target=_send_all, args=(ours, self._orders), name=f"{self._name}-orders", daemon=True
-        )
-        self._sender.start()
+        self._orders = OrderPipe(ours, f"{self._name}-orders")
 
     def _end(self) -> None:
         self._process.join(_END_SECONDS)
@@ -168,7 +160,7 @@ class EngineProcess:
     def _start_again(self) -> None:
         """Give back what the process had that has just died, and start another one, as often as it takes."""
         self._process.join(_END_SECONDS)
-        self._orders.put(None)
+        self._orders.end()
         with self._lock:
             self._is_down, self._num_rows_taken, self._last_heard = True, 0, time.monotonic()
             lost = list(self._running.values())
@@ -183,7 +175,7 @@ class EngineProcess:
                 self.warm_up()
             except Exception:  # noqa: BLE001 - whatever it was, the next attempt may do better
                 _log.exception("%s could not be started again", self._name)
-                self._orders.put(None)
+                self._orders.end()
                 self._closing.wait(_RESTART_SECONDS)
             else:
                 self._is_down = False
@@ -191,20 +183,11 @@ class EngineProcess:
                 _log.info("%s was started again", self._name)
                 break
         if self._closing.is_set():
-            self._orders.put(None)
+            self._orders.end()
 
     def _how_it_ended(self) -> str:
         code = self._process.exitcode
         return "not yet" if code is None else f"by signal {-code}" if code < 0 else f"with exit code {code}"
-
-
-def _send_all(connection: Connection, orders: "SimpleQueue[Orders | None]") -> None:
-    """Send what is put there, up to the None with which the engine ends."""
-    with suppress(OSError):  # it is gone, and the listening thread hears of that
-        is_last = False
-        while not is_last:
-            is_last = (message := orders.get()) is None
-            connection.send(message)
 
 
 def _completion(request: Request, ended: Ended) -> Completion:
