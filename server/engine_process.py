@@ -113,7 +113,7 @@ class EngineProcess:
         process.start()
         theirs.close()  # or the pipe would not end with the process
         self._connection, self._process = ours, process
-        self._orders = OrderPipe(ours, f"{self._name}-orders")
+        self._orders = OrderPipe(ours, f"orders-{self._replica}")
 
     def _end(self) -> None:
         self._process.join(_END_SECONDS)
