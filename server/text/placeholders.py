@@ -13,6 +13,7 @@ class Kind(Enum):
     """What the sentence would be without it."""
 
     WORD = auto()  # incomplete: it stands where a noun or a number could stand
+    NUMBER = auto()  # another one
     MARK = auto()  # the same sentence
 
 
@@ -63,12 +64,15 @@ _PATTERNS = (
     rf"\b[\w-]{{1,255}}+{FILE_ENDINGS}",
     r"(?<![\w-])--[a-z][\w-]*",
     r"\b\w[^\W_]*+_\w++",
-    r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+(?:\.\d+){2,}(?:-[\w.]+)?\b",
+    r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|(?<!\d\.)\b\d++(?:\.\d++){2,}+(?!,\d)(?:-[\w.]+)?\b",
     # quantities
     rf"(?<![\w.,]|\d['\u00a0\u202f])(?:[€£$¥]\s?{_NUMBER}|{_NUMBER}[\s\u00a0\u202f]?(?:{_UNITS})(?![\w%]))",
     r"(?<![\w.,])\d++[.,]\d++(?![\w.,]*\d)",
     # people and topics
     r"(?<![\w/&])[@#]\w+(?:[.-]\w+)*",
+    # numbers, dates and times of two digits or more: smaller ones are often written as words
+    r"(?P<number>(?:(?<![^\s(])[-+−±])?(?<!\w|\d[.,:/'\u00a0\u202f-])(?=\d[.,:/-]?\d)"
+    r"\d++(?:[.,:/'\u00a0\u202f-]\d++)*+(?!\w))",
 )
 _WORD = regex.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS))
 # Tags, character references and escaped line breaks in what is not mark-up.
@@ -85,7 +89,7 @@ _MAX_CHARACTERS = 2000
 def find(text: str, symbols: Symbols) -> list[Found]:
     """What is to be kept of a text, in its order and without overlaps."""
     found = [Found(*match.span(), Kind.MARK) for match in _MARK.finditer(text)]
-    words = (Found(*match.span(), Kind.WORD) for match in _WORD.finditer(text))
+    words = (Found(*match.span(), Kind.NUMBER if match["number"] else Kind.WORD) for match in _WORD.finditer(text))
     found = _merged(found, (word for word in words if word.end - word.start <= _MAX_CHARACTERS))
     return found if symbols.knows_all(text) else _merged(found, _lost(text, symbols))
 

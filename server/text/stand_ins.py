@@ -1,9 +1,10 @@
 """Words that stand in a sentence for what the model must not touch, and are found again in its translation.
 
 A name that a model has often seen comes through where `%1$s` or a file name would be mangled. Nothing is believed: a
-translation counts only if every stand-in came back exactly once.
+translation counts only if every stand-in came back exactly once. Numbers stand for themselves.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import regex
@@ -24,11 +25,13 @@ def stand_ins(count: int, sentence: str, attempt: int) -> list[str] | None:
 
 
 def places(translation: str, names: Sequence[str]) -> list[tuple[int, int]] | None:
-    """Where each stand-in came back; None unless all did exactly once."""
-    found = []
-    for name in names:
-        matches = [match.span() for match in regex.finditer(rf"(?<!\w){name}(?!\w)", translation)]
-        if len(matches) != 1 or len(regex.findall(name, translation)) != 1:
+    """Where each stand-in came back; None unless all did exactly once, and a number as often as it was told."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for name, count in Counter(names).items():
+        pattern, anywhere = rf"(?<!\w){name}(?!\w)", name
+        if name[-1].isdigit():
+            pattern = anywhere = rf"(?<!\d)(?<!\d[.,:/-]){regex.escape(name)}(?![.,:/-]?\d)"  # no part of a longer one
+        found[name] = [match.span() for match in regex.finditer(pattern, translation)]
+        if len(found[name]) != count or len(regex.findall(anywhere, translation)) != count:
             return None
-        found.append(matches[0])
-    return found
+    return [found[name].pop(0) for name in names]
