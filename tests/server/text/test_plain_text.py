@@ -11,7 +11,7 @@ from server.errors import DeadlineExceeded
 from server.text.markdown import may_be_special, read_text
 from server.text.symbols import Symbols
 from server.text.units import Unit
-from server.translation import TranslationLimits, TranslationRequest
+from server.translation import TextFormat, TranslationLimits, TranslationRequest
 from server.translator import Translator
 from tests.server.echo import EchoGenerator, make_bundle
 from tests.server.text.identity import LETTERS, Identity
@@ -44,6 +44,7 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> Identity:
         ("the dog\n: the fox\n:   tea", "the dog|the fox|tea"),
         ("the dog  jumps 🎉", "the dog  jumps"),
         ("🎉 the dog", "the dog"),
+        ("\u2066the dog\u2069 jumps \u202efox\u202c", "the dog jumps fox"),
     ],
 )
 def test_markers_stay_and_are_not_told(identity: Identity, text: str, told: str) -> None:
@@ -103,6 +104,20 @@ def test_a_number_that_a_model_changes_is_put_between_what_is_around_it(
     translator = Translator(echo_bundle_of_letters, TranslationLimits())
     [translation] = asyncio.run(translator.translate(TranslationRequest((text,), "en", "de"))).translations
     assert translation.text == expected
+
+
+@pytest.mark.parametrize("character", ["\N{SOFT HYPHEN}", "\N{WORD JOINER}", "\N{ZERO WIDTH NON-JOINER}"])
+@pytest.mark.parametrize("format_", ["text", "html"])
+def test_where_a_word_may_be_broken_is_not_told(identity: Identity, character: str, format_: TextFormat) -> None:
+    identity.generator.batches.clear()
+    assert identity([f"the d{character}og jumps"], format_) == ["the dog jumps"]
+    assert identity.told == ["the dog jumps"]
+
+
+def test_a_soft_hyphen_is_read_as_nothing_though_the_vocabulary_has_it() -> None:
+    symbols = Symbols(map(chr, range(0x250)))
+    assert may_be_special("d\N{SOFT HYPHEN}og", symbols)
+    assert symbols.readable("d\N{SOFT HYPHEN}og") == "dog"
 
 
 def test_a_number_is_told_as_it_is(identity: Identity) -> None:
