@@ -8,6 +8,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 
@@ -86,9 +87,9 @@ class Attempts:
             return False
         for job in sentence.jobs:
             job.completion = completions[job.request.id]
-            found = [(self._part(job, hypothesis), hypothesis) for hypothesis in job.completion.hypotheses]
-            job.answers = [(part, hypothesis) for part, hypothesis in found if part is not None]
-            del job.answers[self._request.num_hypotheses :]
+            parts = ((self._part(job, hypothesis), hypothesis) for hypothesis in job.completion.hypotheses)
+            found = ((part, hypothesis) for part, hypothesis in parts if part is not None)
+            job.answers = list(islice(found, self._request.num_hypotheses))
         return all(job.answers for job in sentence.jobs)
 
     def _made_of(self, sentence: Sentence, attempt: int) -> list[Job | Part] | None:

@@ -84,6 +84,11 @@ class Unit:
         first = bisect_left(self.copied, start, key=attrgetter("start"))
         return self.copied[first : bisect_right(self.copied, end, key=attrgetter("end"))]
 
+    def is_inside_copied(self, place: int) -> bool:
+        """Whether the characters on both sides of a place are of one thing that is copied."""
+        last = bisect_left(self.copied, place, key=attrgetter("start")) - 1
+        return last >= 0 and place < self.copied[last].end
+
     def masked(self, mask: str, start: int = 0, end: int | None = None) -> str:
         """`text[start:end]` with every character of what is copied and not told replaced; as long as that."""
         end = len(self.text) if end is None else end
