@@ -1,7 +1,8 @@
 """What programs and people write into texts that must come out as it went in: variables, addresses, quantities."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 import regex
@@ -15,15 +16,18 @@ class Kind(Enum):
     WORD = auto()  # incomplete: it stands where a noun or a number could stand
     NUMBER = auto()  # another one
     MARK = auto()  # the same sentence
+    OPENING = auto()  # a tag, whose closing follows as it should
+    CLOSING = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`text[start:end]` is to be kept."""
+    """`text[start:end]` is to be kept. Tags have a `name`."""
 
     start: int
     end: int
     kind: Kind
+    name: str = ""
 
 
 _UNITS = (
@@ -77,7 +81,7 @@ _PATTERNS = (
 _WORD = regex.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS))
 # Tags, character references and escaped line breaks in what is not mark-up.
 _MARK = regex.compile(
-    r"</?(?:[A-Za-z][\w:.-]*+(?:\s[^<>\n]*+)?|\d++\s?)/?>|&(?:#\d++|#x[\da-fA-F]++|[A-Za-z]\w++);|\\[nrt](?![a-z]{2})"
+    r"</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>|&(?:#\d++|#x[\da-fA-F]++|[A-Za-z]\w++);|\\[nrt](?![a-z]{2})"
 )
 # \X alone counts back from each letter of a flag to the first of a row of flags.
 _GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")
@@ -88,10 +92,32 @@ _MAX_CHARACTERS = 2000
 
 def find(text: str, symbols: Symbols) -> list[Found]:
     """What is to be kept of a text, in its order and without overlaps."""
-    found = [Found(*match.span(), Kind.MARK) for match in _MARK.finditer(text)]
+    found = _marks(text)
     words = (Found(*match.span(), Kind.NUMBER if match["number"] else Kind.WORD) for match in _WORD.finditer(text))
     found = _merged(found, (word for word in words if word.end - word.start <= _MAX_CHARACTERS))
     return found if symbols.knows_all(text) else _merged(found, _lost(text, symbols))
+
+
+def _marks(text: str) -> list[Found]:
+    """Marks, and tags in pairs: what is neither nested nor closed as it should be is a mark."""
+    found: list[Found] = []
+    open_: list[int] = []  # places in `found`
+    num_open = Counter[str]()
+    for match in _MARK.finditer(text):
+        name, written = match["name"] or "", match.group()
+        kind = Kind.MARK
+        if name and written.startswith("</") and num_open[name]:
+            place = -1
+            while place < 0 or found[place].name != name:
+                place = open_.pop()
+                num_open[found[place].name] -= 1
+            found[place] = replace(found[place], kind=Kind.OPENING)
+            kind = Kind.CLOSING
+        elif name and not written.startswith("</") and not written.endswith("/>"):
+            open_.append(len(found))
+            num_open[name] += 1
+        found.append(Found(*match.span(), kind, name))
+    return found
 
 
 def _lost(text: str, symbols: Symbols) -> Iterator[Found]:

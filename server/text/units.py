@@ -170,10 +170,15 @@ class UnitBuilder:
                 continue
             self._plain(text[place : found.start])
             content = text[found.start : found.end]
-            if found.kind is Kind.MARK:
-                self._mark(self.escape(content))
-            else:
-                self._copy(content, self.escape(content), is_told=found.kind is Kind.NUMBER)
+            match found.kind:
+                case Kind.OPENING:
+                    self._open_tag(found.name, self.escape(content))
+                case Kind.CLOSING:
+                    self._close_tag(found.name, self.escape(content))
+                case Kind.MARK:
+                    self._mark(self.escape(content))
+                case kind:
+                    self._copy(content, self.escape(content), is_told=kind is Kind.NUMBER)
             place = found.end
         self._plain(text[place:])
 
@@ -190,6 +195,9 @@ class UnitBuilder:
     def open(self, name: str, raw: str) -> None:
         """A tag that is closed later on, or in another unit."""
         self._raw.append(raw)
+        self._open_tag(name, raw)
+
+    def _open_tag(self, name: str, raw: str) -> None:
         if len(self._open) >= _MAX_DEPTH:
             self._too_deep[name] += 1
             self._mark(raw)
@@ -200,6 +208,9 @@ class UnitBuilder:
     def close(self, name: str, raw: str) -> None:
         """The end of the last open tag of this name; of one that was opened in another unit, if there is none."""
         self._raw.append(raw)
+        self._close_tag(name, raw)
+
+    def _close_tag(self, name: str, raw: str) -> None:
         if self._too_deep[name]:
             self._too_deep[name] -= 1
             self._mark(raw)

@@ -116,6 +116,21 @@ def test_stand_ins_are_not_in_the_sentence_and_others_the_second_time() -> None:
     assert stand_ins(MAX_STAND_INS + 1, "", 0) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "paired"),
+    [
+        ("<b>a</b> <0>b <1/><x>c</x></0>", "<b> </b> <0> <x> </x> </0>"),
+        ("Use <b> or </i>, <br>or <p>a<br>b</p>", "<p> </p>"),
+        ("<a><b>c</a></b> <c></C>", "<a> </a>"),
+    ],
+)
+def test_tags_that_are_nested_and_closed_are_pairs(text: str, paired: str) -> None:
+    pairs = [
+        text[found.start : found.end] for found in find(text, SYMBOLS) if found.kind in (Kind.OPENING, Kind.CLOSING)
+    ]
+    assert " ".join(pairs) == paired
+
+
 @pytest.mark.parametrize("translation", ["Tom und Tom", "Toms Haus", "Tommy", "", "tom", "Tom, Toms"])
 def test_a_stand_in_counts_only_as_a_word_that_is_there_once(translation: str) -> None:
     assert places(translation, ["Tom"]) is None
