@@ -270,3 +270,8 @@ def test_a_page_in_another_encoding_that_it_declares_stays_in_it() -> None:
 def test_a_page_nested_without_end_is_refused(mark_up: str) -> None:
     with pytest.raises(InvalidDocument, match="256 deep"):
         translated(mark_up.encode(), ".html", SAME)
+
+
+def test_formulas_of_a_table_stay() -> None:
+    table = 'a,=SUM(A1:B2),"=IF(A1;""x"";""y"")", =a,b = c\n'
+    assert translated(table.encode(), ".csv", LOUD).decode() == 'A,=SUM(A1:B2),"=IF(A1;""x"";""y"")", =a,B = C\n'
