@@ -69,14 +69,17 @@ _PATTERNS = (
     r"(?<![\w-])--[a-z][\w-]*",
     r"\b\w[^\W_]*+_\w++",
     r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|(?<!\d\.)\b\d++(?:\.\d++){2,}+(?!,\d)(?:-[\w.]+)?\b",
+    # telephone numbers
+    r"(?<![\w(+.,:/-])(?!\d\d[/.-]\d\d[/.-])(?=\+|\(|0\d)(?=(?:[ ()+/.-]{0,3}+\d){8})"
+    r"(?:\+|\(\+?)?+\d{1,5}+(?:[ ()/.-]{1,3}+\d{1,12}+){1,7}+(?!\w)",
     # quantities
     rf"(?<![\w.,]|\d['\u00a0\u202f])(?:[€£$¥]\s?{_NUMBER}|{_NUMBER}[\s\u00a0\u202f]?(?:{_UNITS})(?![\w%]))",
     r"(?<![\w.,])\d++[.,]\d++(?![\w.,]*\d)",
     # people and topics
     r"(?<![\w/&])[@#]\w+(?:[.-]\w+)*",
     # numbers, dates and times of two digits or more: smaller ones are often written as words
-    r"(?P<number>(?:(?<![^\s(])[-+−±])?(?<!\w|\d[.,:/'\u00a0\u202f-])(?=\d[.,:/-]?\d)"
-    r"\d++(?:[.,:/'\u00a0\u202f-]\d++)*+(?!\w))",
+    r"(?P<number>(?:(?<![^\s(])[-+−±])?(?<!\w|\d[.,:/'\u00a0\u2009\u202f-])(?=\d[.,:/-]?\d)"
+    r"\d++(?:[.,:/'\u00a0\u2009\u202f-]\d++)*+(?!\w))",
 )
 _WORD = regex.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS))
 # Tags, character references and escaped line breaks in what is not mark-up.
