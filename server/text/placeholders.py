@@ -35,6 +35,7 @@ _UNITS = (
     r"[kMG]?Hz|[kMGm]?Wh?|[kmµ]?V|[mk]?Ah?|[kM]?J|kcal|[kMh]?Pa|dB|°\s?[CF]|°|px|pt|dpi|ppm|[mµn]?s|"
     r"USD|EUR|GBP|CHF|JPY|€|£|\$|¥|%|‰"
 )
+_INSIDE = r"[.,:/'\u00a0\u2009\u202f-]"  # of a number, a date or a time
 _NUMBER = r"[-+±]?\d++(?:[.,'\u00a0\u202f]\d++)*+"
 
 # Brackets belong to an address in pairs, and punctuation inside it.
@@ -78,8 +79,7 @@ _PATTERNS = (
     # people and topics
     r"(?<![\w/&])[@#]\w+(?:[.-]\w+)*",
     # numbers, dates and times of two digits or more: smaller ones are often written as words
-    r"(?P<number>(?:(?<![^\s(])[-+−±])?(?<!\w|\d[.,:/'\u00a0\u2009\u202f-])(?=\d[.,:/-]?\d)"
-    r"\d++(?:[.,:/'\u00a0\u2009\u202f-]\d++)*+(?!\w))",
+    rf"(?P<number>(?:(?<![^\s(])[-+−±])?(?<!\w|\d{_INSIDE})(?=\d{_INSIDE}?\d)\d++(?:{_INSIDE}\d++)*+(?!\w))",
 )
 _WORD = regex.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS))
 # Tags, character references and escaped line breaks in what is not mark-up.
