@@ -144,6 +144,24 @@ def test_a_number_counts_only_if_it_is_no_part_of_another(translation: str) -> N
     assert places(f"Es sind {translation}.", ["42"]) is None
 
 
+@pytest.mark.parametrize(
+    ("told", "said", "is_the_same"),
+    [
+        ("1,250,000", "1.250.000", True),
+        ("1,250,000", "1\u202f250\u202f000", True),
+        ("14:30", "14.30", True),
+        ("-15", "−15", True),
+        ("5-10", "5–10", True),
+        ("1987", "۱۹۸۷", True),
+        ("1,250,000", "1250000", False),
+        ("2/3", "2,3", False),
+        ("4711-0815", "4711.0815", False),
+    ],
+)
+def test_a_number_may_be_written_as_the_other_language_does(told: str, said: str, is_the_same: bool) -> None:
+    assert places(f"Es sind {said}.", [told]) == ([(8, 8 + len(said))] if is_the_same else None)
+
+
 def test_a_number_may_be_there_as_often_as_it_was_told() -> None:
     assert places("42-jährige, Tom, 42.", ["42", "Tom", "42"]) == [(0, 2), (12, 15), (17, 19)]
     assert places("Nur 42.", ["42", "42"]) is None
