@@ -26,6 +26,8 @@ def document_translation(
     too little by itself. Raises as `Interpreter.check` does.
     """
     into = interpreter.check(asked, source, target)
+    # How many texts a request may have is no limit for documents, which are cut into small blocks here.
+    asked = replace(asked, size_is_checked=True)
 
     async def translate(texts: Sequence[str], asked: TranslationRequest) -> list[str]:
         language = source

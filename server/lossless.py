@@ -179,7 +179,7 @@ class LosslessTranslator:
             start = place + len(segment.before)
             end = start + len(segment.text)
             place = end + len(segment.after)
-            if found and any(each.start < start < each.end for each in unit.copied):
+            if found and unit.is_inside_copied(start):
                 found[-1].end = end  # nothing that is copied has two sentences
             elif start < end:
                 found.append(Sentence(number, unit, start, end, segment.continues))

@@ -13,6 +13,7 @@ from server.files.fragment import Fragment
 from server.files.limits import MEGABYTE, FileLimits
 
 _END_SIGNATURE = b"PK\x05\x06"
+_OLE_SIGNATURE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Office encrypts documents into what it wrote before 2007
 _ZIP64_LOCATOR_SIGNATURE = b"PK\x06\x07"
 _END_RECORD = struct.Struct("<4s4H2LH")  # https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.16
 _MAX_COMMENT_BYTES = 65_535
@@ -94,6 +95,11 @@ def _check_directory(source: BinaryIO, limits: FileLimits) -> None:
     tail = source.read()
     source.seek(0)
     end = tail.rfind(_END_SIGNATURE)
+    if source.read(len(_OLE_SIGNATURE)) == _OLE_SIGNATURE:
+        raise InvalidDocument(
+            "the file needs a password, or is of the kind that Office wrote before 2007: save it without a password in "
+            "the format that its name says"
+        )
     if end < 0 or len(tail) - end < _END_RECORD.size:
         raise InvalidDocument("the file is cut off, or no such document at all: it is no ZIP archive")
     if _ZIP64_LOCATOR_SIGNATURE in tail[max(0, end - 20) : end]:

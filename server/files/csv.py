@@ -24,7 +24,12 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
     cells = _cells(text, delimiter)
     while window := list(islice(cells, _WINDOW_CELLS)):
         contents = [_content(cell) for cell in window]
-        places = [place for place, content in enumerate(contents) if any(map(str.isalpha, content))]
+        # What begins with = is a formula.
+        places = [
+            place
+            for place, content in enumerate(contents)
+            if any(map(str.isalpha, content)) and not content.lstrip().startswith("=")
+        ]
         translated = iter((yield [(contents[place],) for place in places]) if places else ())
         written = [cell[0] for cell in window]
         for place in places:

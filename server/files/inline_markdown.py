@@ -3,16 +3,29 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import regex
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from server.files.items import Item, Kind
 
-_SPAN = "span"  # in a token's meta: where it begins and ends in its paragraph
+# In a token's meta: where it begins and ends in its paragraph, and how it is written if not as it stands there.
+_SPAN, _WRITTEN = "span", "written"
 _RULES = (
     "newline", "escape", "backticks", "strikethrough", "emphasis", "link", "image", "autolink", "html_inline", "entity",
 )  # fmt: skip
+
+# What many programs understand beyond CommonMark, and is no text: what a line begins with (definitions, footnotes,
+# notes with a title), formulas, and attributes at the end of a heading.
+_BREAK = regex.compile(
+    r"(?:\A|\n)[ \t]*+(?::[ \t]++|\[\^[^\[\]\n]++\]:[ \t]*+|\[![A-Za-z]++\][+-]?[ \t]*+(?:\n|\Z)"
+    r"|:{3,}+[^\n]*+(?:\n|\Z)|(?:!!!|\?\?\?)\+?[ \t][^\n]*+(?:\n|\Z))|\$\$[^$]++\$\$|\{[#.:][^{}\n]*+\}(?=[ \t]*+\Z)"
+)
+# References to footnotes, formulas, :names: of pictures.
+_ATOM = regex.compile(
+    r"\[\^[^\[\]\n]++\]|(?<!\w)\$(?=[^\s\d])[^$\n]{1,1000}+(?<=\S)\$(?!\w)|(?<![\w:]):[a-z][a-z0-9_+-]{1,63}+:(?![\w:])"
+)
 
 Rule = Callable[[StateInline, bool], bool]
 
@@ -25,7 +38,19 @@ def new_parser() -> MarkdownIt:
     rules = {rule.name: rule.fn for rule in parser.inline.ruler.__rules__}
     for name in _RULES:
         parser.inline.ruler.at(name, _placing(name, rules[name]))
+    parser.inline.ruler.before("newline", "beyond", _beyond)
     return parser
+
+
+def _beyond(state: StateInline, silent: bool) -> bool:
+    """The rule for what is beyond CommonMark."""
+    for type_, pattern in (("break", _BREAK), ("atom", _ATOM)):
+        if match := pattern.match(state.src, state.pos):
+            if not silent:
+                state.push(type_, "", 0).meta[_SPAN] = match.span()
+            state.pos = match.end()
+            return True
+    return False
 
 
 def _placing(name: str, rule: Rule) -> Rule:
@@ -44,6 +69,9 @@ def _placing(name: str, rule: Rule) -> Rule:
             label_end = state.md.helpers.parseLinkLabel(state, start)
             new[0].meta[_SPAN] = (start, start + 1)
             new[-1].meta[_SPAN] = (label_end, end)
+            if state.src[label_end:end] in ("]", "][]"):  # the text is the name of the address, and will be another
+                label = " ".join(state.src[start + 1 : label_end].split())
+                new[-1].meta[_WRITTEN] = f"][{label}]"
         elif new and new[0].type == "link_open":  # <https://…>
             new[0].meta[_SPAN] = (start, end)
             new[0].meta["autolink"] = new[1].content
@@ -60,7 +88,7 @@ def _placing(name: str, rule: Rule) -> Rule:
 
 
 def inline_items(token: Token) -> list[Item]:
-    """An inline token as items; put together, their `raw` is its content."""
+    """An inline token as items; put together, their `raw` is its content, but that links name their addresses."""
     source = token.content
     items: list[Item] = []
     position = 0
@@ -71,7 +99,7 @@ def inline_items(token: Token) -> list[Item]:
         start, end = span
         if start > position:
             items.append(Item(Kind.TEXT, source[position:start], source[position:start]))
-        items.append(_item(child, source[start:end]))
+        items.append(_item(child, child.meta.get(_WRITTEN, source[start:end])))
         position = end
     if position < len(source):
         items.append(Item(Kind.TEXT, source[position:], source[position:]))
@@ -100,7 +128,7 @@ def _item(token: Token, raw: str) -> Item:
             return Item(Kind.TEXT, raw, token.content)
         case "softbreak":
             return Item(Kind.TEXT, raw, " ")
-        case "hardbreak":
+        case "hardbreak" | "break":
             return Item(Kind.BREAK, raw)
         case "code_inline":
             return Item(Kind.ATOM, raw, token.content)

@@ -1,5 +1,6 @@
 """Markdown: parsed as CommonMark with tables, and written again byte for byte where nothing was translated."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -20,6 +21,7 @@ _MAX_PARAGRAPH_CHARACTERS = 30_000
 _MAX_BYTES = 5_000_000
 _FENCE = "---\n"  # around YAML at the top of the file
 _CELLS = ("th_open", "td_open")
+_NAMED_LINK = re.compile(r"\[([^\[\]]{1,999})\]\[([^\[\]]{1,999})\]")
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
@@ -28,11 +30,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
     line_end = "\r\n" if "\r\n" in text else "\n"
     # As the parser reads it.
     items = list(markdown_items(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")))
-    written = yield from rewritten(
-        items,
-        _escaped,
-        _filled,
-    )
+    written = _named_once((yield from rewritten(items, _escaped, _filled)), text)
     if sink is not None:
         sink.write(encoding.encode(written.replace("\n", line_end)))
 
@@ -65,6 +63,17 @@ def markdown_items(text: str) -> Iterator[Item]:
                 written = cursor = places[-1][1]
         is_cell = token.type in _CELLS
     yield Item(Kind.BREAK, text[written:])
+
+
+def _named_once(written: str, source: str) -> str:
+    """What is written, where links whose text is still the name of their address do not have it twice."""
+    as_they_were = {link[0] for link in _NAMED_LINK.finditer(source)}
+
+    def once(link: re.Match[str]) -> str:
+        is_new = " ".join(link[1].split()) == link[2] and link[0] not in as_they_were
+        return f"[{link[1]}]" if is_new else link[0]
+
+    return _NAMED_LINK.sub(once, written)
 
 
 def _end_of_front_matter(text: str) -> int:

@@ -15,6 +15,9 @@ from server.files.encoding import codec_of, read_part
 from server.files.limits import FileLimits
 
 _CHARSET = re.compile(r"(Content-Type:[^\"\n]{0,100}?charset=)([\w.:-]+)")
+# polib puts a text of many lines together line by line, in time quadratic in their number.
+_MAX_LINES = 20_000
+_KIND_OF_LINE = re.compile(rb"[ \t]*(\"|#~ *\"|#[^~])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
     first. Lines that no translation is written to stay as they are.
     """
     content = read_part(source, limits)
+    _check_lengths(content)
     declared = _CHARSET.search(content.decode("latin-1"))
     codec = (codec_of(declared[2]) if declared else None) or "utf-8"
     catalogue = _parse(content, codec)
@@ -45,6 +49,20 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
     translations = {text: "".join(map(str, fragment)) for text, fragment in zip(wanted, fragments, strict=True)}
     if sink is not None:
         sink.write(_encoded("".join(_filled(lines, gaps, translations)), codec))
+
+
+def _check_lengths(content: bytes) -> None:
+    """Raise `InvalidDocument` for a text or a comment of so many lines that polib would take long for it."""
+    num_lines, kind_before = 0, b""
+    for number, line in enumerate(content.splitlines(), 1):
+        found = _KIND_OF_LINE.match(line)
+        kind = found[1] if found else b""
+        num_lines = num_lines + 1 if kind and kind == kind_before else 1
+        kind_before = kind
+        if num_lines > _MAX_LINES:
+            raise InvalidDocument(
+                f"the text or comment around line {number} of the catalogue has more than {_MAX_LINES} lines"
+            )
 
 
 def _parse(content: bytes, codec: str) -> polib.POFile:

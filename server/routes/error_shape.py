@@ -38,7 +38,7 @@ LIBRETRANSLATE = ErrorShape(
         "/spec",
     ),
 )
-DEEPL = ErrorShape(lambda _, message: {"message": message}, 400, 413, not_ready_status=503, paths=("/v2/",))
+DEEPL = ErrorShape(lambda _, message: {"message": message}, 400, 413, not_ready_status=503, paths=("/v2/", "/v3/"))
 
 
 def error_shape(scope: Scope) -> ErrorShape:

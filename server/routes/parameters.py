@@ -97,7 +97,7 @@ async def read_parameters(request: Request, max_fields: int) -> Parameters:
     if _media_type(request) == "application/json":
         return Parameters(_json_object(await request.body()), is_json=True)
     values: dict[str, list[object]] = {}
-    for name, query_value in request.query_params.multi_items():
+    for name, query_value in _form_fields(request.scope["query_string"], max_fields):
         values.setdefault(name, []).append(query_value)
     if _media_type(request) == "application/x-www-form-urlencoded":
         for name, text in _form_fields(await request.body(), max_fields):
@@ -114,16 +114,20 @@ def _media_type(request: Request) -> str:
 
 
 def _form_fields(body: bytes, max_fields: int) -> list[tuple[str, str]]:
-    """Fields in their order. Starlette would read bytes that are not escaped as Latin-1; curl and others send UTF-8."""
+    """Fields of a form or a query, in their order.
+
+    Starlette would read bytes that are not escaped as Latin-1, where curl and others send UTF-8, and put a replacement
+    character for those that are escaped and no UTF-8.
+    """
     fields = body.split(b"&")
     if len(fields) > max_fields:
         raise InvalidRequest(f"Too many fields. Maximum number of fields is {max_fields}.")
     if any(len(field) > _MAX_FIELD_BYTES for field in fields):
         raise InvalidRequest(f"Field exceeded maximum size of {_MAX_FIELD_BYTES // 1024}KB.")
     try:
-        return parse_qsl(body.decode(), keep_blank_values=True)
+        return parse_qsl(body.decode(), keep_blank_values=True, errors="strict")
     except UnicodeDecodeError as error:
-        raise InvalidRequest(f"the form cannot be read as UTF-8: {error}") from error
+        raise InvalidRequest(f"the form or query cannot be read as UTF-8: {error}") from error
 
 
 def _json_object(body: bytes) -> dict[str, list[object]]:

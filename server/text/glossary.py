@@ -10,6 +10,7 @@ from server.errors import InvalidRequest
 
 MAX_TERM_CHARACTERS = 200
 MAX_ENTRIES = 10_000
+_BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 # Languages written without spaces: a term may stand anywhere.
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
@@ -81,7 +82,7 @@ def parse_entries(text: str, separator: str) -> dict[str, str]:
     Raises `InvalidRequest` for a line without a translation and for a term that comes twice.
     """
     entries: dict[str, str] = {}
-    for number, row in enumerate(_rows(text, separator), 1):
+    for number, row in enumerate(_rows(text.removeprefix(_BYTE_ORDER_MARK), separator), 1):
         if not any(field.strip() for field in row):
             continue
         fields = [field.strip() for field in row]

@@ -1,7 +1,8 @@
 """What programs and people write into texts that must come out as it went in: variables, addresses, quantities."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 import regex
@@ -13,16 +14,20 @@ class Kind(Enum):
     """What the sentence would be without it."""
 
     WORD = auto()  # incomplete: it stands where a noun or a number could stand
+    NUMBER = auto()  # another one
     MARK = auto()  # the same sentence
+    OPENING = auto()  # a tag, whose closing follows as it should
+    CLOSING = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`text[start:end]` is to be kept."""
+    """`text[start:end]` is to be kept. Tags have a `name`."""
 
     start: int
     end: int
     kind: Kind
+    name: str = ""
 
 
 _UNITS = (
@@ -30,6 +35,7 @@ _UNITS = (
     r"[kMG]?Hz|[kMGm]?Wh?|[kmµ]?V|[mk]?Ah?|[kM]?J|kcal|[kMh]?Pa|dB|°\s?[CF]|°|px|pt|dpi|ppm|[mµn]?s|"
     r"USD|EUR|GBP|CHF|JPY|€|£|\$|¥|%|‰"
 )
+_INSIDE = r"[.,:/'\u00a0\u2009\u202f-]"  # of a number, a date or a time
 _NUMBER = r"[-+±]?\d++(?:[.,'\u00a0\u202f]\d++)*+"
 
 # Brackets belong to an address in pairs, and punctuation inside it.
@@ -63,17 +69,22 @@ _PATTERNS = (
     rf"\b[\w-]{{1,255}}+{FILE_ENDINGS}",
     r"(?<![\w-])--[a-z][\w-]*",
     r"\b\w[^\W_]*+_\w++",
-    r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+(?:\.\d+){2,}(?:-[\w.]+)?\b",
+    r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|(?<!\d\.)\b\d++(?:\.\d++){2,}+(?!,\d)(?:-[\w.]+)?\b",
+    # telephone numbers
+    r"(?<![\w(+.,:/-])(?!\d\d[/.-]\d\d[/.-])(?=\+|\(|0\d)(?=(?:[ ()+/.-]{0,3}+\d){8})"
+    r"(?:\+|\(\+?)?+\d{1,5}+(?:[ ()/.-]{1,3}+\d{1,12}+){1,7}+(?!\w)",
     # quantities
     rf"(?<![\w.,]|\d['\u00a0\u202f])(?:[€£$¥]\s?{_NUMBER}|{_NUMBER}[\s\u00a0\u202f]?(?:{_UNITS})(?![\w%]))",
     r"(?<![\w.,])\d++[.,]\d++(?![\w.,]*\d)",
     # people and topics
     r"(?<![\w/&])[@#]\w+(?:[.-]\w+)*",
+    # numbers, dates and times of two digits or more: smaller ones are often written as words
+    rf"(?P<number>(?:(?<![^\s(])[-+−±])?(?<!\w|\d{_INSIDE})(?=\d{_INSIDE}?\d)\d++(?:{_INSIDE}\d++)*+(?!\w))",
 )
 _WORD = regex.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS))
 # Tags, character references and escaped line breaks in what is not mark-up.
 _MARK = regex.compile(
-    r"</?(?:[A-Za-z][\w:.-]*+(?:\s[^<>\n]*+)?|\d++\s?)/?>|&(?:#\d++|#x[\da-fA-F]++|[A-Za-z]\w++);|\\[nrt](?![a-z]{2})"
+    r"</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>|&(?:#\d++|#x[\da-fA-F]++|[A-Za-z]\w++);|\\[nrt](?![a-z]{2})"
 )
 # \X alone counts back from each letter of a flag to the first of a row of flags.
 _GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")
@@ -84,10 +95,32 @@ _MAX_CHARACTERS = 2000
 
 def find(text: str, symbols: Symbols) -> list[Found]:
     """What is to be kept of a text, in its order and without overlaps."""
-    found = [Found(*match.span(), Kind.MARK) for match in _MARK.finditer(text)]
-    words = (Found(*match.span(), Kind.WORD) for match in _WORD.finditer(text))
+    found = _marks(text)
+    words = (Found(*match.span(), Kind.NUMBER if match["number"] else Kind.WORD) for match in _WORD.finditer(text))
     found = _merged(found, (word for word in words if word.end - word.start <= _MAX_CHARACTERS))
     return found if symbols.knows_all(text) else _merged(found, _lost(text, symbols))
+
+
+def _marks(text: str) -> list[Found]:
+    """Marks, and tags in pairs: what is neither nested nor closed as it should be is a mark."""
+    found: list[Found] = []
+    open_: list[int] = []  # places in `found`
+    num_open = Counter[str]()
+    for match in _MARK.finditer(text):
+        name, written = match["name"] or "", match.group()
+        kind = Kind.MARK
+        if name and written.startswith("</") and num_open[name]:
+            place = -1
+            while place < 0 or found[place].name != name:
+                place = open_.pop()
+                num_open[found[place].name] -= 1
+            found[place] = replace(found[place], kind=Kind.OPENING)
+            kind = Kind.CLOSING
+        elif name and not written.startswith("</") and not written.endswith("/>"):
+            open_.append(len(found))
+            num_open[name] += 1
+        found.append(Found(*match.span(), kind, name))
+    return found
 
 
 def _lost(text: str, symbols: Symbols) -> Iterator[Found]:

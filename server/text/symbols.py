@@ -3,16 +3,19 @@
 import unicodedata
 from collections.abc import Iterable
 
-# What people write for what, where a vocabulary has only the plainer form.
+_SOFT_HYPHEN = "\N{SOFT HYPHEN}"
+# What people write for what, where a vocabulary has only the plainer form. Of what says only how a word may be broken
+# or drawn there is no trace in its translation.
 _PLAINER = {
+    **dict.fromkeys((_SOFT_HYPHEN, "\N{WORD JOINER}", "\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}"), ""),
     **dict.fromkeys("“”„‟″«»", '"'),
     **dict.fromkeys("‘’‚‛′`´", "'"),
     **dict.fromkeys("‐‑‒–—―−", "-"),
     "…": "...",
     "•": "-",
 }
-# Categories that a tokenizer drops without harm: controls, formats, white space.
-_WEIGHTLESS = ("Cc", "Cf", "Zs", "Zl", "Zp")
+# White space, which a tokenizer drops without harm.
+_WEIGHTLESS = ("Zs", "Zl", "Zp")
 # Emoji and other pictures: a model that knows them leaves them out all the same.
 _DROPPED = ("So", "Cn", "Co")
 
@@ -21,7 +24,10 @@ class Symbols:
     """What the source vocabulary of one model knows: the characters in `known`."""
 
     def __init__(self, known: Iterable[str]) -> None:
-        self._known = frozenset(each for each in known if unicodedata.category(each) not in _DROPPED)
+        # Vocabularies that know the soft hyphen have seen too few words with it.
+        self._known = frozenset(
+            each for each in known if unicodedata.category(each) not in _DROPPED and each != _SOFT_HYPHEN
+        )
         self._answers: dict[str, bool] = {}
 
     def knows_all(self, text: str) -> bool:
@@ -53,5 +59,5 @@ class Symbols:
     def _plainer(self, character: str) -> str:
         if self.knows(character):
             return character
-        plainer = _PLAINER.get(character, "")
-        return plainer if plainer and all(map(self.knows, plainer)) else character
+        plainer = _PLAINER.get(character, character)
+        return plainer if all(map(self.knows, plainer)) else character

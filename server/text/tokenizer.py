@@ -3,6 +3,7 @@
 import codecs
 import json
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -24,6 +25,8 @@ _WORD_START = "▁"
 _LANGUAGE_CODE = re.compile(r">>.+<<")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # a blank instead of them divides a word
+_CONTROLS = [each for each in map(chr, range(0x10000)) if unicodedata.category(each) in ("Cc", "Cf")]
 
 
 def replace_lone_surrogates(text: str) -> str:
@@ -107,13 +110,17 @@ class Tokenizer:
 
     @cached_property
     def known_characters(self) -> frozenset[str]:
-        """The characters of the source vocabulary. What it only has bytes for, models seldom write again."""
+        """The characters of the source vocabulary, and the controls that it makes nothing or a blank of.
+
+        What it only has bytes for, models seldom write again.
+        """
         pieces = [
             self._source.id_to_piece(piece)
             for piece in range(self._source.get_piece_size())
             if not self._source.is_byte(piece)
         ]
-        return frozenset("".join(piece for piece in pieces if piece in self._text_ids)) | {" ", "\n", "\r", "\t"}
+        known = frozenset("".join(piece for piece in pieces if piece in self._text_ids))
+        return known.union(" \n\r\t", (each for each in _CONTROLS if each not in _JOINERS and self._is_dropped(each)))
 
     def source_spans(self, text: str) -> list[tuple[int, int]]:
         """The characters of `text` that each token of it covers, as `encode` gives them, the end last.
@@ -151,6 +158,9 @@ class Tokenizer:
         decoder.decode(bytes(self._target_bytes[id_] for id_ in token_ids[end:]))
         num_pending = len(decoder.getstate()[0])
         return self.decode(token_ids[: len(token_ids) - num_pending])
+
+    def _is_dropped(self, character: str) -> bool:
+        return not "".join(self._source.encode(character, out_type=str)).strip(_WORD_START)
 
     def _is_byte(self, piece: str) -> bool:
         is_byte: bool = self._target.is_byte(self._target.piece_to_id(piece))

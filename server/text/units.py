@@ -35,11 +35,12 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """`text[start:end]` is not translated: it comes out as `output`."""
+    """`text[start:end]` is not translated: it comes out as `output`. A model that `is_told` it may write it itself."""
 
     start: int
     end: int
     output: str
+    is_told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,13 @@ class Unit:
         first = bisect_left(self.copied, start, key=attrgetter("start"))
         return self.copied[first : bisect_right(self.copied, end, key=attrgetter("end"))]
 
+    def is_inside_copied(self, place: int) -> bool:
+        """Whether the characters on both sides of a place are of one thing that is copied."""
+        last = bisect_left(self.copied, place, key=attrgetter("start")) - 1
+        return last >= 0 and place < self.copied[last].end
+
     def masked(self, mask: str, start: int = 0, end: int | None = None) -> str:
-        """`text[start:end]` with every character of what is copied replaced; as long as that."""
+        """`text[start:end]` with every character of what is copied and not told replaced; as long as that."""
         end = len(self.text) if end is None else end
         if not self.copied:
             return self.text[start:end]
@@ -92,6 +98,8 @@ class Unit:
         last = bisect_left(self.copied, end, key=attrgetter("start"))
         parts, place = [], start
         for copied in self.copied[first:last]:
+            if copied.is_told:
+                continue
             stop = min(copied.end, end)
             parts += [self.text[place : copied.start], mask * (stop - max(copied.start, start))]
             place = stop
@@ -138,6 +146,7 @@ class UnitBuilder:
     symbols: Symbols
     escape: Callable[[str], str] = str
     collapses_space: bool = False  # as HTML does
+    keeps_numbers: bool = True
     _raw: list[str] = field(default_factory=list)
     _text: str = ""
     _nodes: list[_Node] = field(default_factory=list)
@@ -157,12 +166,19 @@ class UnitBuilder:
         self._raw.append(raw)
         place = 0
         for found in find(text, self.symbols):
+            if found.kind is Kind.NUMBER and not self.keeps_numbers:
+                continue
             self._plain(text[place : found.start])
             content = text[found.start : found.end]
-            if found.kind is Kind.MARK:
-                self._mark(self.escape(content))
-            else:
-                self._copy(content, self.escape(content))
+            match found.kind:
+                case Kind.OPENING:
+                    self._open_tag(found.name, self.escape(content))
+                case Kind.CLOSING:
+                    self._close_tag(found.name, self.escape(content))
+                case Kind.MARK:
+                    self._mark(self.escape(content))
+                case kind:
+                    self._copy(content, self.escape(content), is_told=kind is Kind.NUMBER)
             place = found.end
         self._plain(text[place:])
 
@@ -179,6 +195,9 @@ class UnitBuilder:
     def open(self, name: str, raw: str) -> None:
         """A tag that is closed later on, or in another unit."""
         self._raw.append(raw)
+        self._open_tag(name, raw)
+
+    def _open_tag(self, name: str, raw: str) -> None:
         if len(self._open) >= _MAX_DEPTH:
             self._too_deep[name] += 1
             self._mark(raw)
@@ -189,6 +208,9 @@ class UnitBuilder:
     def close(self, name: str, raw: str) -> None:
         """The end of the last open tag of this name; of one that was opened in another unit, if there is none."""
         self._raw.append(raw)
+        self._close_tag(name, raw)
+
+    def _close_tag(self, name: str, raw: str) -> None:
         if self._too_deep[name]:
             self._too_deep[name] -= 1
             self._mark(raw)
@@ -236,8 +258,8 @@ class UnitBuilder:
         for node in inside:
             node.parent = self._last
 
-    def _copy(self, shown: str, output: str) -> None:
-        self._copied.append(Copied(len(self._text), len(self._text) + len(shown), output))
+    def _copy(self, shown: str, output: str, *, is_told: bool = False) -> None:
+        self._copied.append(Copied(len(self._text), len(self._text) + len(shown), output, is_told))
         self._text += shown
         self._last = -1
 

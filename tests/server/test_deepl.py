@@ -154,6 +154,7 @@ def test_failures_have_the_protocols_shape_too(client: TestClient, echoes: list[
         assert (failed.status_code, list(failed.json())) == (500, ["message"])
         assert "private" not in failed.text
     assert client.get("/v2/nothing").json()["message"]
+    assert client.get("/v3/glossaries").json()["message"]
 
 
 def test_languages(client: TestClient) -> None:

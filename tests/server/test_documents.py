@@ -85,6 +85,15 @@ def test_a_text_longer_than_a_request_may_be_is_translated_in_parts(
         assert translated.replace("<i>", "").replace("</i>", "") == content.replace("<i>", "").replace("</i>", "")
 
 
+def test_a_document_has_as_many_texts_as_it_has(echo: EchoGenerator) -> None:
+    content = "Good morning\n<b>Good</b> day\n" * 20
+    with TestClient(create_app(Settings(max_texts=1), [echo])) as client:
+        for name in ("a.txt", "a.html"):
+            taken = client.post("/v1/documents", files={"file": (name, content.encode())})
+            status = _finished(client, taken.json()["id"])
+            assert status["status"] == "done", status
+
+
 def test_a_text_is_divided_at_the_ends_of_sentences(echo: EchoGenerator) -> None:
     with TestClient(create_app(Settings(max_text_characters=300), [echo])) as client:
         taken = client.post("/v1/documents", files={"file": ("a.txt", SENTENCE.encode() * 100)})

@@ -52,7 +52,8 @@ def test_a_form_may_have_its_letters_as_they_are(client: TestClient, text: str) 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"source=en&target=de&q=Gr\xf6\xdfe", "the form cannot be read as UTF-8: "),
+        (b"source=en&target=de&q=Gr\xf6\xdfe", "the form or query cannot be read as UTF-8: "),
+        (b"source=en&target=de&q=Gr%F6%DFe", "the form or query cannot be read as UTF-8: "),
         (b"&".join([b"q=a"] * 16), "Too many fields. Maximum number of fields is 15."),
     ],
 )
@@ -61,6 +62,12 @@ def test_a_form_that_cannot_be_read_is_refused(client: TestClient, content: byte
     answer = client.post("/translate", content=content, headers=headers)
     assert answer.status_code == 400
     assert answer.json()["error"].startswith(message)
+
+
+def test_a_query_that_cannot_be_read_is_refused(client: TestClient) -> None:
+    answer = client.post("/translate?source=en&target=de&q=Gr%F6%DFe")
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("the form or query cannot be read as UTF-8: ")
 
 
 def test_line_ends_become_plain_in_a_form_and_stay_in_json(client: TestClient) -> None:

@@ -126,3 +126,11 @@ def test_an_encoding_that_is_none_is_read_as_utf8(charset: str) -> None:
 def test_a_declaration_that_is_repeated_without_end_is_read_soon() -> None:
     catalogue = 'msgid ""\nmsgstr "' + "Content-Type: " * 50_000 + '"\n'
     assert translated(catalogue.encode(), ".po", SAME).decode() == catalogue
+
+
+@pytest.mark.parametrize("line", ['"a"', '  "a"', "# a", "#. a", '#~ "a"'])
+def test_a_text_of_very_many_lines_is_refused_with_the_number(line: str) -> None:
+    """polib would take minutes for one as long as a document may be."""
+    catalogue = CATALOGUE + '\nmsgid ""\n' + f"{line}\n" * 20_001 + 'msgstr ""\n'
+    with pytest.raises(InvalidDocument, match=r"around line 200\d\d of the catalogue has more than 20000 lines"):
+        translated(catalogue.encode(), ".po", SAME)

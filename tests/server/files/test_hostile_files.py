@@ -231,6 +231,12 @@ def test_an_encrypted_document_is_refused() -> None:
         translated(bytes(content), ".docx", SAME)
 
 
+@pytest.mark.parametrize("extension", [".docx", ".pptx"])
+def test_a_document_that_office_has_encrypted_is_refused_with_the_reason(extension: str) -> None:
+    with pytest.raises(InvalidDocument, match="needs a password, or is of the kind that Office wrote before 2007"):
+        translated(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(4096), extension, SAME)
+
+
 def test_other_ways_to_compress_are_refused() -> None:
     with pytest.raises(InvalidDocument, match="compressed in a way"):
         translated(packed(unpacked(word_document()), zipfile.ZIP_LZMA), ".docx", SAME)

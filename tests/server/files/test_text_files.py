@@ -132,6 +132,27 @@ def test_in_markdown_all_text_and_only_text_is_translated() -> None:
     assert "HARD BREAK  \nAND AFTER IT." in shouted
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("An apple\n: It is red.\n:   A fruit.\n", "AN APPLE\n: IT IS RED.\n:   A FRUIT.\n"),
+        ("> Note.[^1a] $5 or US$\n\n[^1a]: See there.\n", "> NOTE.[^1a] $5 OR US$\n\n[^1a]: SEE THERE.\n"),
+        ("> [!NOTE]\n> Mind it.\n\n:::tip\nDo it.\n:::\n", "> [!NOTE]\n> MIND IT.\n\n:::tip\nDO IT.\n:::\n"),
+        ('!!! note "A"\n    Do it.\n', '!!! note "A"\n    DO IT.\n'),
+        ("# A name {#a .b}\n\n:dog: is $x^n$ at 1:30:\n", "# A NAME {#a .b}\n\n:dog: IS $x^n$ AT 1:30:\n"),
+        ("$$\nx = a\n$$\nis so\n", "$$\nx = a\n$$\nIS SO\n"),
+        (
+            "See [the dog] and [a\ncat][], [42][42]\n\n[the dog]: a\n[a cat]: b\n[42]: d\n",
+            "SEE [THE DOG][the dog] AND [A\nCAT][a cat], [42][42]\n\n[the dog]: a\n[a cat]: b\n[42]: d\n",
+        ),
+        ("- [42]\n- [A dog]\n\n[42]: x\n[a dog]: y\n", "- [42]\n- [A DOG][A dog]\n\n[42]: x\n[a dog]: y\n"),
+    ],
+)
+def test_what_markdown_has_beyond_commonmark_stays(text: str, expected: str) -> None:
+    assert translated(text.encode(), ".md", LOUD).decode() == expected
+    assert translated(text.encode(), ".md", SAME).decode() == text.replace("[]", "")
+
+
 def test_markdown_without_html_keeps_links_code_and_pictures() -> None:
     shouted = translated(MARKDOWN.encode(), ".md", LOUD_PLAIN).decode()
     for kept in (
@@ -249,3 +270,8 @@ def test_a_page_in_another_encoding_that_it_declares_stays_in_it() -> None:
 def test_a_page_nested_without_end_is_refused(mark_up: str) -> None:
     with pytest.raises(InvalidDocument, match="256 deep"):
         translated(mark_up.encode(), ".html", SAME)
+
+
+def test_formulas_of_a_table_stay() -> None:
+    table = 'a,=SUM(A1:B2),"=IF(A1;""x"";""y"")", =a,b = c\n'
+    assert translated(table.encode(), ".csv", LOUD).decode() == 'A,=SUM(A1:B2),"=IF(A1;""x"";""y"")", =a,B = C\n'

@@ -50,6 +50,7 @@ def test_a_translation_that_begins_with_a_term_begins_as_its_source_does() -> No
 
 def test_entries_are_read_from_tsv_and_csv() -> None:
     assert parse_entries("a\tb\r\n\n c \t d\n", "\t") == {"a": "b", "c": "d"}
+    assert parse_entries("\ufeffa\tb\n", "\t") == parse_entries('\ufeff"a",b\n', ",") == {"a": "b"}
     assert parse_entries('a,b\n"c, d","say ""e"""\nf,g,en,de\n', ",") == {"a": "b", "c, d": 'say "e"', "f": "g"}
 
 

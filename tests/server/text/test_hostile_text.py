@@ -1,12 +1,18 @@
 """Texts that are made to take long do not: the time to read them grows with their length, not with its square."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from server.text.markdown import may_be_special, read_text
 from server.text.symbols import Symbols
+from server.text.units import Copied, Unit
+from server.translation import TranslationRequest
+from tests.server.echo import make_bundle
+from tests.server.text.identity import LETTERS, Identity
 
 SYMBOLS = Symbols(map(chr, range(0x250)))
 
@@ -68,6 +74,12 @@ def test_a_line_of_one_thing_is_read_in_time_that_grows_with_its_length(part: st
     assert _grows_with_length(lambda text: read_text(text, SYMBOLS), lambda length: (part * length)[:length])
 
 
+@pytest.mark.parametrize("end", ["x", ",1", ",1x"])
+@pytest.mark.parametrize("part", ["1-", "1.", "12:"])
+def test_a_number_that_is_none_at_its_end_is_read_once(part: str, end: str) -> None:
+    assert _grows_with_length(lambda text: read_text(text, SYMBOLS), lambda length: part * length + f"1{end}")
+
+
 @pytest.mark.parametrize(
     ("before", "part", "behind"),
     [
@@ -96,3 +108,23 @@ def test_a_line_that_almost_is_something_is_read_in_time_that_grows_with_its_len
         return before + (part * length)[:length] + behind
 
     assert _grows_with_length(lambda text: read_text(text, SYMBOLS), make)
+
+
+class _Watched(tuple[Copied, ...]):
+    """Counts how many of its members were looked at one by one."""
+
+    num_seen = 0
+
+    def __iter__(self) -> Iterator[Copied]:
+        for each in super().__iter__():
+            type(self).num_seen += 1
+            yield each
+
+
+def test_no_sentence_looks_through_all_that_is_copied(tmp_path: Path) -> None:
+    lossless = Identity(make_bundle(tmp_path, sentences=LETTERS)).translator._lossless
+    [unit] = (part for part in read_text("The tea is hot. " * 100 + "12 " * 100, SYMBOLS) if isinstance(part, Unit))
+    watched = replace(unit, copied=_Watched(unit.copied))
+    sentences = list(lossless._sentences(0, watched, TranslationRequest(("",), "en", "de")))
+    assert len(sentences) > 100
+    assert _Watched.num_seen <= 100

@@ -1,11 +1,13 @@
 """Tags follow their words."""
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from server.text.alignment import links, words_of
+from server.text.markdown import read_text
 from server.text.symbols import Symbols
 from server.text.tags import Block, render
 from server.text.units import Tag, Unit, UnitBuilder
@@ -28,9 +30,15 @@ def _unit(markup: str) -> Unit:
     return builder.build()
 
 
-def _rendered(markup: str, target: str, order: list[int] | None) -> str:
+def _plain_unit(markup: str) -> Unit:
+    """The same as plain text."""
+    [unit] = (part for part in read_text(markup, ASCII) if isinstance(part, Unit))
+    return unit
+
+
+def _rendered(markup: str, target: str, order: list[int] | None, unit_of: Callable[[str], Unit] = _unit) -> str:
     """`order` names the source word of each target word; None: attention does not tell."""
-    unit = _unit(markup)
+    unit = unit_of(markup)
     source_words = words_of(unit.text, [place for tag in unit.tags for place in (tag.start, tag.end)])
     target_words = words_of(target)
     attention = None if order is None else np.eye(len(source_words), dtype=np.float32)[order]
@@ -62,14 +70,15 @@ def test_tags_stand_around_what_their_words_became(markup: str, target: str, ord
         assert rendered == expected
 
 
+@pytest.mark.parametrize("unit_of", [_unit, _plain_unit])
 @pytest.mark.parametrize("num_words", range(6))
-def test_unsure_alignments_lose_no_tag_and_cross_none(num_words: int) -> None:
+def test_unsure_alignments_lose_no_tag_and_cross_none(num_words: int, unit_of: Callable[[str], Unit]) -> None:
     drawn = np.random.default_rng(num_words)
     markup = "<a>one <b>two</b></a> <i/> three <c><d>four</d> five</c> six"
     for _ in range(50):
         target = " ".join(["w"] * num_words)
         order = drawn.integers(0, 6, num_words).tolist()
-        rendered = _rendered(markup, target, order if num_words else None)
+        rendered = _rendered(markup, target, order if num_words else None, unit_of)
         assert sorted(re.findall("<[^>]*>", rendered)) == sorted(re.findall("<[^>]*>", markup))
         assert re.sub("<[^>]*>", "", rendered).split() == target.split()
         open_: list[str] = []
