@@ -26,6 +26,8 @@ class State(TypedDict):
     device_random: Tensor | None
     corpus: NotRequired[CorpusRecord]
     """Not in states of before it was kept."""
+    validation_sha256: NotRequired[str]
+    """Nor without validation."""
 
 
 class RunFolder:
