@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
@@ -79,3 +80,8 @@ def corpus_lines(path: str) -> tuple[str, ...]:
     if not found:
         raise ValueError(f"corpus {path} has no sentences")
     return found
+
+
+def corpus_digest(path: str) -> str:
+    """sha256 of the lines that `corpus_lines` gives, in hexadecimal. Raises what it raises."""
+    return sha256("\n".join(corpus_lines(path)).encode()).hexdigest()

@@ -1,10 +1,11 @@
+import hashlib
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from loadtest.requests import TextRequest, request_sequence
+from loadtest.requests import TextRequest, request_sequence, with_corpus_digest
 from loadtest.scenario import Kind, Scenario, ScenarioInvalid, Stage, Workload, load_scenario
 from loadtest.texts.lengths import length_distribution
 
@@ -114,6 +115,25 @@ def test_a_paragraph_of_a_corpus_is_lines_that_follow_each_other(tmp_path: Path)
     kind = Kind(name="paragraph", text="paragraph", paragraph_sentences=(2, 2))
     scenario = _scenario(kind).with_overrides(corpus=path)
     assert {request.texts[0] for request in _take(scenario, 3)} == {"One. Two.", "Two. Three.", "Three. One."}
+
+
+def test_a_corpus_is_known_by_its_lines_and_another_is_refused(tmp_path: Path) -> None:
+    path, copy, other = tmp_path / "mine.txt", tmp_path / "copy.txt", tmp_path / "other.txt"
+    path.write_bytes(b"One.\nTwo.\n")
+    copy.write_bytes(b"One.\r\n\r\nTwo.")
+    other.write_bytes(b"One.\nThree.\n")
+    known = with_corpus_digest(SENTENCES.with_overrides(corpus=path))
+    assert known.workload.corpus_sha256 == hashlib.sha256(b"One.\nTwo.").hexdigest()
+    assert with_corpus_digest(SENTENCES) == SENTENCES
+
+    def sent(corpus: Path) -> Scenario:
+        return known.model_copy(update={"workload": known.workload.model_copy(update={"corpus": str(corpus)})})
+
+    assert _take(sent(copy), 2)
+    with pytest.raises(ScenarioInvalid, match=r"other\.txt has other lines than this load test is for"):
+        request_sequence(sent(other), 1, "one")
+    # Who names another file means that one.
+    assert _take(known.with_overrides(corpus=other), 2)
 
 
 @pytest.mark.parametrize(
