@@ -11,7 +11,7 @@ from torch.export import Dim
 
 from export import bundle as names
 from export.bundle import Bundle, Precision
-from export.description import ExportError, describe_bundle, describe_shapes, require_tokenizer
+from export.description import ExportError, describe_bundle, describe_shapes, require_sizes, require_tokenizer
 from export.graphs import DecoderStepGraph, EncoderGraph
 from export.int8_cache import store_caches_in_int8
 from export.key_value_ranges import with_unit_keys_values
@@ -43,6 +43,7 @@ def export_bundle(
         raise ExportError(f"{folder} is not empty; remove it or name another folder")
     report("reading the checkpoint")
     marian = load_marian(checkpoint)
+    require_sizes(marian.config, precision)
     unknown_token_id = require_tokenizer(marian, report)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:

@@ -16,6 +16,8 @@ from export.to_onnx import export_bundle
 from export.verify import verify_bundle
 from model.checkpoints.marian import load_marian
 from model.checkpoints.reading import CheckpointError
+from tests.export.tiny_checkpoint import write_checkpoint
+from tests.model.random_models import Options
 
 
 @pytest.fixture
@@ -123,6 +125,19 @@ def test_a_checkpoint_without_a_tokenizer_is_refused(changed: Path, tmp_path: Pa
     (changed / "source.spm").unlink()
     (changed / "vocab.json").unlink()
     _assert_refused(changed, tmp_path / "out", "tiny-en-de", "source.spm", "vocab.json")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"max_position_embeddings": 7}, "has room for 7 tokens; 8 are the least"),
+        ({"d_model": 514, "encoder_attention_heads": 2}, r"heads are 257 wide; .* take 256: take float32"),
+    ],
+)
+def test_a_model_that_no_graph_is_made_for_is_refused(options: Options, reason: str, tmp_path: Path) -> None:
+    checkpoint = write_checkpoint(tmp_path / "odd", {"decoder_attention_heads": 2, **options})
+    with pytest.raises(ExportError, match=reason):
+        export_bundle(checkpoint, tmp_path / "out", "int8")
 
 
 def test_a_checkpoint_without_languages_is_refused(changed: Path, tmp_path: Path) -> None:
