@@ -73,10 +73,10 @@ def grammar_of(language: str) -> Grammar:
 def corpus_lines(path: str) -> tuple[str, ...]:
     """The lines of a file that are not blank. Raises `ValueError` where there are none, or no file."""
     try:
-        lines = (line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines())
+        with Path(path).open(encoding="utf-8") as lines:  # a line separator of Unicode ends none
+            found = tuple(filter(None, map(str.strip, lines)))
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"corpus {path}: {error}") from error
-    found = tuple(filter(None, lines))
     if not found:
         raise ValueError(f"corpus {path} has no sentences")
     return found

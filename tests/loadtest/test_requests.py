@@ -101,12 +101,13 @@ def test_repeats_are_as_many_as_asked_and_a_few_texts_are_asked_for_most() -> No
 
 def test_a_corpus_is_sent_line_for_line_before_any_comes_again(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
-    path.write_text("".join(f"Line {number}.\n\n" for number in range(100)), encoding="utf-8")
+    lines = [f"Line \u2028 {number}." for number in range(100)]  # which no line separator of Unicode divides
+    path.write_text("\n\n".join(lines), encoding="utf-8")
     scenario = SENTENCES.with_overrides(corpus=path)
     texts = [request.texts[0] for request in _take(scenario, 200)]
-    assert sorted(texts[:100]) == sorted(f"Line {number}." for number in range(100))
+    assert sorted(texts[:100]) == sorted(lines)
     assert texts[:100] == texts[100:]
-    assert texts[:100] != [f"Line {number}." for number in range(100)]
+    assert texts[:100] != lines
 
 
 def test_a_paragraph_of_a_corpus_is_lines_that_follow_each_other(tmp_path: Path) -> None:
