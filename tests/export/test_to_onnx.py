@@ -230,9 +230,12 @@ def test_a_bundle_that_differs_from_its_model_is_not_written(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_an_empty_folder_is_filled(checkpoint: Path, tmp_path: Path, float32_bundle: Bundle) -> None:
+def test_an_empty_folder_is_filled_by_a_model_of_the_languages_that_are_named(
+    checkpoint: Path, tmp_path: Path, float32_bundle: Bundle
+) -> None:
     (tmp_path / "empty").mkdir()
-    bundle = export_bundle(checkpoint, tmp_path / "empty")
+    bundle = export_bundle(checkpoint, tmp_path / "empty", source_languages=["eng", "pt_br", "en"])
+    assert bundle.config.source_languages == ("en", "pt-BR")
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
     ours, theirs = (
         [onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(b.file(names.DECODER_FILE)).graph.initializer]
