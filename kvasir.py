@@ -170,6 +170,9 @@ def export(
         Literal["float32", "int8", "float16"], typer.Option(help="Of the weights; float16 is for GPUs.")
     ] = "int8",
     name: Annotated[str | None, typer.Option(help="What the model is called; by default after the checkpoint.")] = None,
+    source: Annotated[
+        list[str] | None, typer.Option(help="Languages it reads, if the checkpoint does not list them; repeatable.")
+    ] = None,
 ) -> None:
     """Turn a checkpoint into a bundle that can be served, and verify it."""
     with _one_line_errors():
@@ -177,7 +180,9 @@ def export(
             from export.to_onnx import export_bundle
         except ModuleNotFoundError as error:
             raise _failure(f'{error.name} is missing: pip install "kvasir[export]"') from error
-        written = export_bundle(checkpoint, bundle, precision, name, lambda message: typer.echo(message, err=True))
+        written = export_bundle(
+            checkpoint, bundle, precision, name, lambda message: typer.echo(message, err=True), source or ()
+        )
         typer.echo(f"{written.config.name} is in {written.path}: kvasir serve --model {written.path}")
 
 

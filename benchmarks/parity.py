@@ -18,6 +18,7 @@ import typer
 from transformers import MarianMTModel, MarianTokenizer
 
 from benchmarks.in_process import InProcessEngine
+from benchmarks.workloads import read_lines
 from export.bundle import load_bundle
 from server.request import Completion, GenerationParams
 from server.text.tokenizer import Tokenizer
@@ -50,7 +51,7 @@ def main(
     """Compare a bundle's answers with Hugging Face `generate` on the checkpoint it was exported from."""
     bundle = load_bundle(bundle_folder)
     column = int(swap_columns)
-    sentences = [line.split("\t")[column] for file in files for line in file.read_text("utf-8").splitlines()[:limit]]
+    sentences = [line.split("\t")[column] for file in files for line in read_lines(file, limit)]
     model, reference_tokenizer = MarianMTModel.from_pretrained(checkpoint), MarianTokenizer.from_pretrained(checkpoint)
     model.eval()
     tokenizer, engine = Tokenizer(bundle), InProcessEngine(bundle)

@@ -13,6 +13,7 @@ import typer
 from sacrebleu.metrics import BLEU, CHRF
 
 from benchmarks.in_process import InProcessEngine
+from benchmarks.workloads import read_lines
 from export.bundle import load_bundle
 from server.request import GenerationParams
 from server.text.tokenizer import Tokenizer
@@ -30,7 +31,7 @@ def main(
     bleu, chrf = BLEU(), CHRF()
     print("| data | lines | precision | search | BLEU | chrF |\n|---|---|---|---|---|---|")
     for file in data:
-        pairs = [line.split("\t") for line in file.read_text("utf-8").splitlines()[:limit]]
+        pairs = [line.split("\t") for line in read_lines(file, limit)]
         source_column, reference_column = (1, 0) if swap_columns else (0, 1)
         references = [[pair[reference_column] for pair in pairs]]
         for folder in bundles:

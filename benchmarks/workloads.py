@@ -1,6 +1,7 @@
 """What is decoded: sentences of a file on a real checkpoint, or random tokens to a fixed length."""
 
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -58,6 +59,12 @@ class Workload:
         )
 
 
+def read_lines(file: Path, limit: int | None = None) -> list[str]:
+    """The first lines of a file, without their ends. A line separator of Unicode ends no line."""
+    with file.open(encoding="utf-8") as lines:
+        return [line.rstrip("\n") for line in islice(lines, limit)]
+
+
 def text_workload(
     model: str, tokenizer: Tokenizer, file: Path, limit: int | None, search: Search, max_tokens: int
 ) -> Workload:
@@ -66,7 +73,7 @@ def text_workload(
     A model of `max_tokens` positions takes so many source tokens, the end included, and generates one fewer: Hugging
     Face counts the start token. Longer sentences are cut, for every engine alike.
     """
-    lines = [line.split("\t") for line in file.read_text("utf-8").splitlines()[:limit]]
+    lines = [line.split("\t") for line in read_lines(file, limit)]
     tokens = [tokenizer.encode(line[0]).tolist() for line in lines]
     is_contract = search == "contract"
     return Workload(

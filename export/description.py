@@ -10,16 +10,31 @@ from sentencepiece import SentencePieceProcessor
 from export import bundle as names
 from export.attention import padded_head_dim
 from export.bundle import BundleConfig, Layout, Precision, Shapes
+from kernels.layout import MAX_HEAD_DIM
 from model.checkpoints.marian import MarianCheckpoint
 from model.config import TransformerConfig
 
 UNKNOWN_TOKEN = "<unk>"  # noqa: S105 - a piece of text, not a secret
+MIN_TOKENS = 8
+"""Of a source or target. With fewer there is nothing to trace, and nothing to verify."""
 MAX_MISSING_RATIO = 0.5
 """Of the pieces of a SentencePiece model; with more, it is that of another vocabulary."""
 
 
 class ExportError(ValueError):
     """A checkpoint that cannot become a bundle; the message says what is wrong with which."""
+
+
+def require_sizes(config: TransformerConfig, precision: Precision) -> None:
+    """Raise `ExportError` for a model that graphs of this precision are not made for."""
+    max_tokens = min(config.max_source_tokens, config.max_target_tokens)
+    if max_tokens < MIN_TOKENS:
+        raise ExportError(f"the model has room for {max_tokens} tokens; {MIN_TOKENS} are the least that is exported")
+    head_dim = max(config.encoder_shape.head_dim, config.decoder_shape.head_dim)
+    if precision == "int8" and head_dim > MAX_HEAD_DIM:
+        raise ExportError(
+            f"the model's heads are {head_dim} wide; the operators of int8 graphs take {MAX_HEAD_DIM}: take float32"
+        )
 
 
 def require_tokenizer(marian: MarianCheckpoint, report: Callable[[str], None]) -> int:

@@ -2,7 +2,8 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -11,7 +12,7 @@ from torch.export import Dim
 
 from export import bundle as names
 from export.bundle import Bundle, Precision
-from export.description import ExportError, describe_bundle, describe_shapes, require_tokenizer
+from export.description import ExportError, describe_bundle, describe_shapes, require_sizes, require_tokenizer
 from export.graphs import DecoderStepGraph, EncoderGraph
 from export.int8_cache import store_caches_in_int8
 from export.key_value_ranges import with_unit_keys_values
@@ -21,6 +22,7 @@ from export.quantize import quantize_per_row
 from export.to_parts import export_parts
 from export.tracing import EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, example_caches, save, traced
 from export.verify import verify_bundle
+from model.checkpoints.languages import language_code
 from model.checkpoints.marian import load_marian
 from model.transformer import Transformer
 
@@ -31,11 +33,13 @@ def export_bundle(
     precision: Precision = "float32",
     name: str | None = None,
     report: Callable[[str], None] = lambda _: None,
+    source_languages: Sequence[str] = (),
 ) -> Bundle:
     """Write a bundle of a Marian checkpoint, a local folder or a hub name, to `folder`, which must not hold one yet.
 
-    `report` is told what is being done. Raises `ExportError`, or `CheckpointError` for a checkpoint that cannot be
-    read; then nothing is written.
+    `report` is told what is being done. `source_languages` are what the model reads, for a checkpoint that has one name
+    for many (`mul`, `roa`). Raises `ExportError`, or `CheckpointError` for a checkpoint that cannot be read; then
+    nothing is written.
     """
     if folder.exists() and not folder.is_dir():
         raise ExportError(f"{folder} is a file; name another folder")
@@ -43,6 +47,9 @@ def export_bundle(
         raise ExportError(f"{folder} is not empty; remove it or name another folder")
     report("reading the checkpoint")
     marian = load_marian(checkpoint)
+    if source_languages:
+        marian = replace(marian, source_languages=tuple(dict.fromkeys(map(language_code, source_languages))))
+    require_sizes(marian.config, precision)
     unknown_token_id = require_tokenizer(marian, report)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from loadtest.figures import Totals
 from loadtest.records import Outcome, Record
 from loadtest.run_folder import RunInfo
-from loadtest.thresholds import interruption, void_reasons
+from loadtest.thresholds import interruption, not_answered_again, void_reasons
 
 _Part = Mapping[str, JsonValue]  # of the dump of a scenario
 
@@ -52,6 +52,8 @@ def warnings_of(names: Sequence[str], infos: Sequence[RunInfo], totals: Sequence
         yield from (f"{name} is {reason}." for reason in void_reasons(of_run))
         if of_run.headline.guard_share not in (None, 1.0):
             yield f"{name} gave other answers under load than when idle."
+        if unanswered := not_answered_again(of_run):
+            yield f"{name}: {unanswered}."
         guessed = _guessed_share(of_run)
         if guessed:
             part = "" if guessed == 1 else f" in {max(guessed, 0.001):.1%} of its answers"

@@ -4,7 +4,7 @@ Durations are in milliseconds and say so, rates are per second. Every name here 
 docs/load-test-reports.md explains each.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 from pydantic import TypeAdapter
@@ -100,6 +100,7 @@ class Headline:
     generator_cpu_share: float  # of the machine
     guard_share: float | None  # of the answers compared with those of the idle server that were the same
     guard_checked: int
+    guard_unanswered: dict[str, int] = field(default_factory=dict)  # requests that could not be compared, by reason
     is_interrupted: bool = False  # the run was broken off
     stages_not_run: tuple[str, ...] = ()  # of the scenario, for that
 

@@ -6,6 +6,7 @@ one at a time, of the then idle server and past its cache, and compares byte for
 
 import heapq
 import http.client
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -69,9 +70,13 @@ class AnswerSample:
 
 
 def check_answers(sample: AnswerSample, scenario: Scenario, seed: int, address: Address) -> GuardResult:
-    """Asks for every answer of the sample again, one after the other, and compares."""
+    """Asks for every answer of the sample again, one after the other, and compares.
+
+    What the server does not answer again is counted with its reason, and compared with nothing.
+    """
     checked = 0
     different = []
+    unanswered = Counter[str]()
     asker = _Asker(address)
     sequences = {}
     for answer in sample.kept():
@@ -79,19 +84,19 @@ def check_answers(sample: AnswerSample, scenario: Scenario, seed: int, address: 
             sequences[answer.stage] = request_sequence(scenario, seed, answer.stage)
         request = sequences[answer.stage](answer.number)
         offline = asker.ask(request)
-        checked += 1
         if isinstance(offline, str):
-            different.append(
-                Difference(answer.number, answer.stage, "\n".join(request.texts), offline, "\n".join(answer.texts))
-            )
-        elif answer_digest(offline) != answer_digest(answer.texts):
+            unanswered[offline] += 1
+            continue
+        checked += 1
+        if answer_digest(offline) != answer_digest(answer.texts):
             pairs = zip(request.texts, offline, answer.texts, strict=True)
             text, alone, under_load = next(pair for pair in pairs if pair[1] != pair[2])
             different.append(Difference(answer.number, answer.stage, text, alone, under_load))
     asker.close()
     identical = checked - len(different)
     share = identical / checked if checked else 1.0
-    return GuardResult(checked, identical, sample.population, share, tuple(different[:MAX_DIFFERENCES]))
+    reasons = dict(unanswered.most_common())
+    return GuardResult(checked, identical, sample.population, share, tuple(different[:MAX_DIFFERENCES]), reasons)
 
 
 class _Asker:
@@ -103,7 +108,7 @@ class _Asker:
         self._connection = kind(address.host, address.port, timeout=_ANSWER_SECONDS)
 
     def ask(self, request: TextRequest) -> tuple[str, ...] | str:
-        """The texts of the answer, or why there is none, in brackets."""
+        """The texts of the answer, or why there is none."""
         wire = protocol(request.protocol)
         call = wire.http_request(request, fresh=True)
         for is_last in (False, True):
@@ -115,13 +120,13 @@ class _Asker:
             except (OSError, http.client.HTTPException) as error:
                 self._connection.close()  # an idle connection that the server closed: asked once more on a new one
                 if is_last:
-                    return f"[no answer: {type(error).__name__}]"
+                    return f"no answer: {type(error).__name__}"
         if response.status != 200:
-            return f"[HTTP {response.status}]"
+            return f"HTTP {response.status}"
         try:
             return wire.read_answer(body, {name.lower(): value for name, value in response.getheaders()}, request).texts
         except WrongAnswer as wrong:
-            return f"[{wrong}]"
+            return str(wrong)
 
     def close(self) -> None:
         """Hangs up."""

@@ -28,6 +28,7 @@ from loadtest.conductor import Conductor, Plan
 from loadtest.crew import CannotConduct
 from loadtest.machine import be_urgent
 from loadtest.messages import FROM_WORKERS
+from loadtest.requests import with_corpus_digest
 from loadtest.scenario import Scenario, load_scenario, scenario_names
 from loadtest.thresholds import Thresholds
 from loadtest.worker import Worker
@@ -118,7 +119,7 @@ def _plan(environment: Environment) -> Plan:
         scenario = scenario.with_rates(options.knee)
     name = f"{scenario.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     return Plan(
-        scenario=scenario,
+        scenario=with_corpus_digest(scenario),
         url=environment.host or options.host or "http://127.0.0.1:8000",
         seed=int(options.seed),
         folder=Path(options.out or Path("loadtest-runs") / name),

@@ -9,7 +9,14 @@ from itertools import accumulate
 
 from loadtest.scenario import Scenario, ScenarioInvalid
 from loadtest.texts.lengths import length_distribution
-from loadtest.texts.sources import ComposedSentences, CorpusSentences, SentenceSource, corpus_lines, grammar_of
+from loadtest.texts.sources import (
+    ComposedSentences,
+    CorpusSentences,
+    SentenceSource,
+    corpus_digest,
+    corpus_lines,
+    grammar_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +57,31 @@ def request_sequence(scenario: Scenario, seed: int, stage_name: str) -> Callable
     return _Sequence(scenario, seed, stage_name).request
 
 
+def with_corpus_digest(scenario: Scenario) -> Scenario:
+    """The scenario with the digest of its corpus, if it has one: by that workers and comparisons know it again.
+
+    Raises `ScenarioInvalid` for a corpus that is not there, or that has other lines than the scenario says.
+    """
+    workload = scenario.workload
+    if workload.corpus is None:
+        return scenario
+    try:
+        digest = corpus_digest(workload.corpus)
+    except ValueError as error:
+        raise ScenarioInvalid(str(error)) from error
+    if workload.corpus_sha256 not in (None, digest):
+        raise ScenarioInvalid(
+            f"corpus {workload.corpus} has other lines than this load test is for: their sha256 is {digest}, not "
+            f"{workload.corpus_sha256}"
+        )
+    return scenario.model_copy(update={"workload": workload.model_copy(update={"corpus_sha256": digest})})
+
+
 class _Sequence:
     """Makes the requests of one stage, each with a random generator of its own."""
 
     def __init__(self, scenario: Scenario, seed: int, stage_name: str) -> None:
-        workload = scenario.workload
+        workload = with_corpus_digest(scenario).workload
         self._kinds = scenario.kinds_of(stage_name)
         self._shares = tuple(accumulate(kind.weight for kind in self._kinds))
         self._repeats = workload.repeats

@@ -8,7 +8,7 @@ totals.json, report.html, report.md, report.json   made from the above, at any t
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -138,6 +138,7 @@ class GuardResult:
     population: int  # answered requests that the sample was drawn from
     share: float  # identical / checked; 1 if nothing was checked
     different: tuple[Difference, ...]  # 20 at most
+    unanswered: dict[str, int] = field(default_factory=dict)  # by the idle server, for what reason: not compared
 
 
 class BadRunFolder(ValueError):

@@ -51,6 +51,7 @@ class Workload(_Part):
     corpus: str | None = Field(
         default=None, description="a file of sentences, one a line, sent instead of composed ones"
     )
+    corpus_sha256: str | None = Field(default=None, description="of its lines; a corpus of others is refused")
 
 
 class Kind(_Part):
@@ -220,7 +221,7 @@ class Scenario(_Part):
             stages = tuple(_lasting(stage, seconds) for stage in stages)
             search = search and _lasting(search, seconds)
         if corpus is not None:
-            workload = _changed(workload, corpus=str(corpus))
+            workload = _changed(workload, corpus=str(corpus), corpus_sha256=None)
         return _changed(self, stages=stages, search=search, workload=workload)
 
     @model_validator(mode="after")

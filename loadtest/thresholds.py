@@ -122,6 +122,18 @@ def _wrong_answers(totals: Totals) -> Iterator[str]:
         checked = totals.headline.guard_checked
         wrong = checked - round(share * checked)
         yield f"{wrong} of {checked} answers under load differ from those of the idle server"
+    if sentence := not_answered_again(totals):
+        yield sentence
+
+
+def not_answered_again(totals: Totals) -> str:
+    """That answers could not be compared, in a sentence; empty if all could."""
+    unanswered = totals.headline.guard_unanswered
+    if not unanswered:
+        return ""
+    num_unanswered = sum(unanswered.values())
+    asked = totals.headline.guard_checked + num_unanswered
+    return f"{num_unanswered} of {asked} requests were not answered again by the idle server ({next(iter(unanswered))})"
 
 
 def interruption(totals: Totals) -> Iterator[str]:

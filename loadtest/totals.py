@@ -143,6 +143,7 @@ def _headline(
         generator_cpu_share=info.generator.share_of(info.machine),
         guard_share=guard.share if guard is not None and guard.checked else None,
         guard_checked=guard.checked if guard is not None else 0,
+        guard_unanswered=guard.unanswered if guard is not None else {},
         is_interrupted=info.interrupted,
         stages_not_run=info.stages_not_run if info.interrupted else (),
     )

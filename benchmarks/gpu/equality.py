@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks.gpu.measuring import open_memory
 from benchmarks.in_process import InProcessEngine
+from benchmarks.workloads import read_lines
 from export.bundle import Bundle, load_bundle
 from server.device.runner import DeviceRunner
 from server.device.sessions import DeviceSessions
@@ -42,7 +43,7 @@ def main() -> None:
     options = parser.parse_args()
     half, reference = load_bundle(options.half), load_bundle(options.reference)
     tokenizer = Tokenizer(half)
-    lines = options.sentences.read_text("utf-8").splitlines()[: options.limit]
+    lines = read_lines(options.sentences, options.limit)
     sources = [tokenizer.encode(line) for line in lines if line.strip()]
     params = GenerationParams(options.beam_size, max_new_tokens=half.config.shapes.max_target_tokens)
     share = share_of_equal(half, reference, sources, params, options.device)

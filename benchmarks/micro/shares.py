@@ -17,6 +17,7 @@ import typer
 from benchmarks.in_process import InProcessEngine
 from benchmarks.micro.observed_sessions import observed_sessions
 from benchmarks.workers.process import ROOT
+from benchmarks.workloads import read_lines
 from export.bundle import Bundle, load_bundle
 from server.request import GenerationParams, TokenIds
 from server.text.tokenizer import Tokenizer
@@ -37,7 +38,7 @@ def main(
     """Print both tables."""
     bundle = load_bundle(bundle_folder)
     tokenizer = Tokenizer(bundle)
-    lines = data.read_text("utf-8").splitlines()[:limit]
+    lines = read_lines(data, limit)
     sources = [tokenizer.encode(line.split("\t")[0]) for line in lines]
     print(f"{bundle.config.name} {bundle.config.precision}, {len(sources)} sentences, {rows} rows, {threads} threads\n")
     print("| search | steps | ms a step | in the decoder graph | in the encoder graph | in Python | Python's share |")

@@ -9,7 +9,7 @@ from loadtest.figures import StageTotals, Totals
 from loadtest.report.numbers import milliseconds, percent, rate
 from loadtest.run_folder import MetricsSample, RunInfo
 from loadtest.server_metrics import cached_share
-from loadtest.thresholds import ExitCode, Thresholds, Verdict, interruption
+from loadtest.thresholds import ExitCode, Thresholds, Verdict, interruption, not_answered_again
 from loadtest.totals import MAX_LAG_P99_MS, trials_of
 
 
@@ -174,6 +174,9 @@ def _validity(totals: Totals) -> Line:
 
 def _guard(totals: Totals) -> Line:
     share = totals.headline.guard_share
+    if unanswered := not_answered_again(totals):
+        compared = "nothing could be compared" if share is None else f"of {totals.headline.guard_checked} compared"
+        return Line("Same answers as when idle", percent(share), f"{compared}; {unanswered}", Mood.BAD)
     if share is None:
         return Line("Same answers as when idle", "not checked", "no answer was compared with one of the idle server")
     meaning = f"of {totals.headline.guard_checked} answers compared byte for byte with those of the idle server"

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
@@ -72,10 +73,15 @@ def grammar_of(language: str) -> Grammar:
 def corpus_lines(path: str) -> tuple[str, ...]:
     """The lines of a file that are not blank. Raises `ValueError` where there are none, or no file."""
     try:
-        lines = (line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines())
+        with Path(path).open(encoding="utf-8") as lines:  # a line separator of Unicode ends none
+            found = tuple(filter(None, map(str.strip, lines)))
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"corpus {path}: {error}") from error
-    found = tuple(filter(None, lines))
     if not found:
         raise ValueError(f"corpus {path} has no sentences")
     return found
+
+
+def corpus_digest(path: str) -> str:
+    """sha256 of the lines that `corpus_lines` gives, in hexadecimal. Raises what it raises."""
+    return sha256("\n".join(corpus_lines(path)).encode()).hexdigest()

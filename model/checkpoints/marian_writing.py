@@ -9,6 +9,7 @@ from torch import Tensor
 from model.checkpoints.marian import SHARED_EMBEDDING, their_names
 from model.checkpoints.reading import CONFIG_FILE
 from model.config import TransformerConfig
+from model.replacing import replacing
 from model.transformer import Transformer
 
 WEIGHTS_FILE = "model.safetensors"
@@ -17,7 +18,7 @@ WEIGHTS_FILE = "model.safetensors"
 def write_marian(model: Transformer, folder: Path, source_language: str, target_language: str) -> None:
     """Write settings and weights into a folder; the files of the tokenizer are not among them.
 
-    Raises ValueError if the family has no such model.
+    Raises ValueError if the family has no such model, OSError if it cannot be written.
     """
     config = model.config
     _refuse_what_marian_has_not(config)
@@ -28,9 +29,8 @@ def write_marian(model: Transformer, folder: Path, source_language: str, target_
         tensor = parameter.detach().float().cpu().contiguous()
         weights[name] = tensor[None] if our_name == "output_bias" else tensor
     folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / (WEIGHTS_FILE + ".partial")
-    save_file(weights, partial, metadata={"format": "pt"})
-    partial.replace(folder / WEIGHTS_FILE)
+    with replacing(folder / WEIGHTS_FILE) as file:
+        save_file(weights, file, metadata={"format": "pt"})
     _write_json(folder / CONFIG_FILE, _settings(config))
     _write_json(folder / "generation_config.json", _generation(config))
     _write_json(folder / "tokenizer_config.json", _tokenizer(config, source_language, target_language))

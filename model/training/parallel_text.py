@@ -8,13 +8,26 @@ from pathlib import Path
 def read_pairs(path: Path, *, swap_columns: bool = False) -> Iterator[tuple[str, str]]:
     """(source, target) of each line; with `swap_columns` the second column is the source.
 
-    Raises ValueError naming the line that is not two columns with text in both.
+    Raises ValueError naming the line that is not UTF-8, or not two columns with text in both, and for a compressed
+    file that is damaged or cut off.
     """
+    for number, line in enumerate(_lines(path), start=1):
+        try:
+            # A byte order mark is no part of the first word.
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}, line {number}: not UTF-8 at byte {error.start + 1} of the line") from error
+        columns = text.rstrip("\r\n").split("\t")
+        if len(columns) != 2 or not all(column.strip() for column in columns):
+            raise ValueError(f"{path}, line {number}: two columns with text are needed, there are {len(columns)}")
+        first, second = columns
+        yield (second, first) if swap_columns else (first, second)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
     open_file = lzma.open if path.suffix == ".xz" else open
-    with open_file(path, "rt", encoding="utf-8", newline="\n") as lines:
-        for number, line in enumerate(lines, start=1):
-            columns = line.rstrip("\r\n").split("\t")
-            if len(columns) != 2 or not all(column.strip() for column in columns):
-                raise ValueError(f"{path}, line {number}: two columns with text are needed, there are {len(columns)}")
-            first, second = columns
-            yield (second, first) if swap_columns else (first, second)
+    with open_file(path, "rb") as lines:
+        try:
+            yield from lines
+        except (EOFError, lzma.LZMAError) as error:
+            raise ValueError(f"{path} is damaged or cut off, or not compressed with xz: {error}") from error

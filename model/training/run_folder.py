@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from model.replacing import replacing
 from model.training.corpus import CorpusRecord
 from model.training.settings import TrainingSettings
 from model.training.vocabulary import JointVocabulary
@@ -26,6 +27,8 @@ class State(TypedDict):
     device_random: Tensor | None
     corpus: NotRequired[CorpusRecord]
     """Not in states of before it was kept."""
+    validation_sha256: NotRequired[str]
+    """Nor without validation."""
 
 
 class RunFolder:
@@ -60,9 +63,8 @@ class RunFolder:
         self.checkpoint.mkdir(exist_ok=True)
         if not self.has_state():
             vocabulary.write(self.checkpoint)
-        partial = self._settings_file.with_suffix(".partial")
-        partial.write_text(json.dumps(settings.to_json(), indent=2) + "\n", "utf-8")
-        partial.replace(self._settings_file)
+        with replacing(self._settings_file) as file:
+            file.write_text(json.dumps(settings.to_json(), indent=2) + "\n", "utf-8")
 
     def has_state(self) -> bool:
         """Whether there is something to go on from. Without it, nothing in the folder counts but the settings."""
@@ -76,17 +78,15 @@ class RunFolder:
         return state
 
     def save_state(self, state: State) -> None:
-        """Replace the state by a later one."""
-        partial = self._state_file.with_suffix(".partial")
-        torch.save(state, partial)
-        partial.replace(self._state_file)
+        """Replace the state by a later one. Raises OSError."""
+        with replacing(self._state_file) as file:
+            torch.save(state, file)
 
     def save_snapshot(self, step: int, weights: Mapping[str, Tensor], keep: int) -> None:
-        """Keep the weights of this step, and the `keep` last snapshots in all."""
-        path = self._snapshots / f"{step:08}.safetensors"
-        partial = path.with_suffix(".partial")
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, partial)
-        partial.replace(path)
+        """Keep the weights of this step, and the `keep` last snapshots in all. Raises OSError."""
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+        with replacing(self._snapshots / f"{step:08}.safetensors") as file:
+            save_file(tensors, file)
         for old in self.snapshots()[:-keep]:
             old.unlink()
 
@@ -104,9 +104,8 @@ class RunFolder:
                 path.unlink()
         if self.log_file.exists():
             kept = [entry for entry in self.log() if entry["step"] <= step]
-            partial = self.log_file.with_suffix(".partial")
-            partial.write_text("".join(json.dumps(entry) + "\n" for entry in kept), "utf-8")
-            partial.replace(self.log_file)
+            with replacing(self.log_file) as file:
+                file.write_text("".join(json.dumps(entry) + "\n" for entry in kept), "utf-8")
 
     def append_log(self, entry: LogEntry) -> None:
         """One line of JSON."""

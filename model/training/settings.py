@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from os.path import realpath
 from typing import Literal
 
 Schedule = Literal["inverse-square-root", "cosine"]
@@ -110,7 +111,7 @@ def _problems(settings: TrainingSettings) -> Iterator[str]:
     for file in settings.data:
         if file.share <= 0:
             yield f"the share of {file.path} is {file.share}, it must be more than 0"
-    if settings.validation is not None and settings.validation in {file.path for file in settings.data}:
+    if settings.validation is not None and realpath(settings.validation) in {realpath(f.path) for f in settings.data}:
         yield f"{settings.validation} is both trained and measured on: a model knows what it was trained on"
     at_least_one = (
         "max_validation_pairs max_sentence_tokens max_steps batch_tokens accumulated_batches log_every "

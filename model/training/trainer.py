@@ -86,6 +86,7 @@ class Trainer:
         state = self.run_folder.load_state()
         if state is not None:
             self._require_same_corpus(state.get("corpus"))
+            self._require_same_validation(state.get("validation_sha256"))
         self.run_folder.begin(settings, vocabulary)
         self._resume(state)
 
@@ -238,16 +239,17 @@ class Trainer:
         write_marian(model, self.run_folder.checkpoint, settings.source_language, settings.target_language)
 
     def _save_state(self) -> None:
-        self.run_folder.save_state(
-            {
-                "position": asdict(self.position),
-                "model": self.model.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "random": torch.get_rng_state(),
-                "device_random": torch.cuda.get_rng_state() if self.device.type == "cuda" else None,
-                "corpus": self._corpus_record,
-            }
-        )
+        state: State = {
+            "position": asdict(self.position),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "random": torch.get_rng_state(),
+            "device_random": torch.cuda.get_rng_state() if self.device.type == "cuda" else None,
+            "corpus": self._corpus_record,
+        }
+        if self.validation is not None:
+            state["validation_sha256"] = self.validation.sha256
+        self.run_folder.save_state(state)
 
     def _require_same_corpus(self, earlier: CorpusRecord | None) -> None:
         """Raise ValueError unless the data is that of the state, whose place in an epoch is one of its own."""
@@ -260,6 +262,14 @@ class Trainer:
         raise ValueError(
             f"{self.run_folder.path} was trained on other data ({how}): bring that back, or take another folder"
         )
+
+    def _require_same_validation(self, earlier: str | None) -> None:
+        """Raise ValueError unless the best BLEU of the state was measured on the pairs that are there now."""
+        if self.validation is not None and earlier not in (None, self.validation.sha256):
+            raise ValueError(
+                f"{self.run_folder.path} was measured on other pairs than {self.settings.validation} has now: bring "
+                "those back, or take another folder"
+            )
 
     def _resume(self, state: State | None) -> None:
         if state is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
@@ -34,6 +35,10 @@ class Validation:
     """Pairs that are decoded greedily, and compared with their references."""
 
     def __init__(self, corpus: Corpus, references: list[str], vocabulary: JointVocabulary) -> None:
+        digest = sha256("\n".join(references).encode())
+        digest.update(corpus.record()["sha256"].encode())
+        self.sha256 = digest.hexdigest()
+        """Of tokens and references: scores of others are not to be compared with these."""
         self._corpus = corpus
         self._references = references
         self._vocabulary = vocabulary

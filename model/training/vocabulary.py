@@ -3,7 +3,7 @@
 import io
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -63,12 +63,21 @@ def train_vocabulary(texts: Iterable[str], size: int) -> JointVocabulary:
     """A vocabulary of `size` tokens, padding included, from texts of both languages.
 
     Byte-pair pieces, with bytes for what is not among them, so that nothing is unknown. Raises ValueError
-    if the text has too few different pieces for the size, or too many characters.
+    if the text has too few different pieces for the size, or too many characters, and whatever `texts` raise.
     """
     model = io.BytesIO()
+    raised: list[BaseException] = []
+
+    def read() -> Iterator[str]:
+        try:
+            yield from texts
+        except (Exception, KeyboardInterrupt) as error:
+            raised.append(error)
+            raise
+
     try:
         SentencePieceTrainer.train(
-            sentence_iterator=iter(texts),
+            sentence_iterator=read(),
             model_writer=model,
             model_type="bpe",
             vocab_size=size - 1,
@@ -82,7 +91,8 @@ def train_vocabulary(texts: Iterable[str], size: int) -> JointVocabulary:
             minloglevel=1,
         )
     except RuntimeError as error:
-        raise ValueError(_no_vocabulary(size, str(error))) from error
+        # It makes its own error of what the text raised.
+        raise raised[0] if raised else ValueError(_no_vocabulary(size, str(error))) from error
     processor = SentencePieceProcessor(model_proto=model.getvalue())
     numbers = {processor.id_to_piece(piece): piece for piece in range(processor.get_piece_size())}
     numbers[PADDING] = len(numbers)
@@ -100,6 +110,8 @@ def _no_vocabulary(size: int, reason: str) -> str:
         return (
             f"the characters of the text alone are more than {size} tokens: --vocab-size {int(lowest[1]) + 1} or more"
         )
+    if "sentences_.empty()" in reason:
+        return "there is no text to make a vocabulary of"
     return f"SentencePiece makes no vocabulary of {size} tokens (--vocab-size) from this text: {reason}"
 
 

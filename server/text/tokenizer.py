@@ -49,9 +49,13 @@ class Tokenizer:
         self._end_of_sequence = tokens.end_of_sequence
         self._unknown = tokens.unknown
         control = {tokens.end_of_sequence, tokens.padding, tokens.decoder_start, tokens.unknown}
-        self._language_codes = {piece: id_ for piece, id_ in vocabulary.items() if _LANGUAGE_CODE.fullmatch(piece)}
+        # A checkpoint writes languages in its own way: the token for "de" may be >>deu<<.
+        language_tokens = bundle.config.target_language_tokens
+        self._language_ids = {language: vocabulary[piece] for language, piece in language_tokens.items()}
         self._text_ids = {
-            piece: id_ for piece, id_ in vocabulary.items() if id_ not in control and piece not in self._language_codes
+            piece: id_
+            for piece, id_ in vocabulary.items()
+            if id_ not in control and not _LANGUAGE_CODE.fullmatch(piece)
         }
         self._source = _load_sentencepiece(bundle.file(SOURCE_SENTENCEPIECE_FILE))
         self._target = _load_sentencepiece(bundle.file(TARGET_SENTENCEPIECE_FILE))
@@ -77,11 +81,11 @@ class Tokenizer:
     def encode(self, text: str, target_language: str | None = None) -> NDArray[np.int32]:
         """Token ids [source_len] of `text`, the end-of-sequence token last.
 
-        Lone surrogates are read as U+FFFD; what the vocabulary does not hold is the unknown token. A vocabulary
-        with language codes (`>>de<<`) gets the one for `target_language` in front; other vocabularies get none.
+        Lone surrogates are read as U+FFFD; what the vocabulary does not hold is the unknown token. In a model that
+        translates into several languages the token for `target_language`, one of the bundle's, stands in front.
         """
         ids = self._piece_ids(text)
-        code = None if target_language is None else self._language_codes.get(f">>{target_language}<<")
+        code = None if target_language is None else self._language_ids.get(target_language)
         front = () if code is None else (code,)
         return np.array([*front, *ids, self._end_of_sequence], dtype=np.int32)
 
@@ -128,7 +132,7 @@ class Tokenizer:
         Where the model reads other characters than are there (NFKC), they are approximate.
         """
         spans = _spans(self._source.encode(replace_lone_surrogates(text), out_type=str), text)
-        return [*([(0, 0)] if self._language_codes else []), *spans, (len(text), len(text))]
+        return [*([(0, 0)] if self._language_ids else []), *spans, (len(text), len(text))]
 
     def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
         """The characters of `text` that each of the tokens it was decoded from covers."""
@@ -136,7 +140,7 @@ class Tokenizer:
 
     def count_tokens(self, text: str) -> int:
         """How many tokens `encode` gives, the end-of-sequence token and a language code included."""
-        return len(self._source.encode(replace_lone_surrogates(text))) + 1 + bool(self._language_codes)
+        return len(self._source.encode(replace_lone_surrogates(text))) + 1 + bool(self._language_ids)
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """The text of generated `token_ids`; control tokens, the unknown token among them, are skipped."""

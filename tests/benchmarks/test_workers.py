@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.results import ratio_of
 from benchmarks.workers.process import ROOT, Worker, WorkerFailed
-from benchmarks.workloads import OPUS_VOCAB_SIZE, forced_workload, text_workload
+from benchmarks.workloads import OPUS_VOCAB_SIZE, forced_workload, read_lines, text_workload
 from export.bundle import Bundle, load_bundle
 from server.text.tokenizer import Tokenizer
 
@@ -55,6 +55,15 @@ def test_sentences_longer_than_the_model_are_cut_before_their_end(bundle: Bundle
     assert source[-1] == bundle.config.special_tokens.end_of_sequence
     assert workload.sentences_at_once == 32
     assert workload.length_penalty == 0.0
+
+
+def test_a_line_separator_of_unicode_ends_no_line(bundle: Bundle, tmp_path: Path) -> None:
+    file = tmp_path / "separated.tsv"
+    file.write_text("Good \u2028 morning.\tGuten Morgen.\nWhere is Anna?\tWo ist\x85 Anna?\n", "utf-8")
+    workload = text_workload("en-de", Tokenizer(bundle), file, None, "greedy", 256)
+    assert workload.references == ["Guten Morgen.", "Wo ist\x85 Anna?"]
+    assert len(workload.sources) == 2
+    assert read_lines(file, 1) == ["Good \u2028 morning.\tGuten Morgen."]
 
 
 def test_forced_workloads_repeat_and_hold_text_tokens_only() -> None:

@@ -16,6 +16,8 @@ from export.to_onnx import export_bundle
 from export.verify import verify_bundle
 from model.checkpoints.marian import load_marian
 from model.checkpoints.reading import CheckpointError
+from tests.export.tiny_checkpoint import write_checkpoint
+from tests.model.random_models import Options
 
 
 @pytest.fixture
@@ -125,6 +127,19 @@ def test_a_checkpoint_without_a_tokenizer_is_refused(changed: Path, tmp_path: Pa
     _assert_refused(changed, tmp_path / "out", "tiny-en-de", "source.spm", "vocab.json")
 
 
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"max_position_embeddings": 7}, "has room for 7 tokens; 8 are the least"),
+        ({"d_model": 514, "encoder_attention_heads": 2}, r"heads are 257 wide; .* take 256: take float32"),
+    ],
+)
+def test_a_model_that_no_graph_is_made_for_is_refused(options: Options, reason: str, tmp_path: Path) -> None:
+    checkpoint = write_checkpoint(tmp_path / "odd", {"decoder_attention_heads": 2, **options})
+    with pytest.raises(ExportError, match=reason):
+        export_bundle(checkpoint, tmp_path / "out", "int8")
+
+
 def test_a_checkpoint_without_languages_is_refused(changed: Path, tmp_path: Path) -> None:
     (changed / "tokenizer_config.json").unlink()
     _assert_refused(changed, tmp_path / "out", "tiny-en-de", "source_lang", "target_lang")
@@ -215,9 +230,12 @@ def test_a_bundle_that_differs_from_its_model_is_not_written(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_an_empty_folder_is_filled(checkpoint: Path, tmp_path: Path, float32_bundle: Bundle) -> None:
+def test_an_empty_folder_is_filled_by_a_model_of_the_languages_that_are_named(
+    checkpoint: Path, tmp_path: Path, float32_bundle: Bundle
+) -> None:
     (tmp_path / "empty").mkdir()
-    bundle = export_bundle(checkpoint, tmp_path / "empty")
+    bundle = export_bundle(checkpoint, tmp_path / "empty", source_languages=["eng", "pt_br", "en"])
+    assert bundle.config.source_languages == ("en", "pt-BR")
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
     ours, theirs = (
         [onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(b.file(names.DECODER_FILE)).graph.initializer]

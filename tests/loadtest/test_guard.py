@@ -81,8 +81,12 @@ def test_an_answer_that_differs_in_one_letter_is_told_with_both_texts() -> None:
     assert (first.offline, first.under_load) == ("Other.", first.text.upper())
 
 
-def test_a_server_that_does_not_answer_again_has_not_given_the_same_answer() -> None:
-    with answering(lambda texts, number: Reply(500) if number == 2 else Reply(hangs_up=True)) as server:
-        result = check_answers(_kept(range(2)), SCENARIO, 1, address_of(server.url))
-    # Asked on the connection it had, and once more on a new one; then the second request.
-    assert [difference.offline for difference in result.different] == ["[no answer: RemoteDisconnected]", "[HTTP 500]"]
+def test_what_a_server_does_not_answer_again_is_told_with_the_reason_and_compared_with_nothing() -> None:
+    def trouble(texts: list[str], number: int) -> Reply | None:
+        return Reply(hangs_up=True) if number < 2 else Reply(429) if number < 4 else None
+
+    with answering(trouble) as server:
+        result = check_answers(_kept(range(5)), SCENARIO, 1, address_of(server.url))
+    # Asked on the connection it had, and once more on a new one; then the other requests.
+    assert result.unanswered == {"HTTP 429": 2, "no answer: RemoteDisconnected": 1}
+    assert (result.checked, result.identical, result.share, result.different) == (2, 2, 1.0, ())

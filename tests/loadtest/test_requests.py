@@ -1,10 +1,11 @@
+import hashlib
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from loadtest.requests import TextRequest, request_sequence
+from loadtest.requests import TextRequest, request_sequence, with_corpus_digest
 from loadtest.scenario import Kind, Scenario, ScenarioInvalid, Stage, Workload, load_scenario
 from loadtest.texts.lengths import length_distribution
 
@@ -100,12 +101,13 @@ def test_repeats_are_as_many_as_asked_and_a_few_texts_are_asked_for_most() -> No
 
 def test_a_corpus_is_sent_line_for_line_before_any_comes_again(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
-    path.write_text("".join(f"Line {number}.\n\n" for number in range(100)), encoding="utf-8")
+    lines = [f"Line \u2028 {number}." for number in range(100)]  # which no line separator of Unicode divides
+    path.write_text("\n\n".join(lines), encoding="utf-8")
     scenario = SENTENCES.with_overrides(corpus=path)
     texts = [request.texts[0] for request in _take(scenario, 200)]
-    assert sorted(texts[:100]) == sorted(f"Line {number}." for number in range(100))
+    assert sorted(texts[:100]) == sorted(lines)
     assert texts[:100] == texts[100:]
-    assert texts[:100] != [f"Line {number}." for number in range(100)]
+    assert texts[:100] != lines
 
 
 def test_a_paragraph_of_a_corpus_is_lines_that_follow_each_other(tmp_path: Path) -> None:
@@ -114,6 +116,25 @@ def test_a_paragraph_of_a_corpus_is_lines_that_follow_each_other(tmp_path: Path)
     kind = Kind(name="paragraph", text="paragraph", paragraph_sentences=(2, 2))
     scenario = _scenario(kind).with_overrides(corpus=path)
     assert {request.texts[0] for request in _take(scenario, 3)} == {"One. Two.", "Two. Three.", "Three. One."}
+
+
+def test_a_corpus_is_known_by_its_lines_and_another_is_refused(tmp_path: Path) -> None:
+    path, copy, other = tmp_path / "mine.txt", tmp_path / "copy.txt", tmp_path / "other.txt"
+    path.write_bytes(b"One.\nTwo.\n")
+    copy.write_bytes(b"One.\r\n\r\nTwo.")
+    other.write_bytes(b"One.\nThree.\n")
+    known = with_corpus_digest(SENTENCES.with_overrides(corpus=path))
+    assert known.workload.corpus_sha256 == hashlib.sha256(b"One.\nTwo.").hexdigest()
+    assert with_corpus_digest(SENTENCES) == SENTENCES
+
+    def sent(corpus: Path) -> Scenario:
+        return known.model_copy(update={"workload": known.workload.model_copy(update={"corpus": str(corpus)})})
+
+    assert _take(sent(copy), 2)
+    with pytest.raises(ScenarioInvalid, match=r"other\.txt has other lines than this load test is for"):
+        request_sequence(sent(other), 1, "one")
+    # Who names another file means that one.
+    assert _take(known.with_overrides(corpus=other), 2)
 
 
 @pytest.mark.parametrize(

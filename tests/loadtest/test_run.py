@@ -11,7 +11,8 @@ from loadtest.records import Outcome, Record
 from loadtest.requests import request_sequence
 from loadtest.run import LOCUSTFILE, LoadTestFailed, RunOptions, run_scenario
 from loadtest.run_folder import RunFolder, StageInfo
-from loadtest.scenario import Kind, Scenario, ScenarioInvalid, Search, Stage
+from loadtest.scenario import Kind, Scenario, ScenarioInvalid, Search, Stage, Workload
+from loadtest.texts.sources import corpus_digest
 from loadtest.thresholds import Thresholds
 from tests.loadtest.answering import Reply, answering
 
@@ -212,7 +213,10 @@ def test_arrivals_do_not_wait_for_a_slow_server_and_impatient_clients_go_away(tr
 
 def test_a_test_that_is_interrupted_keeps_what_it_has_measured(tmp_path: Path) -> None:
     stages = (Stage(name="endless", rate=50, seconds=3600, warm_up_seconds=0.1), Stage(name="never", rate=1, seconds=1))
-    endless = Scenario(name="little", description="", kinds=KINDS, stages=stages)
+    corpus = tmp_path / "mine.txt"
+    corpus.write_text("One.\nTwo.\n", encoding="utf-8")
+    workload = Workload(corpus=str(corpus))
+    endless = Scenario(name="little", description="", workload=workload, kinds=KINDS, stages=stages)
     command = _locust(endless, tmp_path)
     processes: list[subprocess.Popen[bytes]] = []
 
@@ -233,6 +237,8 @@ def test_a_test_that_is_interrupted_keeps_what_it_has_measured(tmp_path: Path) -
     info = RunFolder(tmp_path / "run").info()
     assert info.interrupted
     assert info.stages_not_run == ("never",)
+    # By which a comparison knows whether another run sent the same.
+    assert info.scenario["workload"] == workload.model_dump() | {"corpus_sha256": corpus_digest(str(corpus))}
     [stage] = info.stages
     assert stage.sending_ended - stage.started < 600
 

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 from pydantic import JsonValue
 
+from loadtest.comparability import warnings_of
 from loadtest.figures import Totals
 from loadtest.records import Outcome, Record
+from loadtest.report.headline import headline_of
 from loadtest.run_folder import GuardResult, StageInfo
 from loadtest.thresholds import ExitCode, Thresholds, verdict_of
 from loadtest.totals import totals_of
@@ -52,6 +54,17 @@ def test_a_run_that_holds_every_threshold_is_fine() -> None:
 def test_a_missed_threshold_is_named_with_both_numbers(thresholds: Thresholds, sentence: str) -> None:
     verdict = verdict_of(_totals(_records(num_failed=5)), thresholds)
     assert re.fullmatch(sentence, verdict.sentence), verdict.sentence
+
+
+@pytest.mark.parametrize(("checked", "compared"), [(0, "nothing could be compared"), (40, "of 40 compared")])
+def test_what_the_idle_server_did_not_answer_again_is_not_called_different(checked: int, compared: str) -> None:
+    guard = GuardResult(checked, checked, 100, 1.0, (), {"HTTP 429": 7, "no answer: ConnectionRefusedError": 3})
+    totals = totals_of(replace(INFO, stages=(STAGE,)), _records(), (), guard)
+    verdict = verdict_of(totals)
+    unanswered = f"10 of {checked + 10} requests were not answered again by the idle server (HTTP 429)"
+    assert verdict.sentence == f"exit 2: {unanswered}"
+    assert f"{compared}; {unanswered}" in [line.meaning for line in headline_of(totals, verdict)]
+    assert f"one: {unanswered}." in list(warnings_of(["one"], [INFO], [totals]))
 
 
 def test_a_rejection_is_an_answer_and_no_error() -> None:

@@ -26,3 +26,23 @@ def test_a_line_that_is_no_pair_is_named(line: str, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(f"One.\tEins.\n{line}\nThree.\tDrei.\n", "utf-8")
     with pytest.raises(ValueError, match=r"pairs\.tsv, line 2: two columns"):
         list(read_pairs(tmp_path / "pairs.tsv"))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("One.\tEins.\nTwo.\t\ufeffZwei.\n", "utf-8-sig")
+    assert list(read_pairs(tmp_path / "pairs.tsv")) == [("One.", "Eins."), ("Two.", "\ufeffZwei.")]
+
+
+def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_bytes("One.\tEins.\nStreet.\tStraße.\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"pairs\.tsv, line 2: not UTF-8 at byte 13"):
+        list(read_pairs(tmp_path / "pairs.tsv"))
+
+
+def test_a_compressed_file_that_is_damaged_or_cut_off_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv.xz"
+    whole = lzma.compress(LINES.encode() * 1000)
+    for content in (whole[: len(whole) // 2], whole[:-20] + bytes(20), LINES.encode()):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"pairs\.tsv\.xz is damaged or cut off, or not compressed with xz"):
+            list(read_pairs(path))

@@ -67,10 +67,26 @@ def test_a_run_does_not_go_on_with_other_data(
     assert Trainer(settings, tmp_path / "run").position.step == 4
 
 
-def test_a_state_from_before_the_data_was_kept_goes_on(data: Path, tmp_path: Path) -> None:
-    settings = toy_settings(data)
+def test_a_run_does_not_go_on_measuring_on_other_pairs(data: Path, unseen: Path, tmp_path: Path) -> None:
+    changing = tmp_path / "changing.tsv"
+    text = unseen.read_text("utf-8")
+    changing.write_text(text, "utf-8")
+    settings = toy_settings(data, validation=str(changing))
+    train(settings, tmp_path / "run", stop_after(4))
+    first, _, others = text.partition("\n")
+    # Nothing that a token stands for, but another reference.
+    for changed in (f"{others}{first}\n", text.replace("\t", "\t ", 1)):
+        changing.write_text(changed, "utf-8")
+        with pytest.raises(ValueError, match=r"was measured on other pairs than .*changing\.tsv has now"):
+            Trainer(settings, tmp_path / "run")
+    changing.write_text(text, "utf-8")
+    assert Trainer(settings, tmp_path / "run").position.step == 4
+
+
+def test_a_state_from_before_the_data_was_kept_goes_on(data: Path, unseen: Path, tmp_path: Path) -> None:
+    settings = toy_settings(data, validation=str(unseen))
     train(settings, tmp_path / "run", stop_after(4))
     state = torch.load(tmp_path / "run" / "state.pt", weights_only=True)
-    del state["corpus"]
+    del state["corpus"], state["validation_sha256"]
     torch.save(state, tmp_path / "run" / "state.pt")
     assert train(settings, tmp_path / "run").position.step == 12

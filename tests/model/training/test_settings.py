@@ -25,6 +25,7 @@ def test_a_file_may_have_a_share(written: str, expected: DataFile) -> None:
         ({"data": ()}, "data is empty"),
         ({"data": (DataFile("a.tsv", 0.0),)}, "the share of a.tsv is 0.0"),
         ({"validation": "a.tsv"}, "both trained and measured on"),
+        ({"validation": "./b/../a.tsv"}, "both trained and measured on"),
         ({"batch_tokens": 0, "max_steps": -1}, "max_steps is -1, it must be at least 1; batch_tokens is 0"),
         ({"validate_every": 7}, "validate_every is 7, no multiple of snapshot_every 3"),
         ({"dropout": 1.0}, "dropout is 1.0"),

@@ -1,4 +1,5 @@
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -58,5 +59,16 @@ def test_a_size_that_the_text_does_not_allow_is_refused_with_one_that_it_does(si
 
 
 def test_no_text_makes_no_vocabulary() -> None:
-    with pytest.raises(ValueError, match="no vocabulary of 300 tokens"):
+    with pytest.raises(ValueError, match="there is no text"):
         train_vocabulary([], 300)
+
+
+@pytest.mark.parametrize("error", [ValueError("pairs.tsv, line 2: two columns"), KeyboardInterrupt()])
+def test_what_is_wrong_with_the_text_is_said_and_not_what_the_tool_makes_of_it(error: BaseException) -> None:
+    def texts() -> Iterator[str]:
+        yield from TEXTS
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        train_vocabulary(texts(), 300)
+    assert raised.value is error
