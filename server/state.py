@@ -75,7 +75,11 @@ class ServerState:
         return self.interpreter, self.catalogue
 
     def check_room(self) -> None:
-        """Raise `QueueFull` where every model would refuse whatever is asked now."""
+        """Raise `QueueFull` where every model would refuse whatever is asked now, and `Draining` where the server does.
+
+        That goes first: whoever is told to try again here would come to a server that is gone.
+        """
+        self.accept()
         refusal: QueueFull | None = None
         for generator in self.generators:
             try:
