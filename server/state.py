@@ -65,7 +65,7 @@ class ServerState:
             _log.warning("languages that cannot be detected", extra={"languages": detector.unknown})
         self.interpreter = Interpreter(self.catalogue, detector, limits)
         for generator in generators:
-            self.metrics.model_served(generator.bundle.config)
+            self.metrics.model_served(generator.bundle.config, self.settings.device)
         self.metrics.watch(generators)
 
     def accept(self) -> tuple[Interpreter, Catalogue]:
