@@ -3,12 +3,13 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from server.errors import Draining, EngineFailed, QueueFull
 from server.replicas import ReplicaOptions, Replicas
-from server.request import FinishReason
+from server.request import FinishReason, Request
 from tests.fakes import FakeRunner, copying_table, fake_bundle
 from tests.server.held_replicas import (
     PATIENCE_SECONDS,
@@ -186,6 +187,21 @@ def test_draining_gives_up_when_its_time_is_over_and_what_ran_is_told_when_the_e
             await running
 
     with_replicas([runner], scenario)
+
+
+def test_a_call_that_comes_in_while_the_engines_close_is_answered() -> None:
+    class Slow(list[Request]):
+        """Requests during which everything is closed, by the time that they are looked at."""
+
+        def __iter__(self) -> Iterator[Request]:
+            if not replicas.status().draining:
+                replicas.close()
+            return super().__iter__()
+
+    replicas = Replicas(fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB))], ReplicaOptions())
+    replicas.start()
+    with pytest.raises(Draining):
+        asyncio.run(asyncio.wait_for(replicas.generate(Slow([sentence(3)])), 1.0))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, threads have no priority of their own")
