@@ -194,9 +194,11 @@ class Replicas:
         there, however long the others take.
 
         Cancelling the awaiting task frees their rows within one step. A request that expired comes back with
-        `FinishReason.DEADLINE` and no hypotheses. Raises `QueueFull` or `Draining` (nothing was taken) and whatever
-        error a request's step failed with.
+        `FinishReason.DEADLINE` and no hypotheses. Raises `InvalidRequest` for tokens that the model does not read,
+        `QueueFull` or `Draining` (nothing was taken in either case) and whatever error a request's step failed with.
         """
+        for request in requests:
+            request.check_tokens(self.bundle.config.shapes)
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Completion]] = [loop.create_future() for _ in requests]
         with self._entrance:
