@@ -9,6 +9,7 @@ from server.bundle_folders import bundle_folders
 from server.errors import KvasirError
 from server.generator import Generator
 from server.metrics import Metrics
+from server.processors import usable_cpus
 from server.replicas import ReplicaOptions, Replicas
 from server.sentence_cache import CachingGenerator
 from server.settings import Settings
@@ -30,6 +31,12 @@ def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
     and ValueError for languages that cannot be detected, and for a device that is not there.
     """
     _check_detection(settings.detect_languages)
+    if settings.threads > (processors := usable_cpus()):
+        # Their threads wait for each other inside every step.
+        _log.warning(
+            "more threads than processors: every request will take longer",
+            extra={"threads": settings.threads, "processors": processors},
+        )
     folders = bundle_folders(settings.model)
     replicas, threads_per_replica = settings.shares(len(folders))
     options = ReplicaOptions(

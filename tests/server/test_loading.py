@@ -10,6 +10,7 @@ import pytest
 from export.bundle import BundleError
 from server.loading import open_replicas
 from server.metrics import Metrics
+from server.processors import usable_cpus
 from server.settings import Settings
 from tests.end_to_end.servers import PATIENCE_SECONDS, relabelled
 
@@ -59,3 +60,11 @@ Replicas.open(load_bundle(DEFAULT_MODEL), ReplicaOptions(processes=True))
     done = subprocess.run([sys.executable, str(program)], stderr=subprocess.PIPE, text=True, timeout=PATIENCE_SECONDS)
     assert done.returncode == 1
     assert 'must start them below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+
+
+def test_more_threads_than_processors_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for threads in (usable_cpus(), usable_cpus() + 1):
+        with pytest.raises(BundleError):
+            open_replicas(Settings(model=[tmp_path / "none"], threads=threads), Metrics())
+    [warning] = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert (warning.threads, warning.processors) == (usable_cpus() + 1, usable_cpus())  # type: ignore[attr-defined]
