@@ -73,9 +73,13 @@ class Translator:
         arrived = self._clock()
         self._limits.check_size(request)
         if (taken := await self._lossless.take_apart(request, arrived)) is not None:
-            result = await self._lossless.translate(request, taken, arrived)
             deadline = self._limits.deadline(request, arrived)
             # The engine looks at the time while it decodes; what comes before and after can take long here as well.
+            try:
+                async with asyncio.timeout(None if deadline is None else deadline - self._clock()):
+                    result = await self._lossless.translate(request, taken, arrived)
+            except TimeoutError:
+                raise time_is_up(math.inf if deadline is None else deadline - arrived) from None
             if deadline is not None and self._clock() > deadline:
                 raise time_is_up(deadline - arrived)
             if feed is not None:
