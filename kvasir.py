@@ -292,7 +292,8 @@ def _settings_problems(problems: object) -> str:
     lines = []
     for problem in problems:
         flag = "".join(f"--{str(part).replace('_', '-')}: " for part in problem["loc"][:1])
-        lines.append(f"{flag}{str(problem['msg']).removeprefix('Value error, ')}")
+        given = f", not {problem['input']!r}" if isinstance(problem["input"], str) else ""  # it may be a variable's
+        lines.append(f"{flag}{str(problem['msg']).removeprefix('Value error, ')}{given}")
     return "; ".join(lines) + " (kvasir serve --help lists all flags)"
 
 
