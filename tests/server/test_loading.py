@@ -1,5 +1,6 @@
 """What the start says of the bundles it is given."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ from server.loading import open_replicas
 from server.metrics import Metrics
 from server.processors import usable_cpus
 from server.settings import Settings
-from tests.end_to_end.servers import PATIENCE_SECONDS, relabelled
+from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, relabelled
 
 
 def _engine_threads() -> int:
@@ -57,7 +58,13 @@ from server.settings import DEFAULT_MODEL
 Replicas.open(load_bundle(DEFAULT_MODEL), ReplicaOptions(processes=True))
 """
     )
-    done = subprocess.run([sys.executable, str(program)], stderr=subprocess.PIPE, text=True, timeout=PATIENCE_SECONDS)
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
     assert done.returncode == 1
     assert 'must start them below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
 
