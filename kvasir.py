@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, NoReturn
 
 import typer
 from typer.models import OptionInfo
@@ -40,9 +40,15 @@ _FLAGS_ELSEWHERE = {"allow_extra_args": True, "ignore_unknown_options": True}
 _WRONG_USE = 2  # the exit code for flags and settings that make no sense; other failures end with 1
 
 
+def _end_at_once(number: int, frame: object) -> NoReturn:
+    raise SystemExit(0)  # nobody has asked for anything yet
+
+
 @app.command(add_help_option=False, context_settings=_FLAGS_ELSEWHERE)
 def serve(context: typer.Context) -> None:
     """Serve models over HTTP. Every setting is a flag and an environment variable: see kvasir serve --help."""
+    # The first process of a container gets no signal that it has not asked for, and loading takes a while.
+    signal.signal(signal.SIGTERM, _end_at_once)
     from pydantic import ValidationError
 
     from server.settings import settings_from_flags
@@ -291,7 +297,8 @@ def _settings_problems(problems: object) -> str:
     lines = []
     for problem in problems:
         flag = "".join(f"--{str(part).replace('_', '-')}: " for part in problem["loc"][:1])
-        lines.append(f"{flag}{str(problem['msg']).removeprefix('Value error, ')}")
+        given = f", not {problem['input']!r}" if isinstance(problem["input"], str) else ""  # it may be a variable's
+        lines.append(f"{flag}{str(problem['msg']).removeprefix('Value error, ')}{given}")
     return "; ".join(lines) + " (kvasir serve --help lists all flags)"
 
 

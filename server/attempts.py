@@ -112,8 +112,11 @@ class Attempts:
         return None if job is None else [job]
 
     def _apart(self, sentence: Sentence) -> Iterator[Job | Part]:
-        """What is copied, what stands between, and the punctuation around that."""
-        unit, place = sentence.unit, sentence.start
+        """What is copied, what stands between, and the punctuation around that.
+
+        What is asked of a whole text, such as how it begins, is asked of the first piece.
+        """
+        unit, place, goes_on = sentence.unit, sentence.start, False
         borders = unit.copied_of(sentence.start, sentence.end)
         for start, end in (*((each.start, each.end) for each in borders), (sentence.end, sentence.end)):
             words = [at for at in range(place, start) if unit.text[at].isalnum()]
@@ -121,12 +124,13 @@ class Attempts:
                 first, last = words[0], words[-1] + 1
                 yield unchanged(unit, (place, first))
                 told = draft(unit, (first, last), [], self._request.source, is_fragment=True)
-                yield self._job(sentence, told, []) or unchanged(unit, (first, last))
-                place = last
+                yield self._job(sentence, told, [], goes_on) or unchanged(unit, (first, last))
+                place, goes_on = last, True
             yield unchanged(unit, (place, end))
             place = end
 
-    def _job(self, sentence: Sentence, told: Draft, required: Sequence[Tokens]) -> Job | None:
+    def _job(self, sentence: Sentence, told: Draft, required: Sequence[Tokens], goes_on: bool = False) -> Job | None:
+        """None where what is told is too long, or more must be said than can be required."""
         source = self._tokenizer.encode(told.text, self._request.target)
         if len(source) > (most := self._shapes.max_source_tokens):
             if told.names:
@@ -136,7 +140,10 @@ class Attempts:
             )
         glossary = self._request.glossary
         terms = () if glossary is None else glossary.target_terms(told.text)
-        params = self._params(sentence, told, self._sentence_params.of(sentence.text, len(source), terms), required)
+        plain = self._sentence_params.of(sentence.text, len(source), terms, goes_on)
+        params = self._params(sentence, told, plain, required)
+        if required and sum(map(len, params.required_phrases)) > min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1):
+            return None
         return Job(told, Request(source, params, Timings(arrived=0.0), self._deadline, shared=not self._request.fresh))
 
     def _params(

@@ -19,6 +19,10 @@ _log = logging.getLogger(__name__)
 
 _RESTART_SECONDS = 1.0  # between attempts to start a process again
 _END_SECONDS = 5.0  # for a process to end by itself
+_UNGUARDED = (
+    "; it has written why. Engines import the program that starts them: if that is one of your own, it must start them "
+    'below `if __name__ == "__main__":`'
+)
 
 # Not fork: this process has threads.
 _processes = multiprocessing.get_context("spawn")
@@ -61,7 +65,8 @@ class EngineProcess:
             problem = self._receive()
         except (EOFError, OSError):
             self._process.join(_END_SECONDS)
-            raise EngineFailed(f"the process of an engine ended at its start, {self._how_it_ended()}") from None
+            hint = _UNGUARDED if (self._process.exitcode or 0) > 0 else ""
+            raise EngineFailed(f"the process of an engine ended at its start, {self._how_it_ended()}{hint}") from None
         if isinstance(problem, Exception):
             raise problem
 

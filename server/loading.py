@@ -1,14 +1,18 @@
 """From the settings to engines that run: bundles found, loaded and warmed up, the threads shared out."""
 
 import logging
+import os
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from export.bundle import Bundle, BundleError, load_bundle
 from server.bundle_folders import bundle_folders
 from server.errors import KvasirError
 from server.generator import Generator
+from server.glossary_store import GlossaryStore
 from server.metrics import Metrics
+from server.processors import usable_cpus
 from server.replicas import ReplicaOptions, Replicas
 from server.sentence_cache import CachingGenerator
 from server.settings import Settings
@@ -27,9 +31,18 @@ def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
     """The engines of all models of `settings`, loaded and warm, each behind its cache.
 
     Raises `BundleError` for a bundle that cannot be served, with the file and the reason (what was opened is closed),
-    and ValueError for languages that cannot be detected, and for a device that is not there.
+    and ValueError for languages that cannot be detected, for places that cannot be written to, and for a device that is
+    not there.
     """
     _check_detection(settings.detect_languages)
+    GlossaryStore(settings.glossary_file).close()  # the one that serves is opened with the application
+    _check_documents_folder(settings.documents_folder)
+    if settings.threads > (processors := usable_cpus()):
+        # Their threads wait for each other inside every step.
+        _log.warning(
+            "more threads than processors: every request will take longer",
+            extra={"threads": settings.threads, "processors": processors},
+        )
     folders = bundle_folders(settings.model)
     replicas, threads_per_replica = settings.shares(len(folders))
     options = ReplicaOptions(
@@ -65,6 +78,13 @@ def _check_detection(languages: Sequence[str]) -> None:
     if unknown := Detector(languages).unknown:
         known = ", ".join(sorted(load_identifier().labels))
         raise ValueError(f"detect_languages has {', '.join(unknown)}; these can be detected: {known}")
+
+
+def _check_documents_folder(folder: Path | None) -> None:
+    if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        raise ValueError(
+            f"documents_folder is {folder}, and no folder that can be written to: make it, or name another"
+        )
 
 
 def _num_bytes(bundle: Bundle) -> int:

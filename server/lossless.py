@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -127,13 +127,15 @@ class LosslessTranslator:
         spent = Phases()
         for attempt in range(NUM_ATTEMPTS):
             begun = self._clock() if attempt else arrived
-            requests = await _worked(request, _begin, attempts, pending, attempt)
+            sentences = self._in_time(pending, deadline, allowed_seconds)
+            requests = await _worked(request, _begin, attempts, sentences, attempt)
             asked = self._clock()
             completions = await dispatch(
                 self._generator, requests, asked, allowed_seconds, continues=bool(attempt) or request.continues
             )
             spent = _sum(spent, phases(asked - begun, completions))
-            pending = await _worked(request, _unsettled, attempts, pending, completions)
+            sentences = self._in_time(pending, deadline, allowed_seconds)
+            pending = await _worked(request, _unsettled, attempts, sentences, completions)
             if not pending:
                 break
         translations = await _worked(request, self._put_all_together, texts, request)
@@ -145,6 +147,13 @@ class LosslessTranslator:
             sum(sentence.continues for text in texts for sentence in text.all_sentences),
             params.sampling.seed if params.sampling else None,
         )
+
+    def _in_time(self, sentences: Sequence[Sentence], deadline: float | None, allowed: float) -> Iterator[Sentence]:
+        """One by one, so that no thread is kept by what nobody waits for; raises `DeadlineExceeded`."""
+        for sentence in sentences:
+            if deadline is not None and self._clock() > deadline:
+                raise time_is_up(allowed)
+            yield sentence
 
     def _may_be_special(self, request: TranslationRequest) -> bool:
         return request.format != "text" or any(may_be_special(text, self._symbols) for text in request.texts)
@@ -233,12 +242,12 @@ async def _worked(request: TranslationRequest, work: Callable[P, T], *args: P.ar
     return await asyncio.get_running_loop().run_in_executor(_WORKERS, partial(work, *args, **kwargs))
 
 
-def _begin(attempts: Attempts, sentences: Sequence[Sentence], attempt: int) -> list[Request]:
+def _begin(attempts: Attempts, sentences: Iterable[Sentence], attempt: int) -> list[Request]:
     return [each for sentence in sentences for each in attempts.begin(sentence, attempt)]
 
 
 def _unsettled(
-    attempts: Attempts, sentences: Sequence[Sentence], completions: Mapping[int, Completion]
+    attempts: Attempts, sentences: Iterable[Sentence], completions: Mapping[int, Completion]
 ) -> list[Sentence]:
     return [sentence for sentence in sentences if not attempts.settle(sentence, completions)]
 

@@ -15,7 +15,7 @@ _STEP_SECONDS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025,
 _GAP_SECONDS = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
 
-_PROVIDER = "CPUExecutionProvider"  # of ONNX Runtime; there is no other yet
+_PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}  # of ONNX Runtime, by device
 
 
 class Metrics:
@@ -112,9 +112,9 @@ class Metrics:
         """The cache of a model holds so many sentences more than before."""
         self._cached_sentences.inc(num_sentences)
 
-    def model_served(self, config: BundleConfig) -> None:
-        """A model is loaded."""
-        self._model_info.labels(config.name, _PROVIDER, config.precision).set(1)
+    def model_served(self, config: BundleConfig, device: str) -> None:
+        """A model is loaded, on the `device` of the settings."""
+        self._model_info.labels(config.name, _PROVIDERS[device], config.precision).set(1)
 
     def translated(self, result: TranslationResult) -> None:
         """A request was translated."""

@@ -21,9 +21,9 @@ from server.files.limits import MEGABYTE, FileLimits
 from server.interpreter import Interpretation, Interpreter
 from server.json_lines import json_line
 from server.options import NO_OPTIONS, DecodingOptions
+from server.processors import usable_cpus
 from server.replicas import ReplicaOptions, Replicas
 from server.sentence_cache import DEFAULT_MAX_SENTENCES, CachingGenerator, SentenceOutcome
-from server.settings import usable_cpus
 from server.text.detection import Detector
 from server.translation import TranslationLimits, TranslationRequest, TranslationResult
 from server.translator import Translator

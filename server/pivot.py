@@ -20,6 +20,14 @@ class TextTranslator(Protocol):
         ...
 
 
+class LastTranslator(TextTranslator, Protocol):
+    """One that says beforehand what it will not do."""
+
+    def check(self, request: TranslationRequest) -> None:
+        """Raise `InvalidRequest` or `TextTooLong` for options that it has not, whatever the texts are."""
+        ...
+
+
 class PivotTranslator:
     """Two translators, one after the other. `pivot` is the language between them as the first and the second call it.
 
@@ -29,7 +37,7 @@ class PivotTranslator:
     def __init__(
         self,
         first: TextTranslator,
-        second: TextTranslator,
+        second: LastTranslator,
         pivot: tuple[str, str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -53,6 +61,7 @@ class PivotTranslator:
                 f"no model here translates from {request.source} to {request.target} directly: "
                 f"a glossary cannot be kept through {self._pivot[0]}"
             )
+        self._second.check(request)  # before the first has anything to do
         begun = self._clock()
         first = await self._first.translate(
             replace(

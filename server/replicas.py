@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -82,6 +83,7 @@ class Replicas:
         )
         self._futures: dict[Request, asyncio.Future[Completion]] = {}
         self._draining = False
+        self._entrance = threading.Lock()  # whoever comes in while it closes is answered with the others, or refused
         self._engines: list[EngineThread | EngineProcess] = []
         for replica in range(num_replicas):
             engine = self._in_a_process(replica) if runners is None else self._in_a_thread(replica, runners[replica])
@@ -192,14 +194,17 @@ class Replicas:
         there, however long the others take.
 
         Cancelling the awaiting task frees their rows within one step. A request that expired comes back with
-        `FinishReason.DEADLINE` and no hypotheses. Raises `QueueFull` or `Draining` (nothing was taken) and whatever
-        error a request's step failed with.
+        `FinishReason.DEADLINE` and no hypotheses. Raises `InvalidRequest` for tokens that the model does not read,
+        `QueueFull` or `Draining` (nothing was taken in either case) and whatever error a request's step failed with.
         """
-        if self._draining:
-            raise Draining("this server is shutting down and takes no new requests")
+        for request in requests:
+            request.check_tokens(self.bundle.config.shapes)
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Completion]] = [loop.create_future() for _ in requests]
-        self._futures.update(zip(requests, futures, strict=True))
+        with self._entrance:
+            if self._draining:
+                raise Draining("this server is shutting down and takes no new requests")
+            self._futures.update(zip(requests, futures, strict=True))
         # Engines look for what has expired whenever they get on; one that hangs or is down does not.
         alarms = [
             loop.call_at(deadline + _ALARM_SECONDS, self._look_for_work)
@@ -252,7 +257,8 @@ class Replicas:
 
     def close(self) -> None:
         """Stop the engines; whatever they still had fails with `Draining`. May be called from any thread."""
-        self._draining = True
+        with self._entrance:
+            self._draining = True
         lost = Draining("the server stopped before this request was finished; send it again")
         self.ended([Completion(request, [], FinishReason.CANCELLED, lost) for request in list(self._futures)])
         self._scheduler.close()

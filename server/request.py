@@ -8,6 +8,9 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from export.bundle import Shapes
+from server.errors import InvalidRequest
+
 TokenIds = NDArray[np.int32]
 Tokens = tuple[int, ...]  # the same where it must be hashable
 
@@ -180,6 +183,23 @@ class Request:
     was_lost: bool = False
     num_told: int = 0
     id: int = field(default_factory=lambda: next(_request_ids))
+
+    def check_tokens(self, shapes: Shapes) -> None:
+        """Raise `InvalidRequest` for tokens that a model of these shapes has not, and for more or fewer than it reads.
+
+        Texts never become such tokens. A graph in int8 would take what it has not for something else.
+        """
+        sides = (
+            ("source", self.source, shapes.vocab_size, shapes.max_source_tokens),
+            ("target_prefix", self.params.target_prefix, shapes.target_vocab_size, shapes.max_target_tokens - 1),
+            ("forced_target", self.params.forced_target, shapes.target_vocab_size, shapes.max_target_tokens),
+        )
+        for name, tokens, vocab_size, most in sides:
+            if len(tokens) > most or (name == "source" and not len(tokens)):
+                raise InvalidRequest(f"{name} has {len(tokens)} tokens; it must have from 1 to {most} with this model")
+            if len(tokens) and not 0 <= (least := int(np.min(tokens))) <= (largest := int(np.max(tokens))) < vocab_size:
+                wrong = least if least < 0 else largest
+                raise InvalidRequest(f"{name} has token {wrong}; this model's are from 0 to {vocab_size - 1}")
 
 
 @dataclass(frozen=True, slots=True)

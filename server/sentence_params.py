@@ -24,6 +24,12 @@ def _limited(params: GenerationParams, max_new_tokens: int) -> GenerationParams:
     return replace(params, max_new_tokens=max_new_tokens)
 
 
+def _without_beginning(params: GenerationParams) -> GenerationParams:
+    """The same for the rest of a sentence, whose beginning has what it must say, and as many tokens as it must have."""
+    params = replace(params, target_prefix=(), required_phrases=(), min_new_tokens=0)
+    return replace(params, return_alternatives=False, num_hypotheses=1) if params.return_alternatives else params
+
+
 class SentenceParams:
     """Of one request: `of` each of its sentences. Raises `InvalidRequest` where an option does not fit the model.
 
@@ -59,9 +65,14 @@ class SentenceParams:
         if num_required > limit:
             raise InvalidRequest(f"required_phrases have {num_required} tokens together; they may have {limit} here")
 
-    def of(self, text: int, source_len: int, terms: Sequence[str] = ()) -> GenerationParams:
-        """For a sentence of `source_len` tokens in the text with this number, whose translation must have `terms`."""
+    def of(self, text: int, source_len: int, terms: Sequence[str] = (), goes_on: bool = False) -> GenerationParams:
+        """For a sentence of `source_len` tokens in the text with this number, whose translation must have `terms`.
+
+        One that only `goes_on` with what another has begun does without what is said of the whole.
+        """
         params = self._params if self._is_plain else self._of_text(text, source_len)
+        if goes_on:
+            params = _without_beginning(params)
         if terms:
             params = self._with_terms(params, terms)
         return params if self._names_length else self._of_length(params, source_len)

@@ -6,12 +6,13 @@ import gc
 import logging
 import math
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import uvicorn
 
 from kernels.library import running_kernels
 from server.app import create_app
+from server.generator import Generator
 from server.loading import open_replicas
 from server.logs import configure_logging
 from server.metrics import Metrics
@@ -30,8 +31,17 @@ def serve(settings: Settings) -> int:
     Raises `BundleError` or OSError before it listens.
     """
     configure_logging(settings.log_level)
+    _log.info("loading", extra={"folders": [str(folder) for folder in settings.model]})
     observer = Metrics()
     generators = open_replicas(settings, observer)
+    try:
+        return _serve(settings, generators, observer)
+    finally:  # most often they are closed already
+        for generator in generators:
+            generator.close()
+
+
+def _serve(settings: Settings, generators: Sequence[Generator], observer: Metrics) -> int:
     names = [generator.bundle.config.name for generator in generators]
     _log.info("loaded", extra={"models": names, "kernels": running_kernels()})
     app = create_app(settings, generators, observer)

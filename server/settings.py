@@ -1,6 +1,5 @@
 """Every setting of the server: a flag of `kvasir serve`, an environment variable, and a row of the README's table."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -10,6 +9,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from server.files.jobs import StoreOptions
 from server.files.limits import MEGABYTE, FileLimits
+from server.processors import usable_cpus
 from server.sentence_cache import DEFAULT_MAX_SENTENCES
 from server.translation import MAX_BEAM_SIZE, TranslationLimits
 
@@ -18,11 +18,6 @@ DEFAULT_MODEL = Path(__file__).resolve().parent.parent / "models" / "en-de"
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 Device = Literal["cpu", "cuda"]
-
-
-def usable_cpus() -> int:
-    """Processors this process may run on."""
-    return len(os.sched_getaffinity(0))
 
 
 class Settings(BaseSettings):

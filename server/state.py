@@ -65,7 +65,7 @@ class ServerState:
             _log.warning("languages that cannot be detected", extra={"languages": detector.unknown})
         self.interpreter = Interpreter(self.catalogue, detector, limits)
         for generator in generators:
-            self.metrics.model_served(generator.bundle.config)
+            self.metrics.model_served(generator.bundle.config, self.settings.device)
         self.metrics.watch(generators)
 
     def accept(self) -> tuple[Interpreter, Catalogue]:
@@ -75,7 +75,11 @@ class ServerState:
         return self.interpreter, self.catalogue
 
     def check_room(self) -> None:
-        """Raise `QueueFull` where every model would refuse whatever is asked now."""
+        """Raise `QueueFull` where every model would refuse whatever is asked now, and `Draining` where the server does.
+
+        That goes first: whoever is told to try again here would come to a server that is gone.
+        """
+        self.accept()
         refusal: QueueFull | None = None
         for generator in self.generators:
             try:

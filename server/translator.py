@@ -73,9 +73,13 @@ class Translator:
         arrived = self._clock()
         self._limits.check_size(request)
         if (taken := await self._lossless.take_apart(request, arrived)) is not None:
-            result = await self._lossless.translate(request, taken, arrived)
             deadline = self._limits.deadline(request, arrived)
             # The engine looks at the time while it decodes; what comes before and after can take long here as well.
+            try:
+                async with asyncio.timeout(None if deadline is None else deadline - self._clock()):
+                    result = await self._lossless.translate(request, taken, arrived)
+            except TimeoutError:
+                raise time_is_up(math.inf if deadline is None else deadline - arrived) from None
             if deadline is not None and self._clock() > deadline:
                 raise time_is_up(deadline - arrived)
             if feed is not None:
@@ -109,11 +113,21 @@ class Translator:
             params.sampling.seed if params.sampling else None,
         )
 
+    def check(self, request: TranslationRequest) -> None:
+        """Raise `InvalidRequest` or `TextTooLong` for options that this server or this model has not, by any text."""
+        params = self._limits.generation_params(request, self.bundle.config.shapes)
+        sentence_params = self._sentence_params(request, params)
+        for number in range(len(request.texts)):
+            sentence_params.of(number, 1)
+
+    def _sentence_params(self, request: TranslationRequest, params: GenerationParams) -> SentenceParams:
+        shapes, names_length = self.bundle.config.shapes, request.max_new_tokens is not None
+        return SentenceParams(params, request.options, self._tokenizer, shapes, names_length)
+
     def _prepare(
         self, request: TranslationRequest, params: GenerationParams, deadline: float | None
     ) -> list[_Prepared]:
-        shapes, names_length = self.bundle.config.shapes, request.max_new_tokens is not None
-        sentence_params = SentenceParams(params, request.options, self._tokenizer, shapes, names_length)
+        sentence_params = self._sentence_params(request, params)
         return [
             self._prepare_text(number, text, request, sentence_params, deadline)
             for number, text in enumerate(request.texts)

@@ -84,7 +84,9 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
         try:
-            await unless_disconnected(Request(scope, receive), self._stream(send))
+            answer = await unless_disconnected(Request(scope, receive), self._stream(send))
+            # When nobody watches any more: a connection that has sent its end counts as closed.
+            await self._end(send, "done", answer)
         except KvasirError as error:
             plain = error_response(error)
             if not self._has_begun:
@@ -99,7 +101,8 @@ class EventStream(Response):
                 await self._end(send, "error", bytes(error_response(failure).body).decode())
             raise
 
-    async def _stream(self, send: Send) -> None:
+    async def _stream(self, send: Send) -> str:
+        """Send all of the text; returns the data of the last event."""
         feed = TextFeed()
         translation = asyncio.create_task(self._translate(feed))
         translation.add_done_callback(lambda _: feed.wake())
@@ -113,7 +116,7 @@ class EventStream(Response):
             note(self._record, done)
             await self._send_pieces(send, feed.take())
             answer = self._answer(done).model_dump(mode="json", exclude_none=True)
-            await self._end(send, "done", _json(answer | {"timings": self._record.timings()}))
+            return _json(answer | {"timings": self._record.timings()})
         finally:
             translation.cancel()
             await asyncio.gather(translation, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Overload is refused before a request is read."""
+"""What a server cannot take is refused before it is read."""
 
 from fastapi import Request
 
@@ -6,5 +6,5 @@ from server.state import server_state
 
 
 async def check_room(request: Request) -> None:
-    """A dependency of routes that translate: raises `QueueFull` where no model could take what is asked."""
+    """A dependency of routes that translate: raises `QueueFull` or `Draining` where nothing could be taken."""
     server_state(request).check_room()

@@ -3,12 +3,14 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import httpx2
 import pytest
 
-from tests.end_to_end.servers import PATIENCE_SECONDS, Served, gauge, num_cancelled, until
+from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, Served, gauge, num_cancelled, until
 
 
 def test_a_newcomer_gets_german_for_english(served: Served) -> None:
@@ -54,6 +56,20 @@ def test_a_client_that_gives_up_frees_its_rows(served: Served) -> None:
             client.post("/v1/translate", json={"text": text, "beam_size": 8}, timeout=0.3)
         until(lambda: gauge(watcher, "kvasir_requests_running") + gauge(watcher, "kvasir_requests_waiting") == 0)
         until(lambda: num_cancelled(watcher) == num_before + 1)
+
+
+def test_a_server_that_is_told_to_end_while_it_loads_ends_with_0_and_leaves_nothing() -> None:
+    command = [sys.executable, "-m", "kvasir", "serve", "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        try:
+            assert json.loads(process.stderr.readline())["message"] == "loading"
+            os.killpg(process.pid, signal.SIGTERM)
+            assert process.wait(PATIENCE_SECONDS) == 0
+            assert process.stderr.read() == ""
+        finally:
+            if process.poll() is None:
+                process.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

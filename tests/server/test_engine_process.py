@@ -231,7 +231,8 @@ def test_an_engine_that_hangs_makes_nobody_wait_longer_than_they_would(bundle: B
 def test_an_error_in_the_process_reaches_caller_and_log_and_the_engine_goes_on(
     bundle: Bundle, processes: Replicas, caplog: pytest.LogCaptureFixture
 ) -> None:
-    impossible = Request(np.full(1000, 17, np.int32), GenerationParams(), Timings(time.monotonic()))
+    no_such_layer = GenerationParams(return_attention=True, alignment_layer=99)
+    [impossible] = _requests(bundle, no_such_layer)[:1]
     with pytest.raises(EngineFailed, match="the model failed on this request"):
         _run(processes.generate([impossible]))
     records = [record for record in caplog.records if record.name == "server.engine"]

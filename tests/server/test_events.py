@@ -171,6 +171,8 @@ class Connection:
     async def send(self, message: Message) -> None:
         self.sent.append(message)
         self.got.set()
+        if message.get("more_body") is False:
+            self.gone.set()  # as a server says of an answer that is complete
         await self.takes.wait()
 
     @property
@@ -249,6 +251,18 @@ def test_for_a_reader_that_does_not_read_one_piece_waits(echo: EchoGenerator) ->
         assert len(names) <= 4
         assert names[-1] == "done"
         assert texts_of(stream.connection.body, 1) == ["The quick brown fox jumps."]
+
+    _run(scenario)
+
+
+def test_a_stream_that_has_come_to_its_end_was_not_cut_off(echo: EchoGenerator) -> None:
+    async def scenario() -> None:
+        stream = Stream(echo, "The quick brown fox jumps.")
+        stream.connection.takes.set()
+        stream.open_the_gate()
+        await stream.begin()
+        assert read_events(stream.connection.body)[-1][0] == "done"
+        assert stream.record.late_status is None
 
     _run(scenario)
 

@@ -77,6 +77,24 @@ def test_details_of_tokens_are_refused_through_a_pivot(interpreter: Interpreter,
     assert not echoes["de-en"].batches
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (DecodingOptions(suppress_tokens=(9999,)), "suppress_tokens has 9999; it must be from 0"),
+        (DecodingOptions(patience=0.1), "num_hypotheses is 2; it must be from 1 to 1 with a patience of 0.1"),
+        (DecodingOptions(required_phrases=("日本",)), "required_phrases: '日本' has characters"),
+        (DecodingOptions(target_prefix=("", "日本")), "target_prefix: '日本' has characters"),
+    ],
+)
+def test_what_the_second_leg_refuses_is_refused_before_the_first(
+    interpreter: Interpreter, echoes: Echoes, options: DecodingOptions, message: str
+) -> None:
+    asked = replace(_asked(GERMAN, GERMAN), num_hypotheses=2, options=options)
+    with pytest.raises(InvalidRequest, match=message):
+        _translate(interpreter, asked, "de", "fr")
+    assert not echoes["de-en"].batches
+
+
 def test_each_text_is_detected_and_goes_its_own_way(interpreter: Interpreter, echoes: Echoes) -> None:
     texts = [GERMAN, "", ENGLISH, "12:30", GERMAN, " \n"]
     done = _translate(interpreter, _asked(*texts), AUTO, "fr")

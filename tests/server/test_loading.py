@@ -1,5 +1,8 @@
 """What the start says of the bundles it is given."""
 
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -8,8 +11,9 @@ import pytest
 from export.bundle import BundleError
 from server.loading import open_replicas
 from server.metrics import Metrics
+from server.processors import usable_cpus
 from server.settings import Settings
-from tests.end_to_end.servers import relabelled
+from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, relabelled
 
 
 def _engine_threads() -> int:
@@ -41,3 +45,33 @@ def test_a_bundle_that_cannot_be_served_is_named_and_the_others_are_closed(tmp_p
 def test_languages_that_cannot_be_detected_are_refused_before_anything_is_loaded() -> None:
     with pytest.raises(ValueError, match=r"detect_languages has tlh; these can be detected: .*de, .*en"):
         open_replicas(Settings(detect_languages=["en", "tlh"]), Metrics())
+
+
+def test_a_program_that_its_engines_cannot_import_is_told_what_it_lacks(tmp_path: Path) -> None:
+    program = tmp_path / "unguarded.py"
+    program.write_text(
+        """
+from export.bundle import load_bundle
+from server.replicas import ReplicaOptions, Replicas
+from server.settings import DEFAULT_MODEL
+
+Replicas.open(load_bundle(DEFAULT_MODEL), ReplicaOptions(processes=True))
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+    assert done.returncode == 1
+    assert 'must start them below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+
+
+def test_more_threads_than_processors_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for threads in (usable_cpus(), usable_cpus() + 1):
+        with pytest.raises(BundleError):
+            open_replicas(Settings(model=[tmp_path / "none"], threads=threads), Metrics())
+    [warning] = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert (warning.threads, warning.processors) == (usable_cpus() + 1, usable_cpus())  # type: ignore[attr-defined]

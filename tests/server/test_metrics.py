@@ -1,8 +1,11 @@
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from export.bundle import Bundle
 from server.metrics import Metrics
 from server.request import FinishReason
+from server.settings import Device, Settings
+from server.state import ServerState
 from server.translation import Phases, Translation, TranslationResult
 from tests.server.echo import EchoGenerator, EchoStatus
 
@@ -100,8 +103,9 @@ def test_gauges_are_read_off_all_engines_at_the_scrape(echo: EchoGenerator, echo
     assert samples["kvasir_rows_in_use_ratio", ()] == 0.125
 
 
-def test_the_model_is_named_with_provider_and_precision(echo_bundle: Bundle) -> None:
-    metrics = Metrics()
-    metrics.model_served(echo_bundle.config)
-    labels = (("model", "echo-en-de"), ("precision", "float32"), ("provider", "CPUExecutionProvider"))
+@pytest.mark.parametrize(("device", "provider"), [("cpu", "CPUExecutionProvider"), ("cuda", "CUDAExecutionProvider")])
+def test_the_model_is_named_with_provider_and_precision(echo: EchoGenerator, device: Device, provider: str) -> None:
+    server = ServerState(Settings(device=device), metrics := Metrics())
+    server.open([echo])
+    labels = (("model", "echo-en-de"), ("precision", "float32"), ("provider", provider))
     assert _samples(metrics)["kvasir_model_info", labels] == 1

@@ -3,13 +3,14 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
-from server.errors import Draining, EngineFailed, QueueFull
+from server.errors import Draining, EngineFailed, InvalidRequest, QueueFull
 from server.replicas import ReplicaOptions, Replicas
-from server.request import FinishReason
-from tests.fakes import FakeRunner, copying_table, fake_bundle
+from server.request import FinishReason, GenerationParams, Request
+from tests.fakes import END, FakeRunner, copying_table, fake_bundle, request
 from tests.server.held_replicas import (
     PATIENCE_SECONDS,
     VOCAB,
@@ -186,6 +187,42 @@ def test_draining_gives_up_when_its_time_is_over_and_what_ran_is_told_when_the_e
             await running
 
     with_replicas([runner], scenario)
+
+
+@pytest.mark.parametrize(
+    ("source", "params", "message"),
+    [
+        ([VOCAB, END], GenerationParams(), f"source has token {VOCAB}; this model's are from 0 to {VOCAB - 1}"),
+        ([-1, END], GenerationParams(), "source has token -1; this model's are from 0"),
+        ([], GenerationParams(), "source has 0 tokens; it must have from 1 to 64 with this model"),
+        ([3] * 65, GenerationParams(), "source has 65 tokens; it must have from 1 to 64"),
+        ([3, END], GenerationParams(target_prefix=(3, 2**40)), f"target_prefix has token {2**40}"),
+        ([3, END], GenerationParams(target_prefix=(3,) * 64), "target_prefix has 64 tokens; it must have from 1 to 63"),
+        ([3, END], GenerationParams(forced_target=(VOCAB, END)), f"forced_target has token {VOCAB}"),
+    ],
+)
+def test_tokens_that_a_model_has_not_are_refused(source: list[int], params: GenerationParams, message: str) -> None:
+    async def scenario(replicas: Replicas) -> None:
+        with pytest.raises(InvalidRequest, match=message):
+            await asyncio.wait_for(replicas.generate([sentence(3), request(source, params)]), 1.0)
+        assert replicas.status().waiting == replicas.status().running == 0
+
+    with_replicas([FakeRunner(copying_table(VOCAB))], scenario)
+
+
+def test_a_call_that_comes_in_while_the_engines_close_is_answered() -> None:
+    class Slow(list[Request]):
+        """Requests during which everything is closed, by the time that they are looked at."""
+
+        def __iter__(self) -> Iterator[Request]:
+            if not replicas.status().draining:
+                replicas.close()
+            return super().__iter__()
+
+    replicas = Replicas(fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB))], ReplicaOptions())
+    replicas.start()
+    with pytest.raises(Draining):
+        asyncio.run(asyncio.wait_for(replicas.generate(Slow([sentence(3)])), 1.0))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, threads have no priority of their own")

@@ -8,14 +8,17 @@ import pytest
 from server import lossless
 from server.attempts import Attempts
 from server.errors import DeadlineExceeded
+from server.options import DecodingOptions
+from server.request import GenerationParams
 from server.text.drafts import Answer, draft
 from server.text.markdown import may_be_special, read_text
 from server.text.symbols import Symbols
 from server.text.tags import render
+from server.text.tokenizer import Tokenizer
 from server.text.units import Unit
 from server.translation import TextFormat, TranslationLimits, TranslationRequest
 from server.translator import Translator
-from tests.server.echo import EchoGenerator, make_bundle
+from tests.server.echo import MAX_TOKENS, EchoGenerator, make_bundle
 from tests.server.text.identity import LETTERS, Identity
 
 
@@ -134,6 +137,48 @@ def test_a_number_is_told_as_it_is(identity: Identity) -> None:
     identity.generator.batches.clear()
     assert identity(["the dog is 42 and {name}"]) == ["the dog is 42 and {name}"]
     assert identity.told == ["the dog is 42 and Tom"]
+
+
+def _asked_apart(generator: EchoGenerator, options: DecodingOptions, num_hypotheses: int = 1) -> list[GenerationParams]:
+    """How the pieces between two placeholders that are lost are asked for."""
+    asked = TranslationRequest(
+        ("where is {name}, the dog and %s",), "en", "de", num_hypotheses=num_hypotheses, options=options
+    )
+    asyncio.run(Translator(generator, TranslationLimits()).translate(asked))
+    return [request.params for request in generator.batches[-1]]
+
+
+def test_what_is_asked_of_a_whole_text_is_asked_once_when_it_is_translated_in_pieces(
+    echo_bundle_of_letters: EchoGenerator,
+) -> None:
+    options = DecodingOptions(target_prefix="wo", required_phrases=("dog",), min_new_tokens=2)
+    first, *others = sorted(
+        _asked_apart(echo_bundle_of_letters, options), key=lambda params: -len(params.target_prefix)
+    )
+    assert first.target_prefix
+    assert first.required_phrases
+    assert first.min_new_tokens == 2
+    assert [(each.target_prefix, each.required_phrases, each.min_new_tokens) for each in others] == [((), (), 0)]
+
+
+def test_alternatives_are_of_how_a_text_begins(echo_bundle_of_letters: EchoGenerator) -> None:
+    asked = _asked_apart(echo_bundle_of_letters, DecodingOptions(return_alternatives=True), 2)
+    assert sorted(params.num_rows for params in asked) == [1, 2]
+
+
+def test_names_for_placeholders_are_not_required_beside_as_many_phrases_as_there_may_be(
+    echo_bundle_of_letters: EchoGenerator,
+) -> None:
+    most = MAX_TOKENS - 1
+    encode_target = Tokenizer(echo_bundle_of_letters.bundle).encode_target
+    phrase = max(
+        ("e" * length for length in range(1, 64)), key=lambda text: (n := len(encode_target(text))) * (n <= most)
+    )
+    assert len(encode_target(phrase)) == most
+    _asked_apart(echo_bundle_of_letters, DecodingOptions(required_phrases=(phrase,)))
+    for batch in echo_bundle_of_letters.batches:
+        for request in batch:
+            assert sum(map(len, request.params.required_phrases)) <= most
 
 
 @pytest.fixture
