@@ -10,16 +10,10 @@ from server.text.html_reader import read_html
 from server.text.markup import NO_MARKUP_OPTIONS, MarkupOptions
 from server.text.xml_reader import read_xml
 from server.translation import TextFormat
-from tests.server.echo import make_bundle
 from tests.server.text.documents import DocumentMaker
-from tests.server.text.identity import LETTERS, Identity
+from tests.server.text.identity import Identity
 
 NUM_DOCUMENTS = 500  # of each format
-
-
-@pytest.fixture(scope="module")
-def identity(tmp_path_factory: pytest.TempPathFactory) -> Identity:
-    return Identity(make_bundle(tmp_path_factory.mktemp("letters"), sentences=LETTERS))
 
 
 def _space_collapsed(text: str) -> str:

@@ -11,15 +11,9 @@ from server.errors import DeadlineExceeded
 from server.request import Request
 from server.translation import TranslationLimits, TranslationRequest
 from server.translator import Translator
-from tests.server.echo import make_bundle
-from tests.server.text.identity import LETTERS, Identity
+from tests.server.text.identity import Identity
 
 TEXT = "the dog {name}\n" * 200
-
-
-@pytest.fixture(scope="module")
-def identity(tmp_path_factory: pytest.TempPathFactory) -> Identity:
-    return Identity(make_bundle(tmp_path_factory.mktemp("letters"), sentences=LETTERS))
 
 
 @pytest.mark.parametrize("phase", ["begin", "settle"])
