@@ -1,8 +1,7 @@
 """How a sentence with something to copy gets through a model: tried one way after the other, until nothing is lost.
 
-1. What is copied is told as names, twice, with other names the second time, and numbers as they are; any of the beams'
-   hypotheses will do.
-2. The names and numbers are required phrases of a beam search.
+1. What is copied is told as names, twice, with other names the second time; any of the beams' hypotheses will do.
+2. The names are required phrases of a beam search.
 3. What stands between is translated piece by piece. That cannot lose anything.
 """
 
@@ -20,7 +19,7 @@ from server.sentence_params import SentenceParams
 from server.text.drafts import Answer, Draft, Part, draft, unchanged
 from server.text.stand_ins import NUM_ROUNDS, stand_ins
 from server.text.tokenizer import Tokenizer
-from server.text.units import Copied, Unit
+from server.text.units import Unit
 from server.translation import TranslationRequest
 
 _REQUIRED, _APART = NUM_ROUNDS, NUM_ROUNDS + 1
@@ -99,7 +98,7 @@ class Attempts:
         copied = unit.copied_of(start, end)
         if attempt == _APART:
             return list(self._apart(sentence))
-        names = _names(sentence, copied, attempt)
+        names = stand_ins(len(copied), unit.text[start:end], attempt) if copied else []
         if names is None:
             return None
         told = draft(unit, (start, end), names, self._request.source)
@@ -191,19 +190,6 @@ class Attempts:
         if attention.shape != (len(target_spans), len(source_spans)):
             return job.draft.part(Answer(text, (), (), None))
         return job.draft.part(Answer(text, source_spans, target_spans, np.ascontiguousarray(attention)))
-
-
-def _names(sentence: Sentence, copied: Sequence[Copied], attempt: int) -> list[str] | None:
-    """What is told for what is copied; None where there are not enough names, or nothing else to tell than before."""
-    text = sentence.unit.text
-    num_hidden = sum(not each.is_told for each in copied)
-    if 0 < attempt < NUM_ROUNDS and not num_hidden:
-        return None
-    hidden = stand_ins(num_hidden, text[sentence.start : sentence.end], attempt)
-    if hidden is None:
-        return None
-    names = iter(hidden)
-    return [text[each.start : each.end] if each.is_told else next(names) for each in copied]
 
 
 def _has_tags_inside(sentence: Sentence) -> bool:

@@ -62,8 +62,7 @@ class Draft:
         writing = _Writing(text, str.upper if self.is_shouted else str, self._cut_words())
         for (start, end), (word, copied) in pairs:
             writing.tell(start)
-            # A number may have other separators, or digits, in another language.
-            writing.copy(end, self.unit.escape(text[start:end]) if copied.is_told else copied.output, word)
+            writing.copy(end, copied.output, word)
         writing.tell(len(text))
         attention = None
         said = writing.said

@@ -58,11 +58,8 @@ def read_text(text: str, symbols: Symbols) -> Document:
 
 
 def read_whole(text: str, symbols: Symbols) -> Document:
-    """The document of a text that is taken as one, with all its lines.
-
-    Who says what a translation must have, or how it begins, says it of its numbers as well.
-    """
-    return [_unit(text, UnitBuilder(symbols, keeps_numbers=False))]
+    """The document of a text that is taken as one, with all its lines."""
+    return list(_cell(text, symbols))
 
 
 def _line(line: str, symbols: Symbols) -> Iterator[str | Unit]:
@@ -74,11 +71,11 @@ def _line(line: str, symbols: Symbols) -> Iterator[str | Unit]:
         place = first
         for border in _CELL_BORDER.finditer(line, first, last):
             cell = line[place : border.start()].rstrip(_SPACE)
-            yield _unit(cell, UnitBuilder(symbols))
+            yield from _cell(cell, symbols)
             yield line[place + len(cell) : border.end()]
             place = border.end()
         first = place
-    yield _unit(line[first:last], UnitBuilder(symbols))
+    yield from _cell(line[first:last], symbols)
     yield line[last:]
 
 
@@ -90,10 +87,11 @@ def _end_of_words(line: str) -> int:
     return len(words.rstrip("#").rstrip(_SPACE))
 
 
-def _unit(text: str, builder: UnitBuilder) -> str | Unit:
+def _cell(text: str, symbols: Symbols) -> Iterator[str | Unit]:
+    builder = UnitBuilder(symbols)
     _inline(text, builder)
     unit = builder.build()
-    return unit if unit.has_words else text
+    yield unit if unit.has_words else text
 
 
 def _inline(text: str, builder: UnitBuilder) -> None:

@@ -14,7 +14,6 @@ class Kind(Enum):
     """What the sentence would be without it."""
 
     WORD = auto()  # incomplete: it stands where a noun or a number could stand
-    NUMBER = auto()  # another one
     MARK = auto()  # the same sentence
     OPENING = auto()  # a tag, whose closing follows as it should
     CLOSING = auto()
@@ -35,7 +34,6 @@ _UNITS = (
     r"[kMG]?Hz|[kMGm]?Wh?|[kmµ]?V|[mk]?Ah?|[kM]?J|kcal|[kMh]?Pa|dB|°\s?[CF]|°|px|pt|dpi|ppm|[mµn]?s|"
     r"USD|EUR|GBP|CHF|JPY|€|£|\$|¥|%|‰"
 )
-_INSIDE = r"[.,:/'\u00a0\u2009\u202f-]"  # of a number, a date or a time
 _NUMBER = r"[-+±]?\d++(?:[.,'\u00a0\u202f]\d++)*+"
 
 # Brackets belong to an address in pairs, and punctuation inside it.
@@ -69,17 +67,12 @@ _PATTERNS = (
     rf"\b[\w-]{{1,255}}+{FILE_ENDINGS}",
     r"(?<![\w-])--[a-z][\w-]*",
     r"\b\w[^\W_]*+_\w++",
-    r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|(?<!\d\.)\b\d++(?:\.\d++){2,}+(?!,\d)(?:-[\w.]+)?\b",
-    # telephone numbers
-    r"(?<![\w(+.,:/-])(?!\d\d[/.-]\d\d[/.-])(?=\+|\(|0\d)(?=(?:[ ()+/.-]{0,3}+\d){8})"
-    r"(?:\+|\(\+?)?+\d{1,5}+(?:[ ()/.-]{1,3}+\d{1,12}+){1,7}+(?!\w)",
+    r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+(?:\.\d+){2,}(?:-[\w.]+)?\b",
     # quantities
     rf"(?<![\w.,]|\d['\u00a0\u202f])(?:[€£$¥]\s?{_NUMBER}|{_NUMBER}[\s\u00a0\u202f]?(?:{_UNITS})(?![\w%]))",
     r"(?<![\w.,])\d++[.,]\d++(?![\w.,]*\d)",
     # people and topics
     r"(?<![\w/&])[@#]\w+(?:[.-]\w+)*",
-    # numbers, dates and times of two digits or more: smaller ones are often written as words
-    rf"(?P<number>(?:(?<![^\s(])[-+−±])?(?<!\w|\d{_INSIDE})(?=\d{_INSIDE}?\d)\d++(?:{_INSIDE}\d++)*+(?!\w))",
 )
 _WORD = regex.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS))
 # Tags, character references and escaped line breaks in what is not mark-up.
@@ -96,7 +89,7 @@ _MAX_CHARACTERS = 2000
 def find(text: str, symbols: Symbols) -> list[Found]:
     """What is to be kept of a text, in its order and without overlaps."""
     found = _marks(text)
-    words = (Found(*match.span(), Kind.NUMBER if match["number"] else Kind.WORD) for match in _WORD.finditer(text))
+    words = (Found(*match.span(), Kind.WORD) for match in _WORD.finditer(text))
     found = _merged(found, (word for word in words if word.end - word.start <= _MAX_CHARACTERS))
     return found if symbols.knows_all(text) else _merged(found, _lost(text, symbols))
 

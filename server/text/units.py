@@ -35,12 +35,11 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """`text[start:end]` is not translated: it comes out as `output`. A model that `is_told` it may write it itself."""
+    """`text[start:end]` is not translated: it comes out as `output`."""
 
     start: int
     end: int
     output: str
-    is_told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class Unit:
         return last >= 0 and place < self.copied[last].end
 
     def masked(self, mask: str, start: int = 0, end: int | None = None) -> str:
-        """`text[start:end]` with every character of what is copied and not told replaced; as long as that."""
+        """`text[start:end]` with every character of what is copied replaced; as long as that."""
         end = len(self.text) if end is None else end
         if not self.copied:
             return self.text[start:end]
@@ -98,8 +97,6 @@ class Unit:
         last = bisect_left(self.copied, end, key=attrgetter("start"))
         parts, place = [], start
         for copied in self.copied[first:last]:
-            if copied.is_told:
-                continue
             stop = min(copied.end, end)
             parts += [self.text[place : copied.start], mask * (stop - max(copied.start, start))]
             place = stop
@@ -146,7 +143,6 @@ class UnitBuilder:
     symbols: Symbols
     escape: Callable[[str], str] = str
     collapses_space: bool = False  # as HTML does
-    keeps_numbers: bool = True
     _raw: list[str] = field(default_factory=list)
     _text: str = ""
     _nodes: list[_Node] = field(default_factory=list)
@@ -166,8 +162,6 @@ class UnitBuilder:
         self._raw.append(raw)
         place = 0
         for found in find(text, self.symbols):
-            if found.kind is Kind.NUMBER and not self.keeps_numbers:
-                continue
             self._plain(text[place : found.start])
             content = text[found.start : found.end]
             match found.kind:
@@ -177,8 +171,8 @@ class UnitBuilder:
                     self._close_tag(found.name, self.escape(content))
                 case Kind.MARK:
                     self._mark(self.escape(content))
-                case kind:
-                    self._copy(content, self.escape(content), is_told=kind is Kind.NUMBER)
+                case Kind.WORD:
+                    self._copy(content, self.escape(content))
             place = found.end
         self._plain(text[place:])
 
@@ -258,8 +252,8 @@ class UnitBuilder:
         for node in inside:
             node.parent = self._last
 
-    def _copy(self, shown: str, output: str, *, is_told: bool = False) -> None:
-        self._copied.append(Copied(len(self._text), len(self._text) + len(shown), output, is_told))
+    def _copy(self, shown: str, output: str) -> None:
+        self._copied.append(Copied(len(self._text), len(self._text) + len(shown), output))
         self._text += shown
         self._last = -1
 

@@ -74,12 +74,6 @@ def test_a_line_of_one_thing_is_read_in_time_that_grows_with_its_length(part: st
     assert _grows_with_length(lambda text: read_text(text, SYMBOLS), lambda length: (part * length)[:length])
 
 
-@pytest.mark.parametrize("end", ["x", ",1", ",1x"])
-@pytest.mark.parametrize("part", ["1-", "1.", "12:"])
-def test_a_number_that_is_none_at_its_end_is_read_once(part: str, end: str) -> None:
-    assert _grows_with_length(lambda text: read_text(text, SYMBOLS), lambda length: part * length + f"1{end}")
-
-
 @pytest.mark.parametrize(
     ("before", "part", "behind"),
     [

@@ -34,24 +34,17 @@ def _found(text: str) -> list[str]:
             "%{name} #{name} @{name} %name%, %d%% %ld%%",
             ["%{name}", "#{name}", "@{name}", "%name%", "%d", "%%", "%ld", "%%"],
         ),
-        ("a 5%off% b, <0>dog</0> <1/> I <3 you > me", ["<0>", "</0>", "<1/>"]),
+        ("a 50%off% b, <0>dog</0> <1/> I <3 you > me", ["<0>", "</0>", "<1/>"]),
         ("Ask a.b+c@d-e.org. Or @me and #topic-1!", ["a.b+c@d-e.org", "@me", "#topic-1"]),
         (
             "5 km, 3.5 GB, -4 °C, $20, €1,000.50, 120 km/h, 16px",
             ["5 km", "3.5 GB", "-4 °C", "$20", "€1,000.50", "120 km/h", "16px"],
         ),
         ("Version 2.0.1 and v3, 3.14 or 1,000", ["2.0.1", "v3", "3.14", "1,000"]),
-        (
-            "At -15 or +49, 1.250.000,50, 12'500 and 10\u202f000; 5-10.",
-            ["-15", "+49", "1.250.000,50", "12'500", "10\u202f000", "5-10"],
-        ),
-        ("In (1999) 365 came on 05/03/2024, call +49 30 12345-0.", ["1999", "365", "05/03/2024", "+49 30 12345-0"]),
-        ("On 2024-05-03 at 14:30, 25-year-olds won 3:2.", ["2024-05-03", "14:30", "25", "3:2"]),
-        ("1,250,000 of 4711-0815 (2/3), not the 20th B23 of 1990s.", ["1,250,000", "4711-0815", "2/3", "1990s"]),
         ("In /usr/bin/x or report.pdf, --force max_len", ["/usr/bin/x", "report.pdf", "--force", "max_len"]),
         ('<x id=1/>Hi<g id="2">!</g> &nbsp;', ["<x id=1/>", '<g id="2">', "</g>", "&nbsp;"]),
         ("日本 is 🎉", ["日本", "🎉"]),
-        ("I have 3 dogs and 2 cats; it's a 1st, and/or men. A < b, a {b.", []),
+        ("I have 3 dogs and 20 cats; it's 50-50, and/or men. A < b, a {b.", []),
         ("Where is it? I'm sure he'd say: \"No.\" (Yes!) – well…", []),
     ],
 )
@@ -75,11 +68,9 @@ _SAMPLES = (
     ("--force",),
     ("max_length",),
     ("v2", "1.2.3"),
-    ("+49 171 1234567", "(555) 123-4567", "0171 2345678", "030/123456", "+1 (555) 123-4567"),
     ("€ 5", "5 km"),
     ("3.14",),
     ("@name", "#topic"),
-    ("42", "1987", "1,250,000", "14:30", "2024-05-03", "1\u202f000", "1'000"),
 )
 
 
@@ -105,8 +96,8 @@ def test_every_mark_is_looked_for_in_a_text_that_has_nothing_else(sample: str) -
 
 
 def test_tags_and_symbols_are_no_words() -> None:
-    kinds = {text: found.kind for text in ("<x/>", "🎉", "%s", "日本", "42") for found in find(text, SYMBOLS)}
-    assert kinds == {"<x/>": Kind.MARK, "🎉": Kind.MARK, "%s": Kind.WORD, "日本": Kind.WORD, "42": Kind.NUMBER}
+    kinds = {text: found.kind for text in ("<x/>", "🎉", "%s", "日本") for found in find(text, SYMBOLS)}
+    assert kinds == {"<x/>": Kind.MARK, "🎉": Kind.MARK, "%s": Kind.WORD, "日本": Kind.WORD}
 
 
 def test_stand_ins_are_not_in_the_sentence_and_others_the_second_time() -> None:
@@ -137,31 +128,3 @@ def test_tags_that_are_nested_and_closed_are_pairs(text: str, paired: str) -> No
 def test_a_stand_in_counts_only_as_a_word_that_is_there_once(translation: str) -> None:
     assert places(translation, ["Tom"]) is None
     assert places("Hallo, Tom!", ["Tom"]) == [(7, 10)]
-
-
-@pytest.mark.parametrize("translation", ["142", "42,5", "1.42", "42-0", "42 und 42", "", "vierzig"])
-def test_a_number_counts_only_if_it_is_no_part_of_another(translation: str) -> None:
-    assert places(f"Es sind {translation}.", ["42"]) is None
-
-
-@pytest.mark.parametrize(
-    ("told", "said", "is_the_same"),
-    [
-        ("1,250,000", "1.250.000", True),
-        ("1,250,000", "1\u202f250\u202f000", True),
-        ("14:30", "14.30", True),
-        ("-15", "−15", True),
-        ("5-10", "5–10", True),
-        ("1987", "۱۹۸۷", True),
-        ("1,250,000", "1250000", False),
-        ("2/3", "2,3", False),
-        ("4711-0815", "4711.0815", False),
-    ],
-)
-def test_a_number_may_be_written_as_the_other_language_does(told: str, said: str, is_the_same: bool) -> None:
-    assert places(f"Es sind {said}.", [told]) == ([(8, 8 + len(said))] if is_the_same else None)
-
-
-def test_a_number_may_be_there_as_often_as_it_was_told() -> None:
-    assert places("42-jährige, Tom, 42.", ["42", "Tom", "42"]) == [(0, 2), (12, 15), (17, 19)]
-    assert places("Nur 42.", ["42", "42"]) is None

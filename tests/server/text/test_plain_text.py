@@ -93,17 +93,6 @@ def test_a_placeholder_that_is_lost_every_time_is_put_between_what_is_around_it(
     assert translation.text == "where {name}, an %s"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("where is 42", "where 42"), ("we saw 10 of 10, and %s", "we sa 10  10, an %s")]
-)
-def test_a_number_that_a_model_changes_is_put_between_what_is_around_it(
-    echo_bundle_of_letters: EchoGenerator, text: str, expected: str
-) -> None:
-    translator = Translator(echo_bundle_of_letters, TranslationLimits())
-    [translation] = asyncio.run(translator.translate(TranslationRequest((text,), "en", "de"))).translations
-    assert translation.text == expected
-
-
 def _asked_apart(generator: EchoGenerator, options: DecodingOptions, num_hypotheses: int = 1) -> list[GenerationParams]:
     """How the pieces between two placeholders that are lost are asked for."""
     asked = TranslationRequest(
