@@ -73,9 +73,9 @@ contracts: $(DEV_STAMP)  ## Which room may import which
 	$(BIN)/lint-imports
 
 # After the quick checks even under make -j: the closing line of pytest is the last one printed. A file of tests shares
-# its models and servers, so it stays in one of the processes; with more than one thread each, these wait for each other.
+# its models and servers, so it stays in one of the processes.
 tests: lint types contracts  ## The tests alone
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 format: $(DEV_STAMP)  ## Rewrite the code in the project's format
 	$(BIN)/ruff format .

@@ -26,5 +26,5 @@ def _no_network() -> None:
 
 @pytest.fixture(autouse=True)
 def _broken_pipes_are_errors() -> None:
-    """As Python has it; importing sacrebleu, and `kvasir translate`, make them the end of the process."""
+    """As Python has it; `kvasir translate` makes them the end of the process."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
