@@ -195,8 +195,11 @@ class Request:
             ("forced_target", self.params.forced_target, shapes.target_vocab_size, shapes.max_target_tokens),
         )
         for name, tokens, vocab_size, most in sides:
-            if len(tokens) > most or (name == "source" and not len(tokens)):
-                raise InvalidRequest(f"{name} has {len(tokens)} tokens; it must have from 1 to {most} with this model")
+            fewest = int(name == "source")
+            if not fewest <= len(tokens) <= most:
+                raise InvalidRequest(
+                    f"{name} has {len(tokens)} tokens; it must have from {fewest} to {most} with this model"
+                )
             if len(tokens) and not 0 <= (least := int(np.min(tokens))) <= (largest := int(np.max(tokens))) < vocab_size:
                 wrong = least if least < 0 else largest
                 raise InvalidRequest(f"{name} has token {wrong}; this model's are from 0 to {vocab_size - 1}")

@@ -26,7 +26,6 @@ _LANGUAGE_CODE = re.compile(r">>.+<<")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # a blank instead of them divides a word
-_CONTROLS = [each for each in map(chr, range(0x10000)) if unicodedata.category(each) in ("Cc", "Cf")]
 
 
 def replace_lone_surrogates(text: str) -> str:
@@ -124,7 +123,8 @@ class Tokenizer:
             if not self._source.is_byte(piece)
         ]
         known = frozenset("".join(piece for piece in pieces if piece in self._text_ids))
-        return known.union(" \n\r\t", (each for each in _CONTROLS if each not in _JOINERS and self._is_dropped(each)))
+        controls = (each for each in map(chr, range(0x10000)) if unicodedata.category(each) in ("Cc", "Cf"))
+        return known.union(" \n\r\t", (each for each in controls if each not in _JOINERS and self._is_dropped(each)))
 
     def source_spans(self, text: str) -> list[tuple[int, int]]:
         """The characters of `text` that each token of it covers, as `encode` gives them, the end last.

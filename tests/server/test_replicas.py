@@ -197,7 +197,7 @@ def test_draining_gives_up_when_its_time_is_over_and_what_ran_is_told_when_the_e
         ([], GenerationParams(), "source has 0 tokens; it must have from 1 to 64 with this model"),
         ([3] * 65, GenerationParams(), "source has 65 tokens; it must have from 1 to 64"),
         ([3, END], GenerationParams(target_prefix=(3, 2**40)), f"target_prefix has token {2**40}"),
-        ([3, END], GenerationParams(target_prefix=(3,) * 64), "target_prefix has 64 tokens; it must have from 1 to 63"),
+        ([3, END], GenerationParams(target_prefix=(3,) * 64), "target_prefix has 64 tokens; it must have from 0 to 63"),
         ([3, END], GenerationParams(forced_target=(VOCAB, END)), f"forced_target has token {VOCAB}"),
     ],
 )
