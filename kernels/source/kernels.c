@@ -1,4 +1,6 @@
 /* The kernels, compiled once for each instruction set: KERNELS names the table. */
+#include <stddef.h>
+
 #include "kernels.h"
 #include "ranking.h"
 #include "vectors.h"
@@ -96,10 +98,9 @@ static void quantize(const float *hidden, int64_t rows, int64_t inputs, int is_p
 }
 
 /* `count` rows with GROUPS x 16 columns of a panel that begin at `column`. `count`, `is_whole` (no column is behind the
- * last one), `relu`, `residual` and `fetch_next`, which asks for the next panel's columns, are constants where this is
- * inlined. */
+ * last one), `relu` and `residual` are constants where this is inlined. */
 ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int64_t first_row, int64_t column,
-                                 int count, int is_whole, int relu, int residual, int fetch_next) {
+                                 int count, int is_whole, int relu, int residual) {
     const int64_t inputs = linear->inputs, outputs = linear->outputs;
     ints sums[ROWS][GROUPS];
 #pragma clang loop unroll(full)
@@ -118,12 +119,6 @@ ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int
     const uint8_t *rows = linear->quantized + first_row * inputs;
     for (int64_t input = 0; input < inputs; input += 4) {
         const int8_t *columns = weight + input * PANEL_COLUMNS;
-        if (fetch_next) {
-#pragma clang loop unroll(full)
-            for (int group = 0; group < GROUPS; group++) {
-                __builtin_prefetch(columns + inputs * PANEL_COLUMNS + group * CACHE_LINE, 0, 2);
-            }
-        }
 #pragma clang loop unroll(full)
         for (int row = 0; row < count; row++) {
             int32_t four;
@@ -153,53 +148,65 @@ ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int
     }
 }
 
-ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight, int64_t column, int is_whole, int relu,
-                                     int residual, int has_next) {
-    int64_t row = 0;
-    /* Matrices of a step are more than a second-level cache holds: while the first rows are multiplied with this panel, the
-     * next one comes nearer. With few rows there is nothing to hide that behind. */
-    if (has_next && linear->rows >= ROWS) {
-        multiply_rows(linear, weight, row, column, ROWS, is_whole, relu, residual, 1);
-        row += ROWS;
+/* The part of GROUPS x 16 columns that is asked for while some rows are multiplied with the columns before them. Matrices of
+ * a step are more than a second-level cache holds, and all at once they would be waited for. */
+ALWAYS_INLINE void fetch_part(const int8_t *columns, int64_t inputs, int64_t part, int64_t parts) {
+    const int64_t fours = inputs / 4;
+    for (int64_t four = fours * part / parts; four < fours * (part + 1) / parts; four++) {
+        for (int group = 0; group < GROUPS; group++) {
+            __builtin_prefetch(columns + 4 * four * PANEL_COLUMNS + group * CACHE_LINE);
+        }
     }
-    for (; row + ROWS <= linear->rows; row += ROWS) {
-        multiply_rows(linear, weight, row, column, ROWS, is_whole, relu, residual, 0);
+}
+
+/* `next` are the columns that are needed then, or none. */
+ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight, const int8_t *next, int64_t column,
+                                     int is_whole, int relu, int residual) {
+    const int64_t blocks = linear->rows / ROWS;
+    for (int64_t block = 0; block < blocks; block++) {
+        if (next) fetch_part(next, linear->inputs, block, blocks);
+        multiply_rows(linear, weight, block * ROWS, column, ROWS, is_whole, relu, residual);
     }
+    const int64_t row = blocks * ROWS;
     switch (linear->rows - row) {
 #if ROWS > 5
-        case 5: multiply_rows(linear, weight, row, column, 5, is_whole, relu, residual, 0); break;
+        case 5: multiply_rows(linear, weight, row, column, 5, is_whole, relu, residual); break;
 #endif
 #if ROWS > 4
-        case 4: multiply_rows(linear, weight, row, column, 4, is_whole, relu, residual, 0); break;
+        case 4: multiply_rows(linear, weight, row, column, 4, is_whole, relu, residual); break;
 #endif
 #if ROWS > 3
-        case 3: multiply_rows(linear, weight, row, column, 3, is_whole, relu, residual, 0); break;
+        case 3: multiply_rows(linear, weight, row, column, 3, is_whole, relu, residual); break;
 #endif
 #if ROWS > 2
-        case 2: multiply_rows(linear, weight, row, column, 2, is_whole, relu, residual, 0); break;
+        case 2: multiply_rows(linear, weight, row, column, 2, is_whole, relu, residual); break;
 #endif
 #if ROWS > 1
-        case 1: multiply_rows(linear, weight, row, column, 1, is_whole, relu, residual, 0); break;
+        case 1: multiply_rows(linear, weight, row, column, 1, is_whole, relu, residual); break;
 #endif
         default: break;
     }
 }
 
+/* GROUPS x 16 columns that begin at `column`, or none behind the last ones. */
+ALWAYS_INLINE const int8_t *columns_at(const Linear *linear, int64_t column) {
+    const int64_t in_panel = column % PANEL_COLUMNS;
+    return column < linear->outputs ? linear->weight + (column - in_panel) * linear->inputs + in_panel * 4 : NULL;
+}
+
 static void multiply(const Linear *linear, int64_t first_panel, int64_t end_panel) {
     for (int64_t column = first_panel * PANEL_COLUMNS; column < end_panel * PANEL_COLUMNS; column += GROUPS * LANES) {
-        const int64_t in_panel = column % PANEL_COLUMNS;
-        const int8_t *weight = linear->weight + (column - in_panel) * linear->inputs + in_panel * 4;
-        const int has_next = column + PANEL_COLUMNS < end_panel * PANEL_COLUMNS;
+        const int8_t *weight = columns_at(linear, column);
+        /* Those of the next panel too: whoever has this one will most often be given that one as well. */
+        const int8_t *next = columns_at(linear, column + GROUPS * LANES);
         if (column + GROUPS * LANES > linear->outputs) {
-            if (column < linear->outputs) {
-                multiply_all_rows(linear, weight, column, 0, linear->relu, linear->residual != 0, 0);
-            }
+            if (weight) multiply_all_rows(linear, weight, NULL, column, 0, linear->relu, linear->residual != 0);
         } else if (linear->relu) {
-            multiply_all_rows(linear, weight, column, 1, 1, 0, has_next);
+            multiply_all_rows(linear, weight, next, column, 1, 1, 0);
         } else if (linear->residual) {
-            multiply_all_rows(linear, weight, column, 1, 0, 1, has_next);
+            multiply_all_rows(linear, weight, next, column, 1, 0, 1);
         } else {
-            multiply_all_rows(linear, weight, column, 1, 0, 0, has_next);
+            multiply_all_rows(linear, weight, next, column, 1, 0, 0);
         }
     }
 }
