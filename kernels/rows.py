@@ -1,4 +1,4 @@
-"""Copies between rows of a cache of keys and values."""
+"""Rows of a cache of keys and values: who continues in which, and copies between them."""
 
 import ctypes
 
@@ -16,6 +16,43 @@ if _library is not None:
         *[ctypes.c_void_p] * 3,
         ctypes.c_int64,
     ]
+    _library.kvasir_children_in_rows.restype = ctypes.c_int64
+    _library.kvasir_children_in_rows.argtypes = [*[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 4]
+
+
+def children_in_rows(
+    rows: NDArray[np.intp], parents: NDArray[np.integer]
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Where beams [requests, beam_size] lie that continue `parents`, their siblings by number, which lay in `rows`.
+
+    The first child stays in its parent's row; only further children are copied, into rows whose beam died. So no row is
+    read after it was written, in whatever order the copies run. Returns the rows of the children, and the sources and
+    destinations of what must be copied.
+    """
+    num, beam_size = rows.shape
+    if _library is None:
+        return _children_in_rows_in_numpy(rows, parents)
+    children, parents = rows.copy(), np.ascontiguousarray(parents, np.intp)
+    moves = np.empty((2, num * beam_size), np.intp)
+    num_copied = _library.kvasir_children_in_rows(
+        num, beam_size, children.ctypes.data, parents.ctypes.data, moves.ctypes.data, moves[1].ctypes.data
+    )
+    return children, moves[0, :num_copied], moves[1, :num_copied]
+
+
+def _children_in_rows_in_numpy(
+    rows: NDArray[np.intp], parents: NDArray[np.integer]
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    children: NDArray[np.intp] = np.take_along_axis(rows, parents, axis=1)
+    # [requests, beam_size]: whether an earlier child has the same parent, and whether nobody continues a row.
+    beams = np.arange(rows.shape[1])
+    is_same = parents[:, :, None] == parents[:, None, :]
+    is_repeated = (is_same & (beams < beams[:, None])).any(axis=2)
+    dies = (parents[:, None, :] != beams[:, None]).all(axis=2)
+    # Both run request by request, and within a request as many rows die as children need a place.
+    sources, destinations = children[is_repeated], rows[dies]
+    children[is_repeated] = destinations
+    return children, sources, destinations
 
 
 class RowCopier:

@@ -202,13 +202,14 @@ class Engine:
         choice = group.advance(candidates, logit_rows)
         if group.num_guided and group.reads:
             return self._read_on(group, choice)
-        runs_on = np.flatnonzero(~choice.finished)
+        has_finished = choice.finished.any()
+        runs_on = np.flatnonzero(~choice.finished) if has_finished else slice(None)
         new_rows = rows[runs_on]
         if group.search.beam_size > 1:
             new_rows = self._cache.select(new_rows, choice.parents[runs_on])
             rows[runs_on] = new_rows
         self._cache.previous_tokens[new_rows] = choice.tokens[runs_on]
-        if runs_on.size == num_requests:
+        if not has_finished:
             return []
         ended = [self._complete(group, place) for place in np.flatnonzero(choice.finished).tolist()]
         self._remove(group, ~choice.finished)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from export.bundle import INT8_CACHE_STEP
-from kernels.rows import RowCopier
+from kernels.rows import RowCopier, children_in_rows
 
 RowIndices = NDArray[np.intp]
 
@@ -88,6 +88,7 @@ class KVCache:
         self._owners = np.full(max_rows, FREE, np.int64)
         # Whose cross keys and values a row holds; beams of one request need them copied only once.
         self._cross_owners = np.full(max_rows, FREE, np.int64)
+        self._may_have_holes = False
 
     def _allocate(self, dtype: type[np.number]) -> None:
         shapes, planes = self.shapes, 2 * self.shapes.num_layers
@@ -145,41 +146,35 @@ class KVCache:
         """Take rows back from a request that ended. Their content stays until somebody needs the place."""
         self._owners[rows] = FREE
         self._cross_owners[rows] = FREE
+        self._may_have_holes = True
 
     def select(self, rows: RowIndices, parents: NDArray[np.integer]) -> RowIndices:
         """Let every beam continue its parent; returns the rows [requests, beam_size] where the beams now lie.
 
         `rows` [requests, beam_size] is where they lay, `parents` [requests, beam_size] names each one's parent among
-        its siblings. The first child stays in its parent's row; only further children are copied, into rows whose
-        beam died. So no row is read after it was written, in whatever order the copies run.
-        A request that has only its first row yet (all of `rows[i]` the same) is given the rest here.
+        its siblings. A request that has only its first row yet (all of `rows[i]` the same) is given the rest here,
+        and all its beams continue that row.
         """
-        num_requests, beam_size = rows.shape
-        parent_rows: RowIndices = rows[self._places[:num_requests, None], parents]
-        if beam_size > 1:
-            unforked = (rows[:, 0] == rows[:, 1]).nonzero()[0]
-            if unforked.size:
-                rows = rows.copy()
-                for request in unforked.tolist():
-                    rows[request, 1:] = self.take(int(self._owners[rows[request, 0]]), beam_size - 1)
-        if (parent_rows == rows).all():
-            return rows
-        # [requests, beam_size]: whether an earlier child has the same parent, and whether nobody continues a row.
-        beams = self._places[:beam_size]
-        is_same = parent_rows[:, :, None] == parent_rows[:, None, :]
-        is_repeated = (is_same & (beams < beams[:, None])).any(axis=2)
-        dies = (parent_rows[:, None, :] != rows[:, :, None]).all(axis=2)
-        # Both run request by request, and within a request as many rows die as children need a place.
-        destinations = rows[dies]
-        self._copy(parent_rows[is_repeated], destinations)
-        parent_rows[is_repeated] = destinations
-        return parent_rows
+        beam_size = rows.shape[1]
+        unforked = (rows[:, 0] == rows[:, -1]).nonzero()[0] if beam_size > 1 else ()
+        if len(unforked):
+            rows, parents = rows.copy(), parents.copy()
+            parents[unforked] = 0
+            for request in unforked:
+                rows[request, 1:] = self.take(int(self._owners[rows[request, 0]]), beam_size - 1)
+        rows, sources, destinations = children_in_rows(rows, parents)
+        if sources.size:
+            self._copy(sources, destinations)
+        return rows
 
     def close_holes(self) -> RowIndices | None:
         """Move the last live rows into free places before them.
 
         Returns where each row went, [max_rows], or None when live rows already were contiguous.
         """
+        if not self._may_have_holes:
+            return None
+        self._may_have_holes = False
         holes, movers = fill_holes(self._owners != FREE)
         if not holes.size:
             return None

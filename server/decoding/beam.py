@@ -21,13 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.beams import NEVER, RunningBeams
 from server.decoding.repetition import RepetitionGuard
 from server.decoding.search import Choice, EndBonus, SearchLimits
 from server.request import FinishReason, GenerationParams, Hypothesis, num_hypotheses_held
-
-# Hugging Face's "minus infinity": the sum of a beam that does not exist yet. A sum below half of it belongs to no real
-# hypothesis: it continues such a beam, or a token that the model or a constraint ruled out.
-_NEVER = np.float32(-1e9)
 
 
 @dataclass(slots=True)
@@ -53,15 +50,10 @@ class BeamSearch:
         self._num_requests = 0
         self._ended: list[_Ended] = []
         capacity = limits.max_requests
-        self._tokens = np.zeros((capacity, beam_size, limits.max_new_tokens), np.int32)
-        self._running = np.zeros((capacity, beam_size), np.float32)
-        self._lengths = np.zeros(capacity, np.int32)
-        self._max_lengths = np.zeros(capacity, np.int32)
+        self._beams = RunningBeams(capacity, beam_size, limits.max_new_tokens, limits.end_token)
         self._penalties = np.zeros(capacity, np.float32)
         self._early_stopping = np.zeros(capacity, np.bool_)
         self._guard = RepetitionGuard(capacity)
-        self._places = np.arange(capacity)
-        self._beams = np.arange(beam_size)
         self._worst_ended = np.zeros(capacity, np.float32)  # score of the worst held, -inf while there is room
 
     def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
@@ -69,10 +61,10 @@ class BeamSearch:
         place = self._num_requests
         self._num_requests += 1
         self._ended.append(_Ended(params, bonus, num_hypotheses_held(params.patience, self.beam_size), []))
-        self._running[place] = _NEVER
-        self._running[place, 0] = 0.0
-        self._lengths[place] = 0
-        self._max_lengths[place] = params.max_new_tokens
+        self._beams.sums[place] = NEVER
+        self._beams.sums[place, 0] = 0.0
+        self._beams.lengths[place] = 0
+        self._beams.max_lengths[place] = params.max_new_tokens
         self._penalties[place] = params.length_penalty
         self._early_stopping[place] = params.early_stopping
         self._worst_ended[place] = -np.inf
@@ -80,44 +72,18 @@ class BeamSearch:
 
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
         """One step of every request, see the top of this file."""
-        num, beam_size = self._num_requests, self.beam_size
-        lengths = self._lengths[:num]
-        at_limit = lengths + 1 >= self._max_lengths[:num]
+        num, beams = self._num_requests, self._beams
+        lengths = beams.lengths[:num]
+        at_limit = lengths + 1 >= beams.max_lengths[:num]
         if self._limits.forced_end and at_limit.any():
             tokens, log_probs = self._force_end(tokens, log_probs, at_limit)
-
-        # 1. the best 2 * beam_size continuations [requests, 2 * beam_size]
-        num_candidates = tokens.shape[2]
-        # Their negatives, for sorting ascends. `take` looks into an array as if it were flat, which is several times as
-        # fast as indexing with two arrays or np.take_along_axis.
-        costs = np.subtract(-self._running[:num, :, None], log_probs).reshape(num, -1)
-        best = costs.argsort(axis=1, kind="stable")[:, : 2 * beam_size]
-        starts = self._places[:num, None]
-        flat_best = best + starts * costs.shape[1]
-        best_sums = -costs.take(flat_best)
-        best_tokens = tokens.take(flat_best)
-        best_parents = best // num_candidates
-        ends = (best_tokens == self._limits.end_token) | at_limit[:, None]
-
-        # 2. hypotheses that end now
-        lengths += 1
-        held = (ends & (best_sums > _NEVER / 2))[:, :beam_size]
-        places, ranks = held.nonzero()
-        if places.size:
-            for place, rank in zip(places.tolist(), ranks.tolist(), strict=True):
-                self._tokens[place, best_parents[place, rank], lengths[place] - 1] = best_tokens[place, rank]
-                self._end(place, int(best_parents[place, rank]), best_sums[place, rank])
-            for place in dict.fromkeys(places.tolist()):
-                self._keep_best(place)
-
-        # 3. the beams that run on; a stable sort brings those that do not end to the front, best first
-        runs_on = ends.argsort(axis=1, kind="stable")[:, :beam_size] + starts * best.shape[1]
-        parents = best_parents.take(runs_on)
-        chosen = best_tokens.take(runs_on).astype(np.int32)
-        self._running[:num] = best_sums.take(runs_on)
-        self._continue(parents, chosen)
-        best_running = self._running[:num, 0]
-        looping = self._guard.looping(self._tokens[:num], lengths)
+        step = beams.advance(tokens, log_probs)  # 1. to 3.
+        for place, hypothesis, log_probability in step.ended:
+            self._end(place, hypothesis, log_probability)
+        for place in dict.fromkeys(place for place, _, _ in step.ended):
+            self._keep_best(place)
+        best_running = beams.sums[:num, 0]
+        looping = self._guard.looping(beams.tokens[:num], lengths)
         if looping is not None:
             best_running = self._end_loops(looping & ~at_limit[:, None])
 
@@ -125,9 +91,9 @@ class BeamSearch:
         best_possible = best_running / lengths.astype(np.float32) ** self._penalties[:num]
         is_full = self._worst_ended[:num] > -np.inf
         cannot_improve = best_possible <= self._worst_ended[:num]
-        nothing_runs = ~(best_running > _NEVER / 2)  # NaN does not run either
+        nothing_runs = ~(best_running > NEVER / 2)  # NaN does not run either
         finished = at_limit | nothing_runs | (is_full & (self._early_stopping[:num] | cannot_improve))
-        return Choice(chosen, parents, finished)
+        return Choice(step.tokens, step.parents, finished)
 
     def _force_end(
         self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32], at_limit: NDArray[np.bool_]
@@ -141,26 +107,26 @@ class BeamSearch:
 
     def _end_loops(self, looping: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Make hypotheses of running beams [requests, beam_size]; returns the best sum of what still runs."""
-        running = self._running[: self._num_requests]
-        ends = looping & (running > _NEVER / 2)
+        running = self._beams.sums[: self._num_requests]
+        ends = looping & (running > NEVER / 2)
         for place, beam in np.argwhere(ends).tolist():
-            self._end(place, beam, running[place, beam], FinishReason.REPETITION)
+            self._end(place, self.prefixes(place)[beam], running[place, beam], FinishReason.REPETITION)
         for place in np.flatnonzero(ends.any(axis=1)).tolist():
             self._keep_best(place)
-        running[ends] = _NEVER
+        running[ends] = NEVER
         best: NDArray[np.float32] = running.max(axis=1)
         return best
 
-    def _end(self, place: int, beam: int, log_probability: np.float32, why: FinishReason | None = None) -> None:
-        num_tokens = int(self._lengths[place])
-        tokens = self._tokens[place, beam, :num_tokens].tolist()
+    def _end(
+        self, place: int, tokens: NDArray[np.int32], log_probability: np.float32, why: FinishReason | None = None
+    ) -> None:
         ended = tokens[-1] == self._limits.end_token
-        at_limit = num_tokens >= self._max_lengths[place]
+        at_limit = tokens.size >= self._beams.max_lengths[place]
         stopped = ended and not (self._limits.forced_end and at_limit)
-        score = float(log_probability / np.float32(num_tokens) ** self._penalties[place])
-        answer = tokens[:-1] if ended else tokens
+        score = float(log_probability / np.float32(tokens.size) ** self._penalties[place])
+        answer = (tokens[:-1] if ended else tokens).tolist()
         if (bonus := self._ended[place].bonus) is not None:
-            score += bonus(np.array(tokens, np.int32))
+            score += bonus(tokens)
         reason = why or (FinishReason.STOP if stopped else FinishReason.LENGTH)
         self._ended[place].hypotheses.append(Hypothesis(answer, float(log_probability), score, reason))
 
@@ -171,35 +137,28 @@ class BeamSearch:
         if len(held) == num_held:
             self._worst_ended[place] = held[-1].score
 
-    def _continue(self, parents: NDArray[np.intp], chosen: NDArray[np.int32]) -> None:
-        """Give every beam the tokens of its parent and its own next one."""
-        num = self._num_requests
-        lengths = self._lengths[:num]
-        longest = int(lengths.max(initial=1))
-        moved = (parents != self._beams).any(axis=1).nonzero()[0]
-        self._tokens[moved, :, :longest] = self._tokens[moved[:, None], parents[moved], :longest]
-        self._tokens[self._places[:num, None], self._beams, lengths[:, None] - 1] = chosen
-
     def let_rest(self, places: NDArray[np.bool_]) -> None:
         """Add nothing more to these requests [requests]: from here on no beam of theirs counts."""
-        self._running[: places.size][places] = _NEVER
+        self._beams.sums[: places.size][places] = NEVER
 
     def prefixes(self, place: int) -> NDArray[np.int32]:
         """The tokens of the running beams, [beam_size, length]."""
-        return self._tokens[place, :, : self._lengths[place]]
+        return self._beams.tokens[place, :, : self._beams.lengths[place]]
 
     def final_tokens(self, place: int) -> NDArray[np.int32]:
         """The prefix that the running beams and the best hypothesis held agree on: the answer is of one of them.
 
         Other hypotheses held never win, the best one being better already.
         """
-        num_tokens = int(self._lengths[place])
-        beams = self._tokens[place, self._running[place] > _NEVER / 2, :num_tokens]
+        prefixes = self.prefixes(place)
+        num_tokens = prefixes.shape[1]
+        beams = prefixes[self._beams.sums[place] > NEVER / 2]
         if held := self._ended[place].hypotheses:
             best = np.array(held[0].token_ids[:num_tokens], np.int32)
             beams = np.concatenate([beams[:, : best.size], best[None]])
         agreed = (beams == beams[:1]).all(axis=0)
-        return beams[0, : agreed.size if agreed.all() else int(agreed.argmin())]
+        final: NDArray[np.int32] = beams[0, : agreed.size if agreed.all() else int(agreed.argmin())]
+        return final
 
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """The answers of a finished request, best first: as many as it asked for, fewer where no more are possible."""
@@ -211,15 +170,8 @@ class BeamSearch:
 
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
         """Drop requests: those at `movers` take the places `holes`."""
-        for array in (
-            self._tokens,
-            self._running,
-            self._lengths,
-            self._max_lengths,
-            self._penalties,
-            self._early_stopping,
-            self._worst_ended,
-        ):
+        self._beams.remove(holes, movers)
+        for array in (self._penalties, self._early_stopping, self._worst_ended):
             array[holes] = array[movers]
         self._guard.remove(holes, movers)
         for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
