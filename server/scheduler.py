@@ -117,8 +117,8 @@ class Scheduler:
         longer than `max_queue_seconds` as others have for a moment; not if it continues a call that was taken.
         A call that finds room brings all its sentences, so the queue may exceed the limit by one call's.
         """
-        widest = max((request.params.num_rows for request in requests), default=0)
-        assert widest <= self._limits.max_rows, "a request of more beams than rows would wait for ever"
+        for request in requests:
+            assert 1 <= request.params.num_rows <= self._limits.max_rows, "it would wait for ever for its rows"
         with self._lock:
             if not self._present:
                 # The pace is that of a busy server: hours without work say nothing of it.

@@ -5,6 +5,7 @@ import contextlib
 import gc
 import logging
 import math
+import os
 import signal
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +17,7 @@ from server.generator import Generator
 from server.loading import open_replicas
 from server.logs import configure_logging
 from server.metrics import Metrics
-from server.settings import Settings
+from server.settings import Settings, unknown_variables
 from server.state import ServerState
 
 _log = logging.getLogger("kvasir")
@@ -31,6 +32,8 @@ def serve(settings: Settings) -> int:
     Raises `BundleError` or OSError before it listens.
     """
     configure_logging(settings.log_level)
+    for variable, meant in unknown_variables(os.environ).items():
+        _log.warning("no setting has this environment variable", extra={"variable": variable, "similar": meant})
     _log.info("loading", extra={"folders": [str(folder) for folder in settings.model]})
     observer = Metrics()
     generators = open_replicas(settings, observer)

@@ -1,6 +1,7 @@
 """Every setting of the server: a flag of `kvasir serve`, an environment variable, and a row of the README's table."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -14,6 +15,7 @@ from server.sentence_cache import DEFAULT_MAX_SENTENCES
 from server.translation import MAX_BEAM_SIZE, TranslationLimits
 
 ENVIRONMENT_PREFIX = "KVASIR_"
+_READ_ELSEWHERE = ("KERNELS",)  # by kernels/library.py
 DEFAULT_MODEL = Path(__file__).resolve().parent.parent / "models" / "en-de"
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -258,3 +260,14 @@ def _range(constraints: Sequence[object]) -> str:
     lower = lower or next((f"above {c.gt}" for c in constraints if hasattr(c, "gt")), "")
     upper = next((f"to {c.le}" for c in constraints if hasattr(c, "le")), "")
     return f"{lower} {upper}".strip()
+
+
+def unknown_variables(environment: Iterable[str]) -> dict[str, str | None]:
+    """Variables that look like settings and are none, each with the setting's that was meant, where one is similar."""
+    known = [*(name.upper() for name in Settings.model_fields), *_READ_ELSEWHERE]
+    named = {name: name.upper().removeprefix(ENVIRONMENT_PREFIX) for name in sorted(environment)}
+    unknown = {name: end for name, end in named.items() if end != name.upper() and end not in known}
+    return {
+        name: next((ENVIRONMENT_PREFIX + near for near in difflib.get_close_matches(end, known, 1)), None)
+        for name, end in unknown.items()
+    }

@@ -86,7 +86,9 @@ class DecodingFields(DetailFields):
     repetition_penalty: float = _in_range(
         "repetition_penalty", 1.0, "more than 1 makes tokens less likely that were generated before"
     )
-    min_new_tokens: int = Field(0, ge=0, description="fewest tokens of a sentence, the end not counted")
+    min_new_tokens: int = Field(
+        0, ge=0, description="fewest tokens of a sentence, the end not counted; no more than max_length_ratio allows"
+    )
     max_length_ratio: float | None = _in_range("max_length_ratio", None, "most tokens for each token of the source")
     max_repetitions: int = Field(
         DEFAULT_MAX_REPETITIONS,

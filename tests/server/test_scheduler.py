@@ -35,8 +35,7 @@ def _admitted(scheduler: Scheduler, replica: int = 0, now: float = NOW) -> list[
 
 def test_requests_are_admitted_in_the_order_of_their_arrival() -> None:
     scheduler = _scheduler()
-    first = _submitted(scheduler, *(_request(arrived=1.0) for _ in range(3)))
-    second = _submitted(scheduler, *(_request(arrived=2.0) for _ in range(3)))
+    first, second = (_submitted(scheduler, *(_request(arrived=at) for _ in range(3))) for at in (1.0, 2.0))
     assert _admitted(scheduler) == first + second
     assert _admitted(scheduler) == []
     assert (scheduler.num_waiting, scheduler.num_running) == (0, 6)
@@ -277,9 +276,10 @@ def test_deadlines_of_requests_that_ended_in_time_are_forgotten() -> None:
     _assert_nothing_to_do(scheduler)
 
 
-def test_a_request_of_more_beams_than_rows_is_a_bug_that_shows() -> None:
-    with pytest.raises(AssertionError, match="wait for ever"):
-        _scheduler(max_rows=4).submit([_request(5)])
+def test_a_request_of_more_beams_than_rows_or_none_is_a_bug_that_shows() -> None:
+    for num_beams in (0, 5):
+        with pytest.raises(AssertionError, match="wait for ever"):
+            _scheduler(max_rows=4).submit([_request(num_beams)])
 
 
 def test_who_waits_for_work_is_woken_when_some_arrives() -> None:

@@ -3,7 +3,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from server.settings import DEFAULT_MODEL, ENVIRONMENT_PREFIX, Settings, settings_from_flags, settings_table
+from server.settings import (
+    DEFAULT_MODEL,
+    ENVIRONMENT_PREFIX,
+    Settings,
+    settings_from_flags,
+    settings_table,
+    unknown_variables,
+)
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -19,6 +26,18 @@ def test_a_flag_wins_over_its_environment_variable_and_that_over_the_default(mon
     monkeypatch.setenv("KVASIR_PORT", "9000")
     assert settings_from_flags([]).port == 9000
     assert settings_from_flags(["--port", "9001"]).port == 9001
+
+
+def test_a_misspelled_variable_is_noticed_and_the_setting_that_was_meant() -> None:
+    environment = [
+        "PATH",
+        "KVASIR_MAX_ROW",
+        "KVASIR_COLOUR_OF_THE_SKY",
+        "KVASIR_KERNELS",
+        "kvasir_port",
+        "KVASIR_MODEL",
+    ]
+    assert unknown_variables(environment) == {"KVASIR_COLOUR_OF_THE_SKY": None, "KVASIR_MAX_ROW": "KVASIR_MAX_ROWS"}
 
 
 def test_lists_take_commas_in_the_environment_and_repeated_flags(monkeypatch: pytest.MonkeyPatch) -> None:
