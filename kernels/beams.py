@@ -77,14 +77,20 @@ class RunningBeams:
         1. All continuations are ranked by their sums; the best 2 * beam_size are kept.
         2. Those of the first beam_size of them that end (end token, or as long as may be) are hypotheses.
         3. The best beam_size that do not end run on.
+
+        Raises IndexError for more requests or more tokens than there is room for.
         """
         num, _, num_candidates = candidates.shape
+        if num > self.lengths.size:
+            raise IndexError(f"{num} requests, and there is room for {self.lengths.size}")
         if _library is None:
             return self._advance_in_numpy(candidates, log_probs)
         candidates, log_probs = np.ascontiguousarray(candidates), np.ascontiguousarray(log_probs)
         num_ended = _library.kvasir_advance_beams(
             self._address, num, num_candidates, candidates.ctypes.data, log_probs.ctypes.data
         )
+        if num_ended < 0:
+            raise IndexError(f"a request has {self.tokens.shape[2]} tokens, and there is no room for more")
         ended = [
             (place, self._ended_tokens[i, : self.lengths[place]], self._ended_sums[i])
             for i, place in enumerate(self._ended_places[:num_ended].tolist())

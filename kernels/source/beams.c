@@ -38,7 +38,8 @@ static void cheapest(const float *sums, const float *log_probs, int64_t num_cand
     }
 }
 
-/* One step of the first `num` requests; see RunningBeams.advance. Returns how many hypotheses ended. */
+/* One step of the first `num` requests; see RunningBeams.advance. Returns how many hypotheses ended, or -1 and nothing has
+ * changed if one of them has no room for a token. */
 EXPORTED int64_t kvasir_advance_beams(const Beams *beams, int64_t num, int64_t num_candidates, const int64_t *candidates,
                                       const float *log_probs) {
     const int64_t beam_size = beams->beam_size, max_tokens = beams->max_tokens, count = beam_size * num_candidates;
@@ -46,6 +47,9 @@ EXPORTED int64_t kvasir_advance_beams(const Beams *beams, int64_t num, int64_t n
     float costs[2 * beam_size];
     int64_t places[2 * beam_size], num_ended = 0;
     int32_t before[beam_size * max_tokens];
+    for (int64_t request = 0; request < num; request++) {
+        if (beams->lengths[request] >= max_tokens) return -1;
+    }
     for (int64_t request = 0; request < num; request++, candidates += count, log_probs += count) {
         float *sums = beams->sums + request * beam_size;
         int32_t *tokens = beams->tokens + request * beam_size * max_tokens;

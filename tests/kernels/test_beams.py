@@ -103,3 +103,17 @@ def test_the_first_child_stays_and_others_take_the_rows_of_beams_that_died(
     assert sources.tolist() == [12, 12]
     assert destinations.tolist() == [10, 11]
     assert own.tolist() == [[10, 11, 12], [20, 21, 22]]
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+def test_what_has_no_room_is_refused(is_native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not is_native:
+        monkeypatch.setattr(beams, "_library", None)
+    running = RunningBeams(2, 2, 1, _END)
+    running.max_lengths[:] = 9
+    tokens, log_probs = np.zeros((2, 2, 4), np.int64), np.zeros((2, 2, 4), np.float32)
+    running.advance(tokens, log_probs)
+    with pytest.raises(IndexError):
+        running.advance(tokens, log_probs)
+    with pytest.raises(IndexError):
+        running.advance(np.zeros((3, 2, 4), np.int64), np.zeros((3, 2, 4), np.float32))
