@@ -1,6 +1,7 @@
 """What a training run keeps on disk: its settings, log and snapshots, the state it goes on from, and the checkpoint."""
 
 import json
+import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NotRequired, TypedDict
@@ -71,10 +72,16 @@ class RunFolder:
         return self._state_file.exists()
 
     def load_state(self) -> State | None:
-        """What the run goes on from; None at the beginning."""
+        """What the run goes on from; None at the beginning. Raises ValueError where the file is damaged."""
         if not self.has_state():
             return None
-        state: State = torch.load(self._state_file, map_location="cpu", weights_only=True)
+        try:
+            state: State = torch.load(self._state_file, map_location="cpu", weights_only=True)
+        except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+            raise ValueError(
+                f"{self._state_file} is damaged, so the run cannot go on: remove the file to begin it again, or "
+                f"begin another run with --init {self.checkpoint}, where validation has written one"
+            ) from error
         return state
 
     def save_state(self, state: State) -> None:

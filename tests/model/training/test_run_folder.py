@@ -18,6 +18,20 @@ def test_a_folder_of_other_settings_is_refused(data: Path, tmp_path: Path) -> No
         Trainer(toy_settings(data, max_steps=3, dropout=0.2), tmp_path / "run")
 
 
+@pytest.mark.parametrize("damage", [lambda whole: whole[: len(whole) // 2], lambda _: b"", lambda _: b"not a state"])
+def test_a_damaged_state_is_refused_with_the_way_out(
+    damage: Callable[[bytes], bytes], data: Path, tmp_path: Path
+) -> None:
+    settings = toy_settings(data, max_steps=3)
+    train(settings, tmp_path / "run")
+    state = tmp_path / "run" / "state.pt"
+    state.write_bytes(damage(state.read_bytes()))
+    with pytest.raises(ValueError, match=r"state\.pt is damaged.*remove the file to begin it again.*--init"):
+        Trainer(settings, tmp_path / "run")
+    state.unlink()
+    train(settings, tmp_path / "run")
+
+
 def test_an_attempt_that_fails_leaves_its_folder_to_other_settings(data: Path, unseen: Path, tmp_path: Path) -> None:
     missing, two = tmp_path / "missing.tsv", tmp_path / "two.tsv"
     two.write_text("ant\tant\nbee\tbee\n", "utf-8")
