@@ -22,7 +22,7 @@ class _Arrays(ctypes.Structure):
     _fields_ = (
         *[(name, ctypes.c_int64) for name in ("beam_size", "max_tokens", "end_token")],
         *[(name, ctypes.c_void_p) for name in ("sums", "tokens", "lengths", "max_lengths", "chosen", "parents")],
-        *[(name, ctypes.c_void_p) for name in ("ended_places", "ended_sums", "ended_tokens")],
+        *[(name, ctypes.c_void_p) for name in ("ended_places", "ended_sums", "ended_tokens", "before")],
     )
 
 
@@ -54,7 +54,6 @@ class RunningBeams:
     """
 
     def __init__(self, capacity: int, beam_size: int, max_tokens: int, end_token: int) -> None:
-        self.beam_size = beam_size
         self.tokens = np.zeros((capacity, beam_size, max_tokens), np.int32)
         self.sums = np.zeros((capacity, beam_size), np.float32)
         self.lengths = np.zeros(capacity, np.int32)
@@ -68,7 +67,9 @@ class RunningBeams:
         self._places, self._beams = np.arange(capacity), np.arange(beam_size)
         shared = (self.sums, self.tokens, self.lengths, self.max_lengths, self._chosen, self._parents)
         ended = (self._ended_places, self._ended_sums, self._ended_tokens)
-        self._arrays = _Arrays(beam_size, max_tokens, end_token, *[array.ctypes.data for array in (*shared, *ended)])
+        self._before = np.zeros((beam_size, max_tokens), np.int32)  # of one request, while its beams change places
+        addresses = [array.ctypes.data for array in (*shared, *ended, self._before)]
+        self._arrays = _Arrays(beam_size, max_tokens, end_token, *addresses)
         self._address = ctypes.addressof(self._arrays)
 
     def advance(self, candidates: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Advance:

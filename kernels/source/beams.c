@@ -19,6 +19,7 @@ typedef struct {
     int64_t *ended_places;
     float *ended_sums;
     int32_t *ended_tokens;
+    int32_t *before;
 } Beams;
 
 /* The cheapest `wanted` of `count` continuations, cheapest first, of equal ones the first. */
@@ -46,7 +47,7 @@ EXPORTED int64_t kvasir_advance_beams(const Beams *beams, int64_t num, int64_t n
     const int64_t wanted = 2 * beam_size < count ? 2 * beam_size : count;
     float costs[2 * beam_size];
     int64_t places[2 * beam_size], num_ended = 0;
-    int32_t before[beam_size * max_tokens];
+    int32_t *before = beams->before;
     for (int64_t request = 0; request < num; request++) {
         if (beams->lengths[request] >= max_tokens) return -1;
     }
