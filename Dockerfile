@@ -13,6 +13,7 @@ RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))
         > requirements.txt \
     && /opt/kvasir/bin/pip install -c constraints.txt -r requirements.txt
 COPY README.md LICENSE kvasir.py setup.py ./
+COPY bundle bundle
 COPY export export
 COPY kernels kernels
 COPY loadtest loadtest
@@ -21,7 +22,7 @@ COPY server server
 # pip compiles the native operators with a compiler that it throws away afterwards. An installation goes through without
 # them, an image does not: the second command fails then, as the third does should a requirement ever bring torch along.
 RUN /opt/kvasir/bin/pip install --no-deps . \
-    && /opt/kvasir/bin/python -I -c "import sys; from kernels import binary; sys.exit(not binary.FILE.exists())" \
+    && /opt/kvasir/bin/python -I -c "import sys; from kernels import shared_library; sys.exit(not shared_library.FILE.exists())" \
     && /opt/kvasir/bin/python -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is not None)"
 
 FROM python:3.11-slim

@@ -64,7 +64,7 @@ check: lint types contracts tests  ## The same
 lint: $(DEV_STAMP)  ## Formatting and lint rules, of the Dockerfiles too
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/hadolint Dockerfile Dockerfile.cuda
+	$(BIN)/hadolint Dockerfile deploy/Dockerfile.cuda
 
 types: $(DEV_STAMP)  ## mypy --strict
 	$(BIN)/mypy
@@ -92,16 +92,16 @@ loadtest-smoke: $(DEV_STAMP)  ## Start a server and ask it for a little of every
 		--guard-requests 100000 $(ARGS)
 
 peers: $(BENCH_STAMP)  ## The same load on other servers; flags: make peers ARGS="--checkpoint FOLDER"
-	$(BIN)/python -m loadtest.peers $(ARGS)
+	$(BIN)/python -m benchmarks.servers $(ARGS)
 
 clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the network, node and npm
-	$(BIN)/pytest clients
+	$(BIN)/pytest tests/clients
 
 page-test: $(DEV_STAMP)  ## The page in a real Chromium (Debian: apt-get install chromium chromium-driver)
-	$(BIN)/pytest browser
+	$(BIN)/pytest tests/browser
 
 bench: $(BENCH_STAMP)  ## Compare with other engines; flags: make bench ARGS="--limit 200 --repetitions 3"
-	$(BIN)/python -m benchmarks.compare $(ARGS)
+	$(BIN)/python -m benchmarks.engines.compare $(ARGS)
 
 # A second environment, so that nothing installed by hand gets into the file.
 constraints:  ## Resolve all versions anew and write constraints.txt

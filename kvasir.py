@@ -13,7 +13,7 @@ import typer
 from typer.models import OptionInfo
 
 if TYPE_CHECKING:
-    from server.offline import OfflineStats
+    from server.cli.translate import OfflineStats
 
 
 def _option(help_text: str, rich_help_panel: str) -> OptionInfo:
@@ -51,13 +51,13 @@ def serve(context: typer.Context) -> None:
     signal.signal(signal.SIGTERM, _end_at_once)
     from pydantic import ValidationError
 
-    from server.settings import settings_from_flags
+    from server.operations.settings import settings_from_flags
 
     try:
         settings = settings_from_flags(context.args)
     except ValidationError as error:
         raise _failure(_settings_problems(error.errors()), _WRONG_USE) from error
-    from server.serve import serve as run
+    from server.cli.serve import serve as run
 
     with _one_line_errors():
         raise typer.Exit(run(settings))
@@ -122,12 +122,12 @@ def translate(
     # Like any filter: when whoever reads the output stops reading, end without a word.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     with _one_line_errors():
-        from export.bundle import load_bundle
-        from server.files.formats import FORMATS
-        from server.offline import OfflineOptions, translate_document_file, translate_file
-        from server.options import decoding_options
-        from server.sentence_cache import DEFAULT_MAX_SENTENCES
-        from server.settings import DEFAULT_MODEL
+        from bundle.loading import load_bundle
+        from server.cli.translate import OfflineOptions, translate_document_file, translate_file
+        from server.documents.formats.registry import FORMATS
+        from server.interface.decoding_options import decoding_options
+        from server.operations.settings import DEFAULT_MODEL
+        from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES
 
         bundle = load_bundle(model or DEFAULT_MODEL)
         options = OfflineOptions(
@@ -183,7 +183,7 @@ def export(
     """Turn a checkpoint into a bundle that can be served, and verify it."""
     with _one_line_errors():
         try:
-            from export.to_onnx import export_bundle
+            from export.exporter import export_bundle
         except ModuleNotFoundError as error:
             raise _failure(f'{error.name} is missing: pip install "kvasir[export]"') from error
         written = export_bundle(
@@ -225,10 +225,10 @@ def loadtest(
     if context.invoked_subcommand is not None:
         return
     with _one_line_errors():
-        from loadtest.command import load_test, scenario_list
-        from loadtest.run import RunOptions
-        from loadtest.scenario import load_scenario
-        from loadtest.thresholds import Thresholds
+        from loadtest.cli.command import load_test, scenario_list
+        from loadtest.cli.run import RunOptions
+        from loadtest.results.thresholds import Thresholds
+        from loadtest.workload.scenario import load_scenario
 
         if list_scenarios:
             print(scenario_list())
@@ -249,9 +249,9 @@ def loadtest_report(
 ) -> None:
     """Write the report of a run again, with the thresholds it was run with where no others are given."""
     with _one_line_errors():
-        from loadtest.command import report_on
-        from loadtest.run_folder import RunFolder
-        from loadtest.thresholds import Thresholds
+        from loadtest.cli.command import report_on
+        from loadtest.results.run_folder import RunFolder
+        from loadtest.results.thresholds import Thresholds
 
         raise typer.Exit(report_on(RunFolder(run), Thresholds(max_p95_ms, min_goodput, max_error_ratio)))
 
@@ -263,7 +263,7 @@ def loadtest_compare(
 ) -> None:
     """Compare runs, with differences marked."""
     with _one_line_errors():
-        from loadtest.command import compare_runs
+        from loadtest.cli.command import compare_runs
 
         compare_runs(runs, out)
 
@@ -277,7 +277,7 @@ def _failure(message: str, code: int = 1) -> typer.Exit:
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
     """Errors that a user can do something about end the command with their message; bugs keep their traceback."""
-    from server.errors import KvasirError
+    from server.interface.errors import KvasirError
 
     try:
         yield

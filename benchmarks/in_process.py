@@ -3,12 +3,13 @@
 import time
 from collections.abc import Sequence
 
-from export.bundle import Bundle
-from server.decoding.search import SearchLimits
-from server.engine import Engine
-from server.request import Completion, GenerationParams, Request, Timings, TokenIds
-from server.runner import ModelRunner, OnnxRunner, OnnxSessions
-from server.scheduler import Scheduler, SchedulerLimits
+from bundle.loading import Bundle
+from server.engine.decoding.search import SearchLimits
+from server.engine.engine import Engine
+from server.engine.model_runner import ModelRunner
+from server.engine.runners.onnx import OnnxRunner, OnnxSessions
+from server.engine.scheduler import Scheduler, SchedulerLimits
+from server.interface.request import Completion, GenerationParams, Request, Timings, TokenIds
 
 
 class InProcessEngine:

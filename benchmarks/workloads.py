@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from benchmarks.workers.protocol import Job
-from server.text.tokenizer import Tokenizer
+from server.text.tokenizers.marian import Tokenizer
 
 Search = Literal["greedy", "beam4", "contract"]
 BEAM_SIZES: dict[Search, int] = {"greedy": 1, "beam4": 4, "contract": 4}
@@ -93,7 +93,8 @@ def forced_workload(
 ) -> Workload:
     """Random tokens for a model that never ends by itself: every engine generates exactly `num_tokens` a sentence.
 
-    Token 0 is the end of the sequence, 1 the unknown token, the last one padding, as in benchmarks.endless.
+    Token 0 is the end of the sequence, 1 the unknown token, the last one padding, as in
+    benchmarks.engines.endless_checkpoints.
     """
     random = np.random.default_rng(seed)
     lengths = random.integers(FORCED_SOURCE_LENGTHS[0], FORCED_SOURCE_LENGTHS[1], num_sentences, endpoint=True)

@@ -4,7 +4,7 @@ Without --headless the same options are in the form of Locust's web page; with -
 several processes send. The number of users of Locust does not matter: the scenario says what is sent.
 
 Importing locust patches the standard library: this file and what it imports of `worker`, `conductor`, `crew`,
-`dispatch`, `users`, `exchange` and `connections` belong in a process of their own, which `loadtest.run` starts.
+`dispatch`, `users`, `exchange` and `connections` belong in a process of their own, which `loadtest.cli.run` starts.
 """
 
 import logging
@@ -24,20 +24,20 @@ from locust.runners import MasterRunner, WorkerRunner
 # Locust puts the folder of this file on the path; the package is named from the folder above.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from loadtest.conductor import Conductor, Plan
-from loadtest.crew import CannotConduct
-from loadtest.machine import be_urgent
-from loadtest.messages import FROM_WORKERS
-from loadtest.requests import with_corpus_digest
-from loadtest.scenario import Scenario, load_scenario, scenario_names
-from loadtest.thresholds import Thresholds
-from loadtest.worker import Worker
+from loadtest.coordination.coordinator import Conductor, Plan
+from loadtest.coordination.machine import be_urgent
+from loadtest.coordination.messages import FROM_WORKERS
+from loadtest.coordination.worker import Worker
+from loadtest.coordination.worker_group import CannotConduct
+from loadtest.results.thresholds import Thresholds
+from loadtest.workload.requests import with_corpus_digest
+from loadtest.workload.scenario import Scenario, load_scenario, scenario_names
 
 _LONGEST_END_SECONDS = 90.0
 
 
 class Nobody(User):
-    """Locust wants a user. Requests are sent by `loadtest.worker`, whatever their number."""
+    """Locust wants a user. Requests are sent by `loadtest.coordination.worker`, whatever their number."""
 
     @task
     def wait(self) -> None:

@@ -15,8 +15,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kvasir import app, translate
-from server.options import DecodingOptions
-from server.settings import DEFAULT_MODEL
+from server.interface.decoding_options import DecodingOptions
+from server.operations.settings import DEFAULT_MODEL
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -89,7 +89,9 @@ def test_a_flag_there_is_not_is_wrong_use() -> None:
 @pytest.mark.parametrize("command", ["export", "train"])
 def test_without_torch_a_command_names_the_extra_that_brings_it(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    for name in [name for name in sys.modules if name.split(".")[0] in {"export", "model"} and name != "export.bundle"]:
+    for name in [
+        name for name in sys.modules if name.split(".")[0] in {"export", "model"} and name != "bundle.manifest"
+    ]:
         monkeypatch.delitem(sys.modules, name)
     result = _run(command, "checkpoint", "bundle")
     assert result.exit_code == 1

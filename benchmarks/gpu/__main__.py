@@ -22,8 +22,9 @@ import onnxruntime as ort
 from benchmarks.gpu import hugging_face, measuring
 from benchmarks.gpu.measuring import SOURCE_TOKENS, Window
 from benchmarks.gpu.models import SIZES, Size, cache_bytes, make_bundle, open_bundle, weight_bytes
-from export.bundle import MANIFEST_FILE, Bundle
-from server.device.sessions import DeviceSessions
+from bundle.loading import Bundle
+from bundle.manifest import MANIFEST_FILE
+from server.engine.runners.device.sessions import DeviceSessions
 
 ALL_ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 HUGGING_FACE_ROWS = [64, 256, 1024]

@@ -8,11 +8,11 @@ from statistics import median
 import numpy as np
 
 from benchmarks.in_process import InProcessEngine
-from export.bundle import Bundle
-from server.device.memory import DeviceMemory
-from server.device.runner import DeviceRunner
-from server.device.sessions import DeviceSessions
-from server.request import GenerationParams, TokenIds
+from bundle.loading import Bundle
+from server.engine.runners.device.memory import DeviceMemory
+from server.engine.runners.device.runner import DeviceRunner
+from server.engine.runners.device.sessions import DeviceSessions
+from server.interface.request import GenerationParams, TokenIds
 
 SOURCE_TOKENS = 20
 
@@ -104,8 +104,8 @@ def copy_bandwidth(on_gpu: bool) -> float:
 
 def open_memory(device: str) -> DeviceMemory:
     """The GPU, or the host in its place."""
-    from server.device.memory import HostMemory
-    from server.device.sessions import open_cuda
+    from server.engine.runners.device.memory import HostMemory
+    from server.engine.runners.device.sessions import open_cuda
 
     return open_cuda() if device == "cuda" else HostMemory()
 

@@ -9,10 +9,12 @@ from pathlib import Path
 import onnx
 import torch
 
-from export import bundle as names
-from export.bundle import Bundle, BundleConfig, Precision, Provenance, SpecialTokens, save_manifest
-from export.description import describe_shapes
-from export.to_parts import export_parts
+from bundle import tensors as names
+from bundle.loading import Bundle, record_file, save_manifest
+from bundle.manifest import MANIFEST_FILE, BundleConfig, Provenance, SpecialTokens
+from bundle.tensors import Precision
+from export.graphs.parts_export import export_parts
+from export.graphs.shapes import describe_shapes
 from model.config import TransformerConfig
 from model.transformer import Transformer
 
@@ -83,14 +85,14 @@ def make_bundle(size: Size, folder: Path, precision: Precision) -> Bundle:
                 num_parameters=sum(parameter.numel() for parameter in transformer.parameters()),
                 exporter="benchmarks.gpu",
             ),
-            files={path.name: names.record_file(path) for path in sorted(folder.iterdir())},
+            files={path.name: record_file(path) for path in sorted(folder.iterdir())},
         ),
     )
 
 
 def open_bundle(folder: Path) -> Bundle:
     """A bundle that `make_bundle` has made."""
-    return Bundle(folder, BundleConfig.model_validate_json((folder / names.MANIFEST_FILE).read_text("utf-8")))
+    return Bundle(folder, BundleConfig.model_validate_json((folder / MANIFEST_FILE).read_text("utf-8")))
 
 
 def weight_bytes(bundle: Bundle) -> int:

@@ -13,9 +13,9 @@ import numpy as np
 import typer
 
 from benchmarks.workers.protocol import Job, serve
-from export.bundle import load_bundle
-from server.replicas import ReplicaOptions, Replicas
-from server.request import GenerationParams, Request, Timings
+from bundle.loading import load_bundle
+from server.interface.request import GenerationParams, Request, Timings
+from server.workers.engine_pool import ReplicaOptions, Replicas
 
 
 def main(

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from loadtest.comparison import Change, ComparedRun, Comparison
-from loadtest.figures import StageTotals
 from loadtest.report.drawing import (
     GREEN,
     INK,
@@ -22,6 +20,8 @@ from loadtest.report.drawing import (
 )
 from loadtest.report.load_plots import mark_knee
 from loadtest.report.request_plots import draw_distribution, typical_stage
+from loadtest.results.comparison import Change, ComparedRun, Comparison
+from loadtest.results.figures import StageTotals
 
 _RATIOS_SHOWN = ("goodput", "within objective", "p50", "p95", "p99", "first token p95")
 

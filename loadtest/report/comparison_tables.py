@@ -1,8 +1,8 @@
 """The tables of a comparison: the runs side by side, and every figure with its ratio."""
 
-from loadtest.comparison import Change, Comparison
 from loadtest.report.numbers import BETTER, NOTHING, SAME, WORSE, milliseconds, percent, rate
 from loadtest.report.tables import Table
+from loadtest.results.comparison import Change, Comparison
 
 RULE = (
     "The first run is the base. Ratios are other / base, with their 99 % interval from resampled blocks of time; "

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from loadtest.clock import MAX_UNCERTAINTY_MS
-from loadtest.figures import StageTotals, Totals
 from loadtest.report.numbers import milliseconds, percent, rate
-from loadtest.run_folder import MetricsSample, RunInfo
-from loadtest.server_metrics import cached_share
-from loadtest.thresholds import ExitCode, Thresholds, Verdict, interruption, not_answered_again
-from loadtest.totals import MAX_LAG_P99_MS, trials_of
+from loadtest.results.clock import MAX_UNCERTAINTY_MS
+from loadtest.results.figures import StageTotals, Totals
+from loadtest.results.occupancy import cached_share
+from loadtest.results.run_folder import MetricsSample, RunInfo
+from loadtest.results.thresholds import ExitCode, Thresholds, Verdict, interruption, not_answered_again
+from loadtest.results.totals import MAX_LAG_P99_MS, trials_of
 
 
 class Mood(StrEnum):

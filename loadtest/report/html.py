@@ -7,12 +7,12 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from loadtest.comparison import Comparison
-from loadtest.figures import Totals
 from loadtest.report.drawing import Plot
 from loadtest.report.headline import Line, objective_sentence
 from loadtest.report.markdown import title_of
 from loadtest.report.tables import Table
+from loadtest.results.comparison import Comparison
+from loadtest.results.figures import Totals
 
 _FOLDER = Path(__file__).parent
 

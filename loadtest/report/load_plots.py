@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from loadtest.figures import Sample, StageTotals, Totals
-from loadtest.records import Outcome
 from loadtest.report.drawing import (
     BLUE,
     GREEN,
@@ -23,7 +21,9 @@ from loadtest.report.drawing import (
     plot_of,
     stacked_bars,
 )
-from loadtest.totals import trials_of
+from loadtest.results.figures import Sample, StageTotals, Totals
+from loadtest.results.records import Outcome
+from loadtest.results.totals import trials_of
 
 _PERCENTILES = (("p50", "o", "-", TEAL), ("p95", "s", "-", BLUE), ("p99", "^", "-", PURPLE), ("p999", "v", ":", QUIET))
 

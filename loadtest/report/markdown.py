@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from loadtest.figures import Totals
 from loadtest.report.headline import Line, objective_sentence
 from loadtest.report.tables import Table
+from loadtest.results.figures import Totals
 
 
 def render_markdown(

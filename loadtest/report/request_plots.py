@@ -7,9 +7,6 @@ from hdrh.histogram import HdrHistogram
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from loadtest.figures import StageTotals, Totals
-from loadtest.percentiles import Percentiles, values_at
-from loadtest.records import Outcome, Record
 from loadtest.report.drawing import (
     BLUE,
     MARKERS,
@@ -26,6 +23,9 @@ from loadtest.report.drawing import (
     plot_of,
 )
 from loadtest.report.load_plots import stage_label
+from loadtest.results.figures import StageTotals, Totals
+from loadtest.results.percentiles import Percentiles, values_at
+from loadtest.results.records import Outcome, Record
 
 _LABELLED_PERCENTS = (0.0, 50.0, 90.0, 95.0, 99.0, 99.9)
 _DRAWN_PERCENTS = (*range(1, 90), *np.arange(90, 99, 0.5).tolist(), *np.arange(99, 99.91, 0.05).tolist())

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from loadtest.figures import Totals
 from loadtest.report.drawing import (
     BLUE,
     GREEN,
@@ -21,9 +20,10 @@ from loadtest.report.drawing import (
     stacked_bars,
 )
 from loadtest.report.load_plots import stage_label
-from loadtest.run_folder import StageInfo
-from loadtest.samples import REST, SERVER_PHASES
-from loadtest.timeline import Timeline
+from loadtest.results.figures import Totals
+from loadtest.results.run_folder import StageInfo
+from loadtest.results.samples import REST, SERVER_PHASES
+from loadtest.results.timeline import Timeline
 
 _CHARACTER_WIDTH = 0.0068  # of a stage's name, as a part of the plot's
 

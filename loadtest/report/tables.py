@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from loadtest.figures import Sample, StageTotals, Totals
-from loadtest.percentiles import Percentiles
-from loadtest.records import Outcome
 from loadtest.report.load_plots import stage_label
 from loadtest.report.numbers import NOTHING, count, milliseconds, percent, rate
 from loadtest.report.request_plots import typical_stage
-from loadtest.run_folder import GuardResult
-from loadtest.samples import REST, SERVER_PHASES
-from loadtest.thresholds import ERRORS
+from loadtest.results.figures import Sample, StageTotals, Totals
+from loadtest.results.percentiles import Percentiles
+from loadtest.results.records import Outcome
+from loadtest.results.run_folder import GuardResult
+from loadtest.results.samples import REST, SERVER_PHASES
+from loadtest.results.thresholds import ERRORS
 
 
 @dataclass(frozen=True, slots=True)

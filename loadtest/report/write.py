@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
-from loadtest.figures import Totals, to_json
-from loadtest.records import Record
 from loadtest.report.drawing import Plot, house_style
 from loadtest.report.headline import facts_of, headline_of
 from loadtest.report.html import render_html
@@ -14,10 +12,12 @@ from loadtest.report.markdown import render_markdown
 from loadtest.report.request_plots import request_plots
 from loadtest.report.server_plots import phases_plot, timeline_plot
 from loadtest.report.tables import tables_of
-from loadtest.run_folder import GuardResult, RunFolder, RunInfo
-from loadtest.thresholds import NO_THRESHOLDS, Thresholds, Verdict, verdict_of
-from loadtest.timeline import Timeline, timeline_of
-from loadtest.totals import totals_of
+from loadtest.results.figures import Totals, to_json
+from loadtest.results.records import Record
+from loadtest.results.run_folder import GuardResult, RunFolder, RunInfo
+from loadtest.results.thresholds import NO_THRESHOLDS, Thresholds, Verdict, verdict_of
+from loadtest.results.timeline import Timeline, timeline_of
+from loadtest.results.totals import totals_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from loadtest.comparison import Comparison, compare
 from loadtest.report.comparison_plots import comparison_plots
 from loadtest.report.comparison_tables import comparison_tables
 from loadtest.report.headline import objective_sentence
 from loadtest.report.html import render_comparison_html
 from loadtest.report.markdown import cell, markdown_table
 from loadtest.report.tables import Table
-from loadtest.run_folder import RunFolder
+from loadtest.results.comparison import Comparison, compare
+from loadtest.results.run_folder import RunFolder
 
 
 def write_comparison(runs: Sequence[RunFolder], folder: Path) -> Comparison:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from model.checkpoints.reading import CheckpointError
+from model.checkpoints.hugging_face_files import CheckpointError
 from model.transformer import Transformer
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import torch
 
-from model.checkpoints.marian import load_marian
 from model.config import TransformerConfig
+from model.families.marian.reading import load_marian
 from model.training.parallel_text import read_pairs
 from model.training.run_folder import RunFolder
 from model.training.settings import TrainingSettings

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.replacing import replacing
+from model.atomic_files import replacing
 from model.training.corpus import CorpusRecord
 from model.training.settings import TrainingSettings
 from model.training.vocabulary import JointVocabulary

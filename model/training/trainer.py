@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from model.checkpoints.marian_writing import write_marian
+from model.families.marian.writing import write_marian
 from model.training.averaging import average_weights
 from model.training.batches import Indices, epoch_indices, token_batches
 from model.training.corpus import Batch, CorpusRecord, read_corpus

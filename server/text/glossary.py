@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import regex
 
-from server.errors import InvalidRequest
+from server.interface.errors import InvalidRequest
 
 MAX_TERM_CHARACTERS = 200
 MAX_ENTRIES = 10_000

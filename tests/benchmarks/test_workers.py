@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.results import ratio_of
+from benchmarks.engines.results import ratio_of
 from benchmarks.workers.process import ROOT, Worker, WorkerFailed
 from benchmarks.workloads import OPUS_VOCAB_SIZE, forced_workload, read_lines, text_workload
-from export.bundle import Bundle, load_bundle
-from server.text.tokenizer import Tokenizer
+from bundle.loading import Bundle, load_bundle
+from server.text.tokenizers.marian import Tokenizer
 
 BUNDLE = ROOT / "models" / "en-de"
 SENTENCES = "Good morning.\tGuten Morgen.\nWhere is Anna?\tWo ist Anna?\n"

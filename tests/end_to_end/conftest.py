@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from export.bundle import Precision
-from export.to_onnx import export_bundle
-from model.checkpoints.marian import load_marian
+from bundle.tensors import Precision
+from export.exporter import export_bundle
+from model.families.marian.reading import load_marian
 from tests.end_to_end.exported import Exported, write_random_checkpoint
 from tests.end_to_end.servers import Served, relabelled, started
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import torch
 
-from export.bundle import Bundle
+from bundle.loading import Bundle
 from model.transformer import Transformer
-from server.runner import OnnxRunner, OnnxSessions
+from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 from tests.export.tiny_checkpoint import SPECIAL_PIECES, train_sentencepiece
-from tests.fakes import DrivenEngine
+from tests.fakes.engine import DrivenEngine
 from tests.model.random_models import save_marian
 
 MAX_SOURCE_TOKENS = 48

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import httpx2
 
-from export.bundle import MANIFEST_FILE
-from server.settings import DEFAULT_MODEL
+from bundle.manifest import MANIFEST_FILE
+from server.operations.settings import DEFAULT_MODEL
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE_SECONDS = 60.0

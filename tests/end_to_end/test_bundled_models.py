@@ -4,9 +4,9 @@ import io
 
 import pytest
 
-from export.bundle import load_bundle
-from server.offline import OfflineOptions, translate_file
-from server.settings import DEFAULT_MODEL
+from bundle.loading import load_bundle
+from server.cli.translate import OfflineOptions, translate_file
+from server.operations.settings import DEFAULT_MODEL
 
 MODELS = DEFAULT_MODEL.parent
 MAX_BYTES = 40_000_000

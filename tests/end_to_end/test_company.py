@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from export.bundle import Precision, load_bundle
+from bundle.loading import load_bundle
+from bundle.tensors import Precision
 from model.transformer import Transformer
-from server.request import Completion, GenerationParams, Request
-from server.settings import DEFAULT_MODEL
-from server.text.tokenizer import Tokenizer
+from server.interface.request import Completion, GenerationParams, Request
+from server.operations.settings import DEFAULT_MODEL
+from server.text.tokenizers.marian import Tokenizer
 from tests.end_to_end.exported import MAX_SOURCE_TOKENS, Exported, driven_engine
-from tests.fakes import DrivenEngine, request
+from tests.fakes.engine import DrivenEngine, request
 
-SENTENCES = Path(__file__).resolve().parents[2] / "loadtest" / "sentences.txt"
+SENTENCES = Path(__file__).resolve().parents[2] / "loadtest" / "workload" / "sentences.txt"
 LIMIT = 40
 
 

@@ -7,7 +7,7 @@ import httpx2
 from docx.text.paragraph import Paragraph
 
 from tests.end_to_end.servers import Served, until
-from tests.server.files.office import word_document
+from tests.server.documents.office import word_document
 
 PAGE = """<!DOCTYPE html><html lang="en"><head><title>Good morning</title><style>p { color: red }</style></head>
 <body><h1 class="top">Where is the station?</h1><p>Thank you.</p><p>I would like <b>a cup of tea</b>, please.</p>

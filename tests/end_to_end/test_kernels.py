@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from kernels.library import running_kernels
+from kernels.onnx_registration import running_kernels
 from tests.end_to_end.servers import Served, started
 
 SENTENCES = (
-    (Path(__file__).resolve().parents[2] / "loadtest" / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    (Path(__file__).resolve().parents[2] / "loadtest" / "workload" / "sentences.txt")
+    .read_text(encoding="utf-8")
+    .splitlines()
 )
 
 RUNNING = running_kernels()  # before a test switches them off

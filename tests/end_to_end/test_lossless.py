@@ -8,10 +8,10 @@ from lxml import etree
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 from starlette.testclient import TestClient
 
-from benchmarks.placeholders import placeholder_sentences
-from server.app import create_app
-from server.settings import Settings
-from tests.server.text.documents import DocumentMaker
+from benchmarks.quality.placeholders import placeholder_sentences
+from server.http.app import create_app
+from server.operations.settings import Settings
+from tests.server.text.readers.documents import DocumentMaker
 
 COPIED = ("code", "pre", "script", "style")
 Shape = tuple[str, tuple[tuple[str, str], ...], str | None, tuple[object, ...]]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from server.app import create_app
-from server.settings import Settings
+from server.http.app import create_app
+from server.operations.settings import Settings
 
 TEXT = "The old house by the river is very beautiful."
 

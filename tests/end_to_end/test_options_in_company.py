@@ -9,11 +9,11 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from export.bundle import Precision
+from bundle.tensors import Precision
 from model.layers import DecoderLayer
-from server.request import Completion, FinishReason, GenerationParams, Request, Sampling
+from server.interface.request import Completion, FinishReason, GenerationParams, Request, Sampling
 from tests.end_to_end.exported import MAX_SOURCE_TOKENS, Exported
-from tests.fakes import request
+from tests.fakes.engine import request
 
 END, VOCAB, NUM_REQUESTS = 0, 60, 78
 PLAIN = GenerationParams(max_new_tokens=20, return_scores=True)

@@ -1,11 +1,11 @@
-"""`python -m benchmarks.random_models` in small: odd models, exported, decoded in company, against `generate`."""
+"""Small `python -m benchmarks.quality.random_models`: odd models, exported, decoded in batches, against `generate`."""
 
 from pathlib import Path
 
 import pytest
 import torch
 
-from benchmarks.random_models import compare, export_graphs, random_marian, random_sources
+from benchmarks.quality.random_models import compare, export_graphs, random_marian, random_sources
 
 
 @pytest.mark.parametrize("index", [0, 1, 7], ids=["tied, no forced end", "unscaled", "untied, two vocabularies"])

@@ -10,10 +10,12 @@ import httpx2
 import pytest
 
 from tests.end_to_end.servers import PATIENCE_SECONDS, Served, gauge, num_cancelled, until
-from tests.server.events import read_events, texts_of
+from tests.fakes.event_stream import read_events, texts_of
 
 SENTENCES = (
-    (Path(__file__).resolve().parents[2] / "loadtest" / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    (Path(__file__).resolve().parents[2] / "loadtest" / "workload" / "sentences.txt")
+    .read_text(encoding="utf-8")
+    .splitlines()
 )
 
 _ODD_TEXTS = [

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from export.bundle import Bundle
-from export.to_onnx import export_bundle
+from bundle.loading import Bundle
+from export.exporter import export_bundle
 from tests.export.tiny_checkpoint import write_checkpoint
 
 

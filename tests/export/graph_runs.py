@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from export import bundle as names
-from export.bundle import Shapes
-from export.description import describe_shapes
-from export.graphs import DecoderStepGraph, EncoderGraph, LayerCaches
-from kernels.library import register
+from bundle import tensors as names
+from bundle.manifest import Shapes
+from export.graphs.shapes import describe_shapes
+from export.graphs.step_layout import DecoderStepGraph, EncoderGraph, LayerCaches
+from kernels.onnx_registration import register
 from model.transformer import Transformer
 
 Arrays = dict[str, NDArray[np.generic]]

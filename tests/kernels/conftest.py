@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import onnxruntime as ort
 import pytest
 
-from kernels.library import register
+from kernels.onnx_registration import register
 from tests.kernels.instruction_sets import INSTRUCTION_SETS
 
 

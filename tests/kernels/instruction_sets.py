@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernels.library import KernelsUnavailable, running_kernels
+from kernels.onnx_registration import KernelsUnavailable, running_kernels
 
 
 def _can_run(name: str) -> bool:

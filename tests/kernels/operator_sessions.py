@@ -7,10 +7,10 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper
 
-from export import operators
-from export.best_tokens import BEST_TOKENS
-from export.function_body import DOMAIN, OPSET
-from kernels.library import register
+from export.graphs.best_tokens_operator import BEST_TOKENS
+from export.graphs.onnx_function import DOMAIN, OPSET
+from export.int8 import operators
+from kernels.onnx_registration import register
 
 Arrays = dict[str, NDArray[np.generic]]
 Numbers = dict[str, NDArray[np.number]]

@@ -7,7 +7,7 @@ import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
 
-from export import operators
+from export.int8 import operators
 from tests.kernels.arithmetic import STEP, Doubles, Floats, attended, in_steps
 from tests.kernels.operator_sessions import Arrays, Numbers, OneOperator
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from export import operators
+from export.int8 import operators
 from tests.kernels.arithmetic import Doubles, Floats, Matrix, normalized, random_rows
 from tests.kernels.operator_sessions import Arrays, OneOperator
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from export import operators
+from export.int8 import operators
 from tests.kernels.arithmetic import Doubles, attended
 from tests.kernels.operator_sessions import Arrays, OneOperator
 

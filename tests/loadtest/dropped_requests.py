@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from loadtest import connections as kept
-from loadtest.addresses import Address, address_of
-from loadtest.connections import Connections
-from loadtest.exchange import Place, perform, prepared
-from loadtest.records import Outcome
-from loadtest.requests import TextRequest
+from loadtest.results.records import Outcome
+from loadtest.sending import connections as kept
+from loadtest.sending.addresses import Address, address_of
+from loadtest.sending.connections import Connections
+from loadtest.sending.exchange import Place, perform, prepared
+from loadtest.workload.requests import TextRequest
 
 REQUEST = TextRequest(0, "sentence", "native", ("Hello.",), None, "en", "de", None, 1)
 PLACE = Place("stage", 0)

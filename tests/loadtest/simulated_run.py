@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from loadtest.records import Outcome, Record, RecordWriter
-from loadtest.run_folder import (
+from loadtest.results.records import Outcome, Record, RecordWriter
+from loadtest.results.run_folder import (
     Difference,
     GeneratorInfo,
     GuardResult,
@@ -22,7 +22,7 @@ from loadtest.run_folder import (
     ServerInfo,
     StageInfo,
 )
-from loadtest.thresholds import NO_THRESHOLDS, Thresholds
+from loadtest.results.thresholds import NO_THRESHOLDS, Thresholds
 
 WARM_UP_SECONDS = 2.0
 STEPS_PER_SECOND = 100.0

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.arrivals import arrival_times
-from loadtest.records import Outcome
-from loadtest.run_folder import RunFolder
-from loadtest.scenario import load_scenario
-from loadtest.thresholds import ExitCode
+from loadtest.results.records import Outcome
+from loadtest.results.run_folder import RunFolder
+from loadtest.results.thresholds import ExitCode
+from loadtest.workload.arrivals import arrival_times
+from loadtest.workload.scenario import load_scenario
 from tests.end_to_end.servers import ROOT, Served, gauge, started, until
 
 SCENARIO = Path(__file__).with_name("smoke.toml")

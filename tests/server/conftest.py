@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from export.bundle import Bundle, load_bundle
-from server.settings import DEFAULT_MODEL
-from tests.server.echo import EchoFor, EchoGenerator, make_bundle
+from bundle.loading import Bundle, load_bundle
+from server.operations.settings import DEFAULT_MODEL
+from tests.fakes.echo import EchoFor, EchoGenerator, make_bundle
 
 
 @pytest.fixture(scope="session")

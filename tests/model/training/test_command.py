@@ -9,12 +9,12 @@ import pytest
 import torch
 from typer.testing import CliRunner, Result
 
-from export.to_onnx import export_bundle
+from export.exporter import export_bundle
 from kvasir import app
 from model.training.command import train
 from model.training.settings import TrainingSettings
 from model.training.trainer import Trainer
-from server.text.tokenizer import Tokenizer
+from server.text.tokenizers.marian import Tokenizer
 from tests.model.training.toy_text import write_reversed
 
 SIZES = (

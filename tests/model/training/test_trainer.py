@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.checkpoints.marian import load_marian
+from model.families.marian.reading import load_marian
 from model.training.settings import DataFile
 from model.training.trainer import Progress, Trainer
 from model.training.vocabulary import read_vocabulary

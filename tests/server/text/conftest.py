@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.server.echo import make_bundle
+from tests.fakes.echo import make_bundle
 from tests.server.text.identity import LETTERS, Identity
 
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from export.bundle import Bundle
-from server.request import Completion, Request, TokenDetails
-from server.text.markup import NO_MARKUP_OPTIONS, MarkupOptions
-from server.translation import TextFormat, TranslationLimits, TranslationRequest
-from server.translator import Translator
-from tests.server.echo import SENTENCES, EchoGenerator
+from bundle.loading import Bundle
+from server.interface.request import Completion, Request, TokenDetails
+from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Translator
+from server.translation.types import TextFormat, TranslationRequest
+from tests.fakes.echo import SENTENCES, EchoGenerator
 
 # Sentences with every letter and mark of ordinary texts, so that a tokenizer made of them loses none.
 LETTERS = (

@@ -1,6 +1,6 @@
 import pytest
 
-from server.errors import InvalidRequest
+from server.interface.errors import InvalidRequest
 from server.text.glossary import Glossary, capitalized_like, parse_entries
 
 

@@ -1,0 +1,91 @@
+"""Where a decoder step's time goes: Python's share, and each operator's.
+
+    python -m benchmarks.decoder_steps.operator_shares BUNDLE [--data FILE.tsv] [--limit N] [--rows 32] [--threads 1]
+
+Sentences are decoded to their ends, with others joining as rows become free, so Python's part has everything in it:
+admission, search, moving of caches, retirement.
+"""
+
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.decoder_steps.observed_sessions import observed_sessions
+from benchmarks.in_process import InProcessEngine
+from benchmarks.workers.process import ROOT
+from benchmarks.workloads import read_lines
+from bundle.loading import Bundle, load_bundle
+from server.interface.request import GenerationParams, TokenIds
+from server.text.tokenizers.marian import Tokenizer
+
+DEFAULT_BUNDLE = ROOT / "models" / "en-de"
+DEFAULT_DATA = ROOT / "loadtest" / "workload" / "sentences.txt"
+SEARCHES = {"greedy": 1, "beam 4": 4}
+NUM_OPERATORS = 12
+
+
+def main(
+    bundle_folder: Annotated[Path, typer.Argument(metavar="BUNDLE")] = DEFAULT_BUNDLE,
+    data: Annotated[Path, typer.Option(help="Sentences, in the first column.")] = DEFAULT_DATA,
+    limit: Annotated[int, typer.Option(min=1, help="Take so many.")] = 500,
+    rows: Annotated[int, typer.Option(min=4, help="Rows of the engine.")] = 32,
+    threads: Annotated[int, typer.Option(min=1)] = 1,
+) -> None:
+    """Print both tables."""
+    bundle = load_bundle(bundle_folder)
+    tokenizer = Tokenizer(bundle)
+    lines = read_lines(data, limit)
+    sources = [tokenizer.encode(line.split("\t")[0]) for line in lines]
+    print(f"{bundle.config.name} {bundle.config.precision}, {len(sources)} sentences, {rows} rows, {threads} threads\n")
+    print("| search | steps | ms a step | in the decoder graph | in the encoder graph | in Python | Python's share |")
+    print("|---|---|---|---|---|---|---|")
+    for search in SEARCHES:
+        print(_python_share(bundle, sources, search, rows, threads))
+    for search in SEARCHES:
+        print("\n" + _operators(bundle, sources, search, rows, threads))
+
+
+def _params(search: str, bundle: Bundle) -> GenerationParams:
+    return GenerationParams(SEARCHES[search], max_new_tokens=bundle.config.shapes.max_target_tokens)
+
+
+def _python_share(bundle: Bundle, sources: list[TokenIds], search: str, rows: int, threads: int) -> str:
+    """A row of the first table. The share is that of a step without the encoder's run."""
+    with observed_sessions() as observation:
+        engine = InProcessEngine(bundle, threads, rows)
+        engine.decode(sources, _params(search, bundle))  # every number of rows has its buffers now
+        observation.clear()
+        start = time.perf_counter()
+        engine.decode(sources, _params(search, bundle))
+        total = time.perf_counter() - start
+    steps = observation.num_runs(is_encoder=False)
+    decoder, encoder = observation.seconds(is_encoder=False), observation.seconds(is_encoder=True)
+    python = total - decoder - encoder
+    milliseconds = [f"{seconds / steps * 1e3:.3f}" for seconds in (total, decoder, encoder, python)]
+    return f"| {search} | {steps} | {' | '.join(milliseconds)} | {python / (python + decoder):.1%} |"
+
+
+def _operators(bundle: Bundle, sources: list[TokenIds], search: str, rows: int, threads: int) -> str:
+    """A table for each graph: the operators that take longest."""
+    with tempfile.TemporaryDirectory() as folder, observed_sessions(Path(folder)) as observation:
+        InProcessEngine(bundle, threads, rows).decode(sources, _params(search, bundle))
+        graphs = {
+            "decoder": observation.operator_seconds(is_encoder=False),
+            "encoder": observation.operator_seconds(is_encoder=True),
+        }
+    return "\n".join(_table(f"{graph}, {search}", seconds) for graph, seconds in graphs.items())
+
+
+def _table(title: str, seconds: Counter[str]) -> str:
+    total = seconds.total()
+    lines = [f"| {title} | share |", "|---|---|"]
+    lines += [f"| {operator} | {spent / total:.1%} |" for operator, spent in seconds.most_common(NUM_OPERATORS)]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    typer.run(main)

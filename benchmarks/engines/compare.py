@@ -1,0 +1,150 @@
+"""Kvasir beside CTranslate2, Hugging Face, optimum-onnx and Marian: same weights, same sentences, same processors.
+
+    python -m benchmarks.engines.compare [--checkpoint FOLDER] [--data FILE.tsv ...] [--limit N]
+
+Without a checkpoint the others run on the random model of OPUS-MT's size only. How to read the result is in README.md.
+"""
+
+from collections.abc import Iterator
+from ctypes.util import find_library
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+import typer
+
+from benchmarks.engines.engines import ENGINES, EngineOptions
+from benchmarks.engines.measuring import Procedure, measure
+from benchmarks.engines.models import Conversions, Model
+from benchmarks.engines.report import render
+from benchmarks.engines.results import Comparison
+from benchmarks.engines.scoring import Scorer
+from benchmarks.machine import describe_machine, usable_cpus
+from benchmarks.workers.process import ROOT, WorkerFailed
+from benchmarks.workloads import OPUS_VOCAB_SIZE, Search, Workload, forced_workload, text_workload
+from bundle.loading import load_bundle
+from server.text.tokenizers.marian import Tokenizer
+
+Kind = Literal["text", "opus"]
+
+DEFAULT_BUNDLE = ROOT / "models" / "en-de"
+DEFAULT_DATA = [ROOT / "loadtest" / "workload" / "sentences.txt"]
+DEFAULT_OUTPUT = ROOT / "build" / "bench"
+DEFAULT_CPUS = usable_cpus()
+DEFAULT_ROWS = [32, 64, 128]
+ENGINE_NAMES = [f"{engine.program}:{engine.precision}" for engine in ENGINES]
+WORKLOAD_NAMES = [f"{kind}-{search}" for kind in get_args(Kind) for search in get_args(Search)]
+
+
+def main(
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder of a Hugging Face Marian checkpoint, for every engine to start from.")
+    ] = None,
+    bundle: Annotated[
+        list[Path] | None, typer.Option(help="Bundles of it; others are exported from the checkpoint.")
+    ] = None,
+    data: Annotated[
+        list[Path], typer.Option(help="Parallel text, source TAB reference; by default sentences without references.")
+    ] = DEFAULT_DATA,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take so many lines of each file.")] = None,
+    workload: Annotated[
+        list[str] | None, typer.Option(help=f"Some of {', '.join(WORKLOAD_NAMES)}, or the part before the dash.")
+    ] = None,
+    engine: Annotated[
+        list[str] | None, typer.Option(help=f"Some of {', '.join(ENGINE_NAMES)}, or the part before the colon.")
+    ] = None,
+    repetitions: Annotated[int, typer.Option(min=1)] = 5,
+    threads: Annotated[int, typer.Option(min=1, help="Processors for each engine.")] = DEFAULT_CPUS,
+    kvasir_rows: Annotated[list[int], typer.Option(help="Rows a replica to try.")] = DEFAULT_ROWS,
+    opus_sentences: Annotated[int, typer.Option(min=1, help="Sentences for the random model.")] = 128,
+    opus_tokens: Annotated[int, typer.Option(min=2, help="Tokens it generates for each.")] = 24,
+    tuning_sentences: Annotated[int, typer.Option(min=1, help="Sentences on which settings are compared.")] = 256,
+    tcmalloc: Annotated[bool, typer.Option(help="Try it as the allocator, where it is installed.")] = True,
+    max_seconds: Annotated[
+        float, typer.Option(help="An engine whose repetitions would take longer sits the later ones out.")
+    ] = 180,
+    python_of: Annotated[
+        list[str] | None, typer.Option(help="PROGRAM=INTERPRETER, for an engine in an environment of its own.")
+    ] = None,
+    timeout_seconds: Annotated[float, typer.Option(help="An engine that takes longer for one answer is out.")] = 1800,
+    output: Annotated[Path, typer.Option(help="Folder for results and converted models.")] = DEFAULT_OUTPUT,
+) -> None:
+    """Measure, and write comparison.json, comparison.md, speed.png and ratios.png."""
+    output = output.resolve()  # workers and conversions run elsewhere
+    engines = [
+        found for found, name in zip(ENGINES, ENGINE_NAMES, strict=True) if _is_chosen(name, engine, ENGINE_NAMES, ":")
+    ]
+    chosen = [name for name in WORKLOAD_NAMES if _is_chosen(name, workload, WORKLOAD_NAMES, "-")]
+    pythons = dict(entry.split("=", 1) for entry in python_of or [])
+    conversions = Conversions(output / "models")
+    allocator = find_library("tcmalloc_minimal") if tcmalloc else None
+    procedure = Procedure(
+        repetitions,
+        max_seconds,
+        tuning_sentences,
+        [Path(allocator)] if allocator else [],
+        output / "logs",
+        timeout_seconds,
+    )
+    options = EngineOptions(threads, kvasir_rows, pythons)
+
+    text_model = _text_model(checkpoint, bundle)
+    text_bundle = load_bundle(next(iter(text_model.bundles.values()), DEFAULT_BUNDLE))
+    tokenizer = Tokenizer(text_bundle)
+    scorer = Scorer(tokenizer)
+    comparison = Comparison(
+        machine=describe_machine(),
+        options={"repetitions": str(repetitions), "threads": str(threads), "limit": str(limit or "none")},
+        workloads=[],
+    )
+    max_tokens = min(text_bundle.config.shapes.max_source_tokens, text_bundle.config.shapes.max_target_tokens)
+
+    def workloads() -> Iterator[tuple[Workload, Model]]:
+        for search in get_args(Search):
+            if f"text-{search}" in chosen:
+                for file in data:
+                    yield text_workload(text_model.name, tokenizer, file, limit, search, max_tokens), text_model
+        searches = [search for search in get_args(Search) if f"opus-{search}" in chosen]
+        model = Model("opus-size", conversions.opus_size(), {}) if searches else text_model
+        for search in searches:
+            yield forced_workload(model.name, OPUS_VOCAB_SIZE, opus_sentences, opus_tokens, search), model
+
+    output.mkdir(parents=True, exist_ok=True)
+    try:
+        for each, model in workloads():
+            result = measure(each, model, engines, conversions, options, procedure, scorer)
+            comparison.workloads.append(result)
+            comparison.quality_signatures = scorer.signatures()
+            # After each, so that a run that is broken off leaves what it has.
+            _write(comparison, output)
+    except WorkerFailed as failure:
+        raise typer.BadParameter(f"the random model could not be made: {failure}") from failure
+    print(render(comparison))
+
+
+def _is_chosen(name: str, asked: list[str] | None, names: list[str], separator: str) -> bool:
+    """Whether an option names this one or its family; raises for what names nothing."""
+    families = {other.split(separator)[0] for other in names}
+    for entry in asked or []:
+        if entry not in names and entry not in families:
+            raise typer.BadParameter(f"{entry!r} is none of {', '.join([*names, *sorted(families)])}")
+    return not asked or name in asked or name.split(separator)[0] in asked
+
+
+def _text_model(checkpoint: Path | None, folders: list[Path] | None) -> Model:
+    if checkpoint is None and not folders:
+        folders = [DEFAULT_BUNDLE]
+    bundles = [load_bundle(folder.resolve()) for folder in folders or []]
+    name = bundles[0].config.name if checkpoint is None else checkpoint.resolve().name
+    return Model(name, checkpoint and checkpoint.resolve(), {each.config.precision: each.path for each in bundles})
+
+
+def _write(comparison: Comparison, folder: Path) -> None:
+    from benchmarks.engines.plots import draw
+
+    (folder / "comparison.json").write_text(comparison.model_dump_json(indent=2) + "\n", "utf-8")
+    (folder / "comparison.md").write_text(render(comparison), "utf-8")
+    draw(comparison, folder)
+
+
+if __name__ == "__main__":
+    typer.run(main)

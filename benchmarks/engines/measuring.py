@@ -1,0 +1,176 @@
+"""The measurement itself: find each engine's best setting, then let them take turns."""
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from benchmarks.engines.engines import Engine, EngineOptions, Setting, settings_of
+from benchmarks.engines.models import Conversions, Model
+from benchmarks.engines.results import Measurement, WorkloadResult
+from benchmarks.engines.scoring import Scorer
+from benchmarks.machine import busy_seconds, process_seconds, usable_cpus
+from benchmarks.workers.process import Worker, WorkerFailed
+from benchmarks.workers.protocol import Done
+from benchmarks.workloads import Workload
+
+WARM_UP_SENTENCES = 32
+CLOCK_SECONDS = 0.03  # processor time is counted in hundredths, of several clocks: less than this is no finding
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """How to measure.
+
+    `allocators` are shared libraries to try besides the C library's allocator. An engine that is so slow that its
+    repetitions would take more than `max_seconds` sits the later ones out, and is tuned on fewer sentences.
+    """
+
+    repetitions: int
+    max_seconds: float
+    tuning_sentences: int
+    allocators: Sequence[Path]
+    logs: Path
+    timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Contender:
+    worker: Worker
+    setting: Setting
+    measurement: Measurement
+    repetitions: int
+
+
+def measure(
+    workload: Workload,
+    model: Model,
+    engines: Sequence[Engine],
+    conversions: Conversions,
+    options: EngineOptions,
+    procedure: Procedure,
+    scorer: Scorer | None,
+) -> WorkloadResult:
+    """Tune every engine, start each at its best, and run them in turn: A B C A B C."""
+    measurements: list[Measurement] = []
+    contenders: list[_Contender] = []
+    open_workers: list[Worker] = []
+    try:
+        for engine in engines:
+            measurement = Measurement(engine=engine.name)
+            measurements.append(measurement)
+            try:
+                settings = settings_of(engine, workload, model, conversions, options)
+                setting, measurement.tuned = _tune(settings, workload, procedure)
+                worker = _start(setting, workload, procedure)
+                open_workers.append(worker)
+                # Not timed: every buffer an engine keeps is there when its first repetition begins.
+                done = worker.run(setting.job(workload.job(return_outputs=True)))
+            except WorkerFailed as failure:
+                measurement.not_run = str(failure)
+            else:
+                measurement.setting, measurement.versions = setting.label, worker.versions
+                measurement.start_seconds = worker.start_seconds
+                _judge(measurement, workload, done, scorer)
+                repetitions = max(1, min(procedure.repetitions, int(procedure.max_seconds / done.seconds)))
+                contenders.append(_Contender(worker, setting, measurement, repetitions))
+        for repetition in range(procedure.repetitions):
+            for contender in contenders:
+                if contender.measurement.not_run is None and repetition < contender.repetitions:
+                    _repeat(contender, workload)
+    finally:
+        for worker in open_workers:
+            worker.close()
+    return WorkloadResult(workload=workload.name, num_sentences=len(workload.sources), measurements=measurements)
+
+
+def _repeat(contender: _Contender, workload: Workload) -> None:
+    measurement = contender.measurement
+    pid = contender.worker.pid
+    wall, busy = time.perf_counter(), busy_seconds()
+    ours = process_seconds(pid) + time.process_time()
+    try:
+        done = contender.worker.run(contender.setting.job(workload.job()))
+    except WorkerFailed as failure:
+        measurement.not_run = str(failure)
+        return
+    others = busy_seconds() - busy - (process_seconds(pid) + time.process_time() - ours)
+    available = (time.perf_counter() - wall) * usable_cpus()
+    measurement.disturbance.append(round(max(others - CLOCK_SECONDS, 0.0) / available, 3))
+    measurement.seconds.append(done.seconds)
+    measurement.output_tokens = done.output_tokens
+    measurement.peak_bytes = done.peak_bytes
+    _say(f"  {measurement.engine:<22} {done.output_tokens / done.seconds:>9.0f} tokens/s")
+
+
+def _judge(measurement: Measurement, workload: Workload, done: Done, scorer: Scorer | None) -> None:
+    """Score the answers, and leave out an engine that did not do the work."""
+    assert done.outputs is not None, "they were asked for"
+    if (wrong := _wrong_length(workload, done.outputs)) is not None:
+        measurement.not_run = wrong
+    elif scorer is not None and workload.references is not None:
+        measurement.bleu, measurement.chrf = scorer.score(done.outputs, workload.references)
+
+
+def _wrong_length(workload: Workload, outputs: list[list[int]]) -> str | None:
+    """Where lengths are forced, a faster engine must not be one that generates less."""
+    found = {len(output) for output in outputs}
+    if workload.forced_length is None or found == {workload.forced_length}:
+        return None
+    return f"generated {min(found)} to {max(found)} tokens a sentence instead of {workload.forced_length}"
+
+
+def _tune(settings: list[Setting], workload: Workload, procedure: Procedure) -> tuple[Setting, dict[str, float]]:
+    """The fastest setting on a sample of the workload, and the speed of all of them.
+
+    A setting that fails is out; if all of them fail, so does this.
+    """
+    speeds: dict[Setting, float] = {}
+    failure: WorkerFailed | None = None
+    for _, same_process in groupby(settings, key=lambda setting: setting.command):
+        try:
+            speeds |= _speeds(list(same_process), workload, procedure)
+        except WorkerFailed as failed:
+            failure = failed
+    if not speeds:
+        assert failure is not None, "an engine has at least one setting"
+        raise failure
+    # The allocator is tried on the best setting alone: it helps or hurts all of them.
+    fastest = max(speeds, key=lambda setting: speeds[setting])
+    for allocator in procedure.allocators:
+        speeds |= _speeds([fastest.preloading(allocator)], workload, procedure)
+    return max(speeds, key=lambda setting: speeds[setting]), {
+        setting.label: round(speed, 1) for setting, speed in speeds.items()
+    }
+
+
+def _speeds(settings: list[Setting], workload: Workload, procedure: Procedure) -> dict[Setting, float]:
+    """Tokens a second of settings that differ in their batches only, in one process; the better of two runs."""
+    with _start(settings[0], workload, procedure) as worker:
+        warm_up = worker.run(settings[0].job(workload.sample(WARM_UP_SENTENCES)))
+        affordable = WARM_UP_SENTENCES * procedure.max_seconds / (2 * len(settings) * warm_up.seconds)
+        num_sentences = min(procedure.tuning_sentences, max(WARM_UP_SENTENCES, int(affordable)))
+        # A batch of more sentences than there are cannot be told from one of all of them.
+        fitting = [
+            setting for setting in settings if setting.batch_by == "tokens" or setting.batch_size <= num_sentences
+        ]
+        settings = fitting or settings[:1]
+        sample = workload.sample(num_sentences)
+        # Two rounds over all of them, so that a disturbance does not hit both runs of one.
+        runs: list[list[Done]] = [[worker.run(setting.job(sample)) for setting in settings] for _ in range(2)]
+    fastest = [min(of_setting, key=lambda done: done.seconds) for of_setting in zip(*runs, strict=True)]
+    return {setting: done.output_tokens / done.seconds for setting, done in zip(settings, fastest, strict=True)}
+
+
+def _start(setting: Setting, workload: Workload, procedure: Procedure) -> Worker:
+    words = f"{workload.name} {setting.command[2].rsplit('.', 1)[-1]} {setting.label}"
+    name = "".join(character if character.isalnum() else "-" for character in words)
+    _say(f"starting {words}")
+    return Worker(setting.command, procedure.logs / f"{name}.log", setting.preload, procedure.timeout_seconds)
+
+
+def _say(message: str) -> None:
+    """To standard error, where whoever waits can see that it goes on."""
+    print(message, file=sys.stderr, flush=True)

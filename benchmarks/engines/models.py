@@ -1,0 +1,112 @@
+"""The same weights in every engine's own format, converted once and kept.
+
+Everything is made by the command line that a user of that engine would use, in a process of its own: the one that
+measures stays small and imports no framework.
+"""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.workers.process import ROOT, WorkerFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A checkpoint, if there is one, and Kvasir bundles of it by precision, if they were given and not to be made."""
+
+    name: str
+    checkpoint: Path | None
+    bundles: dict[str, Path]
+
+
+class Conversions:
+    """A folder of converted models. Every method returns the path of one and raises `WorkerFailed` with the reason."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def kvasir(self, model: Model, precision: str) -> Path:
+        """A bundle. One made from a checkpoint is made anew as soon as the exporter is another."""
+        if (given := model.bundles.get(precision)) is not None:
+            return given
+        checkpoint = checkpoint_of(model)
+        name = f"{model.name}-kvasir-{precision}-{_digest(checkpoint, ROOT / 'export', ROOT / 'model')}"
+        return self._make(name, ["kvasir", "export", str(checkpoint)], ["--precision", precision, "--name", model.name])
+
+    def ctranslate2(self, model: Model, precision: str) -> Path:
+        """What CTranslate2's converter makes of the checkpoint."""
+        checkpoint = checkpoint_of(model)
+        return self._make(
+            f"{model.name}-ctranslate2-{precision}-{_digest(checkpoint)}",
+            ["ctranslate2.converters.transformers", "--model", str(checkpoint), "--output_dir"],
+            ["--quantization", precision],
+        )
+
+    def optimum(self, model: Model, python: str) -> Path:
+        """What optimum exports: encoder and decoder graphs, float32."""
+        checkpoint = checkpoint_of(model)
+        command = ["optimum.exporters.onnx", "--task", "text2text-generation-with-past"]
+        name = f"{model.name}-optimum-float32-{_digest(checkpoint)}"
+        return self._make(name, [*command, "--model", str(checkpoint)], [], python)
+
+    def marian(self, model: Model) -> Path:
+        """Marian's own format."""
+        checkpoint = checkpoint_of(model)
+        name = f"{model.name}-marian-{_digest(checkpoint)}"
+        return self._make(name, ["benchmarks.engines.marian_format", str(checkpoint)], [])
+
+    def opus_size(self) -> Path:
+        """The random checkpoint of OPUS-MT's size."""
+        return self._make(
+            f"opus-size-{_digest(ROOT / 'benchmarks' / 'engines' / 'endless_checkpoints.py')}",
+            ["benchmarks.engines.endless_checkpoints", "opus-size"],
+            [],
+        )
+
+    def endless(self, model: Model) -> Path:
+        """The checkpoint's weights, never ending."""
+        checkpoint = checkpoint_of(model)
+        name = f"{model.name}-endless-{_digest(checkpoint)}"
+        return self._make(name, ["benchmarks.engines.endless_checkpoints", "copy", str(checkpoint)], [])
+
+    def _make(self, name: str, before: Sequence[str], after: Sequence[str], python: str = sys.executable) -> Path:
+        """Run `python -m BEFORE... FOLDER AFTER...` unless the folder is there already."""
+        folder = self._folder / name
+        if folder.is_dir():
+            return folder
+        print(f"making {name}", file=sys.stderr, flush=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._folder) as temporary:
+            draft = Path(temporary) / "made"
+            command = [python, "-m", *before, str(draft), *after]
+            made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+            if made.returncode:
+                lines = [line for line in made.stderr.splitlines() if line.strip()]
+                raise WorkerFailed(f"conversion: {lines[-1] if lines else f'exit code {made.returncode}'}")
+            shutil.move(draft, folder)
+        return folder
+
+
+def checkpoint_of(model: Model) -> Path:
+    """The folder of the original weights. Raises `WorkerFailed` where there is none."""
+    if model.checkpoint is None:
+        raise WorkerFailed("needs the original checkpoint: --checkpoint")
+    return model.checkpoint
+
+
+def _digest(*paths: Path) -> str:
+    """Changes with the content of these files and of the Python files, settings and weights in these folders."""
+    digest = hashlib.sha256()
+    for path in paths:
+        suffixes = (".py", ".json", ".safetensors", ".bin", ".spm")
+        files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.suffix in suffixes)
+        for file in files:
+            with file.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()[:10]

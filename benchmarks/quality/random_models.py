@@ -1,0 +1,179 @@
+"""Ten random Marian models of odd sizes: does Kvasir answer what Hugging Face answers, token for token?
+
+    python -m benchmarks.quality.random_models [--count 10] [--sources 40] [--seed 1]
+
+Each model is saved as a checkpoint, read back, exported in float32 without a tokenizer, and decodes random token ids of
+different lengths in company. What counts as a mistake, and what as a tie, is said in benchmarks.quality.parity.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import typer
+from transformers import MarianConfig, MarianMTModel
+from transformers.utils.logging import disable_progress_bar
+
+from benchmarks.in_process import InProcessEngine
+from benchmarks.quality.parity import SETTINGS, _ours, _reference, _report, _within
+from bundle import tensors as names
+from bundle.loading import Bundle
+from export.bundle_description import describe_bundle
+from export.exporter import export_decoder, export_encoder
+from model.families.marian.reading import load_marian
+from server.interface.request import TokenIds
+
+ACTIVATIONS = ("swish", "relu", "gelu")
+# Whether source and target share their embeddings, and whether the output projection is the target's embedding.
+EMBEDDINGS = ((True, True), (False, True), (True, False), (False, False))
+ENDING_SHARE = 0.2  # of all places, roughly
+
+
+@dataclass(frozen=True, slots=True)
+class RandomMarian:
+    """A random checkpoint: the reference implementation's model, and the folder it was saved to."""
+
+    reference: MarianMTModel
+    folder: Path
+
+    def __str__(self) -> str:
+        config = self.reference.config
+        return (
+            f"d_model {config.d_model}, layers {config.encoder_layers}+{config.decoder_layers}, "
+            f"heads {config.encoder_attention_heads}+{config.decoder_attention_heads}, "
+            f"feed-forward {config.encoder_ffn_dim}+{config.decoder_ffn_dim}, {config.activation_function}, "
+            f"vocabulary {config.vocab_size}+{config.decoder_vocab_size}, "
+            f"one vocabulary: {config.share_encoder_decoder_embeddings}, tied output: {config.tie_word_embeddings}, "
+            f"scaled: {config.scale_embedding}, "
+            f"forced end: {self.reference.generation_config.forced_eos_token_id is not None}"
+        )
+
+
+def random_marian(index: int, seed: int, folder: Path) -> RandomMarian:
+    """Save the `index`-th random model to `folder`: choices take turns, sizes are drawn."""
+    random = np.random.default_rng((seed, index))
+    torch.manual_seed(int(random.integers(2**31)))
+
+    def draw(low: int, high: int) -> int:
+        return int(random.integers(low, high + 1))
+
+    one_vocabulary, tied_output = EMBEDDINGS[index % len(EMBEDDINGS)]
+    heads, decoder_heads = draw(1, 5), draw(1, 3)
+    # Even, since sines and cosines come in pairs; divisible by both numbers of heads.
+    d_model = 2 * heads * decoder_heads * draw(2, 4)
+    vocab_size = 2 * draw(15, 70) + 1
+    decoder_vocab_size = vocab_size if one_vocabulary else 2 * draw(15, 70) + 1
+    pad, end = (int(token) for token in random.choice(min(vocab_size, decoder_vocab_size), 2, replace=False))
+    config = MarianConfig(
+        vocab_size=vocab_size,
+        decoder_vocab_size=decoder_vocab_size,
+        share_encoder_decoder_embeddings=one_vocabulary,
+        tie_word_embeddings=tied_output,
+        d_model=d_model,
+        encoder_layers=draw(1, 3),
+        decoder_layers=draw(1, 3),
+        encoder_attention_heads=heads,
+        decoder_attention_heads=decoder_heads,
+        encoder_ffn_dim=2 * draw(5, 40) + 1,
+        decoder_ffn_dim=2 * draw(5, 40) + 1,
+        activation_function=ACTIVATIONS[index % len(ACTIVATIONS)],
+        scale_embedding=index % 5 != 1,
+        max_position_embeddings=2 * draw(12, 20) + 1,
+        pad_token_id=pad,
+        eos_token_id=end,
+        decoder_start_token_id=pad,
+        forced_eos_token_id=end if index % 2 else None,
+    )
+    reference = MarianMTModel(config)
+    reference.train(False)
+    with torch.no_grad():
+        for name, tensor in [*reference.named_parameters(), ("final_logits_bias", reference.final_logits_bias)]:
+            if "embed_positions" not in name:
+                tensor.add_(torch.randn_like(tensor) * _noise(name, tensor))
+        reference.final_logits_bias[:, end] += _how_far_from_ending(reference)
+    generation = reference.generation_config
+    generation.bad_words_ids = [[pad]]
+    generation.max_length = config.max_position_embeddings
+    generation.forced_eos_token_id = config.forced_eos_token_id
+    reference.save_pretrained(folder)
+    return RandomMarian(reference, folder)
+
+
+def _noise(name: str, tensor: torch.Tensor) -> float:
+    """Standard deviation of what is added to a weight, so that none is at a value that could be forgotten unnoticed.
+
+    Attention must be sharp and sub-layers must not drown their residuals: otherwise all answers of a model are alike.
+    """
+    if tensor.dim() == 1 or tensor.shape[0] == 1:
+        return 0.2
+    is_sharp = any(part in name for part in ("q_proj", "k_proj", "embed", "shared", "lm_head"))
+    return float((3.0 if is_sharp else 1.0) * tensor.shape[-1] ** -0.5)
+
+
+def _how_far_from_ending(reference: MarianMTModel) -> torch.Tensor:
+    """What the end's logit lacks to win at a few of all places: so that answers end, and at different lengths."""
+    config = reference.config
+    source = torch.randint(config.vocab_size, (50, 10))
+    logits = reference(
+        input_ids=source, decoder_input_ids=torch.randint(config.decoder_vocab_size, source.shape)
+    ).logits
+    end = logits[..., config.eos_token_id].clone()
+    logits[..., [config.eos_token_id, config.pad_token_id]] = -torch.inf
+    return torch.quantile(logits.amax(dim=-1) - end, ENDING_SHARE)
+
+
+def export_graphs(checkpoint: Path, folder: Path) -> Bundle:
+    """The float32 graphs of a checkpoint without a tokenizer: enough of a bundle for an engine."""
+    marian = load_marian(checkpoint)
+    folder.mkdir()
+    export_encoder(marian.model, folder / names.ENCODER_FILE, "float32")
+    export_decoder(marian.model, folder / names.DECODER_FILE, "float32")
+    return Bundle(folder, describe_bundle(marian, folder, "float32", checkpoint.name, marian.config.pad_token_id))
+
+
+def random_sources(bundle: Bundle, number: int, seed: int) -> list[TokenIds]:
+    """Random token ids of every length the model takes, in no order, each with the end-of-sequence token last."""
+    special, shapes = bundle.config.special_tokens, bundle.config.shapes
+    random = np.random.default_rng(seed)
+    tokens = np.setdiff1d(np.arange(shapes.vocab_size), [special.padding, special.end_of_sequence])
+    lengths = random.permutation(np.linspace(0, shapes.max_source_tokens - 1, number).round().astype(int))
+    ends = np.array([special.end_of_sequence])
+    return [np.concatenate([random.choice(tokens, length), ends]).astype(np.int32) for length in lengths]
+
+
+def compare(marian: RandomMarian, bundle: Bundle, sources: Sequence[TokenIds], label: str = "") -> int:
+    """Decode with both, print what was found for every kind of search, and return the number of mistakes."""
+    engine, mistakes = InProcessEngine(bundle), 0
+    sentences = [" ".join(map(str, source.tolist())) for source in sources]
+    for name, params in SETTINGS.items():
+        ours = [_ours(completion) for completion in engine.decode(sources, _within(params, marian.reference))]
+        theirs = list(_reference(marian.reference, [source.tolist() for source in sources], params))
+        different = len({tuple(answer.token_ids) for answer in ours})
+        mistakes += _report(f"{label}{name:<22} | {different:>2} different answers", sentences, ours, theirs)
+    return mistakes
+
+
+def main(
+    count: Annotated[int, typer.Option(min=1, help="Models.")] = 10,
+    sources: Annotated[int, typer.Option(min=1, help="Sources for each model.")] = 40,
+    seed: Annotated[int, typer.Option(help="Of sizes, weights and sources.")] = 1,
+) -> None:
+    """Compare Kvasir's answers with Hugging Face `generate` on random models."""
+    disable_progress_bar()  # of saving
+    mistakes = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        for index in range(count):
+            marian = random_marian(index, seed, Path(temporary) / f"random-{index}")
+            bundle = export_graphs(marian.folder, Path(temporary) / f"bundle-{index}")
+            print(f"\n{index:>2}  {marian}")
+            mistakes += compare(marian, bundle, random_sources(bundle, sources, seed), label="    ")
+    print(f"\n{mistakes} mistakes in {count} models")
+    raise typer.Exit(1 if mistakes else 0)
+
+
+if __name__ == "__main__":
+    typer.run(main)

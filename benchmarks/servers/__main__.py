@@ -1,0 +1,124 @@
+"""One scenario against Kvasir and against what else could be run with the same weights.
+
+    python -m benchmarks.servers --checkpoint FOLDER --scenario knee --servers kvasir,ctranslate2 --out FOLDER
+
+What it does, and how to read what comes out, is in README.md beside this file.
+"""
+
+import argparse
+import json
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.servers.compare import Wishes, compare
+from benchmarks.servers.process import ROOT
+from benchmarks.servers.results import Comparison, to_json
+from benchmarks.servers.rounds import Procedure
+from benchmarks.servers.server_kinds import NAMES, Material
+from benchmarks.servers.table import render
+from loadtest.coordination.machine import machine_info, versions
+from loadtest.workload.scenario import Scenario, ScenarioInvalid, load_scenario
+
+_DEFAULT_SERVERS = "kvasir,ctranslate2,ctranslate2-bounded,huggingface"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, print the tables, and write them with all runs to a folder; the exit code of the process."""
+    chosen = _parser().parse_args(words)
+    # Ended by a signal, it still has a load generator and servers to end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    began = time.monotonic()
+    names = [name.strip() for name in chosen.servers.split(",") if name.strip()]
+    out = Path(chosen.out).resolve()
+    try:
+        scenario = load_scenario(chosen.scenario)
+        settings = json.loads(Path(chosen.settings).read_text("utf-8")) if chosen.settings else {}
+    except (ScenarioInvalid, OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    if unknown := [name for name in names if name not in NAMES]:
+        print(f"error: {unknown[0]} is none of {', '.join(NAMES)}", file=sys.stderr)
+        return 1
+    if out.exists() and any(out.iterdir()) and (out / "rounds").exists():
+        print(f"error: {out} holds a comparison already", file=sys.stderr)
+        return 1
+    wishes = Wishes(
+        scenario=scenario,
+        material=Material(
+            checkpoint=Path(chosen.checkpoint).resolve(),
+            bundle=Path(chosen.bundle).resolve(),
+            folder=out / "models",
+            source=scenario.workload.source,
+            target=scenario.workload.target,
+            beam_size=chosen.beam_size,
+            libretranslate=Path(chosen.libretranslate).absolute() if chosen.libretranslate else None,
+            kvasir_flags=shlex.split(chosen.kvasir_flags),
+        ),
+        servers=names,
+        protocol=chosen.protocol,
+        settings=settings,
+        is_tuning=chosen.tune,
+        num_answers=chosen.answers,
+        seed=chosen.seed,
+        out=out,
+    )
+    procedure = Procedure(
+        out / "rounds",
+        chosen.step_seconds,
+        chosen.load_seconds,
+        chosen.rounds,
+        began + 60 * chosen.limit_minutes,
+    )
+    comparison = Comparison(
+        scenario=scenario.name,
+        objective=_objective(scenario),
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=machine_info(),
+        versions=versions(),
+        seed=chosen.seed,
+    )
+    compare(wishes, procedure, comparison)
+    tables = render(comparison)
+    (out / "peers.md").write_text(tables, "utf-8")
+    (out / "peers.json").write_text(to_json(comparison), "utf-8")
+    print(tables)
+    return 0 if any(server.knees for server in comparison.servers) else 1
+
+
+def _objective(scenario: Scenario) -> str:
+    objective = scenario.objective
+    return (
+        f"{objective.milliseconds:g} ms for each begun {objective.max_source_tokens} source tokens, "
+        f"of {objective.share:.0%} of the requests at the knee"
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.servers", description=__doc__.splitlines()[0])
+    parser.add_argument("--checkpoint", required=True, help="folder of a Hugging Face Marian checkpoint")
+    parser.add_argument("--bundle", default=str(ROOT / "models" / "en-de"), help="the same as a bundle of Kvasir's")
+    parser.add_argument("--scenario", default="knee", help="whose requests are sent; its stages are not")
+    parser.add_argument("--servers", default=_DEFAULT_SERVERS, help=f"the first is compared; of {', '.join(NAMES)}")
+    parser.add_argument("--out", default=str(ROOT / "build" / "peers"), help="folder for everything that comes of it")
+    parser.add_argument("--limit-minutes", type=float, default=60, help="no round is begun that would not end by then")
+    parser.add_argument("--rounds", type=int, default=3, help="most rounds; the first knees are searched in any case")
+    parser.add_argument("--step-seconds", type=float, default=15, help="of each step of a search for a knee")
+    parser.add_argument("--load-seconds", type=float, default=25, help="of each load that is offered to all")
+    parser.add_argument("--beam-size", type=int, choices=[1, 4], default=None, help="of all requests; 1 is greedy")
+    parser.add_argument("--protocol", choices=["native", "libretranslate"], default=None, help="for all servers")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tune", action=argparse.BooleanOptionalAction, default=True, help="try settings of the peers")
+    parser.add_argument("--settings", default=None, help="settings.json of an earlier comparison, instead of trying")
+    parser.add_argument("--answers", type=int, default=200, help="texts whose translations are compared; 0: none")
+    parser.add_argument("--libretranslate", default=None, help="its program, in an environment of its own")
+    parser.add_argument("--kvasir-flags", default="", help='further flags of kvasir serve: "--max-rows 32"')
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""The HTTP side of a peer: as much of Kvasir's native protocol as a load test asks for, and of LibreTranslate's."""
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+
+import uvicorn
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from benchmarks.servers.batching import BatchOptions, BatchQueue, Engine, QueueFull
+from benchmarks.servers.pieces import Pieces, Tokenizer
+from benchmarks.servers.sentences import join, split
+
+MAX_BEAM_SIZE = 8
+DEFAULT_BEAM_SIZE = 4  # of Kvasir and of LibreTranslate
+WARM_UP = ("Good morning.", "Where is the station, and when does the next train leave?")
+
+
+class TranslateBody(BaseModel):
+    """A text or several. A field that this server knows nothing of is refused: it would measure something else."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str | list[str]
+    source: str | None = None
+    target: str | None = None
+    beam_size: int | None = Field(None, ge=1, le=MAX_BEAM_SIZE)
+
+
+class LibreTranslateBody(BaseModel):
+    """The same, as clients of LibreTranslate say it."""
+
+    q: str | list[str]
+    source: str = ""
+    target: str = ""
+    format: str = "text"
+    api_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A text in the other language; tokens count the end of every sentence."""
+
+    text: str
+    source_tokens: int
+    target_tokens: int
+
+
+class Service:
+    """Texts to sentences, through the queue, and back."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        engine: Engine,
+        options: BatchOptions,
+        language: str = "en",
+        default_beam_size: int = DEFAULT_BEAM_SIZE,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._language = language
+        self._default_beam_size = default_beam_size
+        self.queue = BatchQueue(engine, options)
+
+    async def translate(self, texts: list[str], beam_size: int | None = None) -> list[Translated]:
+        """The translations in the order of the texts. Raises `QueueFull`."""
+        parts = [split(text, self._language, self._tokenizer.fits) for text in texts]
+        sources = [[self._tokenizer.encode(part.text) for part in of_text if part.is_sentence] for of_text in parts]
+        waiting = self.queue.submit(
+            [source for of_text in sources for source in of_text], beam_size or self._default_beam_size
+        )
+        remaining = iter([await future for future in waiting])
+        translated = []
+        for of_text, encoded in zip(parts, sources, strict=True):
+            targets: list[Pieces] = [next(remaining) for _ in encoded]
+            translated.append(
+                Translated(
+                    join(of_text, [self._tokenizer.decode(target) for target in targets]),
+                    sum(map(len, encoded)),
+                    sum(len(target) + 1 for target in targets),
+                )
+            )
+        return translated
+
+
+def create_app(service: Service) -> FastAPI:
+    """The application; it translates a little before it says that it is ready."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        running = asyncio.create_task(service.queue.run())
+        for beam_size in (1, DEFAULT_BEAM_SIZE):
+            await service.translate(list(WARM_UP), beam_size)
+        yield
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+    app = FastAPI(lifespan=lifespan, openapi_url=None)
+
+    @app.post("/v1/translate")
+    async def translate(body: TranslateBody) -> JSONResponse:
+        texts = [body.text] if isinstance(body.text, str) else body.text
+        done = await service.translate(texts, body.beam_size)
+        return JSONResponse({"translations": [asdict(translated) for translated in done]})
+
+    @app.post("/translate")
+    async def libretranslate(body: LibreTranslateBody) -> JSONResponse:
+        done = await service.translate([body.q] if isinstance(body.q, str) else body.q)
+        texts = [translated.text for translated in done]
+        return JSONResponse({"translatedText": texts[0] if isinstance(body.q, str) else texts})
+
+    @app.get("/health/ready")
+    async def ready() -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    @app.get("/batches")
+    async def batches() -> JSONResponse:
+        return JSONResponse(asdict(service.queue.counts))
+
+    @app.exception_handler(QueueFull)
+    async def refuse(_: object, error: Exception) -> JSONResponse:
+        content = {"error": {"code": "queue_full", "message": str(error)}}
+        return JSONResponse(content, status_code=429, headers={"Retry-After": "1"})
+
+    return app
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """The options that every peer has."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--checkpoint", required=True, help="folder of a Hugging Face Marian checkpoint")
+    parser.add_argument("--port", type=int, required=True, help="TCP port on 127.0.0.1")
+    parser.add_argument("--language", default="en", help="of the source texts, for their sentences")
+    parser.add_argument("--default-beam-size", type=int, default=DEFAULT_BEAM_SIZE, help="of requests that name none")
+    parser.add_argument("--max-batch", type=int, default=32, help="sentences of a batch")
+    parser.add_argument("--window-ms", type=float, default=2.0, help="time that a batch waits for more of them")
+    parser.add_argument("--max-waiting", type=int, default=None, help="sentences that may wait; by default any number")
+    parser.add_argument(
+        "--max-batch-tokens", type=int, default=1024, help="padded source tokens the engine takes at once"
+    )
+    parser.add_argument(
+        "--target-factor", type=float, default=0.0, help="most target tokens for a source token; 0: any"
+    )
+    return parser
+
+
+def serve(service: Service, port: int) -> None:
+    """Serve until a signal, with the event loop and the parser that uvicorn would choose for anybody."""
+    uvicorn.run(create_app(service), host="127.0.0.1", port=port, access_log=False, log_level="warning")

@@ -1,0 +1,128 @@
+"""A server in a process of its own, held still while another one is measured."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from types import TracebackType
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+POLL_SECONDS = 0.1
+
+_TETHERED = ROOT / "loadtest" / "coordination" / "child_process.py"  # by its path: a server may run in any folder
+
+# Each server is told its threads in so many words; what a shell happens to export must not tell it otherwise.
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_BLOCKTIME", "GOMP_SPINCOUNT", "MKL_NUM_THREADS")
+_OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+class ServerFailed(RuntimeError):
+    """A server that did not start; the message is the reason, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How to start a server, and in which folder. `command` has {port} where the port belongs."""
+
+    command: tuple[str, ...]
+    ready_path: str
+    environment: dict[str, str] = field(default_factory=dict)
+    folder: Path = ROOT
+
+
+class ServerProcess:
+    """A running server. Use it as a context manager.
+
+    While it is paused (SIGSTOP) it takes no processor time: neither a pool of threads that spins after its work, nor
+    requests whose clients have long gone.
+    """
+
+    def __init__(self, launch: Launch, log: Path, timeout_seconds: float = 600.0) -> None:
+        """Start it and wait until it is ready. Raises `ServerFailed`."""
+        self._port = _free_port()
+        self._log = log
+        command = [part.replace("{port}", str(self._port)) for part in launch.command]
+        environment = {name: value for name, value in os.environ.items() if name not in _THREAD_VARIABLES}
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as stream:
+            self._process = subprocess.Popen(  # noqa: S603 - the command is ours
+                [sys.executable, str(_TETHERED), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                env=environment | _OFFLINE | launch.environment,
+                cwd=launch.folder,
+            )
+        try:
+            self._wait_until_ready(launch.ready_path, timeout_seconds)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def pause(self) -> None:
+        """Hold it still."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on. Does nothing to a server that runs."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """End it, running or paused."""
+        self._process.kill()
+        self._process.wait()
+
+    def _wait_until_ready(self, path: str, timeout_seconds: float) -> None:
+        give_up = time.monotonic() + timeout_seconds
+        while not self._is_ready(path):
+            if self._process.poll() is not None:
+                raise ServerFailed(self._reason())
+            if time.monotonic() > give_up:
+                raise ServerFailed(f"not ready after {timeout_seconds:.0f} s")
+            time.sleep(POLL_SECONDS)
+
+    def _is_ready(self, path: str) -> bool:
+        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)) as connection:
+            try:
+                connection.request("GET", path)
+                return connection.getresponse().status == HTTPStatus.OK
+            except (OSError, http.client.HTTPException):
+                return False
+
+    def _reason(self) -> str:
+        """The last line of its log, which is the exception where there was one."""
+        lines = [line for line in self._log.read_text("utf-8", "replace").splitlines() if line.strip()]
+        return f"{lines[-1] if lines else 'no word'} (exit code {self._process.returncode})"
+
+    def __enter__(self) -> "ServerProcess":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _free_port() -> int:
+    """A port that was free a moment ago: the servers of others cannot all be asked which one they took."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port

@@ -1,0 +1,170 @@
+"""The measurement: server after server, round after round, so that what changes slowly hits all of them alike."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.servers.loads import at_rate, search
+from benchmarks.servers.process import ServerFailed
+from benchmarks.servers.results import KneeFound, LoadFound, ServerFound
+from benchmarks.servers.server_kinds import Contender
+from benchmarks.servers.turns import Turns, say
+from loadtest.cli.run import LoadTestFailed
+from loadtest.results.figures import StageTotals
+from loadtest.results.run_folder import RunFolder
+from loadtest.results.totals import totals
+from loadtest.workload.scenario import Scenario
+
+FAR_BEYOND = 4.0  # times its own knee: what a server does there is known, and takes minutes to clear away
+SLOW_REQUESTS = 150  # that a step of a search should have, so that 99 in 100 means something; it may last twice as long
+CLOSE = 0.1  # rates that differ by less are one
+
+
+@dataclass(slots=True)
+class Contestant:
+    """A server of the comparison, what it is asked, and what was found; `runs` come with the name of their round."""
+
+    contender: Contender
+    requests: Scenario
+    found: ServerFound
+    runs: list[tuple[str, RunFolder]] = field(default_factory=list)
+
+    @property
+    def is_in(self) -> bool:
+        """Whether it is to be measured (any further)."""
+        return self.found.not_run is None
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """How to measure. Seconds of a step of the search, and of an offered load, their first fifth not counted."""
+
+    folder: Path
+    step_seconds: float = 15.0
+    load_seconds: float = 25.0
+    rounds: int = 3
+    give_up: float = float(
+        "inf"
+    )  # on time.monotonic()'s clock: no round is begun that would not end before, no load after
+
+
+def run_rounds(turns: Turns, contestants: Sequence[Contestant], procedure: Procedure) -> int:
+    """Measure all, and return how many rounds there was time for; the knees of the first are searched in any case."""
+    rates: list[float] = []
+    lasted = 0.0
+    for number in range(1, procedure.rounds + 1):
+        began = time.monotonic()
+        if number > 1 and began + lasted > procedure.give_up:
+            return number - 1
+        for contestant in contestants:
+            with _leaving_out(contestant) as one:
+                if one.is_in:
+                    _find_knee(turns, one, procedure, number)
+        rates = rates or offered_rates([contestant.found for contestant in contestants])
+        for rate in rates:
+            if time.monotonic() > procedure.give_up:
+                say("  no time for more loads")
+                break
+            for contestant in contestants:
+                with _leaving_out(contestant) as one:
+                    if one.is_in and is_worth_offering(one.found, rate):
+                        _offer(turns, one, procedure, rate, number)
+        lasted = time.monotonic() - began
+    return procedure.rounds
+
+
+def offered_rates(servers: Sequence[ServerFound]) -> list[float]:
+    """What all are asked: the knee of each (half of what it gets through, where it has none), and twice the highest."""
+    knees = [knee for server in servers if (knee := knee_or_half(server)) is not None]
+    wanted = sorted([*knees, 2 * max(knees)]) if knees else []
+    kept: list[float] = []
+    for rate in wanted:
+        if not kept or rate > kept[-1] * (1 + CLOSE):
+            kept.append(float(f"{rate:.3g}"))
+    return kept
+
+
+def knee_or_half(server: ServerFound) -> float | None:
+    """A rate that the server is on good terms with."""
+    return server.knee or (server.capacity / 2 if server.capacity else None)
+
+
+def is_worth_offering(server: ServerFound, rate: float) -> bool:
+    """False where the rate is so far beyond the server that the answer is known."""
+    own = knee_or_half(server)
+    return own is not None and rate <= FAR_BEYOND * own
+
+
+@contextmanager
+def _leaving_out(contestant: Contestant) -> Iterator[Contestant]:
+    """A server that fails is left out from here on; the others go on."""
+    try:
+        yield contestant
+    except (ServerFailed, LoadTestFailed) as failure:
+        contestant.found.not_run = str(failure)
+        say(f"  {contestant.found.name} is out: {failure}")
+
+
+def _find_knee(turns: Turns, contestant: Contestant, procedure: Procedure, number: int) -> None:
+    found = contestant.found
+    assert found.capacity is not None
+    known = found.knee
+    # Below the knee at first, so that it is reached from where the server is at ease, whatever it was asked before.
+    start, factor, bisections = (0.4 * found.capacity, 1.5, 3) if known is None else (0.7 * known, 1.25, 2)
+    seconds = min(max(procedure.step_seconds, SLOW_REQUESTS / start), 2 * procedure.step_seconds)
+    scenario = search(contestant.requests, float(f"{start:.3g}"), factor, bisections, seconds)
+    folder = procedure.folder / f"round-{number}" / f"{found.name}-knee"
+    run = turns.measure(contestant.contender, found.settings, scenario, folder)
+    contestant.runs.append((f"round {number}", run))
+    all_of_it = totals(run)
+    at_knee = all_of_it.stage(all_of_it.headline.knee_stage)
+    result = KneeFound(
+        number,
+        all_of_it.headline.knee_rate,
+        at_knee.all.goodput if at_knee else 0.0,
+        all_of_it.headline.goodput or 0.0,
+        all_of_it.headline.is_void,
+    )
+    found.knees.append(result)
+    said = "no rate sustained" if result.knee is None else f"knee {result.knee:g}/s"
+    late = ", LATE" if result.is_late else ""
+    say(f"  round {number}, {found.name}: {said}, best goodput {result.best_goodput:.1f}/s{late}")
+
+
+def _offer(turns: Turns, contestant: Contestant, procedure: Procedure, rate: float, number: int) -> None:
+    found, seconds = contestant.found, procedure.load_seconds
+    scenario = at_rate(contestant.requests, f"{rate:g}/s for all (round {number})", rate, seconds, seconds / 5)
+    folder = procedure.folder / f"round-{number}" / f"{found.name}-{rate:g}"
+    try:
+        run = turns.measure(contestant.contender, found.settings, scenario, folder)
+    except LoadTestFailed as failure:  # it may take less without being out
+        say(f"  {rate:g}/s, {found.name}: {failure}")
+        return
+    contestant.runs.append((f"round {number}", run))
+    load = load_found(run, totals(run).stages[0], rate, number)
+    found.loads.append(load)
+    late = ", LATE" if load.is_late else ""
+    say(f"  {rate:g}/s, {found.name}: goodput {load.goodput:.1f}/s, {load.share_in_time:.1%} in time{late}")
+
+
+def load_found(run: RunFolder, stage: StageTotals, rate: float, number: int) -> LoadFound:
+    """The figures of an offered load."""
+    info, sample = run.info(), stage.all
+    wall = info.generator.wall_seconds or 1.0
+    server = info.server.cpu_seconds
+    return LoadFound(
+        round=number,
+        rate=rate,
+        goodput=sample.goodput,
+        share_in_time=sample.share_within_objective or 0.0,
+        p50_ms=sample.latency_ms.p50 if sample.latency_ms else None,
+        p99_ms=sample.latency_ms.p99 if sample.latency_ms else None,
+        rejected_p99_ms=sample.rejected_ms.p99 if sample.rejected_ms else None,
+        rejected_share=sample.outcomes.get("rejected", 0) / max(sample.sent, 1),
+        target_tokens_per_second=sample.target_tokens_per_second,
+        server_cores=None if server is None else server / wall,
+        generator_cores=info.generator.cpu_seconds / wall,
+        is_late=stage.is_late,
+    )

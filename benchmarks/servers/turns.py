@@ -1,0 +1,94 @@
+"""Servers taking turns: one runs and is measured, all others are held still."""
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from benchmarks.servers.process import ServerProcess
+from benchmarks.servers.server_kinds import Contender, Settings
+from loadtest.cli.run import RunOptions, run_scenario
+from loadtest.results.records import Outcome
+from loadtest.results.run_folder import RunFolder
+from loadtest.workload.scenario import Scenario
+
+Runner = Callable[[str, Scenario, Path, RunOptions], RunFolder]
+
+
+class Turns:
+    """Servers of a comparison, each started when it is first needed. Use it as a context manager."""
+
+    def __init__(self, logs: Path, seed: int, runner: Runner = run_scenario) -> None:
+        self._logs = logs
+        self._seed = seed
+        self.runner = runner
+        self._servers: dict[str, tuple[ServerProcess, dict[str, str]]] = {}
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The processes that are there, running or held still, by server."""
+        return {name: server.pid for name, (server, _) in self._servers.items()}
+
+    @property
+    def started(self) -> dict[str, dict[str, str]]:
+        """The settings they were started with."""
+        return {name: settings for name, (_, settings) in self._servers.items()}
+
+    def start(self, contender: Contender, settings: Settings) -> ServerProcess:
+        """The server with these settings, running; the others are held still. Raises `ServerFailed`."""
+        for name, (server, _) in self._servers.items():
+            if name != contender.name:
+                server.pause()
+        if contender.name in self._servers:
+            server, now = self._servers[contender.name]
+            if now == dict(settings):
+                server.resume()
+                return server
+            self.stop(contender.name)
+        server = ServerProcess(contender.launch(settings), self._logs / f"{contender.name}.log")
+        self._servers[contender.name] = server, dict(settings)
+        return server
+
+    def stop(self, name: str) -> None:
+        """End a server, if it is there. It is started anew when it is needed."""
+        if name in self._servers:
+            self._servers.pop(name)[0].close()
+
+    def measure(self, contender: Contender, settings: Settings, scenario: Scenario, folder: Path) -> RunFolder:
+        """Run a scenario against one server. Raises `ServerFailed` or `LoadTestFailed`."""
+        server = self.start(contender, settings)
+        options = RunOptions(seed=self._seed, label=contender.name, guard_requests=0, server_pid=server.pid, quiet=True)
+        try:
+            run = self.runner(server.url, scenario, folder, options)
+            if run.info().interrupted:  # not this run alone was meant
+                raise KeyboardInterrupt
+        except BaseException:
+            self.stop(contender.name)
+            raise
+        if any(record.outcome in (Outcome.TIMED_OUT, Outcome.UNFINISHED) for record in run.records()):
+            # It goes on translating for clients that have long gone, and would in its next turn.
+            self.stop(contender.name)
+        else:
+            server.pause()
+        return run
+
+    def __enter__(self) -> "Turns":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with ExitStack() as stack:
+            for name in list(self._servers):
+                stack.callback(self.stop, name)
+
+
+def describe(settings: Mapping[str, str]) -> str:
+    """Settings in a few words."""
+    return ", ".join(f"{name} {value}" for name, value in settings.items()) or "as installed"
+
+
+def say(message: str) -> None:
+    """To standard error, where whoever waits can see that it goes on."""
+    print(message, file=sys.stderr, flush=True)

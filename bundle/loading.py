@@ -1,0 +1,116 @@
+"""Loading of a bundle: manifest, files and tokenizer are checked before anything runs."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bundle.manifest import FORMAT_NAME, FORMAT_VERSION, MANIFEST_FILE, BundleConfig, BundleError, FileRecord, Shapes
+from bundle.tensors import DECODER_FILE, PART_FILES, REQUIRED_FILES, SHAPES_METADATA, decoder_input_names
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A validated bundle on disk."""
+
+    path: Path
+    config: BundleConfig
+
+    def file(self, name: str) -> Path:
+        """The path of one of the bundle's files."""
+        return self.path / name
+
+
+def record_file(path: Path) -> FileRecord:
+    """Size and digest of a file as they stand on disk."""
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return FileRecord(bytes=path.stat().st_size, sha256=digest)
+
+
+def save_manifest(folder: Path, config: BundleConfig) -> Bundle:
+    """Write `bundle.json`, the last file of a bundle: a folder without it is not a bundle."""
+    text = config.model_dump_json(indent=2)
+    (folder / MANIFEST_FILE).write_text(text + "\n", encoding="utf-8")
+    return Bundle(folder, config)
+
+
+def load_bundle(folder: Path, *, verify_digests: bool = True) -> Bundle:
+    """Read and check a bundle.
+
+    Raises `BundleError` for a folder that is damaged, truncated, from a newer version, or not a bundle at all.
+    """
+    config = _read_manifest(folder)
+    required = REQUIRED_FILES + (PART_FILES if config.layout == "parts" else ())
+    problems = [f"{name}: not listed in {MANIFEST_FILE}" for name in required if name not in config.files]
+    for name, record in sorted(config.files.items()):
+        problems += _check_file(folder, name, record, verify_digests)
+    expected = decoder_input_names(config.shapes.num_decoder_layers, config.layout)
+    if missing := sorted(set(expected) - set(config.decoder_inputs)):
+        problems.append(f"{DECODER_FILE}: {MANIFEST_FILE} lists no inputs {', '.join(missing)}")
+    if problems:
+        raise BundleError(f"{folder} cannot be served: " + "; ".join(problems))
+    return Bundle(folder, config)
+
+
+def check_graph(bundle: Bundle, file: str, metadata: Mapping[str, str]) -> None:
+    """Raise `BundleError` unless a graph, by what its metadata says, has the sizes that `bundle.json` says."""
+    path = bundle.file(file)
+    if SHAPES_METADATA not in metadata:
+        raise BundleError(f"{path} does not say what its sizes are ({SHAPES_METADATA}): export it again")
+    try:
+        found = Shapes.model_validate_json(metadata[SHAPES_METADATA])
+    except ValidationError as error:
+        raise BundleError(f"{path}: {SHAPES_METADATA} is not valid: {_details(error)}") from error
+    expected = bundle.config.shapes.model_dump()
+    differing = [
+        f"{name} is {size}, {expected[name]} in {MANIFEST_FILE}"
+        for name, size in found.model_dump().items()
+        if size != expected[name]
+    ]
+    if differing:
+        raise BundleError(f"{path} does not fit its {MANIFEST_FILE}: " + "; ".join(differing))
+
+
+def _details(error: ValidationError) -> str:
+    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+
+
+def _read_manifest(folder: Path) -> BundleConfig:
+    manifest = folder / MANIFEST_FILE
+    if not folder.is_dir():
+        raise BundleError(f"{folder} is not a folder; `kvasir export CHECKPOINT {folder}` makes one")
+    if not manifest.is_file():
+        raise BundleError(f"{manifest} is missing, so {folder} is not a Kvasir bundle or its export did not finish")
+    try:
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise BundleError(f"{manifest} is not JSON: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT_NAME:
+        found = content.get("format") if isinstance(content, dict) else type(content).__name__
+        raise BundleError(f"{manifest} describes {found!r}, not a {FORMAT_NAME!r}")
+    version = content.get("format_version")
+    if version != FORMAT_VERSION:
+        way_out = "upgrade Kvasir" if isinstance(version, int) and version > FORMAT_VERSION else "export it again"
+        raise BundleError(f"{manifest} has format version {version!r}; this Kvasir reads {FORMAT_VERSION}: {way_out}")
+    try:
+        return BundleConfig.model_validate(content)
+    except ValidationError as error:
+        raise BundleError(f"{manifest} is not valid: {_details(error)}") from error
+
+
+def _check_file(folder: Path, name: str, record: FileRecord, verify_digest: bool) -> list[str]:
+    path = folder / name
+    # A name from a foreign file must not reach outside its folder.
+    if Path(name).name != name:
+        return [f"{name}: a bundle's files lie in its own folder"]
+    if not path.is_file():
+        return [f"{name}: missing"]
+    if (size := path.stat().st_size) != record.bytes:
+        return [f"{name}: {size} bytes on disk, {record.bytes} in {MANIFEST_FILE} (truncated or replaced)"]
+    if verify_digest and record_file(path).sha256 != record.sha256:
+        return [f"{name}: its SHA-256 differs from {MANIFEST_FILE} (damaged or replaced)"]
+    return []

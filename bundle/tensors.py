@@ -1,0 +1,102 @@
+"""Names of the tensors in a bundle's graphs."""
+
+from typing import Literal
+
+ENCODER_FILE = "encoder.onnx"
+DECODER_FILE = "decoder.onnx"
+CHOOSE_FILE = "choose.onnx"
+RANK_FILE = "rank.onnx"
+MOVE_FILE = "move.onnx"
+SOURCE_SENTENCEPIECE_FILE = "source.spm"
+TARGET_SENTENCEPIECE_FILE = "target.spm"
+VOCABULARY_FILE = "vocab.json"
+TARGET_VOCABULARY_FILE = "target_vocab.json"
+REQUIRED_FILES = (
+    ENCODER_FILE,
+    DECODER_FILE,
+    SOURCE_SENTENCEPIECE_FILE,
+    TARGET_SENTENCEPIECE_FILE,
+    VOCABULARY_FILE,
+)
+PART_FILES = (CHOOSE_FILE, RANK_FILE, MOVE_FILE)  # in bundles of layout "parts" only
+
+
+# Tensor names of the two graphs. `{layer}` counts from 0; the caches are bound as input and output of the same memory.
+SOURCE_TOKENS = "source_tokens"  # int32 [rows, source_len], any token where the row has ended
+SOURCE_LENGTHS = "source_lengths"  # int32 [rows]
+CROSS_KEYS_VALUES = "cross_keys_values"  # [2 * layers, rows, heads, source_len, head_dim], keys at even places
+PREVIOUS_TOKENS = "previous_tokens"  # int32 [rows]
+PAST_LENGTHS = "past_lengths"  # int32 [rows]: how many positions of the row's self cache are valid
+NUM_CANDIDATES = "num_candidates"  # int64 [1]
+WITH_SCORES = "with_scores"  # bool [1]: whether `log_normalizer` is wanted, which reads the whole vocabulary again
+LOGIT_ROWS = "logit_rows"  # int64 [logit_rows]: rows whose whole distribution is wanted; usually there are none
+SELF_KEYS = "self_keys_{layer}"  # [rows, heads, max_target_tokens, head_dim], in place; int8 in an int8 bundle
+SELF_VALUES = "self_values_{layer}"
+CROSS_KEYS = "cross_keys_{layer}"  # [rows, heads, max_source_tokens, head_dim], read only
+CROSS_VALUES = "cross_values_{layer}"
+LAST_CROSS_KEY = "last_cross_key_{layer}"  # [rows, 1, heads * head_dim]: the last source position's, never int8
+LAST_CROSS_VALUE = "last_cross_value_{layer}"
+LOGITS = "logits"  # float32 [logit_rows, target_vocab_size], of the rows named; -inf for suppressed tokens
+CROSS_QUERIES = "cross_queries_{layer}"  # [rows, 1, heads * head_dim], before any scale; for those who want alignments
+PRESENT = "present_"  # prefix of the outputs that share the memory of the four caches above
+CANDIDATE_TOKENS = "candidate_tokens"  # int64 [rows, num_candidates], best first; meaningless where the logit is -inf
+CANDIDATE_LOGITS = "candidate_logits"  # float32 [rows, num_candidates]
+LOG_NORMALIZER = "log_normalizer"  # float32 [rows]: log-probability = logit - log_normalizer; NaN without scores
+STEP_LOGITS = "step_logits"  # from here on of layout "parts": [rows, padded vocab], -inf for suppressed and padding
+SUPPRESSED_LOGITS = "suppressed_logits"  # float32 [rows, suppressed tokens], where a model has any
+SOURCE_WIDTH = "source_width"  # int32 scalar, an input of the encoder: source_len
+NEXT_TOKENS = "next_tokens"  # int32 [rows]: the best token of each row
+NEXT_LENGTHS = "next_lengths"  # int32 [rows]: past lengths with that token, never beyond the cache
+
+
+# Of move.onnx, `side` being "from" or "to"; planes are whatever is moved, eight bytes a word.
+MOVE_ROWS = "{side}_rows"  # int64 [moves]
+MOVE_POSITIONS = "{side}_positions"  # int64 [moves, positions]
+MOVE_LENGTH = "{side}_length"  # int64 [1]: positions that a row has room for
+MOVE_PLANE = "{side}_{plane}"  # int64 [rows * heads * length, words]
+MOVED_PLANE = "moved_{plane}"  # shares the memory of the plane moved to
+NUM_RANKED = 16  # candidates of each row: what the widest beam needs
+
+
+# What an int8 bundle's cached keys and values are multiplied by. They are the model's own but for factors that queries
+# and the output projection take back; see export.key_value_ranges.
+INT8_CACHE_STEP = 1 / 127
+SHAPES_METADATA = "kvasir.shapes"  # each graph carries the `Shapes` it was exported with, as JSON, under this key
+Precision = Literal["float32", "int8", "float16"]
+
+
+Layout = Literal["step", "parts"]
+
+
+def item_size(precision: Precision) -> int:
+    """Bytes of one number of a cache."""
+    return {"float32": 4, "float16": 2, "int8": 1}[precision]
+
+
+def cache_names(layer: int) -> tuple[str, str, str, str]:
+    """The four caches of a decoder layer, in the order the graph takes and returns them."""
+    return (
+        SELF_KEYS.format(layer=layer),
+        SELF_VALUES.format(layer=layer),
+        CROSS_KEYS.format(layer=layer),
+        CROSS_VALUES.format(layer=layer),
+    )
+
+
+def decoder_input_names(num_layers: int, layout: Layout = "step") -> tuple[str, ...]:
+    """Inputs of the decoder graph, in order."""
+    names = [PREVIOUS_TOKENS, PAST_LENGTHS, SOURCE_LENGTHS]
+    names += [NUM_CANDIDATES, LOGIT_ROWS, WITH_SCORES] if layout == "step" else []
+    for layer in range(num_layers):
+        names += [*cache_names(layer), LAST_CROSS_KEY.format(layer=layer), LAST_CROSS_VALUE.format(layer=layer)]
+    return tuple(names)
+
+
+def decoder_output_names(num_layers: int, layout: Layout = "step", *, has_suppressed: bool = False) -> tuple[str, ...]:
+    """Outputs of the decoder graph, in order."""
+    names = [CANDIDATE_LOGITS, CANDIDATE_TOKENS]
+    names += [LOG_NORMALIZER, LOGITS] if layout == "step" else [STEP_LOGITS, SUPPRESSED_LOGITS][: 1 + has_suppressed]
+    for layer in range(num_layers):
+        names += [PRESENT + name for name in cache_names(layer)]
+        names.append(CROSS_QUERIES.format(layer=layer))
+    return tuple(names)

@@ -1,0 +1,56 @@
+"""Content of `bundle.json` for a Marian checkpoint."""
+
+from importlib.metadata import version
+from pathlib import Path
+
+from bundle import tensors as names
+from bundle.loading import record_file
+from bundle.manifest import BundleConfig, Provenance, SpecialTokens
+from bundle.tensors import Layout, Precision
+from export.graphs.shapes import describe_shapes
+from model.families.marian.reading import MarianCheckpoint
+
+
+def describe_bundle(
+    marian: MarianCheckpoint, folder: Path, precision: Precision, name: str, unknown_token_id: int
+) -> BundleConfig:
+    """The description of the files in `folder`, exported from a checkpoint."""
+    config = marian.config
+    num_layers = config.num_decoder_layers
+    layout: Layout = "parts" if (folder / names.MOVE_FILE).exists() else "step"
+    return BundleConfig(
+        name=name,
+        source_languages=marian.source_languages,
+        target_languages=marian.target_languages,
+        target_language_tokens=dict(marian.target_language_tokens),
+        precision=precision,
+        layout=layout,
+        shapes=describe_shapes(config),
+        attention_scale=config.decoder_shape.head_dim**-0.5,
+        special_tokens=SpecialTokens(
+            end_of_sequence=config.eos_token_id,
+            padding=config.pad_token_id,
+            decoder_start=config.decoder_start_token_id,
+            unknown=unknown_token_id,
+            suppressed=config.suppressed_token_ids,
+            forced_end=config.forced_eos,
+        ),
+        encoder_inputs=(
+            names.SOURCE_TOKENS,
+            names.SOURCE_LENGTHS,
+            *([names.SOURCE_WIDTH] if layout == "parts" else []),
+        ),
+        encoder_outputs=(names.CROSS_KEYS_VALUES,),
+        decoder_inputs=names.decoder_input_names(num_layers, layout),
+        decoder_outputs=names.decoder_output_names(
+            num_layers, layout, has_suppressed=bool(config.suppressed_token_ids)
+        ),
+        provenance=Provenance(
+            source=marian.source,
+            family="marian",
+            weights_sha256=marian.weights_sha256,
+            num_parameters=sum(parameter.numel() for parameter in marian.model.parameters()),
+            exporter=f"kvasir {version('kvasir')}",
+        ),
+        files={path.name: record_file(path) for path in sorted(folder.iterdir())},
+    )

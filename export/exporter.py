@@ -1,0 +1,149 @@
+"""A checkpoint becomes a bundle: import, export, quantise, verify, and only then write."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import onnx
+import torch
+from torch.export import Dim
+
+from bundle import tensors as names
+from bundle.loading import Bundle, load_bundle, save_manifest
+from bundle.tensors import Precision
+from export.bundle_description import describe_bundle
+from export.checkpoint_checks import ExportError, require_sizes, require_tokenizer
+from export.graphs.optional_output import make_optional
+from export.graphs.parts_export import export_parts
+from export.graphs.ranking import Ranking
+from export.graphs.shapes import describe_shapes
+from export.graphs.step_layout import DecoderStepGraph, EncoderGraph
+from export.graphs.tracing import EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, example_caches, save, traced
+from export.int8.int8_cache import store_caches_in_int8
+from export.int8.key_value_ranges import with_unit_keys_values
+from export.int8.operators import add_functions
+from export.int8.quantize import quantize_per_row
+from export.verification.verify import verify_bundle
+from model.checkpoints.language_codes import language_code
+from model.families.marian.reading import load_marian
+from model.transformer import Transformer
+
+
+def export_bundle(
+    checkpoint: str | Path,
+    folder: Path,
+    precision: Precision = "float32",
+    name: str | None = None,
+    report: Callable[[str], None] = lambda _: None,
+    source_languages: Sequence[str] = (),
+) -> Bundle:
+    """Write a bundle of a Marian checkpoint, a local folder or a hub name, to `folder`, which must not hold one yet.
+
+    `report` is told what is being done. `source_languages` are what the model reads, for a checkpoint that has one name
+    for many (`mul`, `roa`). Raises `ExportError`, or `CheckpointError` for a checkpoint that cannot be read; then
+    nothing is written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ExportError(f"{folder} is a file; name another folder")
+    if folder.exists() and any(folder.iterdir()):
+        raise ExportError(f"{folder} is not empty; remove it or name another folder")
+    report("reading the checkpoint")
+    marian = load_marian(checkpoint)
+    if source_languages:
+        marian = replace(marian, source_languages=tuple(dict.fromkeys(map(language_code, source_languages))))
+    require_sizes(marian.config, precision)
+    unknown_token_id = require_tokenizer(marian, report)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
+        draft = Path(temporary) / "bundle"
+        draft.mkdir()
+        if precision == "float16":
+            report("exporting the graphs")
+            export_parts(marian.model, draft, torch.float16)
+        else:
+            report("exporting the encoder")
+            export_encoder(marian.model, draft / names.ENCODER_FILE, precision)
+            report("exporting the decoder step")
+            export_decoder(marian.model, draft / names.DECODER_FILE, precision)
+        for file, path in marian.tokenizer_files.items():
+            shutil.copyfile(path, draft / file)
+        report("comparing PyTorch with ONNX Runtime")
+        config = describe_bundle(marian, draft, precision, name or folder.name, unknown_token_id)
+        draft_bundle = save_manifest(draft, config)
+        verify_bundle(draft_bundle, marian.model)
+        if folder.exists():
+            folder.rmdir()
+        draft.rename(folder)
+    return load_bundle(folder)
+
+
+def export_encoder(transformer: Transformer, file: Path, precision: Precision) -> None:
+    """Write the encoder graph of layout `step`, in float32 or int8."""
+    graph = EncoderGraph(_in_ranges(transformer, precision)).eval()
+    rows, source_len = Dim("rows", min=1, max=2**16), Dim("source_len", min=1, max=transformer.config.max_source_tokens)
+    tokens = torch.zeros(EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, dtype=torch.int32)
+    lengths = torch.tensor([EXAMPLE_SOURCE_LEN, 3, 1], dtype=torch.int32)
+    model = traced(
+        graph,
+        (tokens, lengths),
+        ({0: rows, 1: source_len}, {0: rows}),
+        [names.SOURCE_TOKENS, names.SOURCE_LENGTHS],
+        [names.CROSS_KEYS_VALUES],
+    )
+    if precision == "int8":
+        model = _in_int8(model)
+    save(model, file, describe_shapes(transformer.config))
+
+
+def export_decoder(transformer: Transformer, file: Path, precision: Precision) -> None:
+    """Write the decoder-step graph of layout `step`, in float32 or int8."""
+    graph = DecoderStepGraph(_in_ranges(transformer, precision)).eval()
+    num_layers = transformer.config.num_decoder_layers
+    # At run time every row has its buffer's full length; the graph itself does not fix it.
+    caches = example_caches(transformer, EXAMPLE_ROWS, 9, 11)
+    rows = Dim("rows", min=1, max=2**16)
+    target_len, source_len = Dim("target_len", min=1, max=2**16), Dim("source_len", min=1, max=2**16)
+    cache_dims = [
+        (
+            *[{0: rows, 2: target_len}] * 2,
+            *[{0: rows, 2: source_len}] * 2,
+            *[{0: rows}] * 2,
+        )
+        for _ in range(num_layers)
+    ]
+    inputs = (
+        torch.zeros(EXAMPLE_ROWS, dtype=torch.int32),
+        torch.zeros(EXAMPLE_ROWS, dtype=torch.int32),
+        torch.ones(EXAMPLE_ROWS, dtype=torch.int32),
+        torch.tensor([2]),
+        torch.tensor([2, 0]),
+        caches,
+    )
+    model = traced(
+        graph,
+        inputs,
+        ({0: rows}, {0: rows}, {0: rows}, {}, {0: Dim("logit_rows", min=0, max=2**16)}, cache_dims),
+        [name for name in names.decoder_input_names(num_layers) if name != names.WITH_SCORES],
+        list(names.decoder_output_names(num_layers)),
+    )
+    for output in model.graph.output:
+        if output.name in (names.CANDIDATE_LOGITS, names.CANDIDATE_TOKENS):
+            output.type.tensor_type.shape.dim[1].dim_param = names.NUM_CANDIDATES
+    if precision == "int8":
+        model = _in_int8(model, graph.ranking)
+    else:
+        model = make_optional(model, names.LOG_NORMALIZER, names.WITH_SCORES, names.PAST_LENGTHS)
+    save(model, file, describe_shapes(transformer.config))
+
+
+def _in_ranges(transformer: Transformer, precision: Precision) -> Transformer:
+    assert precision != "float16", "float16 has another layout, see export.graphs.parts_export"
+    return with_unit_keys_values(transformer) if precision == "int8" else transformer
+
+
+def _in_int8(model: onnx.ModelProto, ranking: Ranking | None = None) -> onnx.ModelProto:
+    model = store_caches_in_int8(quantize_per_row(model, ranking))
+    add_functions(model)
+    return model

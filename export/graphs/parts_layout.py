@@ -1,0 +1,256 @@
+"""The graphs of layout `parts`: the same modules cut so that no node has anything to do on a CPU.
+
+A CUDA graph is captured of a run only if all of it happens on the device: no branches, no shapes worked out while
+running, no value that the host must see. So a step ends with the logits of all rows, and small graphs without weights
+choose among them (`choose`, `rank`); `move` moves rows of caches.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from torch import Tensor, nn
+
+from bundle import tensors as names
+from bundle.manifest import Shapes
+from export.graphs.onnx_function import OPSET, FunctionBody
+from export.graphs.ranking import BlockedVocabulary
+from export.graphs.step_layout import DecoderStepGraph, EncoderGraph, LayerCaches
+from model.transformer import Transformer
+
+# What onnx 1.21 and ONNX Runtime 1.31 agree on for this operator set.
+_IR_VERSION = 10
+_SLICE_CONSTANTS = {name: np.array([value], np.int64) for name, value in (("zero", 0), ("one", 1), ("last_axis", -1))}
+
+
+class EncoderPart(EncoderGraph):
+    """`EncoderGraph` with rows and positions as two axes, and the number of positions as an input (int32 scalar)."""
+
+    def forward(  # type: ignore[override]  # one input more
+        self, source_tokens: Tensor, source_lengths: Tensor, source_width: Tensor
+    ) -> Tensor:
+        """Cross-attention keys and values of every decoder layer."""
+        hidden = self.embed(source_tokens)
+        last_positions = source_lengths - 1
+        for layer in self.layers:
+            hidden = layer(hidden, last_positions, source_width)
+        if self.final_norm is not None:
+            hidden = self.final_norm(hidden)
+        return self._split(self.keys_values(hidden)).permute(2, 0, 3, 1, 4)
+
+    def _split(self, keys_values: Tensor) -> Tensor:
+        sizes = (self.planes, self.heads.count, self.heads.padded_dim)
+        if not torch.onnx.is_in_onnx_export():
+            return keys_values.reshape(*keys_values.shape[:2], *sizes)
+        # The exporter would work out on the CPU how long the first two axes are; to ONNX they are what they were.
+        split: Tensor = torch.onnx.ops.symbolic(
+            "Reshape",
+            (keys_values, torch.tensor([0, 0, *sizes])),
+            dtype=keys_values.dtype,
+            shape=(*keys_values.shape[:2], *sizes),
+        )
+        return split
+
+
+class DecoderPart(DecoderStepGraph):
+    """`DecoderStepGraph` up to the logits of all rows [rows, padded vocab], which stay in the precision of the rest."""
+
+    def __init__(self, transformer: Transformer) -> None:
+        super().__init__(transformer)
+        # A row for each token, so that those of candidates can be looked up.
+        self.output_rows = nn.Parameter(self.output_weight.detach().T.contiguous())
+        del self.output_weight
+
+    def forward(  # type: ignore[override]  # fewer inputs
+        self, previous_tokens: Tensor, past_lengths: Tensor, source_lengths: Tensor, caches: list[LayerCaches]
+    ) -> tuple[Tensor, ...]:
+        """Logits, the suppressed ones apart if there are any; caches and queries by layer."""
+        hidden, present = self.decode(previous_tokens, past_lengths, source_lengths, caches)
+        logits = torch.onnx.ops.symbolic(
+            "Gemm",
+            (hidden, self.output_rows, self.output_bias),
+            attrs={"transB": 1},
+            dtype=hidden.dtype,
+            shape=(hidden.shape[0], self.output_rows.shape[0]),
+        )
+        suppressed = self.suppressed_logits(hidden)
+        return (logits, *present) if suppressed is None else (logits, suppressed, *present)
+
+
+def add_candidates(model: ModelProto, shapes: Shapes, num_suppressed: int) -> ModelProto:
+    """Give the decoder its candidates: the best by its logits, with logits summed and ranked again in float32.
+
+    Logits in float16 have 11 bits, and many are equal that are not. The model is changed in place.
+    """
+    graph = model.graph
+    num_ranked = _num_ranked(shapes, num_suppressed)
+    (projection,) = (node for node in graph.node if names.STEP_LOGITS in node.output)
+    hidden, weight, bias = projection.input
+    float32 = int(TensorProto.FLOAT)
+    body = FunctionBody()
+    tokens = _best(body, BlockedVocabulary.of(shapes.target_vocab_size), num_ranked)
+    body.add("Gather", [weight, tokens], "candidate_rows", axis=0)  # [rows, ranked, d_model]
+    body.add("Cast", ["candidate_rows"], "exact_rows", to=float32)
+    body.add("Cast", [hidden], "exact_hidden", to=float32)
+    body.add("Unsqueeze", ["exact_hidden", "within"], "hidden_column")
+    body.add("MatMul", ["exact_rows", "hidden_column"], "exact_products")
+    body.add("Squeeze", ["exact_products", "within"], "exact_sums")
+    body.add("Gather", [bias, tokens], "candidate_biases", axis=0)
+    body.add("Cast", ["candidate_biases"], "exact_biases", to=float32)
+    body.add("Add", ["exact_sums", "exact_biases"], "exact_logits")
+    body.add("TopK", ["exact_logits", "num_best"], [names.CANDIDATE_LOGITS, "order"], axis=-1)
+    body.add("GatherElements", [tokens, "order"], names.CANDIDATE_TOKENS, axis=1)
+    graph.node.extend(body.nodes)
+    graph.output.extend(_candidates(num_ranked))
+    return model
+
+
+def choose_graph(shapes: Shapes, num_suppressed: int) -> ModelProto:
+    """The best token of each row as the next one, and the row's length with it.
+
+    Lengths are limited to the last position of the cache, where a row that nobody asked for goes on writing.
+    """
+    body = FunctionBody()
+    body.add("Slice", [names.CANDIDATE_TOKENS, "zero", "one", "last_axis"], "best_column")
+    body.add("Squeeze", ["best_column", "last_axis"], "best")
+    body.add("Cast", ["best"], names.NEXT_TOKENS, to=int(TensorProto.INT32))
+    body.add("Add", [names.PAST_LENGTHS, "one_more"], "longer")
+    body.add("Min", ["longer", "last_position"], names.NEXT_LENGTHS)
+    constants = _SLICE_CONSTANTS | {
+        "one_more": np.array([1], np.int32),
+        "last_position": np.array([shapes.max_target_tokens - 1], np.int32),
+    }
+    _, tokens = _candidates(_num_ranked(shapes, num_suppressed))
+    inputs = [tokens, _value(names.PAST_LENGTHS, TensorProto.INT32, "rows")]
+    outputs = [_value(name, TensorProto.INT32, "rows") for name in (names.NEXT_TOKENS, names.NEXT_LENGTHS)]
+    return _model("choose", body, inputs, outputs, constants)
+
+
+def rank_graph(shapes: Shapes, dtype: torch.dtype, num_suppressed: int) -> ModelProto:
+    """What makes log-probabilities of logits, in float32."""
+    vocabulary = BlockedVocabulary.of(shapes.target_vocab_size)
+    body = FunctionBody()
+    # Any logit minus its log-probability is the log normaliser; the largest loses least.
+    body.add("Cast", [names.STEP_LOGITS], "all_logits", to=int(TensorProto.FLOAT))
+    body.add("LogSoftmax", ["all_logits"], "log_probs", axis=-1)
+    body.add("Slice", [names.CANDIDATE_TOKENS, "zero", "one", "last_axis"], "best_token")
+    body.add("GatherElements", ["log_probs", "best_token"], "best_log_prob", axis=1)
+    body.add("GatherElements", ["all_logits", "best_token"], "best_logit", axis=1)
+    body.add("Sub", ["best_logit", "best_log_prob"], "normalizer")
+    _, tokens = _candidates(_num_ranked(shapes, num_suppressed))
+    element_type = int(TensorProto.FLOAT16 if dtype == torch.float16 else TensorProto.FLOAT)
+    inputs = [_value(names.STEP_LOGITS, element_type, "rows", vocabulary.num_blocks * vocabulary.block_size), tokens]
+    if num_suppressed:
+        inputs.append(_value(names.SUPPRESSED_LOGITS, TensorProto.FLOAT, "rows", num_suppressed))
+        body.add("Concat", ["normalizer", names.SUPPRESSED_LOGITS], "both", axis=-1)
+        # The same once more.
+        body.add("LogSoftmax", ["both"], "shares", axis=-1)
+        body.add("Slice", ["shares", "zero", "one", "last_axis"], "first_share")
+        body.add("Sub", ["normalizer", "first_share"], "with_suppressed")
+    body.add("Squeeze", ["with_suppressed" if num_suppressed else "normalizer", "last_axis"], names.LOG_NORMALIZER)
+    return _model("rank", body, inputs, [_value(names.LOG_NORMALIZER, TensorProto.FLOAT, "rows")], _SLICE_CONSTANTS)
+
+
+def move_graph(shapes: Shapes) -> ModelProto:
+    """Positions of rows of one set of planes into those of another, or of the same: of all heads, and of every plane.
+
+    Bound so that what is moved shares its memory with where it goes, nothing else is written. A move may be named
+    twice; no place is both read and written.
+    """
+    body = FunctionBody()
+    for side in ("from", "to"):
+        body.add("Mul", [f"{side}_rows", "num_heads"], f"{side}_first_heads")
+        body.add("Unsqueeze", [f"{side}_first_heads", "one_axis"], f"{side}_column")
+        body.add("Add", [f"{side}_column", "heads"], f"{side}_heads")  # [moves, heads]
+        body.add("Mul", [f"{side}_heads", f"{side}_length"], f"{side}_first_places")
+        body.add("Unsqueeze", [f"{side}_first_places", "two_axis"], f"{side}_starts")
+        body.add("Unsqueeze", [f"{side}_positions", "one_axis"], f"{side}_offsets")
+        body.add("Add", [f"{side}_starts", f"{side}_offsets"], f"{side}_places")  # [moves, heads, positions]
+    body.add("Unsqueeze", ["to_places", "last_axis"], "targets")
+    inputs: list[ValueInfoProto] = []
+    outputs: list[ValueInfoProto] = []
+    for side in ("from", "to"):
+        inputs += [
+            _value(names.MOVE_ROWS.format(side=side), TensorProto.INT64, "moves"),
+            _value(names.MOVE_POSITIONS.format(side=side), TensorProto.INT64, "moves", "positions"),
+            _value(names.MOVE_LENGTH.format(side=side), TensorProto.INT64, 1),
+        ]
+    for plane in range(2 * shapes.num_decoder_layers):
+        source, target = (names.MOVE_PLANE.format(side=side, plane=plane) for side in ("from", "to"))
+        moved = names.MOVED_PLANE.format(plane=plane)
+        body.add("Gather", [source, "from_places"], f"read_{plane}", axis=0)
+        body.add("ScatterND", [target, "targets", f"read_{plane}"], moved)
+        inputs += [
+            _value(source, TensorProto.INT64, "from_all", "words"),
+            _value(target, TensorProto.INT64, "all", "words"),
+        ]
+        outputs.append(_value(moved, TensorProto.INT64, "all", "words"))
+    constants = {
+        "num_heads": np.array([shapes.num_heads], np.int64),
+        "heads": np.arange(shapes.num_heads, dtype=np.int64),
+        "one_axis": np.array([1], np.int64),
+        "two_axis": np.array([2], np.int64),
+        "last_axis": np.array([-1], np.int64),
+    }
+    return _model("move", body, inputs, outputs, constants)
+
+
+def _num_ranked(shapes: Shapes, num_suppressed: int) -> int:
+    return min(names.NUM_RANKED, shapes.target_vocab_size - num_suppressed)
+
+
+def _candidates(num_ranked: int) -> tuple[ValueInfoProto, ValueInfoProto]:
+    return (
+        _value(names.CANDIDATE_LOGITS, TensorProto.FLOAT, "rows", num_ranked),
+        _value(names.CANDIDATE_TOKENS, TensorProto.INT64, "rows", num_ranked),
+    )
+
+
+def _best(body: FunctionBody, vocabulary: BlockedVocabulary, num_best: int) -> str:
+    """Nodes that find the best tokens (int64) [rows, num_best], as in `export.graphs.ranking`."""
+    num_blocks, size = vocabulary.num_blocks, vocabulary.block_size
+    num_chosen = min(num_best, num_blocks)
+    body.constant("blocked", [0, num_blocks, size])
+    body.constant("within", [2])
+    body.constant("single", [1])
+    body.constant("num_chosen", [num_chosen])
+    body.constant("num_best", [num_best])
+    body.constant("last", [-1])
+    body.constant("joined", [0, num_chosen * size])
+    body.constant("size", [size])
+    body.add("Reshape", [names.STEP_LOGITS, "blocked"], "blocks")
+    # ReduceMax would be the operator for it; on CUDA it needs cuDNN, and everything else here does not.
+    body.add("TopK", ["blocks", "single"], ["largest_column", "largest_place"], axis=-1)
+    body.add("Squeeze", ["largest_column", "within"], "largest")
+    body.add("TopK", ["largest", "num_chosen"], ["largest_chosen", "chosen_blocks"], axis=-1)
+    body.add("Unsqueeze", ["chosen_blocks", "last"], "block_indices")
+    body.add("GatherND", ["blocks", "block_indices"], "chosen", batch_dims=1)  # [rows, chosen, size]
+    body.add("Reshape", ["chosen", "joined"], "candidates")
+    body.add("TopK", ["candidates", "num_best"], ["best_logits", "places"], axis=-1)
+    body.add("Div", ["places", "size"], "ranks")
+    body.add("GatherElements", ["chosen_blocks", "ranks"], "found_blocks", axis=1)
+    body.add("Mul", ["found_blocks", "size"], "found_starts")
+    body.add("Mod", ["places", "size"], "found_offsets")
+    body.add("Add", ["found_starts", "found_offsets"], "found")
+    # Of a row of NaN anything is found; it must at least be a token, or the next step would fail everybody's.
+    body.add("Constant", [], "last_token", value=numpy_helper.from_array(np.array(vocabulary.num_tokens - 1, np.int64)))
+    body.add("Min", ["found", "last_token"], "tokens")
+    return "tokens"
+
+
+def _value(name: str, element_type: int, *shape: int | str) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, element_type, shape)
+
+
+def _model(
+    name: str,
+    body: FunctionBody,
+    inputs: list[ValueInfoProto],
+    outputs: list[ValueInfoProto],
+    constants: Mapping[str, NDArray[np.integer]],
+) -> ModelProto:
+    tensors = [numpy_helper.from_array(value, constant) for constant, value in constants.items()]
+    graph = helper.make_graph(body.nodes, name, inputs, outputs, tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=_IR_VERSION)

@@ -1,0 +1,21 @@
+"""Shapes of the graphs' inputs and outputs, as `bundle.json` lists them."""
+
+from bundle.manifest import Shapes
+from export.graphs.attention import padded_head_dim
+from model.config import TransformerConfig
+
+
+def describe_shapes(config: TransformerConfig) -> Shapes:
+    """The sizes of the graphs that are exported from a model of this configuration."""
+    shape = config.decoder_shape
+    return Shapes(
+        vocab_size=config.vocab_size,
+        target_vocab_size=shape.vocab_size,
+        d_model=config.d_model,
+        num_encoder_layers=config.num_encoder_layers,
+        num_decoder_layers=config.num_decoder_layers,
+        num_heads=shape.num_heads,
+        head_dim=padded_head_dim(shape.head_dim),
+        max_source_tokens=config.max_source_tokens,
+        max_target_tokens=config.max_target_tokens,
+    )

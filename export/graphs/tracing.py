@@ -1,0 +1,100 @@
+"""PyTorch modules become ONNX graphs: what every export has in common."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import onnx
+import torch
+from torch import Tensor, nn
+
+from bundle import tensors as names
+from bundle.manifest import Shapes
+from export.graphs.attention import padded_head_dim
+from export.graphs.step_layout import LayerCaches
+from model.transformer import Transformer
+
+# GroupQueryAttention wants nothing newer; LayerNormalization came with 17.
+OPSET = 21
+EXAMPLE_ROWS = 3
+EXAMPLE_SOURCE_LEN = 7
+
+
+def example_caches(
+    transformer: Transformer, rows: int, target_len: int, source_len: int, dtype: torch.dtype = torch.float32
+) -> list[LayerCaches]:
+    """Empty caches of these sizes, in the order the decoder graph takes them."""
+    shape = transformer.config.decoder_shape
+    head_dim = padded_head_dim(shape.head_dim)
+    target = (rows, shape.num_heads, target_len, head_dim)
+    source = (rows, shape.num_heads, source_len, head_dim)
+    last = (rows, 1, shape.num_heads * head_dim)
+    return [
+        (
+            torch.zeros(target, dtype=dtype),
+            torch.zeros(target, dtype=dtype),
+            torch.zeros(source, dtype=dtype),
+            torch.zeros(source, dtype=dtype),
+            torch.zeros(last, dtype=dtype),
+            torch.zeros(last, dtype=dtype),
+        )
+        for _ in range(transformer.config.num_decoder_layers)
+    ]
+
+
+def traced(
+    graph: nn.Module,
+    inputs: tuple[Tensor | list[LayerCaches], ...],
+    dynamic_shapes: tuple[object, ...],
+    input_names: list[str],
+    output_names: list[str],
+) -> onnx.ModelProto:
+    """The graph of a module, run once with `inputs`."""
+    with torch.no_grad(), _quiet_exporter():
+        program = torch.onnx.export(
+            graph,
+            inputs,
+            dynamo=True,
+            opset_version=OPSET,
+            input_names=input_names,
+            output_names=output_names,
+            dynamic_shapes=dynamic_shapes,
+            verbose=False,
+        )
+    assert program is not None
+    model = program.model_proto
+    # Shapes the exporter worked out; those of the candidates are not what they will be.
+    del model.graph.value_info[:]
+    _remove_traces(model)
+    return model
+
+
+def save(model: onnx.ModelProto, file: Path, shapes: Shapes) -> None:
+    """Write a graph, and into it the sizes it was exported with."""
+    model.metadata_props.add(key=names.SHAPES_METADATA, value=shapes.model_dump_json())
+    onnx.save(model, file)
+
+
+@contextmanager
+def _quiet_exporter() -> Iterator[None]:
+    """Silence the exporter's own deprecations, and its remarks on libraries that are not installed."""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
+
+
+def _remove_traces(model: onnx.ModelProto) -> None:
+    """Drop what the exporter notes down of the Python behind each node: paths of this machine, and half the file."""
+    graph = model.graph
+    described = (model, graph, *graph.node, *graph.initializer, *graph.input, *graph.output, *graph.value_info)
+    for part in described:
+        del part.metadata_props[:]
+        part.ClearField("doc_string")

@@ -1,0 +1,62 @@
+"""Caches of keys and values in int8: a quarter of the memory that a decoder step reads and that beams copy.
+
+One fixed step for all, `INT8_CACHE_STEP`; the model's keys and values must have been rescaled to [-1, 1] before, see
+export.int8.key_value_ranges.
+"""
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from bundle import tensors as names
+from export.graphs.onnx_function import DOMAIN
+from export.int8 import operators
+
+_STEP = "int8/cache_step"
+# Places of past keys and values, and of positions, among the inputs of com.microsoft.GroupQueryAttention.
+_PAST_KEYS, _PAST_VALUES, _POSITIONS = 3, 4, 5
+
+
+def store_caches_in_int8(model: ModelProto) -> ModelProto:
+    """Let the decoder graph read and write int8 caches, or the encoder graph emit them. Changed in place."""
+    cached: set[str] = set()
+    for node in model.graph.node:
+        if node.op_type != "GroupQueryAttention":
+            continue
+        attributes = [attribute for attribute in node.attribute if attribute.name != "causal"]
+        given = [name for name in node.input[:_PAST_KEYS] if name]
+        if node.input[_PAST_KEYS]:
+            caches = [node.input[_PAST_KEYS], node.input[_PAST_VALUES]]
+            cached.update(caches)
+            cached.update(node.output[1:3])
+            node.op_type = operators.SELF_ATTENTION if len(given) == 1 else operators.CROSS_ATTENTION
+            given += caches
+            attributes.append(helper.make_attribute("step", float(names.INT8_CACHE_STEP)))
+        else:
+            node.op_type = operators.SOURCE_ATTENTION
+        given.append(node.input[_POSITIONS])
+        node.domain = DOMAIN
+        del node.input[:], node.attribute[:]
+        node.input.extend(given)
+        node.attribute.extend(attributes)
+    if names.CROSS_KEYS_VALUES in {output.name for output in model.graph.output}:
+        _quantize_before_transposing(model)
+        cached.add(names.CROSS_KEYS_VALUES)
+    for value in (*model.graph.input, *model.graph.output):
+        if value.name in cached:
+            value.type.tensor_type.elem_type = TensorProto.INT8
+    return model
+
+
+def _quantize_before_transposing(model: ModelProto) -> None:
+    nodes = list(model.graph.node)
+    (place,) = (i for i, node in enumerate(nodes) if names.CROSS_KEYS_VALUES in node.output)
+    transpose = nodes[place]
+    scalar = numpy_helper.from_array(np.array(names.INT8_CACHE_STEP, np.float32), _STEP)
+    zero = numpy_helper.from_array(np.array(0, np.int8), "int8/cache_zero_point")
+    model.graph.initializer.extend([scalar, zero])
+    quantized = f"{transpose.input[0]}/int8"
+    quantize = helper.make_node("QuantizeLinear", [transpose.input[0], scalar.name, zero.name], [quantized])
+    transpose.input[0] = quantized
+    nodes.insert(place, quantize)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)

@@ -1,0 +1,172 @@
+"""The operators of domain `kvasir` in int8 graphs, each a function of ONNX Runtime's own operators.
+
+Where the library of `kernels` is loaded its native operators are run instead, in one pass over memory each; where it is
+not, ONNX Runtime puts the functions' bodies in their place. Either way one graph file serves.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import AttributeProto, FunctionProto, ModelProto, TensorProto, helper
+
+from export.graphs.best_tokens_operator import BEST_TOKENS, best_tokens
+from export.graphs.onnx_function import DOMAIN, MICROSOFT, VERSION, FunctionBody
+from kernels.weight_layout import PANEL_COLUMNS, QUAD
+
+LINEAR = "Linear"
+LINEAR_OF_SOME = "LinearOfSome"
+LINEAR_RELU = "LinearRelu"
+LINEAR_ADD = "LinearAdd"
+LINEAR_ADD_NORMALIZATION = "LinearAddNormalization"
+SELF_ATTENTION = "SelfAttention"
+CROSS_ATTENTION = "CrossAttention"
+SOURCE_ATTENTION = "SourceAttention"
+
+
+def in_panels(weight: NDArray[np.int8]) -> NDArray[np.int8]:
+    """A matrix [inputs, outputs] as [ceil(outputs / 64), inputs / 4, 64, 4], which is the order it is read in.
+
+    Four numbers of a column side by side are what one instruction multiplies; zeros fill up the last panel. `inputs`
+    must be a multiple of four.
+    """
+    inputs, outputs = weight.shape
+    num_panels = -(-outputs // PANEL_COLUMNS)
+    filled = np.zeros((inputs, num_panels * PANEL_COLUMNS), np.int8)
+    filled[:, :outputs] = weight
+    quads = filled.reshape(inputs // QUAD, QUAD, num_panels, PANEL_COLUMNS)
+    return np.ascontiguousarray(quads.transpose(2, 0, 3, 1))
+
+
+def add_functions(model: ModelProto) -> None:
+    """Define every operator of the domain that the model's graph uses. Changed in place."""
+    used = {node.op_type for node in model.graph.node if node.domain == DOMAIN}
+    if BEST_TOKENS in used:
+        used.add(LINEAR)
+    model.functions.extend(make() for name, make in _FUNCTIONS.items() if name in used)
+    known = {opset.domain for opset in model.opset_import}
+    for domain, version in ((DOMAIN, VERSION), (MICROSOFT, 1)):
+        if domain not in known:
+            model.opset_import.append(helper.make_opsetid(domain, version))
+
+
+def _linear(
+    name: str, *, relu: bool = False, residual: bool = False, normalization: bool = False, may_be_empty: bool = False
+) -> FunctionProto:
+    """`hidden` [.., inputs] times an int8 matrix, plus `bias`; then a ReLU, a residual, a normalisation as named.
+
+    A row's activations get a scale from their own largest magnitude, and so depend on no other row. `zero_point` is 0
+    for activations that are never negative, and `levels` what the largest becomes: 255, or 127 with zero point 128.
+    `sums` of the weight's columns are for the native operator. Where `hidden` [rows, inputs] may have no rows at all,
+    the functions must know.
+    """
+    body = FunctionBody()
+    body.constant("last_axis", [-1])
+    body.constant("flat", [-1])
+    body.constant("first_column", [0])
+    body.constant("column_axis", [1])
+    body.attribute("levels", AttributeProto.FLOAT, "levels")
+    body.attribute("zero_point", AttributeProto.INT, "zero_point_int")
+    body.add("Cast", ["zero_point_int"], "zero_point", to=TensorProto.UINT8)
+    body.add("Abs", ["hidden"], "magnitudes")
+    body.add("ReduceMax", ["magnitudes", "last_axis"], "found_largest", keepdims=1)
+    if may_be_empty:
+        # Of [0, inputs] ONNX Runtime's ReduceMax makes [0, inputs]. Zero means: as many as there are.
+        body.constant("one_a_row", [0, 1])
+        body.add("Reshape", ["found_largest", "one_a_row"], "largest")
+    else:
+        body.add("Identity", ["found_largest"], "largest")
+    # A row of zeros divides 0 by 0 here, and whatever comes of that is multiplied by its row scale, 0, below.
+    body.add("Div", ["largest", "levels"], "row_scale")
+    body.add("Reshape", ["row_scale", "flat"], "row_scales")
+    body.add("Shape", ["row_scales"], "num_rows")
+    body.add("Expand", ["zero_point", "num_rows"], "zero_points")
+    body.add("QuantizeLinear", ["hidden", "row_scales", "zero_points"], "quantized", axis=0)
+    # Computed once, when the graph is loaded: the weight as a matrix.
+    body.add("Transpose", ["weight"], "quads", perm=[1, 3, 0, 2])
+    body.add("Flatten", ["quads"], "filled", axis=2)
+    body.add("Shape", ["scales"], "num_columns")
+    body.add("Slice", ["filled", "first_column", "num_columns", "column_axis"], "matrix")
+    body.add("Constant", [], "one", value_float=1.0)
+    factors = ["quantized", "matrix", "one", "scales", "zero_point"]
+    body.add("MatMulIntegerToFloat", factors, "unscaled", domain=MICROSOFT)
+    body.add("Mul", ["unscaled", "row_scale"], "scaled")
+    steps = ["scaled"]
+
+    def then(operator: str, *others: str, epsilon: bool = False) -> None:
+        references = [("epsilon", AttributeProto.FLOAT)] if epsilon else []
+        steps.append(operator.lower())
+        body.add(operator, [steps[-2], *others], steps[-1], references)
+
+    inputs = ["hidden", "weight", "scales", "sums", "bias"]
+    attributes = ["zero_point", "levels"]
+    then("Add", "bias")
+    if relu:
+        then("Relu")
+    if residual:
+        inputs.append("residual")
+        body.add("Add", ["residual", steps[-1]], "added")
+        steps.append("added")
+    if normalization:
+        inputs += ["norm_weight", "norm_bias"]
+        attributes.append("epsilon")
+        then("LayerNormalization", "norm_weight", "norm_bias", epsilon=True)
+    body.add("Identity", [steps[-1]], "output")
+    return body.function(name, inputs, ["output"], attributes)
+
+
+def _cached_attention(name: str, new: list[str]) -> FunctionProto:
+    """Attention of one token for each row over its int8 cache, where `new` keys and values are put at `positions`.
+
+    Tensors are shaped as GroupQueryAttention takes them; `step` is what the cache's numbers are multiplied by.
+    """
+    body = FunctionBody()
+    body.add("Shape", ["keys"], "cache_len", start=2, end=3)
+    body.add("Squeeze", ["cache_len"], "cache_len_scalar")
+    body.add("Cast", ["cache_len_scalar"], "total", to=TensorProto.INT32)
+    body.attribute("step", AttributeProto.FLOAT, "step")
+    body.constant("flat", [1])
+    body.add("Reshape", ["step", "flat"], "steps")
+    fused = [*new, "", ""][:3]
+    body.add(
+        "GroupQueryAttention",
+        [*fused, "keys", "values", "positions", "total", *[""] * 5, "steps", "steps"],
+        ["output", "present_keys", "present_values"],
+        [("num_heads", AttributeProto.INT), ("kv_num_heads", AttributeProto.INT), ("scale", AttributeProto.FLOAT)],
+        MICROSOFT,
+        k_quant_type="PER_TENSOR",
+        v_quant_type="PER_TENSOR",
+        kv_cache_bit_width=8,
+    )
+    outputs = ["output", "present_keys", "present_values"]
+    attributes = ["num_heads", "kv_num_heads", "scale", "step"]
+    return body.function(name, [*new, "keys", "values", "positions"], outputs, attributes)
+
+
+def _source_attention() -> FunctionProto:
+    """Bidirectional attention over ragged rows, `fused` [rows, source_len, 3 * width] up to `last_positions` [rows]."""
+    body = FunctionBody()
+    body.add("Shape", ["fused"], "source_len", start=1, end=2)
+    body.add("Squeeze", ["source_len"], "source_len_scalar")
+    body.add("Cast", ["source_len_scalar"], "total", to=TensorProto.INT32)
+    body.add(
+        "GroupQueryAttention",
+        ["fused", "", "", "", "", "last_positions", "total"],
+        ["output"],
+        [("num_heads", AttributeProto.INT), ("kv_num_heads", AttributeProto.INT), ("scale", AttributeProto.FLOAT)],
+        MICROSOFT,
+        causal=0,
+    )
+    attributes = ["num_heads", "kv_num_heads", "scale"]
+    return body.function(SOURCE_ATTENTION, ["fused", "last_positions"], ["output"], attributes)
+
+
+_FUNCTIONS = {
+    LINEAR: lambda: _linear(LINEAR),
+    LINEAR_OF_SOME: lambda: _linear(LINEAR_OF_SOME, may_be_empty=True),
+    LINEAR_RELU: lambda: _linear(LINEAR_RELU, relu=True),
+    LINEAR_ADD: lambda: _linear(LINEAR_ADD, residual=True),
+    LINEAR_ADD_NORMALIZATION: lambda: _linear(LINEAR_ADD_NORMALIZATION, residual=True, normalization=True),
+    SELF_ATTENTION: lambda: _cached_attention(SELF_ATTENTION, ["fused"]),
+    CROSS_ATTENTION: lambda: _cached_attention(CROSS_ATTENTION, ["query", "last_key", "last_value"]),
+    SOURCE_ATTENTION: _source_attention,
+    BEST_TOKENS: best_tokens,
+}

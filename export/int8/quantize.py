@@ -1,0 +1,262 @@
+"""int8 for the CPU: weights per output column ahead of time, activations per row while running.
+
+A row's scale is made from that row alone, so an answer does not depend on its neighbours in the batch; one scale for
+the whole batch would let a loud neighbour drown a quiet row. Activations are unsigned with zero point 128, because
+uint8 x int8 is the product that VNNI and AMX have instructions for. Processors without these have one that adds two
+products in 16 bits and saturates: weights are such that it never does, and answers are the same everywhere.
+"""
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, helper, numpy_helper
+
+from bundle import tensors as names
+from export.graphs.best_tokens_operator import BEST_TOKENS
+from export.graphs.dead_nodes import remove_unused
+from export.graphs.onnx_function import DOMAIN
+from export.graphs.ranking import Ranking
+from export.int8 import operators
+from kernels.weight_layout import QUAD
+
+_LARGEST = 127  # symmetric: -127 ... 127
+_LARGEST_UNSIGNED = 255
+_ZERO_POINT = 128
+_MICROSOFT = "com.microsoft"
+
+
+def quantize_per_row(model: ModelProto, ranking: Ranking | None = None) -> ModelProto:
+    """Replace every product with a constant matrix, and every embedding table, by its int8 counterpart.
+
+    With `ranking` all that makes candidates and normalisers of the output projection's input becomes one operator, and
+    scores are an input's choice. The model is changed in place.
+    """
+    return _Quantizer(model, ranking).run()
+
+
+class _Quantizer:
+    def __init__(self, model: ModelProto, ranking: Ranking | None) -> None:
+        self._ranking = ranking
+        self._model = model
+        self._graph = model.graph
+        self._constants = {tensor.name: tensor for tensor in self._graph.initializer}
+        self._nodes: list[NodeProto] = []
+        self._producers = {output: node for node in self._graph.node for output in node.output}
+        self._consumers: dict[str, list[NodeProto]] = {}
+        for node in self._graph.node:
+            for name in node.input:
+                self._consumers.setdefault(name, []).append(node)
+        # What follows a product and is done by its operator, by its last output; and everything before that.
+        self._at_the_end: dict[str, tuple[NodeProto, list[NodeProto]]] = {}
+        self._in_between: set[str] = set()
+        self._replaced: set[str] = set()
+
+    def run(self) -> ModelProto:
+        for node in self._graph.node:
+            if self._is_product(node) and not self._is_ranked(node):
+                followers = self._followers(node)
+                chain = [node, *followers]
+                self._at_the_end[chain[-1].output[0]] = node, followers
+                self._in_between.update(member.output[0] for member in chain[:-1])
+        for node in self._graph.node:
+            if not self._replaced.isdisjoint(node.output):
+                continue
+            if node.output[0] in self._at_the_end:
+                self._emit_linear(*self._at_the_end[node.output[0]])
+            elif node.output[0] in self._in_between:
+                continue
+            elif self._is_product(node):
+                self._emit_best_tokens(node)
+            elif node.op_type == "Gather" and self._is_embedding(node.input[0]):
+                self._quantize_lookup(node)
+            else:
+                self._nodes.append(node)
+        del self._graph.node[:]
+        self._graph.node.extend(self._nodes)
+        remove_unused(self._model)
+        if all(opset.domain != _MICROSOFT for opset in self._model.opset_import):
+            self._model.opset_import.append(helper.make_opsetid(_MICROSOFT, 1))
+        return self._model
+
+    def _is_product(self, node: NodeProto) -> bool:
+        return node.op_type == "MatMul" and self._is_matrix(node.input[1])
+
+    def _followers(self, product: NodeProto) -> list[NodeProto]:
+        """What the operator of this product does as well: a bias, then a ReLU or a residual, then a normalisation."""
+        found: list[NodeProto] = []
+        bias = self._only_consumer(product, "Add")
+        if bias is None or not self._is_vector(bias.input[1]):
+            return found
+        found.append(bias)
+        relu = self._only_consumer(bias, "Relu")
+        if relu is not None:
+            return [*found, relu]
+        residual = self._only_consumer(bias, "Add")
+        if residual is None or any(name in self._constants for name in residual.input):
+            return found
+        found.append(residual)
+        normalization = self._only_consumer(residual, "LayerNormalization")
+        if normalization is not None and len(normalization.input) == 3:
+            found.append(normalization)
+        return found
+
+    def _only_consumer(self, node: NodeProto, operator: str) -> NodeProto | None:
+        consumers = self._consumers.get(node.output[0], [])
+        is_output = any(output.name == node.output[0] for output in self._graph.output)
+        return consumers[0] if len(consumers) == 1 and consumers[0].op_type == operator and not is_output else None
+
+    def _emit_linear(self, product: NodeProto, followers: list[NodeProto]) -> None:
+        """x @ W as (per-row quantised x) @ (per-column quantised W), scaled back, with all that follows."""
+        inputs, attributes = self._factors(product)
+        kinds = [node.op_type for node in followers]
+        if followers:
+            inputs.append(followers[0].input[1])
+        else:
+            num_columns = self._constants[product.input[1]].dims[1]
+            inputs.append(self._add_constant(f"int8/no_bias_{num_columns}", np.zeros(num_columns, np.float32)))
+        name = operators.LINEAR_OF_SOME if self._is_gathered(product.input[0]) else operators.LINEAR
+        if kinds[1:] == ["Relu"]:
+            name = operators.LINEAR_RELU
+        elif kinds[1:]:
+            name = operators.LINEAR_ADD
+            inputs += [other for other in followers[1].input if other != followers[0].output[0]]
+            if len(kinds) == 3:
+                name = operators.LINEAR_ADD_NORMALIZATION
+                inputs += followers[2].input[1:]
+                epsilon = (attribute.f for attribute in followers[2].attribute if attribute.name == "epsilon")
+                attributes["epsilon"] = next(epsilon, 1e-5)
+        output = (followers[-1] if followers else product).output[0]
+        self._emit(name, inputs, [output], domain=DOMAIN, **attributes)
+
+    def _emit_best_tokens(self, product: NodeProto) -> None:
+        """In place of the nodes between the projection's input and the outputs, which nothing needs any more."""
+        assert self._ranking is not None
+        ranking = self._ranking
+        factors, attributes = self._factors(product)
+        inputs = [
+            *factors,
+            self._add_constant(f"{ranking.weight}/bias", ranking.bias),
+            self._add_constant(f"{ranking.weight}/mask", ranking.mask),
+            names.NUM_CANDIDATES,
+            names.WITH_SCORES,
+        ]
+        outputs = [names.CANDIDATE_LOGITS, names.CANDIDATE_TOKENS, names.LOG_NORMALIZER]
+        last_token = ranking.num_tokens - 1
+        attributes |= {"block_size": ranking.block_size, "last_token": last_token}
+        self._emit(BEST_TOKENS, inputs, outputs, domain=DOMAIN, **attributes)
+        self._graph.input.append(helper.make_tensor_value_info(names.WITH_SCORES, onnx.TensorProto.BOOL, [1]))
+        self._replaced.update(outputs)
+
+    def _factors(self, product: NodeProto) -> tuple[list[str], dict[str, int | float]]:
+        """The first inputs of an operator that begins with a product, and how it quantises its activations."""
+        hidden, weight = product.input
+        quantized, scales = quantize_in_pairs(numpy_helper.to_array(self._constants[weight]))
+        missing = -quantized.shape[0] % QUAD
+        # What went through a ReLU has no sign to spend a bit on.
+        is_positive = hidden in self._producers and self._producers[hidden].op_type == "Relu"
+        if missing:
+            quantized = np.pad(quantized, ((0, missing), (0, 0)))
+            hidden = self._fill_up(hidden, missing, product.output[0])
+        inputs = [
+            hidden,
+            self._add_constant(f"{weight}/panels", operators.in_panels(quantized)),
+            self._add_constant(f"{weight}/scales", scales),
+            self._add_constant(f"{weight}/sums", quantized.sum(axis=0, dtype=np.int32)),
+        ]
+        return inputs, {
+            "zero_point": 0 if is_positive else _ZERO_POINT,
+            "levels": float(_LARGEST_UNSIGNED if is_positive else _LARGEST),
+        }
+
+    def _is_ranked(self, product: NodeProto) -> bool:
+        """Whether it is the output projection of all rows; that of named rows, gathered before, is like any product."""
+        if self._ranking is None or product.input[1] != self._ranking.weight:
+            return False
+        return not self._is_gathered(product.input[0])
+
+    def _is_gathered(self, name: str) -> bool:
+        """Whether it is some rows of another tensor, perhaps none."""
+        return name in self._producers and self._producers[name].op_type == "Gather"
+
+    def _fill_up(self, hidden: str, missing: int, product: str) -> str:
+        pads = self._add_constant(f"{product}/pads", np.array([0, missing], np.int64))
+        axes = self._add_constant("int8/last_axis", np.array([-1], np.int64))
+        self._emit("Pad", [hidden, pads, "", axes], [f"{product}/filled"])
+        return f"{product}/filled"
+
+    def _is_vector(self, name: str) -> bool:
+        return name in self._constants and len(self._constants[name].dims) == 1
+
+    def _is_matrix(self, name: str) -> bool:
+        return name in self._constants and len(self._constants[name].dims) == 2 and self._constants[name].dims[1] > 1
+
+    def _is_embedding(self, name: str) -> bool:
+        # Position tables are small and exact; they stay.
+        return self._is_matrix(name) and name.endswith("embed.weight")
+
+    def _quantize_lookup(self, node: NodeProto) -> None:
+        table, tokens = node.input
+        quantized, scales = quantize_columns(numpy_helper.to_array(self._constants[table]).T)
+        width = quantized.shape[0]
+        unsigned = (quantized.T.astype(np.int16) + _ZERO_POINT).astype(np.uint8)
+        inputs = [
+            self._add_constant(f"{table}/int8", np.ascontiguousarray(unsigned)),
+            tokens,
+            self._add_constant(f"{table}/scales", scales[:, None]),
+        ]
+        # One block a token: the smallest power of two that the embedding fits in.
+        block_size = max(16, 1 << (width - 1).bit_length())
+        self._emit(
+            "GatherBlockQuantized",
+            inputs,
+            [node.output[0]],
+            domain=_MICROSOFT,
+            bits=8,
+            block_size=block_size,
+            gather_axis=0,
+            quantize_axis=1,
+        )
+
+    def _emit(
+        self,
+        operator: str,
+        inputs: list[str],
+        outputs: list[str],
+        domain: str | None = None,
+        **attributes: float | onnx.TensorProto,
+    ) -> None:
+        node = helper.make_node(operator, inputs, outputs, domain=domain)
+        node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
+        self._nodes.append(node)
+
+    def _add_constant(self, name: str, value: NDArray[np.generic] | np.generic) -> str:
+        if name not in self._constants:
+            tensor = numpy_helper.from_array(np.asarray(value), name)
+            self._constants[name] = tensor
+            self._graph.initializer.append(tensor)
+        return name
+
+
+def quantize_columns(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """A matrix [inputs, outputs] as int8 and one scale for each output: `quantized * scales` is the matrix again."""
+    return _in_steps(weight, np.abs(weight).max(axis=0))
+
+
+def quantize_in_pairs(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """The same for a product: weights of one sign are at most 128 at an even input and the next together.
+
+    255 * 128 is all that 16 bits hold of the sum of their products. In columns of normally distributed weights a step
+    grows by about a fifth for that.
+    """
+    pairs = np.pad(weight, ((0, weight.shape[0] % 2), (0, 0))).reshape(-1, 2, weight.shape[1])
+    heaviest = np.abs([pairs.clip(min=0).sum(axis=1), pairs.clip(max=0).sum(axis=1)]).max(axis=(0, 1))
+    # Rounding adds half a step to each of the two at most, and 127 + 1 is 128.
+    return _in_steps(weight, heaviest)
+
+
+def _in_steps(
+    weight: NDArray[np.float32], largest: NDArray[np.float32]
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Columns in 127 steps up to their `largest`."""
+    scales = np.where(largest > 0, largest, 1.0).astype(np.float32) / np.float32(_LARGEST)
+    return np.rint(weight / scales).astype(np.int8), scales.astype(np.float32)

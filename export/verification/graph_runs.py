@@ -1,0 +1,101 @@
+"""The graphs of a bundle run for a comparison: those of both layouts give the same outputs by the same names."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from bundle import tensors as names
+from bundle.loading import Bundle
+from bundle.manifest import BundleError
+
+Arrays = dict[str, NDArray[Any]]
+"""What runs of ONNX Runtime give, whose types only the graphs know."""
+
+_RANKED = (names.STEP_LOGITS, names.CANDIDATE_TOKENS, names.SUPPRESSED_LOGITS)
+
+
+class VerificationError(BundleError):
+    """A graph whose outputs differ from the model's."""
+
+
+class Graphs(Protocol):
+    """A bundle's graphs, arrays by tensor name in and out."""
+
+    def encode(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[Any]:
+        """Cross-attention keys and values."""
+        ...
+
+    def step(self, inputs: Mapping[str, NDArray[Any]]) -> Arrays:
+        """One decoder step, inputs and outputs named as in layout `step`."""
+        ...
+
+
+def open_graphs(bundle: Bundle, options: ort.SessionOptions) -> Graphs:
+    """The graphs, to be run on the CPU."""
+    return (_Parts if bundle.config.layout == "parts" else _OneStep)(bundle, options)
+
+
+class _OneStep:
+    def __init__(self, bundle: Bundle, options: ort.SessionOptions) -> None:
+        self._encoder, self._decoder = (
+            ort.InferenceSession(bundle.file(file), options, providers=["CPUExecutionProvider"])
+            for file in (names.ENCODER_FILE, names.DECODER_FILE)
+        )
+        self._outputs = names.decoder_output_names(bundle.config.shapes.num_decoder_layers)
+
+    def encode(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[Any]:
+        cross: NDArray[Any]
+        (cross,) = self._encoder.run(None, {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths})
+        return cross
+
+    def step(self, inputs: Mapping[str, NDArray[Any]]) -> Arrays:
+        return dict(zip(self._outputs, self._decoder.run(self._outputs, dict(inputs)), strict=True))
+
+
+class _Parts:
+    def __init__(self, bundle: Bundle, options: ort.SessionOptions) -> None:
+        self._config = bundle.config
+        self._encoder, self._decoder, self._choose, self._rank = (
+            ort.InferenceSession(bundle.file(file), options, providers=["CPUExecutionProvider"])
+            for file in (names.ENCODER_FILE, names.DECODER_FILE, names.CHOOSE_FILE, names.RANK_FILE)
+        )
+
+    def encode(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[Any]:
+        width = np.array(tokens.shape[1], np.int32)
+        inputs = {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths, names.SOURCE_WIDTH: width}
+        cross: NDArray[Any]
+        (cross,) = self._encoder.run(None, inputs)
+        return cross
+
+    def step(self, inputs: Mapping[str, NDArray[Any]]) -> Arrays:
+        """All tokens are candidates here; those that the graphs find are held against them."""
+        given = {name: inputs[name] for name in self._config.decoder_inputs}
+        outputs = self._config.decoder_outputs
+        found: Arrays = dict(zip(outputs, self._decoder.run(outputs, given), strict=True))
+        tokens = found[names.CANDIDATE_TOKENS]
+        ranked = {name: found[name] for name in _RANKED if name in found}
+        (normalizer,) = self._rank.run(None, ranked)
+        chosen, _ = self._choose.run(
+            (names.NEXT_TOKENS, names.NEXT_LENGTHS),
+            {names.CANDIDATE_TOKENS: tokens, names.PAST_LENGTHS: inputs[names.PAST_LENGTHS]},
+        )
+        logits = found[names.STEP_LOGITS][:, : self._config.shapes.target_vocab_size].astype(np.float32)
+        best_first = np.argsort(-logits, axis=1, kind="stable")[:, : int(inputs[names.NUM_CANDIDATES][0])]
+        sorted_logits = np.take_along_axis(logits, best_first, axis=1)
+        # Both are rounded, and one more than the other; tokens of almost equal logits may come in any order.
+        rounding = 2e-3 * np.abs(sorted_logits).max()
+        if not (
+            np.allclose(found[names.CANDIDATE_LOGITS], sorted_logits[:, : tokens.shape[1]], 0, rounding)
+            and np.allclose(found[names.CANDIDATE_LOGITS], np.take_along_axis(logits, tokens, axis=1), 0, rounding)
+            and np.array_equal(chosen, tokens[:, 0])
+        ):
+            raise VerificationError(f"{self._config.name}: the decoder or {names.CHOOSE_FILE} names wrong tokens")
+        return found | {
+            names.CANDIDATE_TOKENS: best_first,
+            names.CANDIDATE_LOGITS: sorted_logits,
+            names.LOG_NORMALIZER: normalizer,
+            names.LOGITS: logits[inputs[names.LOGIT_ROWS]],
+        }

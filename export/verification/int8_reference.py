@@ -1,0 +1,60 @@
+"""A model that rounds what its int8 graphs round, which tells how far int8 takes it.
+
+The rounding is written down here once more, in PyTorch, and uses nothing of the exporter: mistakes of that one show.
+"""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from bundle.tensors import INT8_CACHE_STEP
+from model.layers import FeedForward
+from model.transformer import Transformer
+
+_INT8 = torch.iinfo(torch.int8)
+_SIGNED_LEVELS = 127
+_UNSIGNED_LEVELS = 255
+
+
+@torch.no_grad()
+def rounded(transformer: Transformer) -> Transformer:
+    """A copy, still in float32, whose weights, activations, keys and values take no more values than in int8.
+
+    Keys and values of the decoder must be in [-1, 1], see export.int8.key_value_ranges.
+    """
+    twin = copy.deepcopy(transformer)
+    positive = {
+        module.outer_proj
+        for module in twin.modules()
+        if isinstance(module, FeedForward) and module.activation is nn.functional.relu
+    }
+    for module in twin.modules():
+        if isinstance(module, nn.Embedding):
+            module.weight = nn.Parameter(_in_steps(module.weight, _SIGNED_LEVELS))
+        if isinstance(module, nn.Linear):
+            # A parameter of its own, for the output projection may be an embedding too.
+            module.weight = nn.Parameter(_in_steps(module.weight, _SIGNED_LEVELS, _heaviest_pairs(module.weight)))
+            levels = _UNSIGNED_LEVELS if module in positive else _SIGNED_LEVELS
+            module.register_forward_pre_hook(lambda _, inputs, levels=levels: _in_steps(inputs[0], levels))
+    for layer in twin.decoder.layers:
+        for attention in (layer.self_attention, layer.cross_attention):
+            for projection in (attention.key_proj, attention.value_proj):
+                projection.register_forward_hook(lambda _, __, output: _as_cached(output))
+    return twin
+
+
+def _heaviest_pairs(weight: Tensor) -> Tensor:
+    """The largest sum of two neighbours of one sign, an even one and the next, for each row [outputs, 1]."""
+    pairs = nn.functional.pad(weight, (0, weight.shape[1] % 2)).view(weight.shape[0], -1, 2)
+    return torch.maximum(pairs.clamp(min=0).sum(dim=2), -pairs.clamp(max=0).sum(dim=2)).amax(dim=1, keepdim=True)
+
+
+def _in_steps(values: Tensor, levels: int, largest: Tensor | None = None) -> Tensor:
+    """Each vector [.., width] as whole multiples of `largest`, by default its largest magnitude, over `levels`."""
+    step = (values.abs().amax(dim=-1, keepdim=True) if largest is None else largest) / levels
+    return torch.where(step > 0, torch.round(values / step) * step, 0.0)
+
+
+def _as_cached(values: Tensor) -> Tensor:
+    return torch.round(values / INT8_CACHE_STEP).clamp(_INT8.min, _INT8.max) * INT8_CACHE_STEP

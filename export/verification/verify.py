@@ -1,0 +1,182 @@
+"""PyTorch against ONNX Runtime, output by output, before a bundle is accepted.
+
+The reference is the model itself, not the modules the graphs were exported from, so that a mistake in those shows too.
+Rows of different length run together, and several steps follow each other in place.
+
+How far int8 takes a model depends on the model: a few parts in a hundred if it is trained, half of everything if its
+weights are random and large. So every output of a graph in int8 may be about as far from the model as rounding alone
+takes it, which the model's rounded twin says (export.verification.int8_reference).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnxruntime as ort
+import torch
+from numpy.typing import NDArray
+
+from bundle import tensors as names
+from bundle.loading import Bundle
+from bundle.tensors import Precision
+from export.verification.graph_runs import Arrays, VerificationError, open_graphs
+from export.verification.references import LOG_NORMALIZER, LOGITS, Expected, References
+from kernels.onnx_registration import ONNX_RUNTIME, register, running_kernels
+from model.transformer import Transformer
+
+# Largest difference allowed, relative to the largest value of the output. float32 differs by the order of sums only,
+# float16 carries 11 bits. What int8 takes further than this had better not be in int8.
+TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "float16": 2e-2, "int8": 2.5e-1}
+# Of what rounding alone does. Where a number lies between two others chance decides which it becomes, so that graph and
+# twin differ as well: in trained and in random models by a factor of 1.65 at most, and mostly not at all.
+_OF_ROUNDING = 2.0
+_LEAST_IN_INT8 = 1e-2
+NUM_STEPS = 4
+NUM_ROWS = 5
+LOGIT_ROWS = ((), (3, 0))  # in every second step; usually nobody wants whole rows
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far one output of one step is from the reference, and may be, relative to the reference's largest value."""
+
+    output: str
+    relative: float
+    allowed: float
+
+
+def verify_bundle(bundle: Bundle, transformer: Transformer) -> list[Difference]:
+    """Compare every output of both graphs with the model's, without native operators and, if there are any, with them.
+
+    Returns the differences found; raises `VerificationError` naming every output that is further off than allowed.
+    """
+    differences = _Comparison(bundle, transformer, is_native=False).run()
+    if bundle.config.precision == "int8" and running_kernels() != ONNX_RUNTIME:
+        differences += _Comparison(bundle, transformer, is_native=True).run()
+    # NaN is a difference, too.
+    beyond = [d for d in differences if not d.relative <= d.allowed]
+    if beyond:
+        worst = "; ".join(f"{d.output}: {d.relative:.2g} ({d.allowed:.2g})" for d in beyond[:10])
+        raise VerificationError(
+            f"{bundle.config.name}: {len(beyond)} of {len(differences)} outputs of ONNX Runtime differ from PyTorch by "
+            f"more of their size than (in brackets) they may: {worst}"
+        )
+    return differences
+
+
+class _Comparison:
+    def __init__(self, bundle: Bundle, transformer: Transformer, *, is_native: bool) -> None:
+        self._transformer = transformer
+        self._precision = bundle.config.precision
+        self._shapes = bundle.config.shapes
+        self._suppressed = list(bundle.config.special_tokens.suppressed)
+        self._cache_step = names.INT8_CACHE_STEP if self._precision == "int8" else 1.0
+        self._dtype = {"float32": np.float32, "float16": np.float16, "int8": np.int8}[self._precision]
+        # What was never written must not be read.
+        self._unwritten = 127 if self._precision == "int8" else np.nan
+        self._random = np.random.default_rng(0)
+        options = ort.SessionOptions()
+        options.log_severity_level = 3
+        if is_native:
+            register(options)
+        self._graphs = open_graphs(bundle, options)
+        self.differences: list[Difference] = []
+
+    @torch.no_grad()
+    def run(self) -> list[Difference]:
+        shapes = self._shapes
+        longest = min(13, shapes.max_source_tokens)
+        lengths = self._random.integers(1, longest + 1, NUM_ROWS).astype(np.int32)
+        lengths[0] = longest
+        tokens = self._random.integers(0, shapes.vocab_size, (NUM_ROWS, longest)).astype(np.int32)
+        mask = np.arange(longest) < lengths[:, None]
+        references = References(self._transformer, self._precision, tokens, mask)
+
+        cross = self._graphs.encode(tokens, lengths)
+        is_token = mask[:, None, :, None]
+        for place, (name, expected) in enumerate(references.cross().items()):
+            self._compare(name, self._values(cross[place]) * is_token, expected)
+
+        caches = self._empty_caches(cross, lengths)
+        previous = np.full(NUM_ROWS, self._transformer.config.decoder_start_token_id, np.int32)
+        for step in range(min(NUM_STEPS, shapes.max_target_tokens)):
+            self._step(step, previous, lengths, caches, references.step(previous))
+            previous = self._random.integers(0, shapes.target_vocab_size, NUM_ROWS).astype(np.int32)
+        return self.differences
+
+    def _empty_caches(self, cross: NDArray[np.floating], lengths: NDArray[np.int32]) -> dict[str, NDArray[np.floating]]:
+        shapes = self._shapes
+        caches = {}
+        self_shape = (NUM_ROWS, shapes.num_heads, shapes.max_target_tokens, shapes.head_dim)
+        cross_shape = (NUM_ROWS, shapes.num_heads, shapes.max_source_tokens, shapes.head_dim)
+        for layer in range(shapes.num_decoder_layers):
+            self_keys, self_values, *cross_names = names.cache_names(layer)
+            last_names = (names.LAST_CROSS_KEY.format(layer=layer), names.LAST_CROSS_VALUE.format(layer=layer))
+            for name in (self_keys, self_values):
+                caches[name] = np.full(self_shape, self._unwritten, self._dtype)
+            for kind, (name, last_name) in enumerate(zip(cross_names, last_names, strict=True)):
+                plane = cross[2 * layer + kind]
+                caches[name] = np.full(cross_shape, self._unwritten, self._dtype)
+                for row, length in enumerate(lengths):
+                    caches[name][row, :, :length] = plane[row, :, :length]
+                last = plane[np.arange(NUM_ROWS), :, lengths - 1]
+                last = np.ascontiguousarray(last.reshape(NUM_ROWS, 1, -1))
+                caches[last_name] = self._values(last) if last.dtype == np.int8 else last
+        return caches
+
+    def _step(
+        self,
+        step: int,
+        previous: NDArray[np.int32],
+        lengths: NDArray[np.int32],
+        caches: dict[str, NDArray[np.floating]],
+        expected: dict[str, Expected],
+    ) -> None:
+        rows = np.array(LOGIT_ROWS[step % len(LOGIT_ROWS)], np.int64)
+        num_candidates = self._shapes.target_vocab_size - len(self._suppressed)
+        inputs: Arrays = {
+            names.PREVIOUS_TOKENS: previous,
+            names.PAST_LENGTHS: np.full(NUM_ROWS, step, np.int32),
+            names.SOURCE_LENGTHS: lengths,
+            names.NUM_CANDIDATES: np.array([num_candidates], np.int64),
+            names.LOGIT_ROWS: rows,
+            names.WITH_SCORES: np.array([True]),
+        }
+        found = self._graphs.step(inputs | caches)
+        for name in caches:
+            if names.PRESENT + name in found:
+                caches[name] = found[names.PRESENT + name]
+        self._compare_logits(step, found, rows, expected.pop(LOGITS))
+        self._compare(f"log normalizer of step {step}", found[names.LOG_NORMALIZER], expected.pop(LOG_NORMALIZER))
+        for name, each in expected.items():
+            if name in caches:
+                values = self._values(caches[name][:, :, : step + 1])
+            else:  # queries
+                num_heads, head_dim = self._shapes.num_heads, self._shapes.head_dim
+                values = found[name].astype(np.float32).reshape(NUM_ROWS, num_heads, head_dim)
+            self._compare(f"{name} of step {step}", values, each)
+
+    def _compare_logits(self, step: int, found: Arrays, rows: NDArray[np.int64], expected: Expected) -> None:
+        allowed = expected.values.copy()
+        allowed[:, self._suppressed] = -np.inf
+        hidden = np.isneginf(allowed)
+        # Every logit is a candidate here, so all of them are compared, at their tokens' places.
+        logits = np.full(allowed.shape, -np.inf, np.float32)
+        np.put_along_axis(logits, found[names.CANDIDATE_TOKENS], found[names.CANDIDATE_LOGITS], axis=1)
+        visible = np.where(hidden, 0, allowed)
+        self._compare(f"logits of step {step}", np.where(hidden, 0, logits), replace(expected, values=visible))
+        whole, hidden, visible = found[names.LOGITS], hidden[rows], visible[rows]
+        named = f"{names.LOGITS} of named rows of step {step}"
+        self._compare(named, np.where(hidden & np.isneginf(whole), 0, whole), replace(expected, values=visible))
+
+    def _values(self, cached: NDArray[np.generic]) -> NDArray[np.float32]:
+        return cached.astype(np.float32) * np.float32(self._cache_step)
+
+    def _compare(self, output: str, found: NDArray[np.floating], expected: Expected) -> None:
+        # A graph's heads may be wider than the model's, see export.attention.
+        values = expected.values
+        found = found[..., : values.shape[-1]]
+        size = float(np.abs(values).max(initial=0.0)) or 1.0
+        allowed = TOLERANCE[self._precision]
+        if self._precision == "int8":
+            allowed = min(allowed, max(_OF_ROUNDING * expected.rounding / size, _LEAST_IN_INT8))
+        self.differences.append(Difference(output, float(np.abs(found - values).max(initial=0.0)) / size, allowed))

@@ -1,0 +1,133 @@
+"""The quality guard: is what the server answered under load what it answers when nobody else asks?
+
+A server can be made fast by giving other answers under load. The guard asks a sample of the answered requests again,
+one at a time, of the then idle server and past its cache, and compares byte for byte.
+"""
+
+import heapq
+import http.client
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from loadtest.results.records import answer_digest
+from loadtest.results.run_folder import Difference, GuardResult
+from loadtest.sending.addresses import Address
+from loadtest.sending.protocols.registry import protocol
+from loadtest.sending.protocols.wire import WrongAnswer
+from loadtest.workload.requests import TextRequest, request_sequence
+from loadtest.workload.scenario import Scenario
+
+MAX_DIFFERENCES = 20  # that are listed; all are counted
+_ANSWER_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """What came back under load for one request."""
+
+    stage: str
+    number: int
+    texts: tuple[str, ...]
+
+
+class AnswerSample:
+    """At most `size` of the answers offered, each as likely as any other, whatever their number turns out to be.
+
+    Seed, stage and number decide alone which are kept: two samples of parts of a run, merged, are the sample of the
+    whole.
+    """
+
+    def __init__(self, size: int, seed: int) -> None:
+        self._size = size
+        self._seed = seed
+        self._kept: list[tuple[int, KeptAnswer]] = []  # a heap: the first to go is at its top
+        self.population = 0
+
+    def offer(self, answer: KeptAnswer) -> None:
+        """An answer that may be kept."""
+        self.population += 1
+        self._keep(answer)
+
+    def merge(self, kept: Iterable[KeptAnswer], population: int) -> None:
+        """Takes in what another sample kept of so many."""
+        self.population += population
+        for answer in kept:
+            self._keep(answer)
+
+    def kept(self) -> list[KeptAnswer]:
+        """The sample, in the order of stages and numbers."""
+        return sorted((answer for _, answer in self._kept), key=lambda answer: (answer.stage, answer.number))
+
+    def _keep(self, answer: KeptAnswer) -> None:
+        key = f"{self._seed}/{answer.stage}/{answer.number}".encode()
+        entry = (-int.from_bytes(sha256(key).digest()[:8]), answer)
+        if len(self._kept) < self._size:
+            heapq.heappush(self._kept, entry)
+        elif self._size:
+            heapq.heappushpop(self._kept, entry)
+
+
+def check_answers(sample: AnswerSample, scenario: Scenario, seed: int, address: Address) -> GuardResult:
+    """Asks for every answer of the sample again, one after the other, and compares.
+
+    What the server does not answer again is counted with its reason, and compared with nothing.
+    """
+    checked = 0
+    different = []
+    unanswered = Counter[str]()
+    asker = _Asker(address)
+    sequences = {}
+    for answer in sample.kept():
+        if answer.stage not in sequences:
+            sequences[answer.stage] = request_sequence(scenario, seed, answer.stage)
+        request = sequences[answer.stage](answer.number)
+        offline = asker.ask(request)
+        if isinstance(offline, str):
+            unanswered[offline] += 1
+            continue
+        checked += 1
+        if answer_digest(offline) != answer_digest(answer.texts):
+            pairs = zip(request.texts, offline, answer.texts, strict=True)
+            text, alone, under_load = next(pair for pair in pairs if pair[1] != pair[2])
+            different.append(Difference(answer.number, answer.stage, text, alone, under_load))
+    asker.close()
+    identical = checked - len(different)
+    share = identical / checked if checked else 1.0
+    reasons = dict(unanswered.most_common())
+    return GuardResult(checked, identical, sample.population, share, tuple(different[:MAX_DIFFERENCES]), reasons)
+
+
+class _Asker:
+    """One connection, one question at a time."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(address.host, address.port, timeout=_ANSWER_SECONDS)
+
+    def ask(self, request: TextRequest) -> tuple[str, ...] | str:
+        """The texts of the answer, or why there is none."""
+        wire = protocol(request.protocol)
+        call = wire.http_request(request, fresh=True)
+        for is_last in (False, True):
+            try:
+                self._connection.request(call.method, self._address.path + call.path, call.body, call.headers)
+                response = self._connection.getresponse()
+                body = response.read()
+                break
+            except (OSError, http.client.HTTPException) as error:
+                self._connection.close()  # an idle connection that the server closed: asked once more on a new one
+                if is_last:
+                    return f"no answer: {type(error).__name__}"
+        if response.status != 200:
+            return f"HTTP {response.status}"
+        try:
+            return wire.read_answer(body, {name.lower(): value for name, value in response.getheaders()}, request).texts
+        except WrongAnswer as wrong:
+            return str(wrong)
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._connection.close()

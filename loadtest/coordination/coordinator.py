@@ -1,0 +1,243 @@
+"""Runs a scenario: tells the workers which stage to send, gathers their records, and leaves the folder of a run."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gevent.queue import Queue
+from locust.env import Environment
+from pydantic import JsonValue
+
+from loadtest.coordination.answer_check import AnswerSample, check_answers
+from loadtest.coordination.knee_search import KneeSearch
+from loadtest.coordination.machine import ProcessUse, machine_info, process_use, versions
+from loadtest.coordination.messages import Order
+from loadtest.coordination.progress import progress_line, share_within
+from loadtest.coordination.server_metrics import MetricsPoller, served_models
+from loadtest.coordination.worker_group import CannotConduct, Crew
+from loadtest.results.clock import RunClock, check_clocks, known_within
+from loadtest.results.objective import Objective, objective_of
+from loadtest.results.records import Record, RecordWriter, record_from_json
+from loadtest.results.run_folder import GeneratorInfo, RunFolder, RunInfo, ServerInfo, StageInfo
+from loadtest.results.thresholds import Thresholds
+from loadtest.sending.addresses import address_of
+from loadtest.sending.connections import NO_CONNECTION
+from loadtest.workload.scenario import Scenario, Stage
+
+_HEAD_START_SECONDS = 0.2  # from the word to the first request; with workers elsewhere the word has to get there
+_DISTRIBUTED_HEAD_START_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be run, and where what is measured goes."""
+
+    scenario: Scenario
+    url: str
+    seed: int
+    folder: Path
+    label: str
+    knee: float | None
+    guard_requests: int
+    server_pid: int | None
+    thresholds: Thresholds
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What has come together so far."""
+
+    stages: list[StageInfo] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    nice: int = 0
+
+
+class Conductor:
+    """One run of a scenario. `run` it in a greenlet; `stop` ends it early, with what was measured by then."""
+
+    def __init__(self, environment: Environment, plan: Plan, incoming: Queue, say: Callable[[str], None]) -> None:
+        """`incoming` has the workers' messages, as pairs of kind and content."""
+        assert environment.runner is not None
+        self._plan = plan
+        self._say = say
+        self._stopped = False
+        self._is_sending = False
+        self._run = RunFolder(plan.folder)
+        self._gathered = _Gathered()
+        self._sample = AnswerSample(plan.guard_requests, plan.seed)
+        self._started_at = time.time()
+        self._clock = RunClock(time.perf_counter())
+        self._crew = Crew(environment.runner, incoming, self._clock)
+        self._objective: Objective = objective_of(plan.scenario.model_dump(mode="json"))
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody has called `stop`."""
+        return self._stopped
+
+    def stop(self) -> None:
+        """No more requests; `run` ends when what is on its way is answered."""
+        self._stopped = True
+        if self._is_sending:
+            self._crew.stop()
+
+    def run(self) -> RunFolder:
+        """Everything: the search for the knee if there is one to do, the stages, and the guard.
+
+        Raises `CannotConduct`, `ValueError` or `OSError`.
+        """
+        plan = self._plan
+        address = address_of(plan.url)
+        self._crew.assemble()
+        _make_folder(plan.folder)
+        models = served_models(address)
+        before = process_use(plan.server_pid) if plan.server_pid else None
+        self._run.records_file.touch()
+        poller = MetricsPoller(address, self._run.metrics_file, self._clock)
+        poller.start()
+        scenario, knee = plan.scenario, plan.knee
+        is_complete = False
+        try:
+            if scenario.needs_search and knee is None:
+                knee = self._search()
+            if scenario.needs_knee and not self._stopped:
+                if knee is None:
+                    raise CannotConduct("no rate met the objective: there is no knee for stages to be a share of")
+                scenario = scenario.with_rates(knee)
+            for stage in scenario.stages:
+                if not self._stopped:
+                    self._send_stage(stage)
+            is_complete = not self._stopped
+        finally:
+            poller.stop()
+            self._write_info(scenario, knee, models, before, is_complete)
+        if self._sample.population and plan.guard_requests and not self._stopped:
+            self._say(f"asking the idle server again: {len(self._sample.kept())} of {self._sample.population} answers")
+            self._run.write_guard(check_answers(self._sample, plan.scenario, plan.seed, address))
+        return self._run
+
+    def _write_info(
+        self,
+        scenario: Scenario,
+        knee: float | None,
+        models: dict[str, JsonValue] | None,
+        before: ProcessUse | None,
+        is_complete: bool,
+    ) -> None:
+        plan, gathered = self._plan, self._gathered
+        after = process_use(plan.server_pid) if plan.server_pid else None
+        self._run.write_info(
+            RunInfo(
+                scenario=scenario.model_dump(mode="json"),
+                seed=plan.seed,
+                url=plan.url,
+                label=plan.label,
+                started_at=datetime.fromtimestamp(self._started_at, UTC).isoformat(timespec="seconds"),
+                versions=versions(),
+                machine=machine_info(),
+                generator=GeneratorInfo(
+                    cpu_seconds=round(gathered.cpu_seconds, 3),
+                    wall_seconds=round(gathered.wall_seconds, 3),
+                    num_processes=len(self._crew) + self._crew.is_distributed,
+                    nice=gathered.nice,
+                ),
+                server=ServerInfo(
+                    models=models,
+                    cpu_seconds=round(after.cpu_seconds - before.cpu_seconds, 3) if before and after else None,
+                    resident_bytes_before=before.resident_bytes if before else None,
+                    resident_bytes_after=after.resident_bytes if after else None,
+                ),
+                knee=knee,
+                stages=tuple(gathered.stages),
+                thresholds=plan.thresholds,
+                interrupted=not is_complete,
+            )
+        )
+
+    def _search(self) -> float | None:
+        assert self._plan.scenario.search is not None
+        settings = self._plan.scenario.search
+        search = KneeSearch(settings)
+        while (rate := search.next_rate()) is not None and not self._stopped:
+            name = f"search {len(self._gathered.stages) + 1}: {rate:g}/s"
+            measured = self._send_stage(settings.stage(name, rate), is_search_step=True)
+            if not self._stopped:  # else it was cut short, and says nothing
+                self._check_reached(measured)
+                share = share_within(measured, self._objective)
+                search.tell(rate, share is not None and share >= self._objective.share)
+        return search.knee
+
+    def _check_reached(self, measured: Sequence[Record]) -> None:
+        """Raises `CannotConduct` if no request got as far as a connection: no lower rate would either."""
+        if measured and all(record.reason.startswith(NO_CONNECTION) for record in measured):
+            reason = measured[0].reason
+            raise CannotConduct(f"{self._plan.url} cannot be reached: all {len(measured)} requests had {reason}")
+
+    def _send_stage(self, stage: Stage, is_search_step: bool = False) -> list[Record]:
+        """Has the stage sent. Gives the records of its measured window."""
+        crew = self._crew
+        order = Order(
+            scenario=self._plan.scenario.model_dump_json(),
+            stage=stage.model_dump_json(),
+            url=self._plan.url,
+            seed=self._plan.seed,
+            worker=0,
+            num_workers=len(crew),
+            sample_size=self._plan.guard_requests,
+        )
+        crew.prepare(order)
+        clocks = crew.read_clocks()
+        if not self._gathered.stages:
+            check_clocks(clocks)
+        started = self._clock() + (_DISTRIBUTED_HEAD_START_SECONDS if crew.is_distributed else _HEAD_START_SECONDS)
+        own_cpu = os.times()
+        crew.go(started, clocks)
+        self._is_sending = True
+        if self._stopped:  # in the meantime, when there was nobody to be told
+            crew.stop()
+        records: list[Record] = []
+        with RecordWriter(self._run.records_file) as writer:
+
+            def keep(lines: list[str]) -> None:
+                batch = [record_from_json(line) for line in lines]
+                writer.write(batch)
+                records.extend(batch)
+
+            done = crew.until_done(keep)
+        self._is_sending = False
+        uncertainty = max(map(known_within, clocks, crew.read_clocks()))
+        info = StageInfo(
+            name=stage.name,
+            rate=None if stage.is_closed else stage.rates()[0],
+            users=stage.users,
+            started=round(started, 6),
+            warm_up_ended=round(started + stage.warm_up_seconds, 6),
+            sending_ended=round(max(one.sending_ended for one in done), 6),
+            drained=round(max(one.drained for one in done), 6),
+            ramp_to=None if stage.ramp_to is None else stage.rates()[1],
+            is_search_step=is_search_step,
+            clock_uncertainty=round(uncertainty, 6),
+        )
+        gathered = self._gathered
+        gathered.stages.append(info)
+        gathered.wall_seconds += info.drained - info.started
+        gathered.cpu_seconds += sum(one.cpu_seconds for one in done)
+        if crew.is_distributed:
+            now = os.times()
+            gathered.cpu_seconds += now.user + now.system - own_cpu.user - own_cpu.system
+        gathered.nice = max(one.nice for one in done)
+        for one in done:
+            self._sample.merge(one.kept, one.population)
+        measured = [record for record in records if info.measures(record)]
+        self._say(progress_line(info, measured, self._objective))
+        return measured
+
+
+def _make_folder(folder: Path) -> None:
+    if RunFolder(folder).records_file.exists():
+        raise CannotConduct(f"{folder} holds a run already")
+    folder.mkdir(parents=True, exist_ok=True)

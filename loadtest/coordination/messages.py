@@ -1,0 +1,60 @@
+"""What the conductor and the workers of a test tell each other, in Locust's messages."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from pydantic import TypeAdapter
+
+from loadtest.coordination.answer_check import KeptAnswer
+
+# From the conductor to workers, and back.
+PREPARE, CLOCK, GO, STOP = "kvasir_prepare", "kvasir_clock", "kvasir_go", "kvasir_stop"
+PREPARED, CLOCK_READ, RECORDS = "kvasir_prepared", "kvasir_clock_read", "kvasir_records"
+DONE, BROKEN = "kvasir_done", "kvasir_broken"
+FROM_WORKERS = (PREPARED, CLOCK_READ, RECORDS, DONE, BROKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a worker has to know of a stage. It travels as a dictionary."""
+
+    scenario: str  # JSON
+    stage: str  # JSON
+    url: str
+    seed: int
+    worker: int  # it sends the requests numbered `worker`, `worker + num_workers`, and so on
+    num_workers: int
+    sample_size: int  # of answers kept for the guard
+
+
+@dataclass(frozen=True, slots=True)
+class StageDone:
+    """What a worker says when its part of a stage is over. It travels as a dictionary, after the last records."""
+
+    worker: int
+    sending_ended: float  # seconds since the run's start, as all times
+    drained: float
+    cpu_seconds: float
+    nice: int
+    kept: tuple[KeptAnswer, ...]  # for the guard
+    population: int  # answers that those were drawn from
+
+
+def order_of(data: dict[str, object]) -> Order:
+    """The order that a message holds."""
+    return _order_type().validate_python(data)
+
+
+def done_of(data: dict[str, object]) -> StageDone:
+    """The end of a stage that a message holds."""
+    return _done_type().validate_python(data)
+
+
+@cache
+def _order_type() -> TypeAdapter[Order]:
+    return TypeAdapter(Order)
+
+
+@cache
+def _done_type() -> TypeAdapter[StageDone]:
+    return TypeAdapter(StageDone)

@@ -1,0 +1,251 @@
+"""A process that sends: it takes its part of a stage's requests, sends them on time, and hands the records on.
+
+There is one in each worker of a distributed test, and one beside the conductor in a test of one process. The two talk
+in Locust's messages, in both cases.
+"""
+
+import gc
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+
+import gevent
+from gevent.event import Event
+from gevent.pool import Group
+from locust.env import Environment
+
+from loadtest.coordination.answer_check import AnswerSample, KeptAnswer
+from loadtest.coordination.messages import (
+    BROKEN,
+    CLOCK,
+    CLOCK_READ,
+    DONE,
+    GO,
+    PREPARE,
+    PREPARED,
+    RECORDS,
+    STOP,
+    Order,
+    StageDone,
+    order_of,
+)
+from loadtest.results.clock import RunClock
+from loadtest.results.records import Outcome, Record
+from loadtest.sending.addresses import address_of
+from loadtest.sending.closed_loop import use
+from loadtest.sending.connections import Connections
+from loadtest.sending.exchange import MAX_ANSWER_SECONDS, Place, Prepared, perform, prepared
+from loadtest.sending.open_loop import dispatch
+from loadtest.workload.arrivals import arrival_times
+from loadtest.workload.requests import request_sequence
+from loadtest.workload.scenario import Scenario, Stage
+
+_DRAIN_SECONDS = MAX_ANSWER_SECONDS + 5.0
+_MAX_HELD_RECORDS = 5000  # then they are handed on while requests are sent, a few at a time
+_BATCH = 50  # writing so many takes about 2 ms, in which nothing is sent
+_MAX_PREPARED = 20_000  # which takes some seconds, and as many kilobytes
+_PREPARED_AT_ONCE = 50  # then others get a turn: a worker that is silent for seconds is taken for dead
+
+
+class Worker:
+    """Does one stage at a time, as it is told by messages."""
+
+    def __init__(self, environment: Environment) -> None:
+        assert environment.runner is not None
+        self._environment = environment
+        self._runner = environment.runner
+        self._connections: tuple[str, Connections] | None = None
+        self._stage: _WorkerStage | None = None
+        for message, listener in (
+            (PREPARE, self._on_prepare),
+            (CLOCK, self._on_clock),
+            (GO, self._on_go),
+            (STOP, self._on_stop),
+        ):
+            self._runner.register_message(message, lambda environment, msg, listener=listener: listener(msg.data))
+
+    def _on_prepare(self, data: dict[str, object]) -> None:
+        self._begin(self._prepare, order_of(data))
+
+    def _on_clock(self, data: dict[str, float]) -> None:
+        self._runner.send_message(CLOCK_READ, {"asked": data["asked"], "read": time.perf_counter()})
+
+    def _on_go(self, data: dict[str, float]) -> None:
+        assert self._stage is not None
+        self._begin(self._stage.run, data["at"], RunClock(data["clock_zero"]))
+
+    def _begin(self, what: Callable[..., None], *arguments: object) -> None:
+        """Does it beside everything else. If it fails the conductor is told, who would wait for ever."""
+        greenlet = gevent.spawn(what, *arguments)
+        greenlet.link_exception(lambda failed: self._runner.send_message(BROKEN, {"reason": f"{failed.exception}"}))
+
+    def _prepare(self, order: Order) -> None:
+        try:
+            if self._connections is None or self._connections[0] != order.url:
+                self._connections = order.url, Connections(address_of(order.url))
+            self._stage = _WorkerStage(order, self._connections[1], self._runner.send_message, self._show)
+        except (ValueError, OSError) as error:  # no fault of ours: a host or a file that is not there
+            self._runner.send_message(BROKEN, {"reason": f"{error}"})
+        else:
+            self._stage.prepare()
+
+    def interrupt(self) -> bool:
+        """Ends the stage that is going on as soon as its answers are there. False if none goes on."""
+        if self._stage is None or self._stage.is_over or self._stage.stopped.is_set():
+            return False
+        self._stage.stopped.set()
+        return True
+
+    def _on_stop(self, _data: object) -> None:
+        if self._stage is not None:
+            self._stage.stopped.set()
+
+    def _show(self, record: Record) -> None:
+        """For Locust's web page and its table; the totals do not come from there."""
+        if record.finished is None:
+            return
+        is_fine = record.outcome in (Outcome.ANSWERED, Outcome.HUNG_UP)
+        self._environment.events.request.fire(
+            request_type=record.protocol,
+            name=f"{record.stage}: {record.kind}",
+            response_time=(record.finished - record.scheduled) * 1000,
+            response_length=0,
+            exception=None if is_fine else OSError(record.reason),
+            context={},
+        )
+
+
+class _WorkerStage:
+    """One stage of one worker."""
+
+    def __init__(
+        self,
+        order: Order,
+        connections: Connections,
+        tell: Callable[[str, dict[str, object]], None],
+        show: Callable[[Record], None],
+    ) -> None:
+        self.stopped = Event()
+        self.is_over = False
+        self._order = order
+        self._stage = Stage.model_validate_json(order.stage)
+        self._scenario = Scenario.model_validate_json(order.scenario)
+        self._address = address_of(order.url)
+        self._connections = connections
+        self._tell = tell
+        self._show = show
+        self._clock = RunClock(0.0)  # until `run` is told the run's
+        self._sample = AnswerSample(order.sample_size, order.seed)
+        self._sequence = request_sequence(self._scenario, order.seed, self._stage.name)
+        self._times: list[float] = []  # of this worker's requests, from the start of the stage
+        self._prepared: list[Prepared] = []
+        self._records: list[Record] = []
+        self._num_begun = 0
+        self._num_recorded = 0
+        self._flusher: gevent.Greenlet | None = None
+
+    def prepare(self) -> None:
+        """Makes the requests of an open-loop stage, so that while they are sent nothing else is to be done."""
+        if not self._stage.is_closed:
+            order = self._order
+            times = arrival_times(self._stage, order.seed)
+            self._times = times[order.worker :: order.num_workers].tolist()
+            for index in range(min(len(self._times), _MAX_PREPARED)):
+                self._prepared.append(self._request(order.worker + index * order.num_workers))
+                if index % _PREPARED_AT_ONCE == 0:
+                    gevent.sleep(0)
+        self._tell(PREPARED, {"worker": self._order.worker})
+
+    def run(self, started: float, clock: RunClock) -> None:
+        """Sends from `started` on the run's clock, waits for the answers, and says when all are there."""
+        self._clock = clock
+        # What lives through the stage is not looked through again and again while requests are due.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 50, 1000)
+        cpu_before = _cpu_seconds()
+        ends = started + self._stage.seconds
+        on_their_way = Group()
+        self._wait_until(started)
+        if self._stage.is_closed:
+            self._start_users(on_their_way, ends)
+        else:
+            dispatch(self._arrivals(started), self._send, self._clock, self.stopped, on_their_way)
+        self._wait_until(ends)
+        sending_ended = min(self._clock(), ends)
+        on_their_way.join(timeout=_DRAIN_SECONDS)
+        on_their_way.kill()
+        drained = self._clock()
+        cpu_seconds = _cpu_seconds() - cpu_before
+        gc.unfreeze()
+        if self._flusher is not None:
+            self._flusher.join()
+        self._hand_on(0)
+        if self._num_recorded != self._num_begun:
+            lost = self._num_begun - self._num_recorded
+            raise RuntimeError(f"{lost} requests have no record, for a fault of the load test: see the traceback")
+        done = StageDone(
+            worker=self._order.worker,
+            sending_ended=sending_ended,
+            drained=drained,
+            cpu_seconds=cpu_seconds,
+            nice=os.nice(0),
+            kept=tuple(self._sample.kept()),
+            population=self._sample.population,
+        )
+        self.is_over = True
+        self._tell(DONE, asdict(done))
+
+    def _start_users(self, on_their_way: Group, ends: float) -> None:
+        num_users = self._stage.users or 0
+        for user in range(self._order.worker, num_users, self._order.num_workers):
+            on_their_way.spawn(
+                use,
+                user,
+                num_users,
+                self._request,
+                lambda what, user=user: self._send(what, None, user),
+                lambda: ends - self._clock(),
+                self.stopped,
+            )
+
+    def _arrivals(self, started: float) -> Iterator[tuple[float, Prepared]]:
+        """The requests with their instants. Later ones of a long stage are made while the one before is awaited."""
+        order = self._order
+        for index, offset in enumerate(self._times):
+            ready = index < len(self._prepared)
+            what = self._prepared[index] if ready else self._request(order.worker + index * order.num_workers)
+            yield started + offset, what
+
+    def _request(self, number: int) -> Prepared:
+        return prepared(self._sequence(number), self._address)
+
+    def _wait_until(self, instant: float) -> None:
+        while (wait := instant - self._clock()) > 0 and not self.stopped.is_set():
+            self.stopped.wait(wait)
+
+    def _send(self, what: Prepared, due: float | None, user: int | None = None) -> Record:
+        place = Place(self._stage.name, self._order.worker, user)
+        self._num_begun += 1
+        record, answer = perform(what, due, place, self._connections, self._clock)
+        self._num_recorded += 1
+        self._records.append(record)
+        if answer is not None:
+            self._sample.offer(KeptAnswer(place.stage, record.number, answer.texts))
+        self._show(record)
+        if len(self._records) > _MAX_HELD_RECORDS and not self._flusher:
+            self._flusher = gevent.spawn(self._hand_on, _MAX_HELD_RECORDS // 2)
+        return record
+
+    def _hand_on(self, num_held: int) -> None:
+        """Tells the records, a few at a time, until so many are left."""
+        while len(self._records) > num_held:
+            batch, self._records = self._records[:_BATCH], self._records[_BATCH:]
+            self._tell(RECORDS, {"lines": [record.to_json() for record in batch]})
+            gevent.sleep(0)
+
+
+def _cpu_seconds() -> float:
+    times = os.times()
+    return times.user + times.system

@@ -1,0 +1,127 @@
+"""The workers of a test as the conductor sees them: who they are, what they are told, and what they say."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+from gevent.queue import Empty, Queue
+from locust.runners import MasterRunner, Runner
+
+from loadtest.coordination.messages import (
+    BROKEN,
+    CLOCK,
+    CLOCK_READ,
+    DONE,
+    GO,
+    PREPARE,
+    PREPARED,
+    RECORDS,
+    STOP,
+    Order,
+    StageDone,
+    done_of,
+)
+from loadtest.results.clock import NUM_ROUND_TRIPS, RoundTrip, RunClock, WorkerClock, worker_clock
+
+_CHECK_SECONDS = 1.0
+
+
+class CannotConduct(Exception):
+    """The load test cannot go on."""
+
+
+class Crew:
+    """All who send: the workers of a distributed test, or the one beside the conductor.
+
+    Every method that waits raises `CannotConduct` if a worker cannot go on or is gone.
+    """
+
+    def __init__(self, runner: Runner, incoming: Queue, clock: RunClock) -> None:
+        """`incoming` has the workers' messages, as pairs of kind and content; `clock` is the run's."""
+        self._runner = runner
+        self._incoming = incoming
+        self._clock = clock
+        self._workers: Sequence[str | None] = [None]  # None: beside the conductor
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether the workers are processes of their own."""
+        return isinstance(self._runner, MasterRunner)
+
+    def __len__(self) -> int:
+        """How many send."""
+        return len(self._workers)
+
+    def assemble(self) -> None:
+        """From now on the workers are those that are connected. Who comes later has no part in the test."""
+        if self.is_distributed:
+            self._workers = sorted(self._connected())
+            if not self._workers:
+                raise CannotConduct("no worker is connected")
+
+    def prepare(self, order: Order) -> None:
+        """Has everybody prepare their part of the stage; the worker's number in the order is filled in."""
+        self._incoming.queue.clear()
+        for index, worker in enumerate(self._workers):
+            self._runner.send_message(PREPARE, asdict(order) | {"worker": index}, worker)
+        self._gather(PREPARED)
+
+    def read_clocks(self) -> list[WorkerClock]:
+        """The workers' clocks, in the order of the workers."""
+        if not self.is_distributed:
+            return [WorkerClock(self._clock.zero, 0.0)]
+        return [worker_clock([self._round_trip(worker) for _ in range(NUM_ROUND_TRIPS)]) for worker in self._workers]
+
+    def go(self, at: float, clocks: Sequence[WorkerClock]) -> None:
+        """The stage begins at that instant of the run, by the clocks that were read."""
+        for worker, clock in zip(self._workers, clocks, strict=True):
+            self._runner.send_message(GO, {"at": at, "clock_zero": clock.zero}, worker)
+
+    def stop(self) -> None:
+        """No more requests; the stage is over when what is on its way is answered."""
+        for worker in self._workers:
+            self._runner.send_message(STOP, {}, worker)
+
+    def until_done(self, keep: Callable[[list[str]], None]) -> list[StageDone]:
+        """Waits for the end of the stage; records go to `keep` as they come, as lines of JSON."""
+        return [done_of(data) for data in self._gather(DONE, keep)]
+
+    def _gather(self, awaited: str, keep: Callable[[list[str]], None] | None = None) -> list[dict[str, object]]:
+        said: list[dict[str, object]] = []
+        while len(said) < len(self._workers):
+            kind, data = self._next_message()
+            if kind == RECORDS and keep is not None:
+                lines = data["lines"]
+                assert isinstance(lines, list)
+                keep(lines)
+            elif kind == awaited:
+                said.append(data)
+        return said
+
+    def _round_trip(self, worker: str | None) -> RoundTrip:
+        asked = self._clock()
+        self._runner.send_message(CLOCK, {"asked": asked}, worker)
+        while True:
+            kind, data = self._next_message()
+            if kind == CLOCK_READ and data["asked"] == asked:
+                answered, read = self._clock(), data["read"]
+                assert isinstance(read, float)
+                return RoundTrip(asked, read, answered)
+
+    def _next_message(self) -> tuple[str, dict[str, object]]:
+        while True:
+            try:
+                kind, data = self._incoming.get(timeout=_CHECK_SECONDS)
+            except Empty:
+                self._check()
+                continue
+            if kind == BROKEN:
+                raise CannotConduct(data["reason"])
+            return kind, data
+
+    def _check(self) -> None:
+        if self.is_distributed and (lost := set(self._workers) - self._connected()):
+            raise CannotConduct(f"{len(lost)} of {len(self._workers)} workers are gone, and their requests with them")
+
+    def _connected(self) -> set[str]:
+        assert isinstance(self._runner, MasterRunner)
+        return {client.id for client in self._runner.clients.all if client.state != "missing"}

@@ -1,0 +1,242 @@
+"""Two runs or more, figure by figure: what differs, by how much, and whether that is more than noise.
+
+The first run is the base, all others are held against it. A figure is called different when two things hold: the 99 %
+interval of the ratio, from resampled blocks of time (see `bootstrap`), leaves out 1; and the ratio is off by more than
+anybody would act on (2 %; half a percent for shares). Figures of one run's stages are compared with those of the stages
+of the same name.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+from statistics import NormalDist
+
+import numpy as np
+
+from loadtest.results.bootstrap import (
+    FEWEST_BEYOND,
+    FEWEST_BLOCKS,
+    NUM_RESAMPLES,
+    Blocks,
+    Durations,
+    Floats,
+    blocks_of,
+    percentile,
+    resampled_percentiles,
+    resampled_rates,
+    resampled_shares,
+)
+from loadtest.results.comparability import warnings_of, with_known_lengths
+from loadtest.results.figures import StageTotals, Totals
+from loadtest.results.records import Record
+from loadtest.results.run_folder import RunFolder, RunInfo
+from loadtest.results.totals import knee, records_by_stage, totals_of, trials_of
+
+CONFIDENCE = 0.99
+LEAST_CHANGE = 0.02
+LEAST_CHANGE_OF_SHARES = 0.005
+_SEED = 20  # of the resampling: the same runs give the same intervals
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One figure of the base and of another run."""
+
+    stage: str | None  # None: of the whole run
+    figure: str
+    unit: str  # "/s", "ms" or "share"
+    more_is_better: bool
+    base: float | None
+    other: float | None
+    ratio: float | None  # other / base; None if one of them is missing or the base is 0
+    low: float | None  # of the interval of the ratio; None where there is too little to resample
+    high: float | None  # None too if it has no bound: the base may be nothing at all
+    is_different: bool  # by more than noise, and by enough to matter
+    is_better: bool | None  # the other run; None if the two are not different
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """One of the runs. The base has no changes."""
+
+    name: str
+    totals: Totals
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All runs, the base first, and what a reader must know before believing any of it."""
+
+    confidence: float
+    runs: tuple[ComparedRun, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    stage: str | None
+    name: str
+    unit: str
+    more_is_better: bool
+    value: float | None
+    resampled: Floats | None  # [NUM_RESAMPLES]; None where there is too little to resample
+    num_blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    info: RunInfo
+    totals: Totals
+    figures: tuple[_Figure, ...]
+
+
+def compare(folders: Sequence[RunFolder]) -> Comparison:
+    """The comparison of two runs or more. Raises `ValueError` for fewer, `BadRunFolder` or `BadRecord`."""
+    if len(folders) < 2:
+        raise ValueError("a comparison needs two runs or more")
+    infos = [folder.info() for folder in folders]
+    records = with_known_lengths(infos, [list(folder.records()) for folder in folders])
+    read = []
+    for place, (folder, info, of_run) in enumerate(zip(folders, infos, records, strict=True)):
+        totals = totals_of(info, of_run, folder.metrics(), folder.guard())
+        # Runs are independent of each other, so each has draws of its own.
+        read.append(_Read(info, totals, tuple(_figures(info, totals, of_run, _SEED + place))))
+    names = _names(read)
+    runs = [ComparedRun(names[0], read[0].totals, ())]
+    for name, other in zip(names[1:], read[1:], strict=True):
+        runs.append(ComparedRun(name, other.totals, tuple(_changes(read[0].figures, other.figures))))
+    return Comparison(CONFIDENCE, tuple(runs), tuple(warnings_of(names, infos, [run.totals for run in read])))
+
+
+def _figures(info: RunInfo, totals: Totals, records: Sequence[Record], seed: int) -> Iterator[_Figure]:
+    by_stage = records_by_stage(records)
+    rates: list[tuple[StageTotals, Floats | None, Floats | None, int]] = []
+    of_stages: list[_Figure] = []
+    for place, (stage, figures) in enumerate(zip(info.stages, totals.stages, strict=True)):
+        blocks = blocks_of(stage, by_stage.get(stage.name, []), totals.objective)
+        draws = blocks.draws(seed * 1000 + place) if blocks.num_blocks >= FEWEST_BLOCKS else None
+        of_stage = list(_of_stage(figures, blocks, draws))
+        of_stages += of_stage
+        resampled = {figure.name: figure.resampled for figure in of_stage}
+        if not figures.is_closed_loop and not figures.is_late and figures.all.sent:
+            rates.append((figures, resampled["goodput"], resampled["within objective"], blocks.num_blocks))
+    fewest = min((num_blocks for *_, num_blocks in rates), default=0)
+    yield _best_goodput(totals, [goodput for _, goodput, _, _ in rates], fewest)
+    yield _knee(totals, {stage.name: share for stage, _, share, _ in rates}, fewest)
+    yield from of_stages
+
+
+def _of_stage(stage: StageTotals, blocks: Blocks, draws: Floats | None) -> Iterator[_Figure]:
+    seconds = blocks.window_seconds
+
+    def rates(counts: Floats) -> Floats | None:
+        return None if draws is None else resampled_rates(counts, draws, seconds)
+
+    def times(name: str, durations: Durations, percent: float) -> _Figure:
+        is_enough = len(durations.milliseconds) * (1 - percent / 100) >= FEWEST_BEYOND
+        resampled = resampled_percentiles(durations, draws, percent) if draws is not None and is_enough else None
+        return _Figure(stage.name, name, "ms", False, percentile(durations, percent), resampled, blocks.num_blocks)
+
+    shares = None if draws is None else resampled_shares(blocks, draws)
+    num_blocks = blocks.num_blocks
+    yield _Figure(stage.name, "goodput", "/s", True, stage.all.goodput, rates(blocks.within), num_blocks)
+    yield _Figure(stage.name, "throughput", "/s", True, stage.all.throughput, rates(blocks.arrived), num_blocks)
+    yield _Figure(stage.name, "within objective", "share", True, stage.all.share_within_objective, shares, num_blocks)
+    yield times("p50", blocks.latency, 50)
+    yield times("p95", blocks.latency, 95)
+    yield times("p99", blocks.latency, 99)
+    yield times("first token p95", blocks.first_token, 95)
+    yield times("rejection p99", blocks.rejected, 99)
+
+
+def _best_goodput(totals: Totals, resampled: Sequence[Floats | None], num_blocks: int) -> _Figure:
+    drawn = [of_stage for of_stage in resampled if of_stage is not None]
+    best = np.max(drawn, axis=0) if drawn else None
+    return _Figure(None, "goodput, best stage", "/s", True, totals.headline.goodput, best, num_blocks)
+
+
+def _knee(totals: Totals, shares: Mapping[str, Floats | None], num_blocks: int) -> _Figure:
+    """`shares` are the resampled ones of each stage."""
+    drawn = [
+        (trial, of_stage)
+        for stage in totals.stages
+        for trial in trials_of([stage])
+        if (of_stage := shares.get(stage.name)) is not None
+    ]
+    knees = None
+    if drawn:
+        found = (
+            knee([replace(trial, share=float(of_stage[n])) for trial, of_stage in drawn], totals.objective.share)
+            for n in range(NUM_RESAMPLES)
+        )
+        knees = np.array([np.nan if rate is None else rate for rate in found])
+    name = "highest load that meets the objective"
+    return _Figure(None, name, "/s", True, totals.headline.knee_rate, knees, num_blocks)
+
+
+def _changes(base: Sequence[_Figure], other: Sequence[_Figure]) -> Iterator[Change]:
+    others = {(figure.stage, figure.name): figure for figure in other}
+    for ours in base:
+        theirs = others.get((ours.stage, ours.name))
+        if theirs is None or (ours.value is None and theirs.value is None):
+            continue
+        ratio = theirs.value / ours.value if ours.value and theirs.value else None
+        low, high = _interval(ours, theirs, ratio) if ratio is not None else (None, None)
+        least = LEAST_CHANGE_OF_SHARES if ours.unit == "share" else LEAST_CHANGE
+        if ratio is None:
+            is_different = _is_something_beside_nothing(ours, theirs)
+        else:
+            leaves_out_1 = low is not None and (low > 1 or (high is not None and high < 1))
+            is_different = leaves_out_1 and abs(ratio - 1) > least
+        is_more = (theirs.value or 0.0) > (ours.value or 0.0)
+        yield Change(
+            stage=ours.stage,
+            figure=ours.name,
+            unit=ours.unit,
+            more_is_better=ours.more_is_better,
+            base=ours.value,
+            other=theirs.value,
+            ratio=ratio,
+            low=low,
+            high=high,
+            is_different=is_different,
+            is_better=is_more == ours.more_is_better if is_different else None,
+        )
+
+
+def _interval(base: _Figure, other: _Figure, ratio: float) -> tuple[float | None, float | None]:
+    if base.resampled is None or other.resampled is None:
+        return None, None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = other.resampled / base.resampled
+    ratios = ratios[~np.isnan(ratios)]
+    # A figure that half of the resamples do not have is too rare for an interval.
+    if len(ratios) < NUM_RESAMPLES / 2:
+        return None, None
+    low, high = np.quantile(ratios, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], method="closest_observation")
+    # Few blocks vary less than what they are drawn from: the interval is widened as Student's t is wider than the
+    # normal distribution, by the first term of its expansion.
+    blocks = min(base.num_blocks, other.num_blocks)
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    widened = (1 + (z * z + 1) / (4 * (blocks - 1))) * sqrt(blocks / (blocks - 1))
+    low, high = ratio * (min(low / ratio, 1.0) ** widened), ratio * (max(high / ratio, 1.0) ** widened)
+    return float(low), float(high) if np.isfinite(high) else None
+
+
+def _is_something_beside_nothing(base: _Figure, other: _Figure) -> bool:
+    """Whether one run has a figure that the other surely has not; a ratio cannot say that."""
+    # No latency is not a short one: only of rates and shares is nothing a value.
+    if not base.more_is_better or base.resampled is None or other.resampled is None:
+        return False
+    differences = np.nan_to_num(other.resampled) - np.nan_to_num(base.resampled)
+    low, high = np.quantile(differences, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return bool(low > 0 or high < 0)
+
+
+def _names(read: Sequence[_Read]) -> list[str]:
+    """What the runs are called: their labels where they have different ones."""
+    labels = [run.info.label or run.totals.scenario or "run" for run in read]
+    if len(set(labels)) == len(labels):
+        return labels
+    return [f"{label} ({place})" for place, label in enumerate(labels, start=1)]

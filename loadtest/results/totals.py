@@ -1,0 +1,156 @@
+"""From the folder of a run to its figures."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadtest.results.clock import MAX_UNCERTAINTY_MS
+from loadtest.results.figures import FORMAT_VERSION, Headline, StageTotals, Totals
+from loadtest.results.objective import Objective, objective_of
+from loadtest.results.occupancy import occupancy_of
+from loadtest.results.percentiles import encoded, histogram_of, percentiles_ms
+from loadtest.results.records import Outcome, Record
+from loadtest.results.run_folder import GuardResult, MetricsSample, RunFolder, RunInfo, StageInfo
+from loadtest.results.samples import arrived_within, sample_of
+
+# A generator later than this, at p99, measures itself.
+MAX_LAG_P99_MS = 10.0
+
+
+def totals(run: RunFolder) -> Totals:
+    """All figures of the run in that folder. Raises `BadRunFolder` or `BadRecord` for a folder that is none."""
+    return totals_of(run.info(), run.records(), run.metrics(), run.guard())
+
+
+def totals_of(
+    info: RunInfo, records: Iterable[Record], metrics: Sequence[MetricsSample], guard: GuardResult | None
+) -> Totals:
+    """All figures of a run, from what its folder holds."""
+    objective = objective_of(info.scenario)
+    by_stage = records_by_stage(records)
+    stages = tuple(_stage_totals(stage, by_stage.get(stage.name, []), metrics, objective) for stage in info.stages)
+    return Totals(
+        format_version=FORMAT_VERSION,
+        label=info.label,
+        scenario=str(info.scenario.get("name", "")),
+        seed=info.seed,
+        url=info.url,
+        started_at=info.started_at,
+        objective=objective,
+        headline=_headline(stages, info, guard, objective),
+        stages=stages,
+    )
+
+
+def records_by_stage(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records of each stage, by its name."""
+    by_stage: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        by_stage[record.stage].append(record)
+    return by_stage
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one stage says of one rate."""
+
+    rate: float
+    share: float | None  # within the objective
+    num_requests: int
+    kinds: frozenset[str]
+
+    def refutes(self, other: "Trial") -> bool:
+        """Whether a miss in this stage is worth more than another that held: no higher a rate, and no fewer requests.
+
+        A short stage holds at almost any rate now and then. Stages of other kinds of request say nothing of each other.
+        """
+        return self.rate <= other.rate and self.num_requests >= other.num_requests and self.kinds == other.kinds
+
+
+def trials_of(stages: Iterable[StageTotals]) -> list[Trial]:
+    """The stages that say something of one rate."""
+    return [
+        Trial(stage.rate, stage.all.share_within_objective, stage.all.sent, frozenset(stage.kinds))
+        for stage in stages
+        if stage.has_one_rate and stage.rate is not None and stage.all.sent
+    ]
+
+
+def knee(trials: Sequence[Trial], needed: float) -> float | None:
+    """The highest rate at which at least the `needed` share met the objective, and which no longer stage refutes.
+
+    Nothing is interpolated: a rate that was not tried is not claimed. None if no rate holds.
+    """
+    missed = [trial for trial in trials if trial.share is None or trial.share < needed]
+    held = [trial for trial in trials if trial.share is not None and trial.share >= needed]
+    return max((trial.rate for trial in held if not any(miss.refutes(trial) for miss in missed)), default=None)
+
+
+def _stage_totals(
+    stage: StageInfo, records: Sequence[Record], metrics: Sequence[MetricsSample], objective: Objective
+) -> StageTotals:
+    start, end, seconds = stage.warm_up_ended, stage.sending_ended, max(stage.window_seconds, 0.0)
+    due = [record for record in records if stage.measures(record)]
+    arrived = arrived_within(records, start, end)
+    is_closed_loop = stage.rate is None
+    lag = percentiles_ms(record.lag for record in due)
+    answered = np.array([r.latency for r in due if r.outcome is Outcome.ANSWERED and r.latency is not None])
+    return StageTotals(
+        name=stage.name,
+        is_closed_loop=is_closed_loop,
+        is_search_step=stage.is_search_step,
+        rate=stage.rate,
+        ramp_to=stage.ramp_to,
+        users=stage.users,
+        window_seconds=seconds,
+        offered_rate=len(due) / seconds if seconds else 0.0,
+        lag_ms=lag,
+        clock_uncertainty_ms=stage.clock_uncertainty * 1000,
+        is_late=not is_closed_loop
+        and lag is not None
+        and (lag.p99 > MAX_LAG_P99_MS or stage.clock_uncertainty * 1000 > MAX_UNCERTAINTY_MS),
+        all=sample_of(due, arrived, seconds, objective),
+        kinds={
+            kind: sample_of(
+                [record for record in due if record.kind == kind],
+                [record for record in arrived if record.kind == kind],
+                seconds,
+                objective,
+            )
+            for kind in sorted({record.kind for record in due})
+        },
+        occupancy=occupancy_of(metrics, start, end),
+        histogram=encoded(histogram_of(answered)) if answered.size else None,
+    )
+
+
+def _headline(
+    stages: Sequence[StageTotals], info: RunInfo, guard: GuardResult | None, objective: Objective
+) -> Headline:
+    fair = [stage for stage in stages if not stage.is_closed_loop and not stage.is_late and stage.all.sent]
+    best = max(fair, key=lambda stage: stage.all.goodput, default=None)
+    knee_rate = knee(trials_of(stages), objective.share)
+    late = tuple(stage.name for stage in stages if stage.is_late)
+    return Headline(
+        goodput=None if best is None else best.all.goodput,
+        goodput_stage=None if best is None else best.name,
+        knee_rate=knee_rate,
+        knee_stage=_longest_of(knee_rate, stages),
+        is_void=bool(late),
+        late_stages=late,
+        generator_cpu_share=info.generator.share_of(info.machine),
+        guard_share=guard.share if guard is not None and guard.checked else None,
+        guard_checked=guard.checked if guard is not None else 0,
+        guard_unanswered=guard.unanswered if guard is not None else {},
+        is_interrupted=info.interrupted,
+        stages_not_run=info.stages_not_run if info.interrupted else (),
+    )
+
+
+def _longest_of(rate: float | None, stages: Sequence[StageTotals]) -> str | None:
+    """The stage that says most of the rate."""
+    of_rate = [stage for stage in stages if rate is not None and stage.has_one_rate and stage.rate == rate]
+    longest = max(of_rate, key=lambda stage: stage.all.sent, default=None)
+    return None if longest is None else longest.name

@@ -1,0 +1,226 @@
+"""One request and its answer: bytes out at the right instant, a record back."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import gevent
+from geventhttpclient.response import HTTPConnectionClosed, HTTPParseError, HTTPSocketResponse
+
+from loadtest.results.records import Outcome, Record, answer_digest
+from loadtest.sending.addresses import Address
+from loadtest.sending.answer_headers import retry_after_seconds, server_timing
+from loadtest.sending.connections import CannotConnect, Connections, read_head
+from loadtest.sending.protocols.event_stream import Event, EventReader
+from loadtest.sending.protocols.json_body import json_object
+from loadtest.sending.protocols.native_stream import (
+    DONE_EVENT,
+    ERROR_EVENT,
+    EVENTS_TYPE,
+    TEXT_EVENT,
+    answer_of_events,
+    error_code,
+)
+from loadtest.sending.protocols.registry import protocol
+from loadtest.sending.protocols.wire import Answer, HttpCall, WrongAnswer
+from loadtest.workload.requests import TextRequest
+
+MAX_ANSWER_SECONDS = 60.0  # nobody waits longer
+TOKENS_PER_WORD = 1.4  # of source texts, where the server does not say
+
+_STATUS_OUTCOMES = {429: Outcome.REJECTED, 456: Outcome.REJECTED, 503: Outcome.REJECTED, 504: Outcome.TIMED_OUT}
+_CODE_OUTCOMES = {"deadline_exceeded": Outcome.TIMED_OUT, "queue_full": Outcome.REJECTED, "draining": Outcome.REJECTED}
+# Beyond the time to the server and back: what a generator takes to notice that a connection was closed.
+_NOTICED_WITHIN_SECONDS = 0.002
+# What arrives in one piece of the network is one event for who reads it.
+_SAME_INSTANT_SECONDS = 0.0002
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request made before its time: only its bytes are left to send."""
+
+    request: TextRequest
+    wire: bytes
+    source_tokens: int  # estimated
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a record says of where it was made."""
+
+    stage: str
+    worker: int
+    user: int | None = None
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """What has happened so far."""
+
+    sent: float  # first
+    is_resent: bool = False
+    status: int = 0
+    headers: Mapping[str, str] | None = None
+    body: bytes = b""
+    blocks: list[tuple[float, bytes]] | None = None  # of a stream, with the instants they were read
+
+
+def prepared(request: TextRequest, address: Address) -> Prepared:
+    """The request as bytes."""
+    call = protocol(request.protocol).http_request(request)
+    return Prepared(request, wire_of(call, address), max(round(request.num_words * TOKENS_PER_WORD), 1))
+
+
+def wire_of(call: HttpCall, address: Address) -> bytes:
+    """All of an HTTP/1.1 request."""
+    lines = [f"{call.method} {address.path}{call.path} HTTP/1.1", f"Host: {address.host_header}"]
+    lines += [f"{name}: {value}" for name, value in call.headers.items()]
+    lines += [f"Content-Length: {len(call.body)}", "", ""]
+    return "\r\n".join(lines).encode("latin-1") + call.body
+
+
+def perform(
+    what: Prepared, scheduled: float | None, place: Place, connections: Connections, clock: Callable[[], float]
+) -> tuple[Record, Answer | None]:
+    """Sends the request now and waits for its end. The answer is None unless the outcome is `ANSWERED`.
+
+    `scheduled` is when it was due on the clock; None means now. Times are the clock's.
+    """
+    request = what.request
+    patience = request.hang_up_after_seconds
+    begun = clock()
+    exchange = _Exchange(sent=begun)
+    outcome, reason, answer, finished = Outcome.ANSWERED, "", None, None
+    limit = gevent.Timeout.start_new(MAX_ANSWER_SECONDS if patience is None else min(patience, MAX_ANSWER_SECONDS))
+    try:
+        _send(what.wire, exchange, connections, clock)
+        finished = clock()
+    except gevent.Timeout as timeout:
+        if timeout is not limit:
+            raise
+        outcome = Outcome.TIMED_OUT if patience is None else Outcome.HUNG_UP
+        reason = f"no answer within {MAX_ANSWER_SECONDS:g} s" if patience is None else "the client hung up"
+    except CannotConnect as error:
+        outcome, reason = Outcome.FAILED, str(error)
+    except (OSError, HTTPParseError) as error:
+        outcome, reason = Outcome.FAILED, f"no answer: {type(error).__name__}"
+    except gevent.GreenletExit:
+        outcome, reason = Outcome.UNFINISHED, "the load test ended"
+    finally:
+        limit.close()
+    events: list[tuple[float, Event]] = []
+    if finished is None:
+        finished = None if outcome is Outcome.UNFINISHED else clock()
+    else:
+        events = _events(exchange)
+        outcome, reason, answer = _judged(exchange, events, request)
+    texts_at = [instant for instant, event in events if event.name == TEXT_EVENT]
+    counted = answer.source_tokens if answer else None
+    record = Record(
+        number=request.number,
+        stage=place.stage,
+        kind=request.kind,
+        protocol=request.protocol,
+        worker=place.worker,
+        user=place.user,
+        scheduled=exchange.sent if scheduled is None else scheduled,
+        sent=exchange.sent,
+        first_event=texts_at[0] if texts_at else None,
+        finished=finished,
+        outcome=outcome,
+        status=exchange.status,
+        reason=reason,
+        source_tokens=what.source_tokens if counted is None else counted,
+        source_tokens_estimated=counted is None,
+        target_tokens=answer.target_tokens if answer else None,
+        num_sentences=request.num_sentences,
+        num_texts=len(request.texts),
+        beam_size=request.beam_size,
+        phases_ms=_phases(exchange.headers or {}, events),
+        event_gaps=_gaps(texts_at),
+        retry_after=retry_after_seconds((exchange.headers or {}).get("retry-after")),
+        answer_sha256=answer_digest(answer.texts) if answer else None,
+        is_resent=exchange.is_resent,
+    )
+    return record, answer
+
+
+def _send(wire: bytes, exchange: _Exchange, connections: Connections, clock: Callable[[], float]) -> None:
+    """Bytes out, answer in. `exchange.sent` is the instant before the first byte, on a connection that stood."""
+    connection, was_used = connections.take()
+    try:
+        exchange.sent = clock()
+        connection.sendall(wire)
+        response = read_head(connection)
+    except (HTTPConnectionClosed, BrokenPipeError, ConnectionResetError):
+        connection.close()
+        # The server may have closed an idle connection while we took it: no fault of this request, which it never
+        # read. Its word of that was on the way already. One that comes later is of a server that dropped the request.
+        crossed_within = connections.round_trip_seconds + _NOTICED_WITHIN_SECONDS
+        if not was_used or clock() - exchange.sent > crossed_within:
+            raise
+        exchange.is_resent = True
+        connection = connections.connect()
+        connection.sendall(wire)
+        response = read_head(connection)
+    except BaseException:
+        connection.close()
+        raise
+    try:
+        _read(response, exchange, clock)
+    finally:
+        response.release()
+    connections.give_back(connection, response)
+
+
+def _read(response: HTTPSocketResponse, exchange: _Exchange, clock: Callable[[], float]) -> None:
+    exchange.status = response.status_code
+    exchange.headers = {name.lower(): value for name, value in response.items()}
+    if exchange.headers.get("content-type", "").startswith(EVENTS_TYPE):
+        exchange.blocks = []
+        while block := response.readline(b"\n\n"):
+            exchange.blocks.append((clock(), block))
+    else:
+        exchange.body = response.read()
+
+
+def _events(exchange: _Exchange) -> list[tuple[float, Event]]:
+    reader = EventReader()
+    return [(instant, event) for instant, block in exchange.blocks or () for event in reader.feed(block)]
+
+
+def _judged(
+    exchange: _Exchange, events: list[tuple[float, Event]], request: TextRequest
+) -> tuple[Outcome, str, Answer | None]:
+    status = exchange.status
+    if status != 200:
+        return _STATUS_OUTCOMES.get(status, Outcome.FAILED), f"HTTP {status}", None
+    try:
+        if exchange.blocks is None:
+            answer = protocol(request.protocol).read_answer(exchange.body, exchange.headers or {}, request)
+        elif events and events[-1][1].name == ERROR_EVENT:
+            code = error_code(events[-1][1])
+            return _CODE_OUTCOMES.get(code, Outcome.FAILED), f"stream ended in an error: {code}", None
+        else:
+            answer = answer_of_events([event for _, event in events], request)
+    except WrongAnswer as wrong:
+        return Outcome.FAILED, str(wrong), None
+    return Outcome.ANSWERED, "", answer
+
+
+def _phases(headers: Mapping[str, str], events: list[tuple[float, Event]]) -> dict[str, float]:
+    """Milliseconds by phase: a header says them, of a stream its last event."""
+    if events and events[-1][1].name == DONE_EVENT:
+        try:
+            timings = json_object(events[-1][1].data).get("timings")
+        except WrongAnswer:
+            return {}
+        named = timings.items() if isinstance(timings, dict) else ()
+        return {str(name): float(value) for name, value in named if isinstance(value, int | float)}
+    return server_timing(headers.get("server-timing", ""))
+
+
+def _gaps(instants: list[float]) -> tuple[float, ...]:
+    gaps = [later - earlier for earlier, later in pairwise(instants)]
+    return tuple(gap for gap in gaps if gap > _SAME_INSTANT_SECONDS)

@@ -1,0 +1,58 @@
+"""JSON in and out, with the checks that every protocol makes of an answer."""
+
+import json
+from collections.abc import Sequence
+
+from loadtest.sending.protocols.wire import HttpCall, WrongAnswer
+from loadtest.workload.requests import TextRequest
+
+
+def json_call(path: str, content: dict[str, object], fresh: bool, accept: str = "application/json") -> HttpCall:
+    """A POST of a JSON object. `fresh` asks the server not to answer from its cache."""
+    headers = {"Content-Type": "application/json", "Accept": accept}
+    if fresh:
+        headers["Cache-Control"] = "no-cache"
+    return HttpCall("POST", path, headers, json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def json_object(body: bytes | str) -> dict[str, object]:
+    """The object that a body holds. Raises `WrongAnswer` for anything else."""
+    try:
+        content = json.loads(body)
+    except ValueError:
+        raise WrongAnswer("answer is not JSON") from None
+    if not isinstance(content, dict):
+        raise WrongAnswer("answer is not an object")
+    return content
+
+
+def objects_for(items: object, request: TextRequest) -> list[dict[str, object]]:
+    """`items` as a list of objects, one for each text of the request. Raises `WrongAnswer` where it is none."""
+    if not isinstance(items, list):
+        raise WrongAnswer("answer has no list of translations")
+    if len(items) != len(request.texts):
+        raise WrongAnswer(f"answer has {len(items)} translations of {len(request.texts)} texts")
+    if not all(isinstance(item, dict) for item in items):
+        raise WrongAnswer("translation is not an object")
+    return items
+
+
+def translated(texts: Sequence[object]) -> tuple[str, ...]:
+    """The translations, checked: a server that answers quickly with nothing must not win a load test.
+
+    Raises `WrongAnswer` where one is no text, or blank.
+    """
+    checked = []
+    for text in texts:
+        if not isinstance(text, str):
+            raise WrongAnswer("translation has no text")
+        if not text.strip():
+            raise WrongAnswer("translation is empty")
+        checked.append(text)
+    return tuple(checked)
+
+
+def token_sum(items: Sequence[dict[str, object]], name: str) -> int | None:
+    """The sum of a count over all translations; None unless every one tells it."""
+    counts = [count for item in items if isinstance(count := item.get(name), int)]
+    return sum(counts) if len(counts) == len(items) else None

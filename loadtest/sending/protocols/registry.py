@@ -1,0 +1,17 @@
+"""Protocols by name."""
+
+from loadtest.sending.protocols import deepl, libretranslate, native
+from loadtest.sending.protocols import native_stream as stream
+from loadtest.sending.protocols.wire import WireProtocol
+
+_PROTOCOLS: dict[str, WireProtocol] = {
+    "native": native,
+    "stream": stream,
+    "libretranslate": libretranslate,
+    "deepl": deepl,
+}
+
+
+def protocol(name: str) -> WireProtocol:
+    """The protocol of that name, as in `TextRequest.protocol`. Raises `KeyError` for another."""
+    return _PROTOCOLS[name]

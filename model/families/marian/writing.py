@@ -1,0 +1,127 @@
+"""A model as a checkpoint in Hugging Face's Marian format, which export reads and so do other people's tools."""
+
+import json
+from pathlib import Path
+
+from safetensors.torch import save_file
+from torch import Tensor
+
+from model.atomic_files import replacing
+from model.checkpoints.hugging_face_files import CONFIG_FILE
+from model.config import TransformerConfig
+from model.families.marian.reading import SHARED_EMBEDDING, their_names
+from model.transformer import Transformer
+
+WEIGHTS_FILE = "model.safetensors"
+
+
+def write_marian(model: Transformer, folder: Path, source_language: str, target_language: str) -> None:
+    """Write settings and weights into a folder; the files of the tokenizer are not among them.
+
+    Raises ValueError if the family has no such model, OSError if it cannot be written.
+    """
+    config = model.config
+    _refuse_what_marian_has_not(config)
+    names = their_names(model)
+    weights: dict[str, Tensor] = {}
+    for our_name, parameter in model.named_parameters():
+        name = SHARED_EMBEDDING if our_name == "encoder.embedding.weight" else names[our_name][0]
+        tensor = parameter.detach().float().cpu().contiguous()
+        weights[name] = tensor[None] if our_name == "output_bias" else tensor
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / WEIGHTS_FILE) as file:
+        save_file(weights, file, metadata={"format": "pt"})
+    _write_json(folder / CONFIG_FILE, _settings(config))
+    _write_json(folder / "generation_config.json", _generation(config))
+    _write_json(folder / "tokenizer_config.json", _tokenizer(config, source_language, target_language))
+
+
+def _refuse_what_marian_has_not(config: TransformerConfig) -> None:
+    supported = {
+        "norm_placement": "post",
+        "final_norm": False,
+        "positions": "sinusoidal",
+        "sinusoid_layout": "halves",
+        "position_offset": 0,
+        "layer_norm_epsilon": 1e-5,
+        "tie_embeddings": True,
+        "tie_output": True,
+        "output_bias": True,
+        "head_dim": None,
+    }
+    wrong = [
+        f"{name} is {getattr(config, name)!r}, it must be {value!r}"
+        for name, value in supported.items()
+        if getattr(config, name) != value
+    ]
+    if wrong:
+        raise ValueError("Marian checkpoints have no such model: " + "; ".join(wrong))
+
+
+def _settings(config: TransformerConfig) -> dict[str, object]:
+    encoder, decoder = config.encoder_shape, config.decoder_shape
+    return {
+        "activation_dropout": config.activation_dropout,
+        "activation_function": config.activation,
+        "architectures": ["MarianMTModel"],
+        "attention_dropout": config.attention_dropout,
+        "bos_token_id": config.eos_token_id if config.bos_token_id is None else config.bos_token_id,
+        "d_model": config.d_model,
+        "decoder_attention_heads": decoder.num_heads,
+        "decoder_ffn_dim": decoder.feed_forward_width,
+        "decoder_layerdrop": 0.0,
+        "decoder_layers": decoder.num_layers,
+        "decoder_start_token_id": config.decoder_start_token_id,
+        "decoder_vocab_size": decoder.vocab_size,
+        "dropout": config.dropout,
+        "dtype": "float32",
+        "encoder_attention_heads": encoder.num_heads,
+        "encoder_ffn_dim": encoder.feed_forward_width,
+        "encoder_layerdrop": 0.0,
+        "encoder_layers": encoder.num_layers,
+        "eos_token_id": config.eos_token_id,
+        "forced_eos_token_id": config.eos_token_id if config.forced_eos else None,
+        "init_std": 0.02,
+        "is_decoder": False,
+        "is_encoder_decoder": True,
+        "max_position_embeddings": config.max_source_tokens,
+        "model_type": "marian",
+        "pad_token_id": config.pad_token_id,
+        "scale_embedding": config.scale_embedding,
+        "share_encoder_decoder_embeddings": True,
+        "static_position_embeddings": True,
+        "tie_word_embeddings": True,
+        "use_cache": True,
+        "vocab_size": config.vocab_size,
+    }
+
+
+def _generation(config: TransformerConfig) -> dict[str, object]:
+    return {
+        "bad_words_ids": [[token] for token in config.suppressed_token_ids],
+        "bos_token_id": config.eos_token_id if config.bos_token_id is None else config.bos_token_id,
+        "decoder_start_token_id": config.decoder_start_token_id,
+        "eos_token_id": config.eos_token_id,
+        "forced_eos_token_id": config.eos_token_id if config.forced_eos else None,
+        "max_length": config.max_target_tokens,
+        "num_beams": 4,
+        "pad_token_id": config.pad_token_id,
+        "use_cache": True,
+    }
+
+
+def _tokenizer(config: TransformerConfig, source_language: str, target_language: str) -> dict[str, object]:
+    return {
+        "source_lang": source_language,
+        "target_lang": target_language,
+        "model_max_length": config.max_source_tokens,
+        "separate_vocabs": False,
+        "tokenizer_class": "MarianTokenizer",
+        "eos_token": "</s>",
+        "unk_token": "<unk>",
+        "pad_token": "<pad>",
+    }
+
+
+def _write_json(path: Path, values: dict[str, object]) -> None:
+    path.write_text(json.dumps(values, indent=2) + "\n", "utf-8")

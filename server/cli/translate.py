@@ -1,0 +1,278 @@
+"""Translating a file: one line in, one line out, with the engine kept full from the first line to the last."""
+
+import asyncio
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from bundle.loading import Bundle
+from server.cli.json_lines import json_line
+from server.documents.formats.registry import format_of
+from server.documents.input.limits import MEGABYTE, FileLimits
+from server.documents.rewriting import Translate, measure, translate_document
+from server.documents.text_translation import document_translation
+from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
+from server.interface.engine_client import SentenceOutcome
+from server.operations.cpu_count import usable_cpus
+from server.text.language_detection import Detector
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Translator
+from server.translation.router import Catalogue
+from server.translation.service import Interpretation, Interpreter
+from server.translation.types import TranslationRequest, TranslationResult
+from server.workers.engine_pool import ReplicaOptions, Replicas
+from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES, CachingGenerator
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UNBOUNDED_SENTENCES = 1 << 30  # windows bound what waits
+
+# One's own files may be larger than those of strangers.
+_DOCUMENT_LIMITS = FileLimits(max_uncompressed_bytes=4000 * MEGABYTE, max_part_bytes=500 * MEGABYTE)
+
+# Lines read at once bound the memory; blocks of them are what is submitted, longest lines first. Blocks in flight
+# hold a multiple of all rows, so that no replica waits for the next block.
+_WINDOW_LINES = 20_000
+_BLOCK_LINES = 64
+_BLOCKS_PER_REPLICA = 6
+
+
+class NotUtf8(ValueError):
+    """A line of the input is not UTF-8; the message has its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineOptions:
+    """How to translate a file. Languages are needed only where the bundle has several.
+
+    With `as_json` a line is a JSON object, which has room for all that may be asked, instead of the translation.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    beam_size: int | None = None
+    threads: int | None = None  # None: every usable processor
+    cache_sentences: int = DEFAULT_MAX_SENTENCES  # 0: every sentence is decoded
+    length_penalty: float = 1.0
+    max_new_tokens: int | None = None
+    num_hypotheses: int = 1
+    early_stopping: bool = False
+    return_scores: bool = False
+    decoding: DecodingOptions = NO_OPTIONS
+    as_json: bool = False
+
+
+@dataclass(slots=True)
+class OfflineStats:
+    """What a run came to. Tokens count the end of every sentence; `seconds` leave out the loading of the model.
+
+    Sentences and tokens are those of the file: `sentences` is the sum of the `decoded`, the `cached` (decoded earlier)
+    and the `coalesced` (with an identical one in flight).
+    """
+
+    lines: int = 0
+    sentences: int = 0
+    decoded: int = 0
+    cached: int = 0
+    coalesced: int = 0
+    source_tokens: int = 0
+    target_tokens: int = 0
+    seconds: float = 0.0
+    rows_per_step: float = 0.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Target tokens a second."""
+        return self.target_tokens / self.seconds if self.seconds else 0.0
+
+    def add(self, num_lines: int, result: TranslationResult) -> None:
+        """Count one block."""
+        self.lines += num_lines
+        self.sentences += len(result.sentence_tokens)
+        self.source_tokens += sum(source for source, _ in result.sentence_tokens)
+        self.target_tokens += sum(target for _, target in result.sentence_tokens)
+
+
+class _Outcomes:
+    """Counts where answers came from."""
+
+    def __init__(self) -> None:
+        self.counts = Counter[SentenceOutcome]()
+
+    def sentences(self, outcome: SentenceOutcome, count: int) -> None:
+        self.counts[outcome] += count
+
+    def cache_grew(self, _num_sentences: int) -> None:
+        pass  # nobody reads the size of a cache that ends with its run
+
+
+class _Occupancy:
+    """Mean rows of a decoder step, over all replicas."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._steps = 0
+        self._rows = 0
+
+    def step(self, rows: int, _seconds: float) -> None:
+        with self._lock:
+            self._steps += 1
+            self._rows += rows
+
+    @property
+    def rows_per_step(self) -> float:
+        return self._rows / self._steps if self._steps else 0.0
+
+
+def translate_file(
+    bundle: Bundle,
+    source: BinaryIO,
+    sink: BinaryIO,
+    options: OfflineOptions,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> OfflineStats:
+    """Translate every line of `source` into `sink`; UTF-8, lines ended by LF or CRLF, LF written.
+
+    `on_progress` is told how many lines were done since it was told last. Raises `NotUtf8`, `InvalidRequest`,
+    `UnsupportedPair`, and what the engine raises.
+    """
+    stats = OfflineStats()
+    with _opened(bundle, options, stats) as translator:
+        max_blocks = (options.threads or usable_cpus()) * _BLOCKS_PER_REPLICA
+        run = _Run(translator, options, max_blocks, on_progress, stats)
+        for window in _windows(_lines(source)):
+            sink.writelines(line.encode() + b"\n" for line in asyncio.run(run.translate_window(window)))
+            sink.flush()
+    return stats
+
+
+def translate_document_file(
+    bundle: Bundle,
+    source: Path,
+    sink: Path,
+    options: OfflineOptions,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> OfflineStats:
+    """Translate a document of any format there is into `sink`, which is written only when all went well.
+
+    `on_progress` is told how many paragraphs were done since it was told last; `lines` of the result are those. Raises
+    `UnsupportedFormat`, `InvalidDocument`, `DocumentTooLarge`, `InvalidRequest` and what the engine raises.
+    """
+    kind = format_of(source.name)
+    stats = OfflineStats()
+
+    def observe(done: Interpretation) -> None:
+        stats.add(0, done.result)
+
+    def advance(num_done: int, _num_units: int) -> None:
+        on_progress(num_done - stats.lines)
+        stats.lines = num_done
+
+    async def run(translate: Translate, unfinished: Path) -> None:
+        size = await measure(source, kind, _DOCUMENT_LIMITS)
+        await translate_document(source, unfinished, kind, translate, _DOCUMENT_LIMITS, size, advance)
+
+    with _opened(bundle, options, stats) as translator, tempfile.TemporaryDirectory(dir=sink.parent) as folder:
+        interpreter = Interpreter(Catalogue([translator]), Detector(()), TranslationLimits())
+        asked = TranslationRequest((), "", "", options.beam_size)
+        translate = document_translation(interpreter, asked, options.source, options.target, observe)
+        unfinished = Path(folder) / sink.name
+        asyncio.run(run(translate, unfinished))
+        unfinished.replace(sink)
+    return stats
+
+
+@contextmanager
+def _opened(bundle: Bundle, options: OfflineOptions, stats: OfflineStats) -> Iterator[Translator]:
+    """A translator with engines of its own; `stats` get what only those know, when it is closed."""
+    occupancy, outcomes = _Occupancy(), _Outcomes()
+    replica_options = ReplicaOptions(
+        replicas=options.threads or usable_cpus(),
+        threads_per_replica=1,
+        max_waiting=_UNBOUNDED_SENTENCES,
+        observe=occupancy,
+    )
+    generator = CachingGenerator(Replicas.open(bundle, replica_options), options.cache_sentences, outcomes)
+    begun = time.perf_counter()
+    try:
+        yield Translator(generator, TranslationLimits())
+        stats.seconds = time.perf_counter() - begun
+    finally:
+        generator.close()
+    stats.rows_per_step = occupancy.rows_per_step
+    stats.decoded, stats.cached = outcomes.counts["decoded"], outcomes.counts["cached"]
+    stats.coalesced = outcomes.counts["coalesced"]
+
+
+class _Run:
+    """The blocks of one file on their way through a translator."""
+
+    def __init__(
+        self,
+        translator: Translator,
+        options: OfflineOptions,
+        max_blocks: int,
+        on_progress: Callable[[int], None],
+        stats: OfflineStats,
+    ) -> None:
+        self._route = Catalogue([translator]).find(options.source, options.target)
+        self._options = options
+        self._max_blocks = max_blocks
+        self._on_progress = on_progress
+        self.stats = stats
+
+    async def translate_window(self, lines: Sequence[str]) -> list[str]:
+        """Translations of these lines, in their order."""
+        translated = [""] * len(lines)
+        longest_first = sorted(range(len(lines)), key=lambda index: len(lines[index]), reverse=True)
+        blocks = iter([longest_first[i : i + _BLOCK_LINES] for i in range(0, len(lines), _BLOCK_LINES)])
+
+        async def work() -> None:
+            for block in blocks:
+                result = await self._translate_block([lines[index] for index in block])
+                for index, translation in zip(block, result.translations, strict=True):
+                    translated[index] = json_line(translation) if self._options.as_json else translation.text
+                self.stats.add(len(block), result)
+                self._on_progress(len(block))
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._max_blocks):
+                group.create_task(work())
+        return translated
+
+    async def _translate_block(self, lines: Sequence[str]) -> TranslationResult:
+        request = TranslationRequest(
+            texts=tuple(lines),
+            source=self._route.source,
+            target=self._route.target,
+            beam_size=self._options.beam_size,
+            length_penalty=self._options.length_penalty,
+            max_new_tokens=self._options.max_new_tokens,
+            num_hypotheses=self._options.num_hypotheses,
+            early_stopping=self._options.early_stopping,
+            return_scores=self._options.return_scores,
+            options=self._options.decoding,
+        )
+        return await self._route.translator.translate(request)
+
+
+def _lines(source: BinaryIO) -> Iterator[str]:
+    """The lines without their ends. Only LF and CRLF end one: what else counts as a line break is text."""
+    for number, line in enumerate(source, start=1):
+        content = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+        try:
+            yield content.removesuffix(b"\n").removesuffix(b"\r").decode()
+        except UnicodeDecodeError as error:
+            raise NotUtf8(f"line {number} is not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def _windows(lines: Iterable[str]) -> Iterator[list[str]]:
+    iterator = iter(lines)
+    while window := list(islice(iterator, _WINDOW_LINES)):
+        yield window

@@ -1,0 +1,153 @@
+"""Word documents: body, tables, headers, footers, notes, comments and text boxes."""
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from lxml import etree
+
+from server.documents.fragment import Rewrite
+from server.documents.input.limits import FileLimits
+from server.documents.markup.items import Kind
+from server.documents.markup.ooxml_packages import described, rewrite_package
+from server.documents.markup.ooxml_runs import Paragraph, Piece
+
+_TYPES = "application/vnd.openxmlformats-officedocument.wordprocessingml."
+_MACRO_TYPES = "application/vnd.ms-word."
+_MAIN_TYPES = frozenset(
+    (f"{_TYPES}document.main+xml", f"{_TYPES}template.main+xml", f"{_MACRO_TYPES}document.macroEnabled.main+xml")
+)
+_TEXT_TYPES = frozenset(f"{_TYPES}{name}+xml" for name in ("header", "footer", "footnotes", "endnotes", "comments"))
+
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+# Around runs; what was inserted under "track changes" is text, what was deleted is not.
+_CONTAINERS = frozenset(_W + name for name in ("hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo"))
+_INVISIBLE = frozenset(
+    _W + name
+    for name in [
+        "pPr",
+        "rPr",
+        "bookmarkStart",
+        "bookmarkEnd",
+        "proofErr",
+        "commentRangeStart",
+        "commentRangeEnd",
+        "commentReference",
+        "permStart",
+        "permEnd",
+        "lastRenderedPageBreak",
+        "softHyphen",
+        "del",
+        "moveFrom",
+        "moveFromRangeStart",
+        "moveFromRangeEnd",
+        "moveToRangeStart",
+        "moveToRangeEnd",
+        "annotationRef",
+        "delText",
+        "delInstrText",
+    ]
+)
+_BREAKS = frozenset(_W + name for name in ("tab", "br", "cr", "ptab"))
+# Of a style, what says nothing about how text looks.
+_NO_STYLE = frozenset(_W + name for name in ("lang", "noProof", "rPrChange", "webHidden"))
+_LINK_FIELDS = ("HYPERLINK", "TOC")  # fields whose result is text of the document
+
+
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
+    """Every paragraph; results of fields (page numbers, references), formulas and pictures stay."""
+    yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, _paragraphs)
+
+
+def _paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
+    for paragraph in tree.iter(_W + "p"):
+        yield Paragraph(_Reader().read(paragraph))
+
+
+class _Reader:
+    """The pieces of one paragraph. Paragraphs inside it (text boxes) are atoms here, and read on their own."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Piece] = []
+        self._field: Piece | None = None  # the field that is open here
+        self._field_depth = 0
+        self._instruction = ""
+
+    def read(self, paragraph: etree._Element) -> list[Piece]:
+        """All pieces, in their order."""
+        self._read_children(paragraph)
+        if self._field is not None:  # it goes on in the next paragraph
+            self._pieces.append(Piece(Kind.BREAK))
+        return self._pieces
+
+    def _read_children(self, parent: etree._Element) -> None:
+        for child in parent.iterchildren("*"):
+            if child.tag in _INVISIBLE:
+                continue
+            if child.tag == _W + "r":
+                self._read_run(child)
+            elif self._field is not None:
+                self._field.elements.append(child)
+            elif child.tag in _CONTAINERS:
+                self._read_container(child, child)
+            elif child.tag == _W + "sdt" and (content := child.find(_W + "sdtContent")) is not None:
+                self._read_container(child, content)
+            else:
+                self._pieces.append(Piece(Kind.ATOM, [child], _visible_text(child)))
+
+    def _read_container(self, outer: etree._Element, inside: etree._Element) -> None:
+        self._pieces.append(Piece(Kind.OPEN, [outer], inside=inside))
+        self._read_children(inside)
+        self._pieces.append(Piece(Kind.CLOSE, [outer]))
+
+    def _read_run(self, run: etree._Element) -> None:
+        style = _style(run)
+        for child in run.iterchildren("*"):
+            if child.tag == _W + "fldChar":
+                self._read_field_mark(child)
+            elif self._field is not None:
+                self._field.elements.append(child)
+                if child.tag == _W + "instrText":
+                    self._instruction += child.text or ""
+                elif child.tag == _W + "t":
+                    self._field.text += child.text or ""
+            elif child.tag == _W + "t":
+                if child.text:
+                    self._pieces.append(Piece(Kind.TEXT, [child], child.text, style))
+            elif child.tag in _BREAKS or child.tag == _W + "instrText":
+                self._pieces.append(Piece(Kind.BREAK))
+            elif child.tag == _W + "noBreakHyphen":
+                self._pieces.append(Piece(Kind.ATOM, [child], "\u2011"))
+            elif child.tag not in _INVISIBLE:
+                self._pieces.append(Piece(Kind.ATOM, [child]))
+
+    def _read_field_mark(self, mark: etree._Element) -> None:
+        """A field is an atom from its beginning to its end, but a link's text is text."""
+        kind = mark.get(_W + "fldCharType")
+        if kind == "begin":
+            self._field_depth += 1
+            if self._field is None:
+                self._field, self._instruction = Piece(Kind.ATOM), ""
+        if self._field is None:  # the end of a link, or of a field from before
+            self._pieces.append(Piece(Kind.BREAK))
+            self._field_depth = max(0, self._field_depth - (kind == "end"))
+            return
+        self._field.elements.append(mark)
+        if kind == "separate" and self._instruction.strip().upper().startswith(_LINK_FIELDS):
+            self._field = None
+            self._pieces.append(Piece(Kind.BREAK))
+        elif kind == "end":
+            self._field_depth -= 1
+            if not self._field_depth:
+                self._pieces.append(self._field)
+                self._field = None
+
+
+def _style(run: etree._Element) -> str:
+    properties = run.find(_W + "rPr")
+    if properties is None:
+        return ""
+    return "".join(described(child) for child in properties if child.tag not in _NO_STYLE)
+
+
+def _visible_text(element: etree._Element) -> str:
+    return "".join(leaf.text or "" for leaf in element.iter(_W + "t")) if element.tag == _W + "fldSimple" else ""

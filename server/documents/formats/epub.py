@@ -1,0 +1,71 @@
+"""EPUB books: their XHTML, chapter by chapter, and the older table of contents (NCX)."""
+
+import posixpath
+from collections.abc import Generator, Iterator
+from typing import BinaryIO
+from urllib.parse import unquote
+
+from server.documents.fragment import Fragment, Rewrite, RewritePart
+from server.documents.input import safe_xml
+from server.documents.input.archive import Archive, opened
+from server.documents.input.limits import FileLimits
+from server.documents.markup.html_elements import role_in_html
+from server.documents.markup.items import Attributes, Role, rewritten, write_text
+from server.documents.markup.xml_items import xml_items
+from server.interface.errors import InvalidDocument
+
+_MEDIA_TYPE = "application/epub+zip"
+_CONTAINER = "META-INF/container.xml"
+_ROOT_FILE = "{urn:oasis:names:tc:opendocument:xmlns:container}rootfile"
+_ITEM = "{http://www.idpf.org/2007/opf}item"
+_XHTML = "http://www.w3.org/1999/xhtml"
+_NCX_TEXT = "http://www.daisy.org/z3986/2005/ncx/ text"
+
+
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
+    """The text of all chapters and of both kinds of contents; styles, pictures, fonts and metadata go over as they
+    are.
+    """
+    with opened(source, limits) as archive:
+        if "mimetype" not in archive.names or archive.read("mimetype").strip() != _MEDIA_TYPE.encode():
+            raise InvalidDocument(f"the document does not say that it is {_MEDIA_TYPE}")
+        yield from archive.rewrite(sink, dict(_parts(archive)))
+
+
+def _parts(archive: Archive) -> Iterator[tuple[str, RewritePart]]:
+    container = safe_xml.parse(archive.read(_CONTAINER), _CONTAINER, allow_doctype=True)
+    for root_file in container.iter(_ROOT_FILE):
+        package_name = unquote(root_file.get("full-path", ""))
+        package = safe_xml.parse(archive.read(package_name), package_name, allow_doctype=True)
+        for item in package.iter(_ITEM):
+            name = posixpath.normpath(posixpath.join(posixpath.dirname(package_name), unquote(item.get("href", ""))))
+            rewrite_part = _REWRITES.get(item.get("media-type", ""))
+            if rewrite_part is not None and name in archive.names:
+                yield name, rewrite_part
+
+
+def _rewrite_chapter(content: bytes, name: str) -> Generator[list[Fragment], list[Fragment], bytes]:
+    written = yield from rewritten(xml_items(content, name, _role_in_xhtml, allow_doctype=True), write_text)
+    return written.encode()
+
+
+def _rewrite_contents(content: bytes, name: str) -> Generator[list[Fragment], list[Fragment], bytes]:
+    written = yield from rewritten(xml_items(content, name, _role_in_ncx, allow_doctype=True), write_text)
+    return written.encode()
+
+
+_REWRITES: dict[str, RewritePart] = {
+    "application/xhtml+xml": _rewrite_chapter,
+    "application/x-dtbncx+xml": _rewrite_contents,
+}
+
+
+def _role_in_xhtml(tag: str, attributes: Attributes, _is_in_text: bool) -> Role:
+    namespace, _, name = tag.rpartition(" ")
+    if namespace not in (_XHTML, ""):
+        return Role.ATOM  # formulas and drawings
+    return Role.VERBATIM if name == "pre" else role_in_html(name, attributes)
+
+
+def _role_in_ncx(tag: str, _attributes: Attributes, _is_in_text: bool) -> Role:
+    return Role.BLOCK if tag == _NCX_TEXT else Role.STRUCTURE

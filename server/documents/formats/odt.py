@@ -1,0 +1,75 @@
+"""OpenDocument text: paragraphs, headings, tables, notes, text boxes, headers and footers."""
+
+from collections.abc import Generator
+from typing import BinaryIO
+
+from server.documents.fragment import Fragment, Rewrite
+from server.documents.input.archive import opened
+from server.documents.input.limits import FileLimits
+from server.documents.markup.items import Attributes, Role, Unit, rewritten, write_text
+from server.documents.markup.xml_items import xml_items
+from server.interface.errors import InvalidDocument
+
+_MEDIA_TYPES = ("application/vnd.oasis.opendocument.text", "application/vnd.oasis.opendocument.text-template")
+_PARTS = ("content.xml", "styles.xml")
+_TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0 "
+_OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0 "
+
+_NAMES = {
+    Role.BLOCK: (_TEXT, "p h"),
+    Role.SOFT: (_TEXT, "span"),
+    Role.HARD: (_TEXT, "a meta ruby ruby-base"),
+    Role.SPACE: (_TEXT, "s"),
+    # What was deleted under "track changes" is nobody's text.
+    Role.BREAK: (_TEXT, "tab line-break tracked-changes"),
+    Role.ISLAND: (_TEXT, "note"),
+    Role.MARK: (
+        _TEXT,
+        "bookmark bookmark-start bookmark-end change change-start change-end reference-mark reference-mark-start "
+        "reference-mark-end soft-page-break toc-mark toc-mark-start toc-mark-end alphabetical-index-mark "
+        "alphabetical-index-mark-start alphabetical-index-mark-end user-index-mark user-index-mark-start "
+        "user-index-mark-end",
+    ),
+}
+_ROLES = {
+    _OFFICE + "annotation-end": Role.MARK,
+    # Nothing in these is read by anybody but programs.
+    **dict.fromkeys(
+        (_OFFICE + name for name in ("automatic-styles", "font-face-decls", "scripts", "styles")), Role.BREAK
+    ),
+    **{namespace + name: role for role, (namespace, names) in _NAMES.items() for name in names.split()},
+}
+
+
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
+    """The text of content.xml and styles.xml; everything else goes over as it is."""
+    with opened(source, limits) as archive:
+        media_type = archive.read("mimetype").decode("ascii", "replace").strip()
+        if media_type not in _MEDIA_TYPES:
+            raise InvalidDocument(f"the document says it is {media_type[:80]!r}, not OpenDocument text")
+        yield from archive.rewrite(sink, {name: _rewrite_part for name in _PARTS if name in archive.names})
+
+
+def _rewrite_part(content: bytes, name: str) -> Generator[list[Fragment], list[Fragment], bytes]:
+    written = yield from rewritten(xml_items(content, name, _role), _write_text)
+    return written.encode()
+
+
+def _write_text(unit: Unit, text: str) -> str:
+    """A translated text; where spaces were elements, every space behind another is one again."""
+    written = write_text(unit, text)
+    space = next((item.raw for item in unit.items if item.text == " " and item.raw.startswith("<")), None)
+    if space is None:
+        return written
+    while "  " in written:
+        written = written.replace("  ", " " + space)
+    return written
+
+
+def _role(tag: str, _attributes: Attributes, is_in_text: bool) -> Role:
+    """In a paragraph, what is not known is a field (page number, date) or something that may hold paragraphs."""
+    if tag in _ROLES:
+        return _ROLES[tag]
+    if not is_in_text:
+        return Role.STRUCTURE
+    return Role.ATOM if tag.startswith(_TEXT) else Role.ISLAND

@@ -1,0 +1,65 @@
+"""PowerPoint presentations: slides, their tables and diagrams, titles of charts, and the speaker's notes."""
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from lxml import etree
+
+from server.documents.fragment import Rewrite
+from server.documents.input.limits import FileLimits
+from server.documents.markup.items import Kind
+from server.documents.markup.ooxml_packages import described, rewrite_package
+from server.documents.markup.ooxml_runs import Paragraph, Piece
+
+_TYPES = "application/vnd.openxmlformats-officedocument."
+_MAIN_TYPES = frozenset(
+    f"{_TYPES}presentationml.{kind}.main+xml" for kind in ("presentation", "slideshow", "template")
+) | {"application/vnd.ms-powerpoint.presentation.macroEnabled.main+xml"}
+# Not layouts and masters: what stands there ("Click to edit") is never shown.
+_TEXT_TYPES = frozenset(
+    (
+        f"{_TYPES}presentationml.slide+xml",
+        f"{_TYPES}presentationml.notesSlide+xml",
+        f"{_TYPES}drawingml.chart+xml",
+        f"{_TYPES}drawingml.diagramData+xml",
+        "application/vnd.ms-office.drawingml.diagramDrawing+xml",
+    )
+)
+
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_LINK = _A + "hlinkClick"
+_NO_STYLE = frozenset(("lang", "altLang", "dirty", "err", "smtClean", "smtId", "noProof"))
+_PROPERTIES = frozenset((_A + "pPr", _A + "endParaRPr"))
+
+
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
+    """Every paragraph; slide numbers, dates, formulas and pictures stay."""
+    yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, _paragraphs)
+
+
+def _paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
+    for paragraph in tree.iter(_A + "p"):
+        yield Paragraph([piece for child in paragraph.iterchildren("*") if (piece := _piece(child)) is not None])
+
+
+def _piece(child: etree._Element) -> Piece | None:
+    if child.tag in _PROPERTIES:
+        return None
+    if child.tag == _A + "br":
+        return Piece(Kind.BREAK)
+    leaf = child.find(_A + "t")
+    text = "" if leaf is None else leaf.text or ""
+    if child.tag == _A + "r" and leaf is not None:
+        if not text:
+            return None
+        properties = child.find(_A + "rPr")
+        is_link = properties is not None and properties.find(_LINK) is not None
+        return Piece(Kind.TEXT, [leaf], text, _style(properties), is_link)
+    return Piece(Kind.ATOM, [child], text)
+
+
+def _style(properties: etree._Element | None) -> str:
+    if properties is None:
+        return ""
+    attributes = sorted((name, value) for name, value in properties.attrib.items() if name not in _NO_STYLE)
+    return repr(attributes) + "".join(map(described, properties)) if attributes or len(properties) else ""

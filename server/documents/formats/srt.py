@@ -1,0 +1,148 @@
+"""SubRip subtitles: the text of every cue; numbers, times and what follows the times stay."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import BinaryIO, NamedTuple
+
+from server.documents.fragment import Rewrite
+from server.documents.input.encoding import read_text
+from server.documents.input.limits import FileLimits
+from server.documents.markup.items import Item, Kind, Unit, rewritten
+from server.documents.markup.line_wrapping import refill
+from server.interface.errors import InvalidDocument
+
+# Possessive quantifiers: whatever a line consists of, it is looked at once.
+_TIME = r"[0-9]++(?:[,.:，．。：][0-9]++){2}[,.:，．。：]?+[0-9]*+"
+_TIMES = re.compile(rf"\s*+{_TIME} *+-[- ]*+> *+{_TIME}")
+_BEGINS_WITH_TIME = re.compile(rf"\s*+{_TIME}")
+_NUMBER = re.compile(r"\s*+-?+[0-9]++\.?+[0-9]*+\s*+")
+_LINE_END = re.compile(r"(\r\n|\n|\r)")
+# SubRip's own few tags, and the positions of SubStation Alpha that players also understand: {\an8}.
+_TAG = re.compile(r"(</?(?:b|i|u|s|font)(?: [^<>\n]*)?>|\{\\[^{}\n]*\})", re.IGNORECASE)
+_SPEAKER = ("-", "–", "—")  # begins a line of dialogue
+_MAX_BYTES = 5_000_000
+# Paragraphs are found in time that grows with the square of these.
+_MAX_CUE_CHARACTERS = 30_000
+_MAX_DEPTH = 64  # of tags in each other
+
+
+class _Line(NamedTuple):
+    text: str
+    end: str
+
+    @property
+    def is_blank(self) -> bool:
+        return not self.text or self.text.isspace()
+
+
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
+    """One paragraph a cue; where two people talk in it, one a line. Translations get as many lines as there were."""
+    text, encoding = read_text(source, replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES)))
+    items = list(_file_items(_lines(text)))
+    written = yield from rewritten(items, lambda _, translated: translated, _filled)
+    if sink is not None:
+        sink.write(encoding.encode(written))
+
+
+def _lines(text: str) -> list[_Line]:
+    *parts, last = _LINE_END.split(text)
+    return [*map(_Line, parts[::2], parts[1::2]), _Line(last, "")]
+
+
+def _file_items(lines: Sequence[_Line]) -> Iterator[Item]:
+    """The file as items: what is not the text of a cue is a break."""
+    heads = _heads(lines)
+    begin = heads[0][0] if heads else len(lines)
+    for number, line in enumerate(lines[:begin], start=1):
+        if not line.is_blank:
+            raise InvalidDocument(f"the subtitles cannot be read: line {number} is before any cue with its times")
+    yield Item(Kind.BREAK, _raw(lines[:begin]))
+    for index, (begin, text_begin) in enumerate(heads):
+        next_begin = heads[index + 1][0] if index + 1 < len(heads) else len(lines)
+        text_end = next_begin
+        while text_end > text_begin and lines[text_end - 1].is_blank:
+            text_end -= 1
+        yield Item(Kind.BREAK, _raw(lines[begin:text_begin]))
+        yield from _cue_items(lines[text_begin:text_end], text_begin + 1)
+        yield Item(Kind.BREAK, _raw(lines[text_end:next_begin]))
+
+
+def _heads(lines: Sequence[_Line]) -> list[tuple[int, int]]:
+    """Where each cue's number stands, or its times if it has no number, and where its text begins.
+
+    Blank lines end nothing: there are files with some inside the texts, and between number and times.
+    """
+    heads = []
+    last: int | None = None  # line with something in it
+    for index, line in enumerate(lines):
+        if line.is_blank:
+            continue
+        is_numbered = last is not None and _NUMBER.fullmatch(lines[last].text) is not None
+        if _TIMES.match(line.text):
+            heads.append((last if last is not None and is_numbered else index, index + 1))
+        elif is_numbered and _BEGINS_WITH_TIME.match(line.text):
+            raise InvalidDocument(f"the subtitles cannot be read: line {index + 1} has no two times with --> between")
+        last = index
+    return heads
+
+
+def _cue_items(lines: Sequence[_Line], number: int) -> Iterator[Item]:
+    if (num_characters := len(_raw(lines))) > _MAX_CUE_CHARACTERS:
+        raise InvalidDocument(
+            f"the cue in line {number} has {num_characters} characters; in subtitles it may have {_MAX_CUE_CHARACTERS}"
+        )
+    is_dialogue = any(line.text.lstrip().startswith(_SPEAKER) for line in lines)
+    depth = 0
+    for line in lines:
+        text = line.text.strip()
+        start = line.text.index(text)
+        yield Item(Kind.TEXT, line.text[:start])
+        for item in _line_items(text, is_dialogue):
+            depth = max(0, depth + (item.kind is Kind.OPEN) - (item.kind is Kind.CLOSE))
+            if depth > _MAX_DEPTH:
+                raise InvalidDocument(f"the cue in line {number} has more than {_MAX_DEPTH} tags in each other")
+            yield item
+        is_break = is_dialogue or line.is_blank
+        yield Item(Kind.BREAK if is_break else Kind.TEXT, line.text[start + len(text) :] + line.end, " ")
+
+
+def _line_items(line: str, is_dialogue: bool) -> Iterator[Item]:
+    begins = is_dialogue
+    for index, piece in enumerate(_TAG.split(line)):
+        if not index % 2:
+            text = piece.lstrip("-–— ") if begins else piece
+            if begins:
+                yield Item(Kind.BREAK, piece[: len(piece) - len(text)])
+            if text:
+                yield Item(Kind.TEXT, text, text)
+                begins = False
+        elif piece.startswith("{"):
+            yield Item(Kind.MARK, piece)
+        else:
+            yield Item(Kind.CLOSE if piece.startswith("</") else Kind.OPEN, piece)
+
+
+def _filled(unit: Unit, written: str) -> str:
+    """A translation in about as many lines as its source."""
+    raw = "".join(item.raw for item in unit.items)
+    line_end = _LINE_END.search(raw)
+    if line_end is None:
+        return written
+    lines = raw.split(line_end[0])
+    width = max(len(written) // len(lines), *map(len, lines))
+    return refill(_words(written), width, line_end[0], lambda word: _TAG.sub("", word)[:1].isalpha())
+
+
+def _words(written: str) -> list[str]:
+    """What a line may end between: a blank inside a tag is no place for that."""
+    words = [""]
+    for index, piece in enumerate(_TAG.split(written)):
+        first, *others = [piece] if index % 2 else piece.split(" ")
+        words[-1] += first
+        words += others
+    return words
+
+
+def _raw(lines: Sequence[_Line]) -> str:
+    return "".join(line.text + line.end for line in lines)

@@ -1,0 +1,194 @@
+"""One paragraph of any format: text, formatting around parts of it, and things that stand in it and are not text.
+
+A fragment is what every format gives to be translated and gets back translated; `key` leads the format to what the node
+was made of.
+"""
+
+import html
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """Something that is not translated: an image, code, a footnote's number. `text` is what a reader sees of it."""
+
+    key: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrap:
+    """Something around a part of the text. A soft one is mere formatting; to lose a hard one (a link) loses content."""
+
+    key: int
+    children: "Fragment"
+    is_soft: bool = True
+
+
+Inline = str | Wrap | Atom
+Fragment = tuple[Inline, ...]
+
+# Yields fragments and is sent their translations.
+Rewrite = Generator[list[Fragment], list[Fragment], None]
+# Yields the fragments of one file of an archive, is sent their translations, and returns that file's new content.
+RewritePart = Callable[[bytes, str], Generator[list[Fragment], list[Fragment], bytes]]
+
+
+def joined(nodes: Iterable[Inline]) -> Fragment:
+    """The nodes as a fragment: no empty string in it, and no two strings side by side."""
+    merged: list[Inline] = []
+    for are_texts, run in groupby(nodes, key=lambda node: isinstance(node, str)):
+        if not are_texts:
+            merged.extend(run)
+        elif text := "".join(map(str, run)):
+            merged.append(text)
+    return tuple(merged)
+
+
+def texts_in(fragment: Fragment) -> Iterator[str]:
+    """Its strings, in their order."""
+    for node in fragment:
+        if isinstance(node, str):
+            yield node
+        elif isinstance(node, Wrap):
+            yield from texts_in(node.children)
+
+
+def has_words(fragment: Fragment) -> bool:
+    """Whether there is a letter to translate."""
+    return any(character.isalpha() for text in texts_in(fragment) for character in text)
+
+
+def shape(fragment: Fragment) -> tuple[object, ...]:
+    """All of a fragment but its texts; equal for fragments that differ in their texts alone."""
+    return tuple(
+        "" if isinstance(node, str) else node.key if isinstance(node, Atom) else (node.key, shape(node.children))
+        for node in fragment
+    )
+
+
+def to_html(fragment: Fragment) -> str:
+    """The fragment as HTML: keys are ids; `code` holds what is not to be translated, `img` what has no text."""
+    return "".join(map(_node_to_html, fragment))
+
+
+def _node_to_html(node: Inline) -> str:
+    match node:
+        case str():
+            return html.escape(node, quote=False)
+        case Wrap(key, children):  # links too: in HTML they cannot stand in each other
+            return f'<span id="{key}">{to_html(children)}</span>'
+        case Atom(key, ""):
+            return f'<img id="{key}">'
+        case Atom(key, text):
+            return f'<code id="{key}">{html.escape(text, quote=False)}</code>'
+
+
+def from_html(translated: str, source: Fragment) -> Fragment | None:
+    """What became of `source` in a translation of `to_html(source)`; None if a part of it is lost or alien.
+
+    A soft wrap may be torn into several; everything else comes back once.
+    """
+    nodes = {str(node.key): node for node in _nodes_in(source)}
+    body = LexborHTMLParser(translated).body
+    if body is None:
+        return None
+    try:
+        fragment = joined(_read(body, nodes))
+    except _Alien:
+        return None
+    counts = Counter(str(node.key) for node in _nodes_in(fragment))
+    for key, node in nodes.items():
+        may_be_torn = isinstance(node, Wrap) and node.is_soft
+        if not counts[key] or (counts[key] > 1 and not may_be_torn):
+            return None
+    return fragment
+
+
+class _Alien(Exception):
+    """An element that the source does not have."""
+
+
+def _nodes_in(fragment: Fragment) -> Iterator[Wrap | Atom]:
+    for node in fragment:
+        if not isinstance(node, str):
+            yield node
+        if isinstance(node, Wrap):
+            yield from _nodes_in(node.children)
+
+
+def _read(parent: LexborNode, nodes: dict[str, Wrap | Atom]) -> Iterator[Inline]:
+    child = parent.first_child
+    while child is not None:
+        if child.is_text_node:
+            yield child.text_content or ""
+        else:
+            known = nodes.get(child.attributes.get("id") or "") if child.is_element_node else None
+            match known:
+                case None:
+                    raise _Alien
+                case Atom():
+                    yield known
+                case Wrap(key, _, is_soft):
+                    yield Wrap(key, joined(_read(child, nodes)), is_soft)
+        child = child.next
+
+
+def plain_texts(fragment: Fragment) -> list[str]:
+    """The texts to translate where only text can be translated: one for each stretch between hard nodes.
+
+    Formatting does not divide a stretch, so that sentences stay whole.
+    """
+    return ["".join(texts) for texts in _stretches(fragment)]
+
+
+def with_plain_texts(fragment: Fragment, translations: Sequence[str]) -> Fragment:
+    """The fragment with translations of its `plain_texts`.
+
+    A translation takes the formatting of the longest string of its stretch (the first of equals), for nobody knows
+    which of its words belong to which. Formatting that is empty then is dropped, everything hard stays.
+    """
+    filled: list[str] = []
+    for texts, translation in zip(_stretches(fragment), translations, strict=True):
+        longest = max(range(len(texts)), key=lambda index: len(texts[index]))
+        filled += [translation if index == longest else "" for index in range(len(texts))]
+    return _refilled(fragment, iter(filled))
+
+
+def _stretches(fragment: Fragment) -> list[list[str]]:
+    stretches: list[list[str]] = [[]]
+
+    def walk(nodes: Fragment) -> None:
+        for node in nodes:
+            if isinstance(node, str):
+                stretches[-1].append(node)
+            elif isinstance(node, Wrap) and node.is_soft:
+                walk(node.children)
+            else:
+                stretches.append([])
+                if isinstance(node, Wrap):
+                    walk(node.children)
+                    stretches.append([])
+
+    walk(fragment)
+    return [stretch for stretch in stretches if stretch]
+
+
+def _refilled(fragment: Fragment, texts: Iterator[str]) -> Fragment:
+    nodes: list[Inline] = []
+    for node in fragment:
+        match node:
+            case str():
+                nodes.append(next(texts))
+            case Wrap(key, children, is_soft):
+                inside = _refilled(children, texts)
+                if inside or not is_soft:
+                    nodes.append(Wrap(key, inside, is_soft))
+            case Atom():
+                nodes.append(node)
+    return joined(nodes)

@@ -1,0 +1,156 @@
+"""Documents that are ZIP archives, read with distrust: what is not text goes from archive to archive as it is."""
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+from typing import BinaryIO
+
+from server.documents.fragment import Rewrite, RewritePart
+from server.documents.input.limits import MEGABYTE, FileLimits
+from server.interface.errors import DocumentTooLarge, InvalidDocument
+
+_END_SIGNATURE = b"PK\x05\x06"
+_OLE_SIGNATURE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Office encrypts documents into what it wrote before 2007
+_ZIP64_LOCATOR_SIGNATURE = b"PK\x06\x07"
+_END_RECORD = struct.Struct("<4s4H2LH")  # https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.16
+_MAX_COMMENT_BYTES = 65_535
+_ENTRY_BYTES = 1024  # of the directory for one file: 46, its name, and what else a program writes there
+_RATIO_FREE_BYTES = MEGABYTE  # files up to this size may be compressed as well as they like
+_COPY_BYTES = 1 << 16
+_ENCRYPTED = 0x1
+
+
+class Archive:
+    """The files of a document, by name. Nothing is ever unpacked to a path."""
+
+    def __init__(self, archive: zipfile.ZipFile, limits: FileLimits) -> None:
+        self._archive = archive
+        self._limits = limits
+        self.names = [info.filename for info in archive.infolist()]
+
+    def read(self, name: str) -> bytes:
+        """A file that is parsed at once; raises `InvalidDocument` where it is missing, `DocumentTooLarge`."""
+        try:
+            info = self._archive.getinfo(name)
+        except KeyError:
+            raise InvalidDocument(f"{name} is missing in the document") from None
+        if info.file_size > self._limits.max_part_bytes:
+            raise DocumentTooLarge(
+                f"{name} has {info.file_size} bytes unpacked; this server reads {self._limits.max_part_bytes} at once"
+            )
+        return self._archive.read(info)
+
+    def rewrite(self, sink: BinaryIO | None, parts: Mapping[str, RewritePart]) -> Rewrite:
+        """Write all files to `sink` in their order, those of `parts` rewritten. Without a sink nothing is written."""
+        if sink is None:
+            for name in self.names:
+                if name in parts:
+                    yield from parts[name](self.read(name), name)
+            return
+        with zipfile.ZipFile(sink, "w", allowZip64=False) as written:
+            written.comment = self._archive.comment
+            for info in self._archive.infolist():
+                if info.filename in parts:
+                    content = yield from parts[info.filename](self.read(info.filename), info.filename)
+                    written.writestr(_like(info), content)
+                else:
+                    with self._archive.open(info) as old, written.open(_like(info), "w") as new:
+                        while chunk := old.read(_COPY_BYTES):
+                            new.write(chunk)
+
+
+@contextmanager
+def opened(source: BinaryIO, limits: FileLimits) -> Iterator[Archive]:
+    """The archive, checked before anything is unpacked. What breaks later raises the same errors.
+
+    Raises `InvalidDocument` and `DocumentTooLarge`.
+    """
+    try:
+        _check_directory(source, limits)
+        with _zip_file(source) as archive:
+            _check_entries(archive.infolist(), limits)
+            yield Archive(archive, limits)
+    except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError, UnicodeDecodeError) as error:
+        raise InvalidDocument(f"the file is damaged, or no such document at all: {error}") from error
+
+
+def _zip_file(source: BinaryIO) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(source)
+    except (ValueError, OSError) as error:  # the directory would be in front of the file, or is none
+        raise InvalidDocument(f"the file is damaged: its directory of files cannot be read: {error}") from error
+
+
+def _check_directory(source: BinaryIO, limits: FileLimits) -> None:
+    """Look at the size of the directory before it is read: it becomes objects in memory."""
+    num_bytes = source.seek(0, 2)
+    source.seek(max(0, num_bytes - _MAX_COMMENT_BYTES - _END_RECORD.size))
+    tail = source.read()
+    source.seek(0)
+    end = tail.rfind(_END_SIGNATURE)
+    if source.read(len(_OLE_SIGNATURE)) == _OLE_SIGNATURE:
+        raise InvalidDocument(
+            "the file needs a password, or is of the kind that Office wrote before 2007: save it without a password in "
+            "the format that its name says"
+        )
+    if end < 0 or len(tail) - end < _END_RECORD.size:
+        raise InvalidDocument("the file is cut off, or no such document at all: it is no ZIP archive")
+    if _ZIP64_LOCATOR_SIGNATURE in tail[max(0, end - 20) : end]:
+        raise InvalidDocument("the file is a ZIP64 archive, which documents of a size accepted here are not")
+    _, _, _, _, _, directory_bytes, _, _ = _END_RECORD.unpack_from(tail, end)
+    if directory_bytes > limits.max_entries * _ENTRY_BYTES:
+        raise DocumentTooLarge(
+            f"the directory of the archive has {directory_bytes} bytes; this server takes {limits.max_entries} files "
+            f"and {limits.max_entries * _ENTRY_BYTES} bytes of directory"
+        )
+
+
+def _check_entries(entries: list[zipfile.ZipInfo], limits: FileLimits) -> None:
+    if len(entries) > limits.max_entries:
+        raise DocumentTooLarge(f"the archive has {len(entries)} files; this server takes {limits.max_entries}")
+    # zipfile gives no more bytes of a file than are declared, so that the declared sizes can be trusted as bounds.
+    total = sum(info.file_size for info in entries)
+    if total > limits.max_uncompressed_bytes:
+        raise DocumentTooLarge(
+            f"the document has {total} bytes unpacked; this server takes {limits.max_uncompressed_bytes}"
+        )
+    seen: set[str] = set()
+    for info in entries:
+        _check_name(info.filename, seen)
+        if info.header_offset < 0:
+            raise InvalidDocument(f"the file is damaged: {_shown(info.filename)} was in front of what there is of it")
+        if info.flag_bits & _ENCRYPTED:
+            raise InvalidDocument(f"{_shown(info.filename)} is encrypted; remove the password first")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise InvalidDocument(f"{_shown(info.filename)} is compressed in a way that documents do not use")
+        if info.file_size > max(_RATIO_FREE_BYTES, info.compress_size * limits.max_ratio):
+            raise DocumentTooLarge(
+                f"{_shown(info.filename)} unpacks from {info.compress_size} bytes to {info.file_size}; more than "
+                f"{limits.max_ratio} times its size is taken for an attack"
+            )
+
+
+def _check_name(name: str, seen: set[str]) -> None:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in path.parts[0:1] or not path.parts:
+        raise InvalidDocument(f"{_shown(name)} is no name for a file inside a document")
+    if name in seen:
+        raise InvalidDocument(f"{_shown(name)} is in the archive twice")
+    seen.add(name)
+
+
+def _shown(name: str) -> str:
+    return repr(name[:80])
+
+
+def _like(info: zipfile.ZipInfo) -> zipfile.ZipInfo:
+    """A new entry with everything that a program may read of the old one."""
+    new = zipfile.ZipInfo(info.filename, info.date_time)
+    new.compress_type = info.compress_type
+    new.external_attr = info.external_attr
+    new.create_system = info.create_system
+    new.comment = info.comment
+    return new

@@ -1,0 +1,47 @@
+"""What the elements of HTML are to the text in them (https://html.spec.whatwg.org/multipage/indices.html)."""
+
+from server.documents.markup.items import Attributes, Role
+
+_SOFT = frozenset(
+    (
+        "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "ins", "mark",
+        "nobr", "q", "s", "small", "span", "strike", "strong", "time", "tt", "u",
+    )
+)  # fmt: skip
+_HARD = frozenset(
+    (
+        "a", "label", "rb", "rp", "rt", "ruby", "sub", "sup",
+    )
+)  # fmt: skip
+_ATOMS = frozenset(
+    (
+        "applet", "area", "audio", "canvas", "code", "embed", "frame", "iframe", "img", "input", "kbd", "map", "math",
+        "meter", "noembed", "noframes", "object", "output", "plaintext", "progress", "samp", "script", "select",
+        "style", "svg", "template", "textarea", "var", "video", "xmp",
+    )
+)  # fmt: skip
+_MARKS = frozenset(("wbr",))
+_VOID = frozenset(
+    (
+        "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen", "link",
+        "meta", "param", "source", "track", "wbr",
+    )
+)  # fmt: skip
+
+
+def is_void(name: str) -> bool:
+    """Whether the element has no end tag."""
+    return name in _VOID
+
+
+def role_in_html(name: str, attributes: Attributes) -> Role:
+    """The role of an element by its name in small letters; elements that nobody knows are blocks."""
+    if (attributes.get("translate") or "").lower() == "no" or "notranslate" in (attributes.get("class") or "").split():
+        return Role.ATOM if name in _SOFT | _HARD | _ATOMS else Role.BREAK
+    if name in _SOFT:
+        return Role.SOFT
+    if name in _HARD:
+        return Role.HARD
+    if name in _ATOMS:
+        return Role.ATOM
+    return Role.MARK if name in _MARKS else Role.BLOCK

@@ -1,0 +1,142 @@
+"""Where in a paragraph of Markdown each of its marks stands; markdown-it-py itself keeps no such places."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import regex
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+from server.documents.markup.items import Item, Kind
+
+# In a token's meta: where it begins and ends in its paragraph, and how it is written if not as it stands there.
+_SPAN, _WRITTEN = "span", "written"
+_RULES = (
+    "newline", "escape", "backticks", "strikethrough", "emphasis", "link", "image", "autolink", "html_inline", "entity",
+)  # fmt: skip
+
+# What many programs understand beyond CommonMark, and is no text: what a line begins with (definitions, footnotes,
+# notes with a title), formulas, and attributes at the end of a heading.
+_BREAK = regex.compile(
+    r"(?:\A|\n)[ \t]*+(?::[ \t]++|\[\^[^\[\]\n]++\]:[ \t]*+|\[![A-Za-z]++\][+-]?[ \t]*+(?:\n|\Z)"
+    r"|:{3,}+[^\n]*+(?:\n|\Z)|(?:!!!|\?\?\?)\+?[ \t][^\n]*+(?:\n|\Z))|\$\$[^$]++\$\$|\{[#.:][^{}\n]*+\}(?=[ \t]*+\Z)"
+)
+# References to footnotes, formulas, :names: of pictures.
+_ATOM = regex.compile(
+    r"\[\^[^\[\]\n]++\]|(?<!\w)\$(?=[^\s\d])[^$\n]{1,1000}+(?<=\S)\$(?!\w)|(?<![\w:]):[a-z][a-z0-9_+-]{1,63}+:(?![\w:])"
+)
+
+Rule = Callable[[StateInline, bool], bool]
+
+
+def new_parser() -> MarkdownIt:
+    """A parser that finds blocks, and whose `inline` makes tokens that know where they stand."""
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    # These two put texts together, and with them what was written as an escape or an entity.
+    parser.disable(["inline", "text_join", "fragments_join"])
+    rules = {rule.name: rule.fn for rule in parser.inline.ruler.__rules__}
+    for name in _RULES:
+        parser.inline.ruler.at(name, _placing(name, rules[name]))
+    parser.inline.ruler.before("newline", "beyond", _beyond)
+    return parser
+
+
+def _beyond(state: StateInline, silent: bool) -> bool:
+    """The rule for what is beyond CommonMark."""
+    for type_, pattern in (("break", _BREAK), ("atom", _ATOM)):
+        if match := pattern.match(state.src, state.pos):
+            if not silent:
+                state.push(type_, "", 0).meta[_SPAN] = match.span()
+            state.pos = match.end()
+            return True
+    return False
+
+
+def _placing(name: str, rule: Rule) -> Rule:
+    """The same rule, which notes in the tokens it makes what they were made of."""
+
+    def placed(state: StateInline, silent: bool) -> bool:
+        start, num_tokens, is_pending = state.pos, len(state.tokens), bool(state.pending)
+        if not rule(state, silent):
+            return False
+        if silent:
+            return True
+        # The first new token is the plain text from before, unless a line break took its spaces and nothing was left.
+        new = state.tokens[-1:] if name == "newline" else state.tokens[num_tokens + is_pending :]
+        end = state.pos
+        if new and new[0].type == "link_open" and state.src[start] == "[":
+            label_end = state.md.helpers.parseLinkLabel(state, start)
+            new[0].meta[_SPAN] = (start, start + 1)
+            new[-1].meta[_SPAN] = (label_end, end)
+            if state.src[label_end:end] in ("]", "][]"):  # the text is the name of the address, and will be another
+                label = " ".join(state.src[start + 1 : label_end].split())
+                new[-1].meta[_WRITTEN] = f"][{label}]"
+        elif new and new[0].type == "link_open":  # <https://…>
+            new[0].meta[_SPAN] = (start, end)
+            new[0].meta["autolink"] = new[1].content
+        else:
+            width = (end - start) // max(len(new), 1)
+            for index, token in enumerate(new):
+                token.meta[_SPAN] = (
+                    start + index * width,
+                    end if index == len(new) - 1 else start + (index + 1) * width,
+                )
+        return True
+
+    return placed
+
+
+def inline_items(token: Token) -> list[Item]:
+    """An inline token as items; put together, their `raw` is its content, but that links name their addresses."""
+    source = token.content
+    items: list[Item] = []
+    position = 0
+    for child in token.children or ():
+        span = child.meta.get(_SPAN)
+        if span is None or span[0] < position:
+            continue
+        start, end = span
+        if start > position:
+            items.append(Item(Kind.TEXT, source[position:start], source[position:start]))
+        items.append(_item(child, child.meta.get(_WRITTEN, source[start:end])))
+        position = end
+    if position < len(source):
+        items.append(Item(Kind.TEXT, source[position:], source[position:]))
+    return _with_whole_markers(items)
+
+
+def _with_whole_markers(items: Sequence[Item]) -> list[Item]:
+    """The items with `**` as one: it is parsed as two, the outer of which says nothing."""
+    whole: list[Item] = []
+    half = ""
+    for item in items:
+        if item.kind is Kind.TEXT and not item.text:
+            if whole and whole[-1].kind is Kind.CLOSE:
+                whole[-1] = replace(whole[-1], raw=whole[-1].raw + item.raw)
+            else:
+                half += item.raw
+        else:
+            whole.append(replace(item, raw=half + item.raw) if half else item)
+            half = ""
+    return [*whole, Item(Kind.TEXT, half)] if half else whole
+
+
+def _item(token: Token, raw: str) -> Item:
+    match token.type:
+        case "text" | "text_special":
+            return Item(Kind.TEXT, raw, token.content)
+        case "softbreak":
+            return Item(Kind.TEXT, raw, " ")
+        case "hardbreak" | "break":
+            return Item(Kind.BREAK, raw)
+        case "code_inline":
+            return Item(Kind.ATOM, raw, token.content)
+        case "link_open" if "autolink" in token.meta:
+            return Item(Kind.ATOM, raw, str(token.meta["autolink"]))
+        case "link_open" | "link_close":
+            return Item(Kind.OPEN if token.nesting > 0 else Kind.CLOSE, raw, is_soft=False)
+        case _ if token.nesting:
+            return Item(Kind.OPEN if token.nesting > 0 else Kind.CLOSE, raw)
+        case _:  # images and HTML
+            return Item(Kind.BREAK if raw.lower().startswith("<br") else Kind.ATOM, raw)

@@ -1,0 +1,178 @@
+"""An XML document as items, each with the bytes it was written with.
+
+expat says where every tag begins; the bytes in between are taken over, so that nothing is written anew but text.
+"""
+
+import html
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from xml.parsers import expat  # behind the check of the prolog: no entity is declared
+
+from server.documents.input import safe_xml
+from server.documents.markup.items import Attributes, Item, Kind, Role
+from server.interface.errors import InvalidDocument
+
+# Says what an element is, by its expanded name ("uri local"), its attributes, and whether it stands in a block's text.
+Classify = Callable[[str, Attributes, bool], Role]
+
+_BLOCKS = (Role.BLOCK, Role.VERBATIM, Role.STRUCTURE)
+_OPAQUE = (Role.ATOM, Role.MARK, Role.BREAK, Role.SPACE)
+_WHITE_SPACE = re.compile(r"[ \t\r\n]+")
+
+
+@dataclass(slots=True)
+class _Frame:
+    """The inside of the document, of a block or of an island; `opening` is the raw tag that began it."""
+
+    role: Role
+    opening: str
+    items: list[Item] = field(default_factory=list)
+
+
+def xml_items(content: bytes, name: str, classify: Classify, allow_doctype: bool = False) -> list[Item]:
+    """The document of `content` as items, in UTF-8; raises `InvalidDocument` with the `name` of the file."""
+    tree = safe_xml.parse(content, name, allow_doctype)  # for its limits: depth, and the length of one text
+    if (tree.docinfo.encoding or "UTF-8").upper() not in ("UTF-8", "ASCII", "US-ASCII"):
+        content = safe_xml.encoded(tree, "UTF-8")
+    return _Reader(content, name, classify).read()
+
+
+class _Reader:
+    """Cuts the bytes where expat sees something, and sorts the pieces."""
+
+    def __init__(self, content: bytes, name: str, classify: Classify) -> None:
+        self._content = content
+        self._name = name
+        self._classify = classify
+        self._frames = [_Frame(Role.STRUCTURE, "")]
+        self._roles: list[Role] = []
+        self._contexts = [Role.STRUCTURE]  # what text belongs to, for each element that is open
+        self._opaque: list[str] | None = None  # pieces of an element that is taken over whole
+        self._opaque_text: list[str] = []
+        self._opaque_depth = 0
+        self._pending: Callable[[str], None] | None = None
+        self._pending_start = 0
+        self._in_cdata = False
+
+    def read(self) -> list[Item]:
+        """All items."""
+        parser = expat.ParserCreate(namespace_separator=" ")
+        self._parser = parser
+
+        def begin(handle: Callable[[str], None]) -> None:
+            start = parser.CurrentByteIndex
+            self._flush(start)
+            self._pending, self._pending_start = handle, start
+
+        def begin_text() -> None:
+            if self._pending != self._text:  # expat tells lines and entities one by one
+                begin(self._text)
+
+        parser.StartElementHandler = lambda tag, attributes: begin(lambda raw: self._open(raw, tag, attributes))
+        parser.EndElementHandler = lambda _: begin(self._close)
+        parser.CharacterDataHandler = lambda _: begin_text()
+        parser.SkippedEntityHandler = lambda *_: begin_text()
+        parser.CommentHandler = lambda _: begin(self._mark)
+        parser.ProcessingInstructionHandler = lambda *_: begin(self._mark)
+        parser.DefaultHandler = lambda _: begin(self._other)
+        parser.StartCdataSectionHandler = lambda: begin(self._cdata_begins)
+        parser.EndCdataSectionHandler = lambda: begin(self._cdata_ends)
+        try:
+            parser.Parse(self._content, True)
+        except expat.ExpatError as error:
+            raise InvalidDocument(f"{self._name} is not XML: {error}") from error
+        self._flush(len(self._content))
+        return self._frames[0].items
+
+    def _flush(self, end: int) -> None:
+        if self._pending is not None:
+            self._pending(self._content[self._pending_start : end].decode())
+
+    def _add(self, item: Item) -> None:
+        self._frames[-1].items.append(item)
+
+    def _other(self, raw: str) -> None:
+        """The prolog, CDATA, white space behind the root: nothing to look into."""
+        if self._opaque is not None:
+            self._opaque.append(raw)
+        elif raw:
+            self._add(Item(Kind.BREAK, raw))
+
+    def _cdata_begins(self, raw: str) -> None:
+        self._in_cdata = True
+        self._other(raw)
+
+    def _cdata_ends(self, raw: str) -> None:
+        self._in_cdata = False
+        self._other(raw)
+
+    def _mark(self, raw: str) -> None:
+        if self._opaque is not None:
+            self._opaque.append(raw)
+        else:
+            self._add(Item(Kind.MARK, raw))
+
+    def _text(self, raw: str) -> None:
+        if self._in_cdata:
+            self._other(raw)
+            return
+        context = self._contexts[-1]
+        text = html.unescape(raw)
+        if context is not Role.VERBATIM:
+            text = _WHITE_SPACE.sub(" ", text)
+        if self._opaque is not None:
+            self._opaque.append(raw)
+            self._opaque_text.append(text)
+        else:
+            self._add(Item(Kind.BREAK if context is Role.STRUCTURE else Kind.TEXT, raw, text))
+
+    def _open(self, raw: str, tag: str, attributes: Attributes) -> None:
+        if self._opaque is not None:
+            self._opaque.append(raw)
+            self._opaque_depth += 1
+            return
+        context = self._contexts[-1]
+        role = self._classify(tag, attributes, context is not Role.STRUCTURE)
+        self._roles.append(role)
+        if role in _OPAQUE:
+            self._opaque, self._opaque_text, self._opaque_depth = [raw], [], 0
+            return
+        if role is Role.ISLAND:
+            self._frames.append(_Frame(role, raw))
+            context = Role.STRUCTURE
+        elif role in _BLOCKS:
+            self._add(Item(Kind.BREAK, raw))
+            context = Role.VERBATIM if role is Role.BLOCK and context is Role.VERBATIM else role
+        else:
+            self._add(Item(Kind.OPEN, raw, is_soft=role is Role.SOFT))
+        self._contexts.append(context)
+
+    def _close(self, raw: str) -> None:
+        if self._opaque is not None:
+            self._opaque.append(raw)
+            if self._opaque_depth:
+                self._opaque_depth -= 1
+                return
+            self._add(_opaque_item(self._roles.pop(), "".join(self._opaque), "".join(self._opaque_text)))
+            self._opaque = None
+            return
+        role = self._roles.pop()
+        self._contexts.pop()
+        if role is Role.ISLAND:
+            frame = self._frames.pop()
+            self._add(Item(Kind.ATOM, frame.opening, inner=tuple(frame.items), after=raw))
+        else:
+            self._add(Item(Kind.BREAK if role in _BLOCKS else Kind.CLOSE, raw, is_soft=role is Role.SOFT))
+
+
+def _opaque_item(role: Role, raw: str, text: str) -> Item:
+    match role:
+        case Role.ATOM:
+            return Item(Kind.ATOM, raw, text.strip())
+        case Role.SPACE:
+            return Item(Kind.TEXT, raw, " ")
+        case Role.MARK:
+            return Item(Kind.MARK, raw)
+        case _:
+            return Item(Kind.BREAK, raw)

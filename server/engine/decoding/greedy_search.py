@@ -1,0 +1,107 @@
+"""Greedy search: the most likely next token, every time."""
+
+from math import nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from server.engine.decoding.loop_detection import RepetitionGuard
+from server.engine.decoding.search import Choice, EndBonus, SearchLimits
+from server.interface.request import FinishReason, GenerationParams, Hypothesis
+
+
+class GreedySearch:
+    """One row a request. Ends with the end-of-sequence token, at `max_new_tokens`, or when it goes round in circles."""
+
+    beam_size = 1
+    num_candidates = 1
+    takes_graph_candidates = True
+
+    def __init__(self, limits: SearchLimits) -> None:
+        self._limits = limits
+        self._num_requests = 0
+        self._tokens = np.zeros((limits.max_requests, limits.max_new_tokens), np.int32)
+        self._lengths = np.zeros(limits.max_requests, np.int32)
+        self._max_lengths = np.zeros(limits.max_requests, np.int32)
+        self._log_probs = np.zeros(limits.max_requests, np.float64)
+        self._penalties = np.zeros(limits.max_requests, np.float32)
+        self._wants_score = np.zeros(limits.max_requests, np.bool_)
+        self._has_looped = np.zeros(limits.max_requests, np.bool_)
+        self._guard = RepetitionGuard(limits.max_requests)
+        self._places = np.arange(limits.max_requests)
+        self._parents = np.zeros((limits.max_requests, 1), np.intp)
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether any request asked for its score."""
+        return bool(self._wants_score[: self._num_requests].any())
+
+    def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
+        """Take one more request."""
+        place = self._num_requests
+        self._num_requests += 1
+        self._lengths[place] = 0
+        self._max_lengths[place] = params.max_new_tokens
+        self._log_probs[place] = 0.0
+        self._penalties[place] = params.length_penalty
+        self._wants_score[place] = params.return_scores
+        self._has_looped[place] = False
+        self._guard.add(place, params)
+
+    def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
+        """Append each request's best candidate."""
+        num = self._num_requests
+        chosen = tokens[:num, 0, 0].astype(np.int32)
+        gained = log_probs[:num, 0, 0]
+        lengths = self._lengths[:num]
+        at_limit = lengths + 1 >= self._max_lengths[:num]
+        if self._limits.forced_end:
+            chosen = np.where(at_limit, self._limits.end_token, chosen)
+            gained = np.where(at_limit, np.float32(0.0), gained)
+        self._tokens[self._places[:num], lengths] = chosen
+        self._log_probs[:num] += gained
+        self._lengths[:num] += 1
+        finished = (chosen == self._limits.end_token) | at_limit
+        looping = self._guard.looping(self._tokens[:num, None], self._lengths[:num])
+        if looping is not None:
+            self._has_looped[:num] = looping[:, 0]
+            finished |= looping[:, 0]
+        return Choice(chosen[:, None], self._parents[:num], finished)
+
+    def prefixes(self, place: int) -> NDArray[np.int32]:
+        """The tokens so far, [1, length]."""
+        return self._tokens[place, None, : self._lengths[place]]
+
+    def final_tokens(self, place: int) -> NDArray[np.int32]:
+        """All tokens so far: greedy search never goes back."""
+        return self._tokens[place, : self._lengths[place]]
+
+    def hypotheses(self, place: int) -> list[Hypothesis]:
+        """The one answer."""
+        num_tokens = int(self._lengths[place])
+        tokens = self._tokens[place, :num_tokens].tolist()
+        ended = tokens[-1] == self._limits.end_token
+        # A forced end is the limit's doing.
+        stopped = ended and not (self._limits.forced_end and num_tokens == self._max_lengths[place])
+        # Company may have had the step compute scores; a request that did not ask must not notice.
+        log_probability = float(self._log_probs[place]) if self._wants_score[place] else nan
+        score = log_probability / num_tokens ** float(self._penalties[place])
+        reason = FinishReason.STOP if stopped else FinishReason.LENGTH
+        if self._has_looped[place]:
+            reason = FinishReason.REPETITION
+        return [Hypothesis(tokens[:-1] if ended else tokens, log_probability, score, reason)]
+
+    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
+        """Drop requests: those at `movers` take the places `holes`."""
+        for array in (
+            self._tokens,
+            self._lengths,
+            self._max_lengths,
+            self._log_probs,
+            self._penalties,
+            self._wants_score,
+            self._has_looped,
+        ):
+            array[holes] = array[movers]
+        self._guard.remove(holes, movers)
+        self._num_requests = num_left

@@ -1,0 +1,49 @@
+"""Which search decodes a request."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from server.engine.decoding.beam_search import BeamSearch
+from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
+from server.engine.decoding.diverse_beam_search import DiverseBeamSearch
+from server.engine.decoding.forced_search import ReadingSearch
+from server.engine.decoding.greedy_search import GreedySearch
+from server.engine.decoding.independent_search import IndependentSearch
+from server.engine.decoding.search import Search, SearchLimits
+from server.interface.request import GenerationParams
+
+
+@dataclass(frozen=True, slots=True)
+class SearchKind:
+    """Requests of one kind are held by one search. `num_rows` rows a request, `num_groups` groups of beams."""
+
+    name: Literal["greedy", "beam", "diverse", "constrained", "independent", "reading"]
+    num_rows: int = 1
+    num_groups: int = 1
+
+    @classmethod
+    def of(cls, params: GenerationParams) -> "SearchKind":
+        """The kind that these parameters ask for."""
+        if params.sampling is not None or params.return_alternatives:
+            return cls("independent", params.num_hypotheses)
+        if params.num_beam_groups > 1:
+            return cls("diverse", params.beam_size, params.num_beam_groups)
+        if params.required_phrases:
+            return cls("constrained", params.beam_size)
+        return _GREEDY if params.beam_size == 1 else cls("beam", params.beam_size)
+
+    def open(self, limits: SearchLimits) -> Search:
+        """A search without requests."""
+        if self.name == "reading":
+            return ReadingSearch(limits)
+        if self.name == "independent":
+            return IndependentSearch(self.num_rows, limits)
+        if self.name == "diverse":
+            return DiverseBeamSearch(self.num_rows, self.num_groups, limits)
+        if self.name == "constrained":
+            return ConstrainedBeamSearch(self.num_rows, limits)
+        return GreedySearch(limits) if self.name == "greedy" else BeamSearch(self.num_rows, limits)
+
+
+READING = SearchKind("reading")
+_GREEDY = SearchKind("greedy")

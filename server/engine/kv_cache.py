@@ -1,0 +1,206 @@
+"""Rows of preallocated keys and values, and the rules by which rows change hands.
+
+A row is one line of the decode batch. Live rows of all requests share the first places of every buffer, so one decoder
+step runs over a contiguous slice and nothing is copied to bring them together. Only three things ever move a row:
+a beam that continues another row's hypothesis, a beam request that spreads over its rows after the first step, and the
+closing of holes that finished requests leave.
+"""
+
+import mmap
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bundle.tensors import INT8_CACHE_STEP
+from kernels.cache_rows import RowCopier, children_in_rows
+
+RowIndices = NDArray[np.intp]
+
+
+class EncodedElsewhere(Protocol):
+    """One sentence's keys and values where the host does not reach; only the cache that goes with it can read them."""
+
+    @property
+    def source_len(self) -> int:
+        """Its tokens."""
+        ...
+
+
+CrossKeysValues = NDArray[np.number] | EncodedElsewhere
+"""Of one sentence, [2 * layers, heads, source_len, head_dim], keys at even places."""
+
+FREE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CacheShapes:
+    """What a row must hold."""
+
+    num_layers: int
+    num_heads: int
+    head_dim: int
+    max_source_tokens: int
+    max_target_tokens: int
+
+
+def fill_holes(is_live: NDArray[np.bool_]) -> tuple[RowIndices, RowIndices]:
+    """How to make live places contiguous with the fewest moves: `array[holes] = array[movers]`.
+
+    Holes are free places before the number of live ones; movers are live places from there on, equally many.
+    """
+    num_live = int(np.count_nonzero(is_live))
+    holes = (~is_live[:num_live]).nonzero()[0]
+    movers = num_live + is_live[num_live:].nonzero()[0]
+    return holes, movers
+
+
+def lazy_zeros(shape: tuple[int, ...], dtype: type[np.number]) -> NDArray[np.number]:
+    """Memory that the system hands out page by page: rows and positions never used cost nothing.
+
+    NumPy asks for huge pages, which hold many positions each, so that the first of them would cost as much as all.
+    """
+    num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return np.frombuffer(mmap.mmap(-1, num_bytes), dtype).reshape(shape)
+
+
+class KVCache:
+    """Keys and values of every row, and per row what the next decoder step needs to know.
+
+    `self_cache` [2 * layers, rows, heads, max_target_tokens, head_dim] (keys at even places) is valid up to
+    `past_lengths`, `cross_cache` [2 * layers, rows, heads, max_source_tokens, head_dim] up to `source_lengths`;
+    whatever lies behind is never read. Where these numbers of positions are even there is room for one more.
+    `last_cross` [2 * layers, rows, 1, heads * head_dim] repeats the last source position: GroupQueryAttention always
+    appends one, so cross-attention hands it what already is there. It holds the numbers that int8 caches stand for.
+    """
+
+    def __init__(self, shapes: CacheShapes, max_rows: int, dtype: type[np.number] = np.float32) -> None:
+        self.shapes = shapes
+        self.max_rows = max_rows
+        self._step = np.float32(INT8_CACHE_STEP) if dtype is np.int8 else None
+        self._allocate(dtype)
+        # One array, so that moving a row is one assignment.
+        self.per_row = self._allocate_per_row()
+        self.previous_tokens, self.past_lengths, self.source_lengths = self.per_row
+        self.source_lengths[:] = 1
+        self._places = np.arange(max_rows)
+        self._owners = np.full(max_rows, FREE, np.int64)
+        # Whose cross keys and values a row holds; beams of one request need them copied only once.
+        self._cross_owners = np.full(max_rows, FREE, np.int64)
+        self._may_have_holes = False
+
+    def _allocate(self, dtype: type[np.number]) -> None:
+        shapes, planes = self.shapes, 2 * self.shapes.num_layers
+        per_row = (planes, self.max_rows, shapes.num_heads)
+        # At powers of two from each other, all heads of all rows would begin in the same few sets of a processor's
+        # caches and push each other out of them; an odd number of positions spreads them.
+        self.self_cache = lazy_zeros((*per_row, shapes.max_target_tokens | 1, shapes.head_dim), dtype)
+        self.cross_cache = lazy_zeros((*per_row, shapes.max_source_tokens | 1, shapes.head_dim), dtype)
+        last_dtype = np.float32 if dtype is np.int8 else dtype
+        self.last_cross = np.zeros((planes, self.max_rows, 1, shapes.num_heads * shapes.head_dim), last_dtype)
+        self._self_rows, self._cross_rows = RowCopier(self.self_cache), RowCopier(self.cross_cache)
+
+    def _allocate_per_row(self) -> NDArray[np.int32]:
+        return np.zeros((3, self.max_rows), np.int32)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows a decoder step must run over: one more than the last live row."""
+        live = np.flatnonzero(self._owners != FREE)
+        return int(live[-1]) + 1 if live.size else 0
+
+    @property
+    def num_live(self) -> int:
+        """Rows that belong to a request."""
+        return int(np.count_nonzero(self._owners != FREE))
+
+    def take(self, owner: int, num_rows: int) -> RowIndices:
+        """Give the first free rows to a request. The scheduler has made sure that there are enough."""
+        rows = np.flatnonzero(self._owners == FREE)[:num_rows]
+        assert rows.size == num_rows, "the scheduler admitted more rows than the cache has"
+        self._owners[rows] = owner
+        return rows
+
+    def write_source(self, row: int, cross: CrossKeysValues, start_token: int) -> None:
+        """Begin a row: its cross keys and values, and an empty past."""
+        assert isinstance(cross, np.ndarray), "this cache is not of the runner that has encoded"
+        source_len = cross.shape[2]
+        self.cross_cache[:, row, :, :source_len] = cross
+        last = cross[:, :, -1].reshape(cross.shape[0], -1)
+        self.last_cross[:, row, 0] = last if self._step is None else last * self._step
+        self._begin(row, source_len, start_token)
+
+    def _begin(self, row: int, source_len: int, start_token: int) -> None:
+        self.source_lengths[row] = source_len
+        self.past_lengths[row] = 0
+        self.previous_tokens[row] = start_token
+        self._cross_owners[row] = self._owners[row]
+
+    def cross_keys(self, row: int, layer: int) -> NDArray[np.float32]:
+        """The keys that a row's cross-attention looks at in this layer, [heads, source_len, head_dim]."""
+        keys = self.cross_cache[2 * layer, row, :, : self.source_lengths[row]].astype(np.float32)
+        return keys if self._step is None else keys * self._step
+
+    def release(self, rows: RowIndices) -> None:
+        """Take rows back from a request that ended. Their content stays until somebody needs the place."""
+        self._owners[rows] = FREE
+        self._cross_owners[rows] = FREE
+        self._may_have_holes = True
+
+    def select(self, rows: RowIndices, parents: NDArray[np.integer]) -> RowIndices:
+        """Let every beam continue its parent; returns the rows [requests, beam_size] where the beams now lie.
+
+        `rows` [requests, beam_size] is where they lay, `parents` [requests, beam_size] names each one's parent among
+        its siblings. A request that has only its first row yet (all of `rows[i]` the same) is given the rest here,
+        and all its beams continue that row.
+        """
+        beam_size = rows.shape[1]
+        unforked = (rows[:, 0] == rows[:, -1]).nonzero()[0] if beam_size > 1 else ()
+        if len(unforked):
+            rows, parents = rows.copy(), parents.copy()
+            parents[unforked] = 0
+            for request in unforked:
+                rows[request, 1:] = self.take(int(self._owners[rows[request, 0]]), beam_size - 1)
+        rows, sources, destinations = children_in_rows(rows, parents)
+        if sources.size:
+            self._copy(sources, destinations)
+        return rows
+
+    def close_holes(self) -> RowIndices | None:
+        """Move the last live rows into free places before them.
+
+        Returns where each row went, [max_rows], or None when live rows already were contiguous.
+        """
+        if not self._may_have_holes:
+            return None
+        self._may_have_holes = False
+        holes, movers = fill_holes(self._owners != FREE)
+        if not holes.size:
+            return None
+        owners = self._owners[movers]
+        self._copy(movers, holes)
+        self._owners[holes] = owners
+        self._owners[movers] = FREE
+        self._cross_owners[movers] = FREE
+        moved_to = self._places.copy()
+        moved_to[movers] = holes
+        return moved_to
+
+    def _copy(self, sources: RowIndices, destinations: RowIndices) -> None:
+        """Copy the valid prefix of rows; no row is both a source and a destination."""
+        self._copy_past(sources, destinations)
+        owners = self._cross_owners[sources]
+        different = (owners != self._cross_owners[destinations]).nonzero()[0]
+        if different.size:
+            others, to = sources[different], destinations[different]
+            self._copy_source(others, to)
+            self._cross_owners[to] = owners[different]
+        self.per_row[:, destinations] = self.per_row[:, sources]
+
+    def _copy_past(self, sources: RowIndices, destinations: RowIndices) -> None:
+        self._self_rows.copy(sources, destinations, self.past_lengths[sources])
+
+    def _copy_source(self, sources: RowIndices, destinations: RowIndices) -> None:
+        self._cross_rows.copy(sources, destinations, self.source_lengths[sources])
+        self.last_cross[:, destinations] = self.last_cross[:, sources]

@@ -1,0 +1,89 @@
+"""`KVCache` with its keys and values on a device: the host keeps the books, the device moves the rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
+from server.engine.runners.device.memory import DeviceMemory
+from server.engine.runners.device.row_mover import Mover, Moves, Planes
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedRow:
+    """A row of an encoder's output, still where the encoder wrote it."""
+
+    planes: Planes
+    place: int
+    source_len: int
+
+
+class DeviceCache(KVCache):
+    """Rows on a device. What is asked of it happens there later, in the order in which it was asked."""
+
+    self_cache: NDArray[np.number]  # never set: nothing of them is on the host
+    cross_cache: NDArray[np.number]
+    last_cross: NDArray[np.number]
+
+    def __init__(
+        self, shapes: CacheShapes, max_rows: int, dtype: type[np.number], memory: DeviceMemory, mover: Mover
+    ) -> None:
+        self._memory, self._mover = memory, mover
+        self._dtype = np.dtype(dtype)
+        self._to_be_written: list[tuple[int, EncodedRow]] = []
+        self.num_changes = 0
+        """Grows whenever a row is begun or moved: whoever ran ahead did so with other rows."""
+        super().__init__(shapes, max_rows, dtype)
+
+    def _allocate(self, dtype: type[np.number]) -> None:
+        self.self_planes = self._mover.planes(self.max_rows, self.shapes.max_target_tokens)
+        self.cross_planes = self._mover.planes(self.max_rows, self.shapes.max_source_tokens)
+        self.last_planes = self._mover.planes(self.max_rows, 1)
+
+    def _allocate_per_row(self) -> NDArray[np.int32]:
+        return self._memory.host_array((3, self.max_rows), np.int32).astype(np.int32, copy=False)
+
+    def write_source(self, row: int, cross: CrossKeysValues, start_token: int) -> None:
+        """Begin a row: its cross keys and values, and an empty past."""
+        assert isinstance(cross, EncodedRow), "this cache is not of the runner that has encoded"
+        self.num_changes += 1
+        self._to_be_written.append((row, cross))
+        self._begin(row, cross.source_len, start_token)
+
+    def flush(self) -> None:
+        """Write what rows have begun with, all that was encoded together at once."""
+        while self._to_be_written:
+            planes = self._to_be_written[0][1].planes
+            ours = [(row, each) for row, each in self._to_be_written if each.planes is planes]
+            self._to_be_written = [other for other in self._to_be_written if other[1].planes is not planes]
+            rows = np.array([row for row, _ in ours])
+            places = np.array([each.place for _, each in ours])
+            lengths = np.array([each.source_len for _, each in ours])
+            self._mover.between(planes, self.cross_planes, Moves.of_prefixes(places, rows, lengths))
+            last = Moves(places, lengths[:, None] - 1, rows, np.zeros_like(lengths)[:, None])
+            self._mover.between(planes, self.last_planes, last)
+
+    def cross_keys(self, row: int, layer: int) -> NDArray[np.float32]:
+        """The keys that a row's cross-attention looks at in this layer, [heads, source_len, head_dim]."""
+        self.flush()
+        planes = self.cross_planes
+        keys = np.empty((self.shapes.num_heads, planes.length, self.shapes.head_dim), self._dtype)
+        self._memory.download(keys, planes.address(2 * (layer % self.shapes.num_layers)) + row * keys.nbytes)
+        self._memory.wait(self._memory.mark())
+        return keys[:, : self.source_lengths[row]].astype(np.float32)
+
+    def _copy(self, sources: RowIndices, destinations: RowIndices) -> None:
+        if not sources.size:  # beams that only changed places
+            return
+        self.num_changes += 1
+        self.flush()
+        super()._copy(sources, destinations)
+
+    def _copy_past(self, sources: RowIndices, destinations: RowIndices) -> None:
+        self._mover.within(self.self_planes, Moves.of_prefixes(sources, destinations, self.past_lengths[sources]))
+
+    def _copy_source(self, sources: RowIndices, destinations: RowIndices) -> None:
+        self._mover.within(self.cross_planes, Moves.of_prefixes(sources, destinations, self.source_lengths[sources]))
+        nothing = np.zeros((sources.size, 1), np.int64)
+        self._mover.within(self.last_planes, Moves(sources, nothing, destinations, nothing))

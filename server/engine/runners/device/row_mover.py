@@ -1,0 +1,159 @@
+"""Rows of caches, moved on the device: move.onnx, bound once for each number of moves and of positions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from bundle import tensors as names
+from server.engine.kv_cache import RowIndices
+from server.engine.runners.device.buckets import Captures, bucket
+from server.engine.runners.device.memory import Block, DeviceMemory, Pool
+from server.engine.runners.device.sessions import DeviceSessions, run_options
+
+_WORD_BYTES = 8
+_SMALLEST_POSITIONS = 16
+_NUMBERS = (names.MOVE_ROWS, names.MOVE_POSITIONS, names.MOVE_LENGTH)
+_CAPTURED_AFTER = 2  # runs of a kind of move: there are many kinds, most of them rare
+
+
+@dataclass(frozen=True, slots=True)
+class Planes:
+    """Equal buffers [rows, heads, length, head_dim] one after the other, keys at even places."""
+
+    block: Block
+    rows: int
+    length: int
+    plane_bytes: int
+
+    def address(self, plane: int) -> int:
+        """Where one of them begins."""
+        return self.block.address + plane * self.plane_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What goes where: rows [moves], positions [moves, positions]. Named twice is moved once."""
+
+    from_rows: RowIndices
+    from_positions: NDArray[np.int64]
+    to_rows: RowIndices
+    to_positions: NDArray[np.int64]
+
+    @classmethod
+    def of_prefixes(cls, sources: RowIndices, destinations: RowIndices, lengths: NDArray[np.integer]) -> "Moves":
+        """The first `lengths` [moves] positions of rows; none of them is both a source and a destination."""
+        longest = max(int(lengths.max()), 1)
+        positions = np.arange(bucket(max(longest, _SMALLEST_POSITIONS), 1 << 30))
+        # Behind a row's end its last position again.
+        within = np.minimum(positions, np.maximum(lengths, 1)[:, None] - 1)
+        return cls(sources, within, destinations, within)
+
+
+class Mover:
+    """Moves rows within planes and between them, for one cache."""
+
+    def __init__(self, sessions: DeviceSessions, graph_ids: Iterator[int] | None) -> None:
+        self._session = sessions.move
+        self._memory: DeviceMemory = sessions.memory
+        self.pool = Pool(sessions.memory)
+        shapes = sessions.bundle.config.shapes
+        self._planes = 2 * shapes.num_decoder_layers
+        self._heads = shapes.num_heads
+        self._words = shapes.head_dim * names.item_size(sessions.bundle.config.precision) // _WORD_BYTES
+        self._bindings: dict[tuple[int, int, int, int], _BoundMove] = {}
+        self._captures = Captures(graph_ids, _CAPTURED_AFTER)
+
+    def planes(self, rows: int, length: int, block: Block | None = None) -> Planes:
+        """Buffers for so many rows of so many positions, in a block that is there or in a new one."""
+        plane_bytes = rows * self._heads * length * self._words * _WORD_BYTES
+        return Planes(block or self._memory.allocate(self._planes * plane_bytes), rows, length, plane_bytes)
+
+    def within(self, planes: Planes, moves: Moves) -> None:
+        """Move rows to others of the same planes, which are those of a cache: their addresses never change."""
+        num_moves, num_positions = _bucketed(moves)
+        kind = (planes.block.address, planes.block.address, num_moves, num_positions)
+        bound = self._bindings.get(kind)
+        if bound is None:
+            bound = self._bindings[kind] = self._bind(planes, planes, num_moves, num_positions)
+        bound.run(moves, self._captures.graph_id(kind))
+
+    def between(self, source: Planes, target: Planes, moves: Moves) -> None:
+        """Move rows to other planes."""
+        self._bind(source, target, *_bucketed(moves)).run(moves, None)
+
+    def _bind(self, source: Planes, target: Planes, num_moves: int, num_positions: int) -> "_BoundMove":
+        return _BoundMove(
+            self._session,
+            self._memory,
+            self.pool,
+            (source, target),
+            (self._planes, self._heads, self._words),
+            num_moves,
+            num_positions,
+        )
+
+
+def _bucketed(moves: Moves) -> tuple[int, int]:
+    num_moves, num_positions = moves.from_positions.shape
+    return bucket(num_moves, 1 << 30), num_positions
+
+
+class _BoundMove:
+    """The graph bound to planes, for so many moves of so many positions."""
+
+    def __init__(
+        self,
+        session: ort.InferenceSession,
+        memory: DeviceMemory,
+        pool: Pool,
+        sides: tuple[Planes, Planes],
+        sizes: tuple[int, int, int],
+        num_moves: int,
+        num_positions: int,
+    ) -> None:
+        """`sides` are where is read and where is written; `sizes` are planes, heads, and words of a position."""
+        self._session, self._memory = session, memory
+        self._num_moves = num_moves
+        self._binding = session.io_binding()
+        # Rows, positions and lengths of both sides, one after the other, so that one copy brings them.
+        counts = [num_moves, num_moves * num_positions, 1] * 2
+        self._numbers = np.zeros(sum(counts), np.int64)
+        self._block = pool.lend(self._numbers.nbytes)
+        self._keep_alive = [planes.block for planes in sides]
+        offsets = [0, *np.cumsum(counts).tolist()]
+        self._parts = [self._numbers[begin:end] for begin, end in pairwise(offsets)]
+        inputs = ((side, name) for side in ("from", "to") for name in _NUMBERS)
+        shapes = [[num_moves], [num_moves, num_positions], [1]] * 2
+        for (side, name), shape, offset in zip(inputs, shapes, offsets, strict=False):
+            self._input(name.format(side=side), shape, self._block.address + offset * _WORD_BYTES)
+        num_planes, heads, words = sizes
+        source, target = sides
+        self._parts[2][0], self._parts[5][0] = source.length, target.length
+        for plane in range(num_planes):
+            for side, planes in (("from", source), ("to", target)):
+                places = [heads * planes.rows * planes.length, words]
+                self._input(names.MOVE_PLANE.format(side=side, plane=plane), places, planes.address(plane))
+            places = [heads * target.rows * target.length, words]
+            moved = names.MOVED_PLANE.format(plane=plane)
+            self._binding.bind_output(moved, memory.ort_name, 0, np.int64, places, target.address(plane))
+
+    def _input(self, name: str, shape: list[int], address: int) -> None:
+        self._binding.bind_input(name, self._memory.ort_name, 0, np.int64, shape, address)
+
+    def run(self, moves: Moves, graph: int | None) -> None:
+        from_rows, from_positions, _, to_rows, to_positions, _ = self._parts
+        num_moves = moves.from_rows.size
+        for part, numbers in (
+            (from_rows, moves.from_rows),
+            (from_positions.reshape(self._num_moves, -1), moves.from_positions),
+            (to_rows, moves.to_rows),
+            (to_positions.reshape(self._num_moves, -1), moves.to_positions),
+        ):
+            part[:num_moves] = numbers
+            part[num_moves:] = numbers[0]  # the first move once more
+        self._memory.upload(self._block.address, self._numbers)
+        self._session.run_with_iobinding(self._binding, run_options() if graph is None else run_options(graph))

@@ -1,0 +1,139 @@
+"""The graphs of a bundle of layout `parts`, loaded onto a device; or the reason why that cannot be."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+import onnxruntime as ort
+
+from bundle import tensors as names
+from bundle.loading import Bundle
+from bundle.manifest import BundleError
+from server.engine.runners.device.buckets import NOT_CAPTURED
+from server.engine.runners.device.cuda import CudaMemory, CudaUnavailable
+from server.engine.runners.device.memory import DeviceMemory
+
+CUDA_PROVIDER = "CUDAExecutionProvider"
+CPU_PROVIDER = "CPUExecutionProvider"
+INSTALL = (
+    'pip install "kvasir[gpu]" and then pip uninstall onnxruntime, pip install --force-reinstall --no-deps '
+    "onnxruntime-gpu==1.31.1; or serve with --device cpu"
+)
+
+_RECORD_ASSIGNMENTS = "session.record_ep_graph_assignment_info"
+
+
+class DeviceUnavailable(ValueError):
+    """What was asked for cannot run on the device; the message says why, and what to do."""
+
+
+def open_cuda() -> CudaMemory:
+    """The GPU. Raises `DeviceUnavailable` where ONNX Runtime or the machine has none."""
+    if CUDA_PROVIDER not in ort.get_available_providers():
+        offered = ", ".join(ort.get_available_providers())
+        raise DeviceUnavailable(
+            f"device is cuda, but this ONNX Runtime has no {CUDA_PROVIDER}, only {offered}: {INSTALL}"
+        )
+    ort.preload_dlls()
+    try:
+        return CudaMemory()
+    except CudaUnavailable as error:
+        raise DeviceUnavailable(f"device is cuda, but {error}; serve with --device cpu to do without") from error
+
+
+def require_device_bundle(bundle: Bundle) -> None:
+    """Raise `DeviceUnavailable` for a bundle whose graphs were made for CPUs."""
+    config = bundle.config
+    if config.layout != "parts" or config.precision != "float16":
+        raise DeviceUnavailable(
+            f"device is cuda, but {bundle.path} is a {config.precision} bundle for CPUs: "
+            "make one with kvasir export --precision float16"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSessions:
+    """The five graphs. The three of a step and the one that moves rows run over memory bound once."""
+
+    bundle: Bundle
+    memory: DeviceMemory
+    encoder: ort.InferenceSession
+    decoder: ort.InferenceSession
+    choose: ort.InferenceSession
+    rank: ort.InferenceSession
+    move: ort.InferenceSession
+    # Of CUDA graphs; zero is what ONNX Runtime takes for runs that say nothing.
+    graph_ids: Iterator[int] = field(default_factory=lambda: count(1))
+
+    @classmethod
+    def open(cls, bundle: Bundle, memory: DeviceMemory, threads: int = 1, *, captures: bool = True) -> "DeviceSessions":
+        """Load them.
+
+        Raises `BundleError` when ONNX Runtime cannot load one, and `DeviceUnavailable` when any node of it would run
+        elsewhere than on the device. Without `captures` there are no CUDA graphs.
+        """
+        files = (names.ENCODER_FILE, names.DECODER_FILE, names.CHOOSE_FILE, names.RANK_FILE, names.MOVE_FILE)
+        return cls(bundle, memory, *(_open_session(bundle, file, memory, threads, captures) for file in files))
+
+
+def _open_session(
+    bundle: Bundle, file: str, memory: DeviceMemory, threads: int, captures: bool
+) -> ort.InferenceSession:
+    path = bundle.file(file)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    options.add_session_config_entry(_RECORD_ASSIGNMENTS, "1")
+    on_gpu = memory.queue is not None
+    try:
+        session = ort.InferenceSession(
+            path,
+            options,
+            providers=[_provider(memory, captures)],
+            # Slow on the CPU and fast on a GPU; see server.runner.
+            disabled_optimizers=None if on_gpu else ["SkipLayerNormFusion"],
+        )
+    except Exception as error:  # ONNX Runtime raises a dozen unrelated classes here
+        if on_gpu and "graph capture" in str(error):
+            raise DeviceUnavailable(
+                f"{path} cannot be captured as a CUDA graph (nodes on the CPU, or copies to it): {error}"
+            ) from error
+        raise BundleError(f"{path}: ONNX Runtime cannot load it: {error}") from error
+    require_placement(session, CUDA_PROVIDER if on_gpu else CPU_PROVIDER, str(path))
+    return session
+
+
+def _provider(memory: DeviceMemory, captures: bool) -> str | tuple[str, dict[str, str]]:
+    if memory.queue is None:
+        return CPU_PROVIDER
+    return CUDA_PROVIDER, {
+        "device_id": "0",
+        "user_compute_stream": str(memory.queue),
+        # With it ONNX Runtime refuses graphs with branches or copies between host and device.
+        "enable_cuda_graph": "1" if captures else "0",
+        "arena_extend_strategy": "kSameAsRequested",
+        "use_tf32": "0",
+    }
+
+
+def require_placement(session: ort.InferenceSession, provider: str, name: str) -> None:
+    """Raise `DeviceUnavailable` unless this provider runs every node of a session that recorded who does."""
+    if (first := session.get_providers()[0]) != provider:
+        raise DeviceUnavailable(f"{name}: asked for {provider}, ONNX Runtime fell back to {first}: {INSTALL}")
+    elsewhere: Counter[str] = Counter()
+    for subgraph in session.get_provider_graph_assignment_info():
+        if subgraph.ep_name != provider:
+            elsewhere.update(f"{node.op_type} on {subgraph.ep_name}" for node in subgraph.get_nodes())
+    if elsewhere:
+        counted = ", ".join(f"{count} {what}" for what, count in sorted(elsewhere.items()))
+        raise DeviceUnavailable(f"{name}: not everything would run on {provider}: {counted}; export the model again")
+
+
+def run_options(graph: int = NOT_CAPTURED) -> ort.RunOptions:
+    """Options of a run that nobody waits for, captured or replayed as this CUDA graph."""
+    options = ort.RunOptions()
+    options.add_run_config_entry("gpu_graph_id", str(graph))
+    options.add_run_config_entry("disable_synchronize_execution_providers", "1")
+    return options

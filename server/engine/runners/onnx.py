@@ -1,0 +1,198 @@
+"""The seam between the engine and whatever runs the model, and the ONNX Runtime side of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from bundle import tensors as names
+from bundle.loading import Bundle
+from bundle.manifest import BundleError
+from bundle.tensors import Precision
+from kernels.onnx_registration import KernelsUnavailable, register
+from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
+from server.engine.model_runner import NO_ROWS, Candidates
+from server.engine.runners.encoder_runs import encoded_in_runs
+from server.interface.request import TokenIds
+
+PROVIDER = "CPUExecutionProvider"
+
+_CACHE_DTYPES: dict[Precision, type[np.number]] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
+
+# Bindings a runner keeps; requests with unusual mixes of options must not make it keep thousands.
+_MAX_BOUND_STEPS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxSessions:
+    """The two graphs of a bundle, loaded once. Sessions may be run from several threads at once."""
+
+    bundle: Bundle
+    encoder: ort.InferenceSession
+    decoder: ort.InferenceSession
+
+    @classmethod
+    def open(cls, bundle: Bundle, threads: int) -> "OnnxSessions":
+        """Load the graphs, `threads` threads for each run. Raises `BundleError` when ONNX Runtime cannot load one."""
+        sessions = [_open_session(bundle, file, threads) for file in (names.ENCODER_FILE, names.DECODER_FILE)]
+        return cls(bundle, *sessions)
+
+
+def _open_session(bundle: Bundle, file: str, threads: int) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # A thread that spins between steps takes the core from its neighbour replica.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0" if threads == 1 else "1")
+    try:
+        register(options)
+        # ONNX Runtime's fused SkipLayerNormalization is several times slower on the CPU than Add + LayerNormalization.
+        return ort.InferenceSession(
+            bundle.file(file), options, providers=[PROVIDER], disabled_optimizers=["SkipLayerNormFusion"]
+        )
+    except KernelsUnavailable as error:
+        raise BundleError(str(error)) from error
+    except Exception as error:  # ONNX Runtime raises a dozen unrelated classes here
+        raise BundleError(f"{bundle.file(file)}: ONNX Runtime cannot load it: {error}") from error
+
+
+class OnnxRunner:
+    """One replica's runner: its own cache and bindings over sessions that replicas share."""
+
+    def __init__(self, sessions: OnnxSessions, max_rows: int, max_encoder_tokens: int) -> None:
+        self._sessions = sessions
+        shapes = sessions.bundle.config.shapes
+        self._num_layers = shapes.num_decoder_layers
+        self.start_token = sessions.bundle.config.special_tokens.decoder_start
+        self.attention_scale = sessions.bundle.config.attention_scale
+        self._max_encoder_tokens = max_encoder_tokens
+        self.cache = KVCache(
+            CacheShapes(
+                num_layers=self._num_layers,
+                num_heads=shapes.num_heads,
+                head_dim=shapes.head_dim,
+                max_source_tokens=shapes.max_source_tokens,
+                max_target_tokens=shapes.max_target_tokens,
+            ),
+            max_rows,
+            _CACHE_DTYPES[sessions.bundle.config.precision],
+        )
+        special = sessions.bundle.config.special_tokens
+        # More would be tokens that cannot be.
+        self._max_candidates = shapes.target_vocab_size - len(special.suppressed)
+        self._steps: dict[tuple[int, int, bool, int, bool], _BoundStep] = {}
+        self._logit_rows = np.zeros(max_rows, np.int64)
+        # One for all steps: of a large vocabulary it has megabytes. Nothing is touched before somebody wants logits.
+        self._logits = np.empty((max_rows, shapes.target_vocab_size), np.float32)
+        self._queries = np.empty((self._num_layers, *self.cache.last_cross.shape[1:]), self.cache.last_cross.dtype)
+
+    def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
+        """Encode sentences of similar length together, at most `max_encoder_tokens` padded tokens a run."""
+        return encoded_in_runs(sources, self._max_encoder_tokens, self._encode_run)
+
+    def _encode_run(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> list[CrossKeysValues]:
+        (cross,) = self._sessions.encoder.run(
+            [names.CROSS_KEYS_VALUES], {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths}
+        )
+        return [cross[:, place, :, :length] for place, length in enumerate(lengths.tolist())]
+
+    def decode(
+        self,
+        num_rows: int,
+        num_candidates: int,
+        with_scores: bool,
+        logit_rows: RowIndices = NO_ROWS,
+        with_queries: bool = False,
+    ) -> Candidates:
+        """One decoder step, through a binding made once for each number of rows and candidates and all that is asked.
+
+        The number of `logit_rows` is rounded up to a power of two, so that there are few bindings.
+        """
+        num_logit_rows = logit_rows.size
+        num_bound = min(1 << (num_logit_rows - 1).bit_length(), self.cache.max_rows) if num_logit_rows else 0
+        key = (num_rows, min(num_candidates, self._max_candidates), with_scores, num_bound, with_queries)
+        step = self._steps.get(key)
+        if step is None:
+            if len(self._steps) == _MAX_BOUND_STEPS:
+                self._steps.clear()
+            queries = tuple(self._queries[:, :num_rows]) if with_queries else ()
+            whole_rows = _WholeRows(self._logit_rows[:num_bound], self._logits[:num_bound], queries)
+            step = self._steps[key] = _BoundStep(self._sessions.decoder, self.cache, *key[:3], whole_rows)
+        self._logit_rows[:num_logit_rows] = logit_rows
+        self._logit_rows[num_logit_rows:num_bound] = 0
+        return step.run(num_logit_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _WholeRows:
+    """Where the rows whose logits are wanted are named, and where these go; and queries of each layer, if wanted."""
+
+    rows: NDArray[np.int64]
+    logits: NDArray[np.float32]
+    queries: tuple[NDArray[np.floating], ...]
+
+
+class _BoundStep:
+    """The decoder graph bound to the first rows of a cache: nothing is allocated or bound again when it runs."""
+
+    def __init__(
+        self,
+        session: ort.InferenceSession,
+        cache: KVCache,
+        num_rows: int,
+        num_candidates: int,
+        with_scores: bool,
+        whole_rows: _WholeRows,
+    ) -> None:
+        self._session = session
+        self._binding = session.io_binding()
+        self._logits = np.empty((num_rows, num_candidates), np.float32)
+        self._tokens = np.empty((num_rows, num_candidates), np.int64)
+        self._log_normalizer = np.empty(num_rows, np.float32)
+        self._whole_rows = whole_rows
+        self._keep_alive: list[ort.OrtValue] = []
+        self._bind_input(names.PREVIOUS_TOKENS, cache.previous_tokens[:num_rows])
+        self._bind_input(names.PAST_LENGTHS, cache.past_lengths[:num_rows])
+        self._bind_input(names.SOURCE_LENGTHS, cache.source_lengths[:num_rows])
+        self._bind_input(names.NUM_CANDIDATES, np.array([num_candidates], np.int64))
+        self._bind_input(names.WITH_SCORES, np.array([with_scores]))
+        self._bind_input(names.LOGIT_ROWS, whole_rows.rows)
+        for layer in range(cache.shapes.num_layers):
+            key, value = 2 * layer, 2 * layer + 1
+            caches = (cache.self_cache[key], cache.self_cache[value], cache.cross_cache[key], cache.cross_cache[value])
+            for name, memory in zip(names.cache_names(layer), caches, strict=True):
+                value_in_place = self._bind_input(name, memory[:num_rows])
+                self._binding.bind_ortvalue_output(names.PRESENT + name, value_in_place)
+            self._bind_input(names.LAST_CROSS_KEY.format(layer=layer), cache.last_cross[key, :num_rows])
+            self._bind_input(names.LAST_CROSS_VALUE.format(layer=layer), cache.last_cross[value, :num_rows])
+        self._bind_output(names.CANDIDATE_LOGITS, self._logits)
+        self._bind_output(names.CANDIDATE_TOKENS, self._tokens)
+        self._bind_output(names.LOG_NORMALIZER, self._log_normalizer)
+        for layer, queries in enumerate(whole_rows.queries):
+            self._bind_output(names.CROSS_QUERIES.format(layer=layer), queries)
+        if whole_rows.rows.size:
+            self._bind_output(names.LOGITS, whole_rows.logits)
+
+    def _bind_input(self, name: str, array: NDArray[np.generic]) -> ort.OrtValue:
+        value = ort.OrtValue.ortvalue_from_numpy(array)  # shares the memory of a contiguous array
+        self._binding.bind_ortvalue_input(name, value)
+        self._keep_alive.append(value)
+        return value
+
+    def _bind_output(self, name: str, array: NDArray[np.generic]) -> None:
+        value = ort.OrtValue.ortvalue_from_numpy(array)
+        self._binding.bind_ortvalue_output(name, value)
+        self._keep_alive.append(value)
+
+    def run(self, num_logit_rows: int) -> Candidates:
+        self._session.run_with_iobinding(self._binding)
+        return Candidates(
+            self._tokens,
+            self._logits - self._log_normalizer[:, None],
+            self._log_normalizer,
+            self._whole_rows.logits[:num_logit_rows],
+            tuple(queries[:, 0] for queries in self._whole_rows.queries),
+        )

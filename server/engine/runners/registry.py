@@ -1,0 +1,31 @@
+"""Which runner runs a bundle on a device."""
+
+from bundle.loading import Bundle
+from server.engine.model_runner import ModelRunner
+from server.engine.runners.device.memory import HostMemory
+from server.engine.runners.device.runner import DeviceRunner
+from server.engine.runners.device.sessions import DeviceSessions, open_cuda, require_device_bundle
+from server.engine.runners.onnx import OnnxRunner, OnnxSessions
+
+
+def open_runners(
+    bundle: Bundle, device: str, *, replicas: int, threads: int, max_rows: int, max_encoder_tokens: int
+) -> list[ModelRunner]:
+    """Runners of one bundle, one for each engine.
+
+    On the CPU they share the weights. On a GPU each has a stream, captured graphs, and so sessions of its own.
+    Raises `BundleError` for graphs that cannot be loaded, and `DeviceUnavailable` where the device, or a bundle for it,
+    is not there.
+    """
+    if device == "cuda":
+        memories = [open_cuda() for _ in range(replicas)]
+        require_device_bundle(bundle)
+        return [
+            DeviceRunner(DeviceSessions.open(bundle, memory, threads), max_rows, max_encoder_tokens)
+            for memory in memories
+        ]
+    if bundle.config.layout == "parts":
+        on_host = DeviceSessions.open(bundle, HostMemory(), threads)
+        return [DeviceRunner(on_host, max_rows, max_encoder_tokens) for _ in range(replicas)]
+    sessions = OnnxSessions.open(bundle, threads)
+    return [OnnxRunner(sessions, max_rows, max_encoder_tokens) for _ in range(replicas)]

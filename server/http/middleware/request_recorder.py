@@ -1,0 +1,125 @@
+"""The outermost layer of the application: request ids, timing headers, metrics and one log line a request."""
+
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from server.http.responses.error_shapes import error_shape
+from server.http.responses.errors import CLIENT_GONE_STATUS, error_response
+from server.http.state import RequestRecord, ServerState, milliseconds
+from server.interface.errors import EngineFailed
+from server.interface.request import FinishReason
+
+_log = logging.getLogger("kvasir.request")
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_UNKNOWN_ENDPOINT = "unknown"  # of paths that no route has: their number is not ours to bound
+_OUTCOMES = {429: "rejected", 503: "rejected", 504: "timeout", CLIENT_GONE_STATUS: "cancelled"}
+
+
+class RequestRecorder:
+    """ASGI middleware around everything else; nothing that goes wrong inside leaves it as an exception."""
+
+    def __init__(self, app: ASGIApp, server: ServerState, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._app = app
+        self._server = server
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or pass on what is not HTTP."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = self._clock()
+        record = RequestRecord(_request_id(Headers(scope=scope)), lambda: self._clock() - begun)
+        scope.setdefault("state", {})["record"] = record
+        status = 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-ID"] = record.id
+                if not record.is_streamed:  # a stream ends with its timings
+                    headers["Server-Timing"] = _server_timing(record)
+                if self._server.draining:
+                    headers["Connection"] = "close"
+            await send(message)
+
+        self._server.begin_request()
+        try:
+            await self._app(scope, receive, send_with_headers)
+        except Exception:  # noqa: BLE001 - the last line of defence: logged, answered, and the server goes on
+            _log.exception("a bug: this request failed", extra={"id": record.id})
+            if not status:
+                failure = EngineFailed("the server failed on this request; its log has the cause")
+                await error_response(failure, error_shape(scope))(scope, receive, send_with_headers)
+            status = 500
+        finally:
+            self._server.end_request()
+            # Cancelled from outside, which uvicorn does when the time to drain is over.
+            self._finish(scope, record, record.late_status or status or CLIENT_GONE_STATUS, record.elapsed_seconds())
+
+    def _finish(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
+        endpoint = str(getattr(scope.get("route"), "path", "") or _UNKNOWN_ENDPOINT)
+        outcome = _outcome(status)
+        self._server.metrics.answered(endpoint, status, outcome, seconds)
+        if record.result is not None:
+            self._server.metrics.translated(record.result)
+        # Probes, scrapes and files of the page come often and say nothing when all is well.
+        is_routine = status in (200, 304) and not record.num_texts
+        level = logging.DEBUG if is_routine else logging.INFO
+        if not _log.isEnabledFor(level):
+            return
+        fields = {
+            "id": record.id,
+            "method": scope["method"],
+            "endpoint": endpoint,
+            "status": status,
+            "outcome": outcome,
+            "milliseconds": milliseconds(seconds),
+            **_sizes(record),
+        }
+        _log.log(level, "request", extra=fields)
+
+
+def _sizes(record: RequestRecord) -> Mapping[str, object]:
+    if not record.num_texts:
+        return {}
+    fields: dict[str, object] = {
+        "model": record.model,
+        "texts": record.num_texts,
+        "characters": record.num_characters,
+    }
+    if (result := record.result) is not None:
+        fields |= {
+            "sentences": len(result.sentence_tokens),
+            "source_tokens": sum(source for source, _ in result.sentence_tokens),
+            "target_tokens": sum(target for _, target in result.sentence_tokens),
+            "finish_reason": str(FinishReason.of_all(translation.finish_reason for translation in result.translations)),
+            **{f"{name}_milliseconds": milliseconds(phase) for name, phase in result.phases.by_name().items()},
+        }
+    return fields
+
+
+def _server_timing(record: RequestRecord) -> str:
+    """The four phases, in milliseconds, and the total: https://www.w3.org/TR/server-timing/."""
+    return ", ".join(f"{name};dur={duration}" for name, duration in record.timings().items())
+
+
+def _outcome(status: int) -> str:
+    if status in _OUTCOMES:
+        return _OUTCOMES[status]
+    return "ok" if status < 400 else "invalid" if status < 500 else "error"
+
+
+def _request_id(headers: Headers) -> str:
+    """The client's own id where it is fit for a log line, else a new one."""
+    given = headers.get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex

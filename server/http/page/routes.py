@@ -1,0 +1,59 @@
+"""The page people translate on: static files, and headers that let a browser run nothing but them."""
+
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+from starlette.exceptions import HTTPException
+
+from server.http.page.files import INDEX, PageFile, read_page
+
+router = APIRouter(include_in_schema=False)
+
+_SECURITY_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": _SECURITY_POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    # Kept, and asked about each time: after an update of the server no page is made of old and new files.
+    "Cache-Control": "no-cache",
+}
+_FILES: Final = read_page()
+
+
+@router.api_route("/", methods=["GET", "HEAD"])
+async def index(request: Request) -> Response:
+    """The page itself."""
+    return _answer(request, _FILES[INDEX])
+
+
+@router.api_route("/page/{name}", methods=["GET", "HEAD"])
+async def page_file(request: Request, name: str) -> Response:
+    """One of the files it is made of."""
+    if name not in _FILES:
+        raise HTTPException(404)
+    return _answer(request, _FILES[name])
+
+
+def _answer(request: Request, file: PageFile) -> Response:
+    headers = {**_HEADERS, "ETag": file.etag}
+    known = request.headers.get("if-none-match", "")
+    # A proxy that compresses may have made the tag a weak one: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
+    if known == "*" or file.etag in (tag.strip().removeprefix("W/") for tag in known.split(",")):
+        return Response(status_code=304, headers=headers)
+    return Response(file.content, headers=headers, media_type=file.media_type)

@@ -1,0 +1,162 @@
+/** The translation: growing while it streams, then made of words that can be pointed at. */
+
+import { words } from "./word_alignment.js";
+import { element, wrapped } from "./dom.js";
+
+const LONG = 320; // as in the source
+
+export class Output extends EventTarget {
+  #place;
+  #pairs = [];
+  #language = "";
+  #words = []; // [{ node, pair, range }], in the order of the text
+  #current = -1; // the word that the keyboard is at
+  text = "";
+
+  /** Says "point" with `{ pair, range }` or null, and "choose" with `{ pair, range }`, as `detail`. */
+  constructor(place) {
+    super();
+    this.#place = place;
+    place.addEventListener("pointerover", (event) => this.#pointAt(this.#wordOf(event.target)));
+    place.addEventListener("pointerleave", () => this.#pointAt(null));
+    place.addEventListener("blur", () => this.#goTo(-1));
+    place.addEventListener("click", (event) => {
+      if (getSelection().isCollapsed) this.#choose(this.#wordOf(event.target));
+    });
+    place.addEventListener("keydown", (event) => this.#onKey(event));
+  }
+
+  set language(tag) {
+    this.#language = tag;
+    this.#place.lang = tag;
+  }
+
+  clear() {
+    this.text = "";
+    this.#forget();
+    this.#place.replaceChildren();
+  }
+
+  /** The text so far; what an older translation had beyond it stays, faintly, so that nothing jumps. */
+  grow(fresh) {
+    const stale = this.text.slice(fresh.length);
+    this.#forget();
+    this.#place.replaceChildren(fresh, element("span", { className: "stale" }, stale));
+    this.#fit(Math.max(fresh.length, this.text.length));
+  }
+
+  /** Nothing of what is shown belongs to the text any more. */
+  fade() {
+    this.#forget();
+    this.#place.replaceChildren(element("span", { className: "stale" }, this.text));
+  }
+
+  /** The whole translation. `pairs` are sentences as `alignment.js` has them. */
+  settle(text, pairs) {
+    this.text = text;
+    this.#forget();
+    this.#pairs = pairs;
+    const ranges = pairs.map((pair) => ({
+      begin: pair.target[0],
+      end: pair.target[1],
+      wrap: (sentence) => element("span", {}, ...this.#spans(sentence, pair)),
+    }));
+    this.#place.replaceChildren(...wrapped(text, ranges));
+    this.#fit(text.length);
+  }
+
+  /** Put another translation in the place of a sentence. */
+  replace(pair, sentence) {
+    const [begin, end] = pair.target;
+    const longer = sentence.length - (end - begin);
+    for (const each of this.#pairs) {
+      if (each.target[0] >= end) each.target = each.target.map((place) => place + longer);
+    }
+    pair.target = [begin, begin + sentence.length];
+    this.settle(this.text.slice(0, begin) + sentence + this.text.slice(end), this.#pairs);
+  }
+
+  /** Light up a word, or none. */
+  light(range, pair) {
+    for (const { node, ...word } of this.#words) {
+      node.classList.toggle("glow", word.pair === pair && word.range === range);
+    }
+  }
+
+  /** What alternatives are asked of where no word is pointed at: the word of the keyboard, or the first. */
+  get place() {
+    return this.#words[Math.max(this.#current, 0)] ?? null;
+  }
+
+  focus() {
+    this.#place.focus();
+  }
+
+  #spans(sentence, pair) {
+    return wrapped(
+      sentence,
+      words(sentence, this.#language).map((range) => ({
+        begin: range[0],
+        end: range[1],
+        wrap: (text) => {
+          const node = element("span", { className: "word" }, text);
+          this.#words.push({ node, pair, range });
+          return node;
+        },
+      })),
+    );
+  }
+
+  #forget() {
+    this.#words = [];
+    this.#pairs = [];
+    this.#goTo(-1);
+  }
+
+  #fit(length) {
+    this.#place.classList.toggle("long", length > LONG);
+  }
+
+  #wordOf(node) {
+    return this.#words.find((word) => word.node === node) ?? null;
+  }
+
+  #pointAt(word) {
+    this.dispatchEvent(new CustomEvent("point", { detail: word }));
+  }
+
+  #choose(word) {
+    if (word) this.dispatchEvent(new CustomEvent("choose", { detail: word }));
+  }
+
+  #goTo(index) {
+    if (index === this.#current) return;
+    this.#current = index;
+    this.#pointAt(this.#words[index] ?? null);
+    this.#words[index]?.node.scrollIntoView({ block: "nearest" });
+  }
+
+  #onKey(event) {
+    if ((event.ctrlKey || event.metaKey) && event.key === "a") {
+      getSelection().selectAllChildren(this.#place);
+      event.preventDefault();
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || !this.#words.length) return;
+    const isRightToLeft = getComputedStyle(this.#place).direction === "rtl";
+    const last = this.#words.length - 1;
+    const next = Math.min(this.#current + 1, last);
+    const previous = Math.max(this.#current - 1, 0);
+    const goals = {
+      ArrowRight: isRightToLeft ? previous : next,
+      ArrowLeft: isRightToLeft ? next : previous,
+      Home: 0,
+      End: last,
+      Escape: -1,
+    };
+    if (event.key in goals) this.#goTo(goals[event.key]);
+    else if (event.key === "Enter" || event.key === " ") this.#choose(this.place);
+    else return;
+    event.preventDefault();
+  }
+}

@@ -1,0 +1,213 @@
+"""DeepL-compatible: texts, languages and usage, for clients that were written for that service."""
+
+import re
+from typing import Literal
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel, Field
+
+from server.http.protocols.deepl.fields import (
+    glossary_of,
+    language_code,
+    names_of,
+    one_of,
+    source_tag,
+    target_codes,
+    target_tag,
+)
+from server.http.requests.admission import check_room
+from server.http.requests.openapi_bodies import body_of
+from server.http.requests.parameters import Parameters, closes_forms, read_parameters
+from server.http.requests.translation_call import interpret
+from server.http.responses.errors import deepl_responses
+from server.http.state import ServerState, request_record, server_state
+from server.interface.errors import InvalidRequest, TextTooLong
+from server.text.language_tags import display_name
+from server.text.readers.pieces import MarkupOptions
+from server.translation.service import Interpretation
+from server.translation.types import TranslationRequest
+
+router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
+
+_MAX_BODY_BYTES = 128 * 1024
+_UNLIMITED_CHARACTERS = 1_000_000_000_000  # what the service itself answers where nothing is limited
+
+_LINE_BREAK = re.compile(r"(?<=\S)[ \t]*(?:\r\n|\r|\n)[ \t]*(?=\S)")  # and no blank line
+_QUALITY_BEAMS = 4  # at least, where quality is asked for
+
+_SPLITTINGS = ("0", "1", "nonewlines")
+_FORMALITIES = ("default", "more", "less", "prefer_more", "prefer_less")
+_NOT_DONE = ("style_id", "translation_memory_id", "custom_instructions")
+ModelType = Literal["quality_optimized", "latency_optimized"]
+
+
+class TranslateFields(BaseModel):
+    """Texts, their languages, and how to treat them."""
+
+    text: list[str] = Field(description="in a form, repeated")
+    target_lang: str = Field(description="language to translate into")
+    source_lang: str | None = Field(None, description="language of the texts; missing: each is detected")
+    context: str | None = Field(None, description="read by nobody")
+    split_sentences: Literal["0", "1", "nonewlines"] | None = Field(
+        None, description="nonewlines: a sentence may go on in the next line; 0 is the same, and sentences still end"
+    )
+    preserve_formatting: bool | None = None
+    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
+    glossary_id: str | None = None
+    tag_handling: Literal["xml", "html"] | None = None
+    splitting_tags: list[str] | None = Field(None, description="elements that end a sentence")
+    non_splitting_tags: list[str] | None = Field(None, description="elements inside of sentences")
+    ignore_tags: list[str] | None = Field(None, description="elements that are not translated")
+    model_type: Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"] | None = Field(
+        None, description="latency_optimized is greedy, the others beam search"
+    )
+    show_billed_characters: bool | None = None
+
+
+class TranslationAnswer(BaseModel):
+    """One text."""
+
+    detected_source_language: str
+    text: str
+    billed_characters: int
+    model_type_used: ModelType | None = None
+
+
+class TranslationsAnswer(BaseModel):
+    """The translations in the order of the texts."""
+
+    translations: list[TranslationAnswer]
+
+
+class LanguageAnswer(BaseModel):
+    """A language; `supports_formality` belongs to targets."""
+
+    language: str
+    name: str
+    supports_formality: bool | None = None
+
+
+class UsageAnswer(BaseModel):
+    """Characters translated since the server was started."""
+
+    character_count: int
+    character_limit: int
+
+
+@router.get("/translate", response_model_exclude_none=True, include_in_schema=False)
+@router.post(
+    "/translate",
+    dependencies=[Depends(check_room)],
+    response_model_exclude_none=True,
+    openapi_extra=body_of(TranslateFields),
+    responses=deepl_responses(400, 413, 429, 500, 503, 504),
+)
+async def translate(request: Request, response: Response) -> TranslationsAnswer:
+    """Translate texts; their order is kept."""
+    server = server_state(request)
+    response.headers["X-Trace-ID"] = request_record(request).id
+    if (num_bytes := len(await request.body())) > _MAX_BODY_BYTES:
+        raise TextTooLong(f"Request size exceeds the limit: {num_bytes} bytes, {_MAX_BODY_BYTES} allowed")
+    sent = await read_parameters(request, server.settings.max_texts + 50)
+    texts = tuple(sent.texts("text"))
+    if not texts:
+        raise InvalidRequest("Parameter 'text' not specified.")
+    _, catalogue = server.accept()
+    source, target = source_tag(sent, catalogue), target_tag(sent, catalogue)
+    model_type = _model_type(sent)
+    _check_accepted(sent)
+    tag_handling = one_of(sent, "tag_handling", ("xml", "html"))
+    told = texts
+    if not tag_handling and one_of(sent, "split_sentences", _SPLITTINGS) in ("0", "nonewlines"):
+        # In HTML and XML a line break is white space as it is.
+        told = tuple(_LINE_BREAK.sub(" ", text) for text in texts)
+    asked = TranslationRequest(
+        told,
+        "",
+        "",
+        beam_size=_beam_size(model_type, server),
+        glossary=await glossary_of(sent, server, source, target),
+        format="xml" if tag_handling == "xml" else "html" if tag_handling == "html" else "text",
+        markup=MarkupOptions(
+            splitting_tags=names_of(sent, "splitting_tags"),
+            non_splitting_tags=names_of(sent, "non_splitting_tags"),
+            ignore_tags=names_of(sent, "ignore_tags"),
+        ),
+    )
+    done = await interpret(request, asked, source or "auto", target)
+    server.num_characters_billed += asked.num_characters
+    return _answer(done, texts, source, model_type)
+
+
+@router.head("/languages", include_in_schema=False)
+@router.get("/languages", response_model_exclude_none=True, responses=deepl_responses(400, 503))
+@router.post("/languages", response_model_exclude_none=True, include_in_schema=False)
+async def languages(request: Request, type: str | None = None) -> list[LanguageAnswer]:  # noqa: A002
+    """The languages that texts may be in (type source, the default), or that can be translated into (target)."""
+    server = server_state(request)
+    sent = await read_parameters(request, 50)
+    kind = one_of(sent, "type", ("source", "target")) or type or "source"
+    _, catalogue = server.accept()
+    if kind == "source":
+        codes = dict.fromkeys(language_code(tag) for tag in sorted(catalogue.source_languages))
+        return [LanguageAnswer(language=code, name=display_name(code)) for code in codes]
+    codes = dict.fromkeys(code for tag in sorted(catalogue.target_languages) for code in target_codes(tag))
+    return [LanguageAnswer(language=code, name=display_name(code), supports_formality=False) for code in codes]
+
+
+@router.get("/usage")
+@router.post("/usage", include_in_schema=False)
+async def usage(request: Request) -> UsageAnswer:
+    """Characters translated since the start; there is no limit."""
+    count = server_state(request).num_characters_billed
+    return UsageAnswer(character_count=count, character_limit=_UNLIMITED_CHARACTERS)
+
+
+def _model_type(sent: Parameters) -> ModelType | None:
+    asked = one_of(sent, "model_type", ("quality_optimized", "prefer_quality_optimized", "latency_optimized"))
+    if asked is None:
+        return None
+    return "latency_optimized" if asked == "latency_optimized" else "quality_optimized"
+
+
+def _beam_size(model_type: ModelType | None, server: ServerState) -> int | None:
+    if model_type is None:
+        return None
+    if model_type == "latency_optimized":
+        return 1
+    return max(server.settings.default_beam_size, min(_QUALITY_BEAMS, server.settings.max_beam_size))
+
+
+def _check_accepted(sent: Parameters) -> None:
+    """Raise `InvalidRequest` for what is not valid, and for what would change the answer and cannot be done here."""
+    one_of(sent, "split_sentences", _SPLITTINGS)
+    one_of(sent, "tag_handling_version", ("v1", "v2"))
+    for name in ("preserve_formatting", "outline_detection", "show_billed_characters"):
+        try:
+            sent.flag(name)
+        except ValueError as error:
+            raise InvalidRequest(f"Value for '{name}' not supported.") from error
+    if one_of(sent, "formality", _FORMALITIES) in ("more", "less"):
+        raise InvalidRequest("Target language does not support formality: the models here have one tone only.")
+    for name in _NOT_DONE:
+        if sent.has(name):
+            raise InvalidRequest(f"Parameter '{name}' is not supported by this server.")
+
+
+def _answer(
+    done: Interpretation, texts: tuple[str, ...], source: str | None, model_type: ModelType | None
+) -> TranslationsAnswer:
+    answers = []
+    for place, translation in enumerate(done.result.translations):
+        detected = done.detected[place] if done.detected else None
+        # A text in no language at all is said to be in English, as everywhere.
+        tag = source or ("en" if detected is None else detected.language)
+        answers.append(
+            TranslationAnswer(
+                detected_source_language=language_code(tag),
+                text=translation.text,
+                billed_characters=len(texts[place]),
+                model_type_used=model_type,
+            )
+        )
+    return TranslationsAnswer(translations=answers)

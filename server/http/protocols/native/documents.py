@@ -1,0 +1,110 @@
+"""Kvasir's own protocol for documents: handed in, asked after, fetched, deleted."""
+
+from pathlib import PurePath
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Form, Response, UploadFile
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+
+from server.documents.job_store import DocumentJob, JobStatus
+from server.documents.text_translation import document_translation
+from server.http.responses.download import download
+from server.http.responses.errors import ErrorBody, error_responses
+from server.http.state import ServerState, server_state
+from server.translation.limits import MAX_BEAM_SIZE, MAX_LENGTH_PENALTY
+from server.translation.types import TranslationRequest
+
+router = APIRouter(prefix="/v1/documents", tags=["documents"])
+
+PATH = router.prefix
+_MAX_TAG_CHARACTERS = 64
+
+Server = Annotated[ServerState, Depends(server_state)]
+
+
+class DocumentAnswer(BaseModel):
+    """How far a document is. A unit is a paragraph, or a line of one."""
+
+    id: str
+    name: str
+    status: JobStatus
+    progress: float = Field(ge=0, le=1, description="the share that is translated")
+    units_done: int
+    num_units: int = Field(description="0 until the document has been read")
+    num_characters: int
+    seconds_remaining: float | None = Field(None, description="estimated, while it is being translated")
+    error: ErrorBody | None = Field(None, description="what went wrong, where the status is error")
+
+
+@router.post(
+    "", status_code=202, response_model_exclude_none=True, responses=error_responses(400, 413, 415, 422, 429, 503)
+)
+async def submit(
+    file: UploadFile,
+    response: Response,
+    server: Server,
+    source: Annotated[str | None, Form(max_length=_MAX_TAG_CHARACTERS)] = None,
+    target: Annotated[str | None, Form(max_length=_MAX_TAG_CHARACTERS)] = None,
+    beam_size: Annotated[int | None, Form(ge=1, le=MAX_BEAM_SIZE)] = None,
+    length_penalty: Annotated[float, Form(ge=-MAX_LENGTH_PENALTY, le=MAX_LENGTH_PENALTY, allow_inf_nan=False)] = 1.0,
+) -> DocumentAnswer:
+    """Hand in a document as multipart/form-data. Its name says what kind of document it is.
+
+    It is translated in the background: ask after it, fetch it, delete it. `Location` is where.
+    """
+    interpreter, _ = server.accept()
+    asked = TranslationRequest((), "", "", beam_size=beam_size, length_penalty=length_penalty)
+    into = interpreter.check(asked, source, target)
+    translate = document_translation(
+        interpreter, asked, source, target, lambda done: server.metrics.translated(done.result)
+    )
+    job = await server.documents.submit(_result_name(file.filename or "", into), file.file, translate)
+    response.headers["Location"] = f"{PATH}/{job.id}"
+    return _answer(job)
+
+
+@router.get("/{document_id}", response_model_exclude_none=True, responses=error_responses(404))
+async def status(document_id: str, server: Server) -> DocumentAnswer:
+    """How far the document is."""
+    return _answer(server.documents.get(document_id))
+
+
+@router.get(
+    "/{document_id}/content",
+    response_class=StreamingResponse,
+    responses={
+        200: {"content": {"application/octet-stream": {}}, "description": "The translated document."},
+        **error_responses(404, 409),
+    },
+)
+async def content(document_id: str, server: Server) -> StreamingResponse:
+    """The translated document, in the format it came in."""
+    return download(server.documents.open(document_id))
+
+
+@router.delete("/{document_id}", status_code=204, response_class=Response, responses=error_responses(404))
+async def delete(document_id: str, server: Server) -> None:
+    """Stop translating the document and forget it."""
+    await server.documents.delete(document_id)
+
+
+def _answer(job: DocumentJob) -> DocumentAnswer:
+    error = None if job.error is None else ErrorBody(code=job.error.code, message=str(job.error))
+    return DocumentAnswer(
+        id=job.id,
+        name=job.name,
+        status=job.status,
+        progress=job.progress,
+        units_done=job.units_done,
+        num_units=job.num_units,
+        num_characters=job.num_characters,
+        seconds_remaining=job.seconds_remaining,
+        error=error,
+    )
+
+
+def _result_name(name: str, target: str) -> str:
+    """`letter.docx` as `letter.de.docx`."""
+    path = PurePath(name)
+    return f"{path.stem}.{target}{path.suffix}" if path.suffix else name

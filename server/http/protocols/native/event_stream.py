@@ -1,0 +1,149 @@
+"""A translation as server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html.
+
+`text` events carry pieces of the texts, each with the index of its text; then comes one `done` event with all that a
+plain answer holds and the timings, or one `error` event with the envelope that an error has elsewhere.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Sequence
+
+from fastapi import Request
+from fastapi.sse import EventSourceResponse, format_sse_event
+from pydantic import BaseModel
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from server.http.requests.disconnect import unless_disconnected
+from server.http.requests.translation_call import note
+from server.http.responses.errors import error_response
+from server.http.state import RequestRecord
+from server.interface.errors import ClientGone, EngineFailed, KvasirError
+from server.operations.metrics import Metrics
+from server.translation.service import Interpretation
+from server.translation.text_stream import Piece, TextFeed
+
+HEARTBEAT_SECONDS = 10.0  # of silence; proxies close what has been silent for some thirty
+
+MEDIA_TYPE = EventSourceResponse.media_type
+# Nothing on the way may keep the answer, and nginx is to pass on every event as it comes.
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+_EXAMPLE = """event: text
+data: {"index":0,"text":"Guten Morgen. Wie"}
+
+event: text
+data: {"index":0,"text":" geht es Ihnen heute?"}
+
+event: done
+data: {"translations":[{"text":"Guten Morgen. Wie geht es Ihnen heute?", ...}],"model":"en-de","timings":{...}}
+
+"""
+
+# For an operation's OpenAPI description, beside the content of the plain answer.
+EVENTS_CONTENT: dict[str, object] = {
+    MEDIA_TYPE: {
+        "schema": {
+            "type": "string",
+            "description": "With `stream`: events called `text`, with the index of a text and what comes next in it. "
+            "In the end one called `done`, with all that the plain answer holds and `timings` in milliseconds, or one "
+            "called `error`, with the body that an error has.",
+        },
+        "example": _EXAMPLE,
+    }
+}
+
+
+class EventStream(Response):
+    """The answer to one request that streams. It translates while it is sent, and ends with its client.
+
+    What fails before there is anything to send is an ordinary answer with its status; there is something when the first
+    text is final, or a heartbeat after `heartbeat_seconds`.
+    """
+
+    media_type = MEDIA_TYPE
+
+    def __init__(
+        self,
+        translate: Callable[[TextFeed], Coroutine[None, None, Interpretation]],
+        answer: Callable[[Interpretation], BaseModel],
+        record: RequestRecord,
+        metrics: Metrics,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    ) -> None:
+        super().__init__(headers=_HEADERS)
+        del self.headers["Content-Length"]
+        self._translate = translate
+        self._answer = answer
+        self._record = record
+        self._metrics = metrics
+        self._heartbeat_seconds = heartbeat_seconds
+        self._has_begun = False
+        self._last_text: float | None = None  # seconds after the request came
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        try:
+            answer = await unless_disconnected(Request(scope, receive), self._stream(send))
+            # When nobody watches any more: a connection that has sent its end counts as closed.
+            await self._end(send, "done", answer)
+        except KvasirError as error:
+            plain = error_response(error)
+            if not self._has_begun:
+                await plain(scope, receive, send)
+                return
+            self._record.late_status = plain.status_code
+            if not isinstance(error, ClientGone):
+                await self._end(send, "error", bytes(plain.body).decode())
+        except Exception:
+            if self._has_begun:
+                failure = EngineFailed("the server failed on this request; its log has the cause")
+                await self._end(send, "error", bytes(error_response(failure).body).decode())
+            raise
+
+    async def _stream(self, send: Send) -> str:
+        """Send all of the text; returns the data of the last event."""
+        feed = TextFeed()
+        translation = asyncio.create_task(self._translate(feed))
+        translation.add_done_callback(lambda _: feed.wake())
+        try:
+            while not translation.done():
+                if not await feed.wait(self._heartbeat_seconds):
+                    await self._send(send, format_sse_event(comment="still at work"))
+                elif not translation.done():  # an error must come before the first text, if it can
+                    await self._send_pieces(send, feed.take())
+            done = await translation
+            note(self._record, done)
+            await self._send_pieces(send, feed.take())
+            answer = self._answer(done).model_dump(mode="json", exclude_none=True)
+            return _json(answer | {"timings": self._record.timings()})
+        finally:
+            translation.cancel()
+            await asyncio.gather(translation, return_exceptions=True)
+
+    async def _send_pieces(self, send: Send, pieces: Sequence[Piece]) -> None:
+        if not pieces:
+            return
+        events = (_json({"index": piece.index, "text": piece.text}) for piece in pieces)
+        await self._send(send, b"".join(format_sse_event(event="text", data_str=event) for event in events))
+        now = self._record.elapsed_seconds()
+        if self._last_text is None:
+            self._metrics.stream_begun(now)
+        else:
+            self._metrics.stream_continued(now - self._last_text)
+        self._last_text = now
+
+    async def _end(self, send: Send, event: str, data: str) -> None:
+        await self._send(send, format_sse_event(event=event, data_str=data))
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send(self, send: Send, chunk: bytes) -> None:
+        """Send bytes of the body, and the headers before the first. Waits for a slow reader."""
+        if not self._has_begun:
+            self._has_begun = self._record.is_streamed = True
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+
+def _json(content: dict[str, object]) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))

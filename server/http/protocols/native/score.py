@@ -1,0 +1,84 @@
+"""How likely a model finds a translation that somebody gives it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, Field
+
+from server.http.protocols.native.decoding_fields import (
+    MAX_TAG_CHARACTERS,
+    DetailFields,
+    SentenceAnswer,
+    finite,
+    sentence_answer,
+)
+from server.http.requests.disconnect import unless_disconnected
+from server.http.responses.errors import error_responses
+from server.http.state import RequestRecord, ServerState, request_record, server_state
+from server.interface.decoding_options import decoding_options
+from server.translation.scoring import Score, ScoreRequest
+from server.translation.types import TranslationResult
+
+router = APIRouter(prefix="/v1", tags=["translation"])
+
+
+class ScoreBody(DetailFields):
+    """Texts and their translations; each is taken as one sentence."""
+
+    text: str | list[str] = Field(description="a text, or a list of texts")
+    translation: str | list[str] = Field(description="its translation, or a list with one for each text")
+    source: str | None = Field(None, max_length=MAX_TAG_CHARACTERS, description="language of the texts")
+    target: str | None = Field(None, max_length=MAX_TAG_CHARACTERS, description="language of the translations")
+
+
+class ScoreAnswer(BaseModel):
+    """Of one translation. Tokens count the end."""
+
+    log_probability: float | None = Field(description="of the whole translation, a natural logarithm")
+    score: float | None = Field(description="the same over target_tokens ** length_penalty")
+    target_tokens: int
+    sentence: SentenceAnswer | None = Field(None, description="token by token, where asked for")
+
+
+class ScoresAnswer(BaseModel):
+    """The scores in the order of the texts."""
+
+    scores: list[ScoreAnswer]
+    model: str
+
+
+@router.post("/score", response_model_exclude_none=True, responses=error_responses(400, 413, 422, 429, 500, 503, 504))
+async def score(
+    body: ScoreBody,
+    request: Request,
+    server: Annotated[ServerState, Depends(server_state)],
+    record: Annotated[RequestRecord, Depends(request_record)],
+) -> ScoresAnswer:
+    """The probability that the model gives to translations that are there already, token by token if you like."""
+    texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
+    translations = (body.translation,) if isinstance(body.translation, str) else tuple(body.translation)
+    record.num_texts, record.num_characters = len(texts), sum(map(len, (*texts, *translations)))
+    _, catalogue = server.accept()
+    route = catalogue.find(body.source, body.target)
+    record.model = route.name
+    asked = ScoreRequest(
+        texts=texts,
+        translations=translations,
+        source=route.source,
+        target=route.target,
+        length_penalty=body.length_penalty,
+        timeout_seconds=body.timeout_seconds,
+        options=decoding_options(body.model_dump()),
+    )
+    result = await unless_disconnected(request, route.scorer.score(asked))
+    record.result = TranslationResult([], result.phases, result.sentence_tokens, num_splits=0)
+    return ScoresAnswer(scores=[_answer(each) for each in result.scores], model=record.model)
+
+
+def _answer(score: Score) -> ScoreAnswer:
+    return ScoreAnswer(
+        log_probability=finite(score.log_probability),
+        score=finite(score.score),
+        target_tokens=score.num_tokens,
+        sentence=None if score.details is None else sentence_answer(score.details),
+    )

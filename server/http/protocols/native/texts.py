@@ -1,0 +1,212 @@
+"""Kvasir's own protocol: everything the engine can do, by its own names."""
+
+import asyncio
+from functools import partial
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
+
+from server.http.protocols.native.decoding_fields import (
+    MAX_TAG_CHARACTERS,
+    DecodingFields,
+    SentenceAnswer,
+    finite,
+    sentence_answer,
+)
+from server.http.protocols.native.event_stream import EVENTS_CONTENT, EventStream
+from server.http.requests.admission import check_room
+from server.http.requests.translation_call import accept, interpret
+from server.http.responses.errors import error_responses
+from server.http.state import ServerState, request_record, server_state
+from server.interface.decoding_options import decoding_options
+from server.interface.errors import InvalidRequest
+from server.interface.request import FinishReason
+from server.text.glossary import Glossary
+from server.text.language_detection import Detection
+from server.translation.limits import MAX_BEAM_SIZE
+from server.translation.service import Interpretation
+from server.translation.types import TextFormat, Translation, TranslationRequest
+
+router = APIRouter(prefix="/v1", tags=["translation"])
+
+
+class TranslateBody(DecodingFields):
+    """One text or several, and how to translate them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "Good morning. How are you today?", "source": "en", "target": "de"}]},
+    )
+
+    text: str | list[str] = Field(description="a text, or a list of texts; sentences, line breaks and all")
+    source: str | None = Field(
+        None,
+        max_length=MAX_TAG_CHARACTERS,
+        description="language of the texts, or auto: each is detected; not needed where only one is possible",
+    )
+    target: str | None = Field(
+        None,
+        max_length=MAX_TAG_CHARACTERS,
+        description="language to translate into; not needed where only one is possible",
+    )
+    beam_size: int | None = Field(
+        None, ge=1, le=MAX_BEAM_SIZE, description="hypotheses followed at once; 1 is greedy; the server has a default"
+    )
+    max_new_tokens: int | None = Field(
+        None, ge=1, description="most tokens of a sentence; by default three times its source's, and 50 in any case"
+    )
+    num_hypotheses: int = Field(
+        1, ge=1, le=MAX_BEAM_SIZE, description="translations of each text: the best, and the others as alternatives"
+    )
+    early_stopping: bool = Field(
+        False, description="end a beam search as soon as beam_size * patience hypotheses are complete"
+    )
+    glossary: dict[str, str] | None = Field(None, description="terms of the source language, and what is said for them")
+    glossary_id: str | None = Field(None, max_length=64, description="a stored glossary instead; see /v2/glossaries")
+    stream: bool = Field(False, description="answer with server-sent events, text by text as it becomes final")
+    return_scores: bool = Field(False, description="add the score and the log-probability of each translation")
+    format: TextFormat = Field("text", description="html and xml keep their tags, and are translated around them")
+
+    @field_validator("text", mode="before")
+    @classmethod
+    def _check_text(cls, value: object) -> object:
+        # Said here because a union's own errors name every member that did not match.
+        if isinstance(value, list):
+            wrong = next((index for index, item in enumerate(value) if not isinstance(item, str)), None)
+            if wrong is not None:
+                raise PydanticCustomError("text_item_type", "item {index} must be a string", {"index": wrong})
+        elif not isinstance(value, str):
+            raise PydanticCustomError("text_type", "must be a string or a list of strings")
+        return value
+
+
+class AlternativeAnswer(BaseModel):
+    """Another translation of the same text."""
+
+    text: str
+    score: float | None = None
+    log_probability: float | None = None
+
+
+class DetectedLanguage(BaseModel):
+    """The likeliest of the languages that were expected."""
+
+    language: str
+    confidence: float = Field(ge=0, le=1, description="probability, small where the text says little")
+
+
+class TranslationAnswer(BaseModel):
+    """What became of one text. Tokens count the end of every sentence."""
+
+    text: str
+    detected_language: DetectedLanguage | None = Field(None, description="where source was auto and there are letters")
+    source_tokens: int
+    target_tokens: int
+    finish_reason: FinishReason = Field(
+        description="stop; length when max_new_tokens ended a sentence, repetition when max_repetitions did"
+    )
+    score: float | None = Field(
+        None,
+        description="log-probability over length ** length_penalty, less penalties; of several sentences the mean "
+        "by target tokens",
+    )
+    log_probability: float | None = Field(None, description="of all sentences, natural; the target prefix not counted")
+    alternatives: list[AlternativeAnswer] | None = Field(
+        None, description="second and further hypotheses; the i-th joins the i-th of every sentence"
+    )
+    sentences: list[SentenceAnswer] | None = Field(None, description="token by token, where anything of it was asked")
+
+
+class TranslateAnswer(BaseModel):
+    """The translations in the order of the texts."""
+
+    translations: list[TranslationAnswer]
+    model: str | None = Field(None, description="who translated; two models joined by + went one after the other")
+    pivot: str | None = Field(None, description="the language between them")
+    seed: int | None = Field(None, description="that tokens were drawn with")
+
+
+@router.post(
+    "/translate",
+    response_model=TranslateAnswer,
+    response_model_exclude_none=True,
+    dependencies=[Depends(check_room)],
+    responses={200: {"content": EVENTS_CONTENT}, **error_responses(400, 404, 413, 422, 429, 500, 503, 504)},
+)
+async def translate(
+    body: TranslateBody,
+    request: Request,
+) -> TranslateAnswer | EventStream:
+    """Translate one text or several; the order is kept, and so are line breaks and blank lines.
+
+    With `stream` the text comes in pieces, as soon as they are final.
+    """
+    texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
+    asked = TranslationRequest(
+        texts=texts,
+        source="",
+        target="",
+        beam_size=body.beam_size,
+        length_penalty=body.length_penalty,
+        max_new_tokens=body.max_new_tokens,
+        num_hypotheses=body.num_hypotheses,
+        early_stopping=body.early_stopping,
+        return_scores=body.return_scores,
+        glossary=await _glossary(body, server_state(request)),
+        timeout_seconds=body.timeout_seconds,
+        options=decoding_options(body.model_dump()),
+        format=body.format,
+    )
+    if body.stream:
+        interpreter, asked = accept(request, asked)
+        translate_to = partial(interpreter.translate, asked, body.source, body.target)
+        record, metrics = request_record(request), server_state(request).metrics
+        return EventStream(translate_to, partial(_answer, asked), record, metrics)
+    return _answer(asked, await interpret(request, asked, body.source, body.target))
+
+
+async def _glossary(body: TranslateBody, server: ServerState) -> Glossary | None:
+    if body.glossary is not None and body.glossary_id is not None:
+        raise InvalidRequest("give a glossary or a glossary_id, not both")
+    if body.glossary is not None:
+        return await asyncio.to_thread(Glossary, body.glossary)
+    if body.glossary_id is not None:
+        return await asyncio.to_thread(server.stored_glossaries().glossary, body.glossary_id)
+    return None
+
+
+def _answer(asked: TranslationRequest, done: Interpretation) -> TranslateAnswer:
+    detected = done.detected or (None,) * len(asked.texts)
+    translations = [
+        _translation(translation, asked, language)
+        for translation, language in zip(done.result.translations, detected, strict=True)
+    ]
+    return TranslateAnswer(translations=translations, model=done.model, pivot=done.pivot, seed=done.result.seed)
+
+
+def _translation(translation: Translation, asked: TranslationRequest, detected: Detection | None) -> TranslationAnswer:
+    others = [
+        AlternativeAnswer(
+            text=other.text,
+            score=_score(other.score, asked),
+            log_probability=_score(other.log_probability, asked),
+        )
+        for other in translation.alternatives
+    ]
+    return TranslationAnswer(
+        text=translation.text,
+        detected_language=None
+        if detected is None
+        else DetectedLanguage(language=detected.language, confidence=round(detected.confidence, 4)),
+        source_tokens=translation.source_tokens,
+        target_tokens=translation.target_tokens,
+        finish_reason=translation.finish_reason,
+        score=_score(translation.score, asked),
+        log_probability=_score(translation.log_probability, asked),
+        alternatives=others if asked.num_hypotheses > 1 else None,
+        sentences=[sentence_answer(details) for details in translation.sentences] or None,
+    )
+
+
+def _score(score: float, asked: TranslationRequest) -> float | None:
+    return finite(score) if asked.return_scores else None

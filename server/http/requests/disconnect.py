@@ -1,0 +1,38 @@
+"""Work that ends when nobody waits for it any more."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TypeVar
+
+from fastapi import Request
+
+from server.interface.errors import ClientGone
+
+Result = TypeVar("Result")
+
+
+async def unless_disconnected(request: Request, work: Coroutine[None, None, Result]) -> Result:
+    """What `work` returns. It is cancelled, and `ClientGone` raised, when the client closes the connection.
+
+    The request's body must have been read: what is left to receive is the end of the connection.
+    """
+    task = asyncio.current_task()
+    assert task is not None, "routes run in tasks"
+    is_gone = False
+
+    async def watch() -> None:
+        nonlocal is_gone
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        is_gone = True
+        task.cancel()
+
+    watcher = asyncio.create_task(watch())
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if is_gone and not task.uncancel():  # nobody else has cancelled it
+            raise ClientGone("the client closed the connection before its answer was ready") from None
+        raise
+    finally:
+        watcher.cancel()

@@ -1,0 +1,215 @@
+"""What travels between the translator and the engine: one sentence to decode, and what came of it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bundle.manifest import Shapes
+from server.interface.errors import InvalidRequest
+
+TokenIds = NDArray[np.int32]
+Tokens = tuple[int, ...]  # the same where it must be hashable
+
+DEFAULT_MAX_REPETITIONS = 32  # no sane translation says anything so often in a row
+
+# Is told, on the event loop's thread, the tokens that a request's best answer is certain to begin with, each time from
+# the first one on, and whether they are all of it.
+ProgressListener = Callable[[list[int], bool], None]
+
+_request_ids = count()
+
+
+class FinishReason(StrEnum):
+    """Why a request ended."""
+
+    STOP = "stop"  # every returned hypothesis ended with the end-of-sequence token
+    LENGTH = "length"  # the best hypothesis was ended by max_new_tokens
+    REPETITION = "repetition"  # the best hypothesis went round in circles and was ended by max_repetitions
+    CANCELLED = "cancelled"
+    DEADLINE = "deadline"
+
+    @classmethod
+    def of_all(cls, reasons: "Iterable[FinishReason]") -> "FinishReason":
+        """That of a whole whose parts ended like this: the one that says most against its being complete."""
+        found = set(reasons)
+        return next((reason for reason in (cls.REPETITION, cls.LENGTH) if reason in found), cls.STOP)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Tokens are drawn instead of chosen: from softmax(logits / temperature), cut down by each filter in this order.
+
+    `top_k` keeps the k most likely tokens (0: all), `top_p` the most likely ones that together reach this probability,
+    `min_p` those at least so likely relative to the most likely one. The draw depends on `seed`, the number of the
+    sample and the position, and on nothing else.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationParams:
+    """How one request is decoded. Values are checked where they enter the house, not here.
+
+    `max_new_tokens` counts the end-of-sequence token and not the start token; `min_new_tokens` counts neither, nor
+    does either count `target_prefix`, which every answer begins with. `length_penalty` is the exponent of the
+    hypothesis length in the beam score: log-probability / num_tokens ** length_penalty. The other scores and limits
+    are explained where they work, in server.decoding. With `return_alternatives` the hypotheses begin with the most
+    likely first tokens, one each, and go on greedily; the end is no first token. `forced_target` asks for the score
+    of these tokens, the end included, instead of an answer.
+    """
+
+    beam_size: int = 1
+    length_penalty: float = 1.0
+    max_new_tokens: int = 256
+    num_hypotheses: int = 1
+    early_stopping: bool = False
+    return_scores: bool = False
+    coverage_penalty: float = 0.0
+    patience: float = 1.0
+    num_beam_groups: int = 1
+    diversity_penalty: float = 0.0
+    sampling: Sampling | None = None
+    return_alternatives: bool = False
+    target_prefix: Tokens = ()
+    required_phrases: tuple[Tokens, ...] = ()
+    suppress_tokens: Tokens = ()
+    suppress_phrases: tuple[Tokens, ...] = ()
+    no_repeat_ngram_size: int = 0
+    repetition_penalty: float = 1.0
+    min_new_tokens: int = 0
+    max_repetitions: int = DEFAULT_MAX_REPETITIONS
+    return_token_scores: bool = False
+    num_token_alternatives: int = 0
+    return_attention: bool = False
+    alignment_layer: int = -1
+    alignment_heads: Tokens = ()  # none named: all
+    forced_target: Tokens = ()
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that a request takes: one for each beam, sample or alternative."""
+        return self.num_hypotheses if self.sampling is not None or self.return_alternatives else self.beam_size
+
+
+def num_hypotheses_held(patience: float, beam_size: int) -> int:
+    """How many hypotheses a request must hold before it may be finished: beam_size * patience, halves rounded up."""
+    return max(int(beam_size * patience + 0.5), 1)
+
+
+@dataclass(slots=True)
+class Timings:
+    """When a request passed each station, in seconds of one monotonic clock."""
+
+    arrived: float
+    admitted: float = 0.0
+    encoded: float = 0.0
+    seated: float = 0.0
+    first_token: float = 0.0
+    finished: float = 0.0
+
+    @property
+    def queue_seconds(self) -> float:
+        """Waiting for an encoder run and then for rows (to the end, for a request that never got them)."""
+        if not self.admitted:
+            return self.finished - self.arrived
+        waited_for_rows = (self.seated or self.finished) - self.encoded if self.encoded else 0.0
+        return self.admitted - self.arrived + waited_for_rows
+
+    @property
+    def encode_seconds(self) -> float:
+        """The encoder run this request shared, 0 when it was never admitted."""
+        return max(self.encoded - self.admitted, 0.0)
+
+    @property
+    def decode_seconds(self) -> float:
+        """All decoder steps, from getting its rows to the last token."""
+        return self.finished - self.seated if self.seated else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenDetails:
+    """What was noted of each token of a hypothesis, the end-of-sequence token last where it was generated.
+
+    `log_probabilities` are the model's own, `alternatives` the most likely tokens at each place and theirs, best
+    first, if they were asked for. `attention` [num_tokens, source_len] is cross-attention's, averaged over heads.
+    """
+
+    log_probabilities: list[float]
+    alternatives: list[list[tuple[int, float]]]
+    attention: NDArray[np.float32] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One decoded answer. `token_ids` holds neither the start nor the end-of-sequence token.
+
+    `log_probability` is the model's, summed over all generated tokens, the end-of-sequence token among them; `score`
+    is what the search ranked by. Both are NaN for a greedy request that did not ask for scores.
+    """
+
+    token_ids: list[int]
+    log_probability: float
+    score: float
+    finish_reason: FinishReason
+    details: TokenDetails | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One sentence for the engine. `source` [source_len] ends with the end-of-sequence token.
+
+    `on_progress` hears of it while it is decoded; a request without costs the engine nothing for it. One that is not
+    `shared` gets an answer of its own, whoever else asks or has asked the same. One that `continues` a call that was
+    taken is not refused for want of room. `was_lost` says that an engine has died with it, `num_told` how many tokens
+    `on_progress` has heard of.
+    """
+
+    source: TokenIds
+    params: GenerationParams
+    timings: Timings
+    deadline: float | None = None
+    on_progress: ProgressListener | None = None
+    shared: bool = True
+    continues: bool = False
+    was_lost: bool = False
+    num_told: int = 0
+    id: int = field(default_factory=lambda: next(_request_ids))
+
+    def check_tokens(self, shapes: Shapes) -> None:
+        """Raise `InvalidRequest` for tokens that a model of these shapes has not, and for more or fewer than it reads.
+
+        Texts never become such tokens. A graph in int8 would take what it has not for something else.
+        """
+        sides = (
+            ("source", self.source, shapes.vocab_size, shapes.max_source_tokens),
+            ("target_prefix", self.params.target_prefix, shapes.target_vocab_size, shapes.max_target_tokens - 1),
+            ("forced_target", self.params.forced_target, shapes.target_vocab_size, shapes.max_target_tokens),
+        )
+        for name, tokens, vocab_size, most in sides:
+            fewest = int(name == "source")
+            if not fewest <= len(tokens) <= most:
+                raise InvalidRequest(
+                    f"{name} has {len(tokens)} tokens; it must have from {fewest} to {most} with this model"
+                )
+            if len(tokens) and not 0 <= (least := int(np.min(tokens))) <= (largest := int(np.max(tokens))) < vocab_size:
+                wrong = least if least < 0 else largest
+                raise InvalidRequest(f"{name} has token {wrong}; this model's are from 0 to {vocab_size - 1}")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A request that left the engine: its hypotheses, best first (none if cancelled or expired), or what failed it."""
+
+    request: Request
+    hypotheses: list[Hypothesis]
+    finish_reason: FinishReason
+    error: Exception | None = None

@@ -1,0 +1,137 @@
+"""Plain text taken apart into lines: what begins a line stays, what is marked is tagged, and the rest is translated.
+
+Markers are those of Markdown and of what people type: bullets, numbers, headings, quotations, emphasis, code, links.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+import regex
+
+from server.text.readers.placeholders import FILE_ENDINGS, Found, find
+from server.text.readers.units import Document, Unit, UnitBuilder
+from server.text.readers.unknown_characters import Symbols
+
+# Where none of these is, a text has nothing that would be kept and nothing that is told in other letters. Apart from
+# each other they are searched for in half the time that one pattern of all of them takes.
+_HINTS = (
+    regex.compile(r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=]|\p{Lu}{2}|://|www\.|--"),
+    regex.compile(r"mailto:"),
+    regex.compile(r"(?<![\w/])/[\w.@~+-]"),
+    regex.compile(rf"(?<=[\w-]){FILE_ENDINGS}"),
+    regex.compile(r"^[ \t]*+(?:[-+•‣▪◦–—:]|[a-zA-Z]\))[ \t]", regex.MULTILINE),
+)
+
+_LINE_START = regex.compile(
+    r"[ \t]*(?:(?:[-*+•‣▪◦–—:]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)|#{1,6}|\[[ xX]\])[ \t]+|>++(?:[ \t]+|(?=\S)))*"
+    r"(?:\|[ \t]*)?"
+)
+_SPACE = " \t"
+_CELL_BORDER = regex.compile(r"\|[ \t]*")
+_FENCE = regex.compile(r"[ \t]*(?:```|~~~)")
+_INLINE = regex.compile(
+    r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`))"
+    r"|(?P<image>!)?\[(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"
+    r"|(?<![\w*_~\\])(?P<mark>\*{1,3}|_{1,3}|~~)(?=[^\s*_~])(?P<marked>(?:(?!(?P=mark)).)+?)(?<=[^\s*_~\\])(?P=mark)(?![\w*~])"
+)
+
+
+def may_be_special(text: str, symbols: Symbols) -> bool:
+    """Whether a text may hold anything that a plain translation would lose; quick, and wrong on the safe side."""
+    return any(hint.search(text) for hint in _HINTS) or not symbols.knows_all(text)
+
+
+def read_text(text: str, symbols: Symbols) -> Document:
+    """The document of a plain text."""
+    document: Document = []
+    in_fence = False
+    for line in text.splitlines(keepends=True):
+        content = line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+        is_fence = _FENCE.match(content) is not None
+        if is_fence or in_fence:
+            in_fence ^= is_fence
+            document.append(line)
+            continue
+        document += _line(content, symbols)
+        document.append(line[len(content) :])
+    return document
+
+
+def read_whole(text: str, symbols: Symbols) -> Document:
+    """The document of a text that is taken as one, with all its lines."""
+    return list(_cell(text, symbols))
+
+
+def _line(line: str, symbols: Symbols) -> Iterator[str | Unit]:
+    start = _LINE_START.match(line)
+    first = start.end() if start else 0
+    last = max(_end_of_words(line), first)
+    yield line[:first]
+    if line[:first].rstrip().endswith("|"):
+        place = first
+        for border in _CELL_BORDER.finditer(line, first, last):
+            cell = line[place : border.start()].rstrip(_SPACE)
+            yield from _cell(cell, symbols)
+            yield line[place + len(cell) : border.end()]
+            place = border.end()
+        first = place
+    yield from _cell(line[first:last], symbols)
+    yield line[last:]
+
+
+def _end_of_words(line: str) -> int:
+    """Where the border of a table, or what closes a heading, begins at the end of a line, or the space there."""
+    words = line.rstrip(_SPACE)
+    if words.endswith("|"):
+        return len(words[:-1].rstrip(_SPACE))
+    return len(words.rstrip("#").rstrip(_SPACE))
+
+
+def _cell(text: str, symbols: Symbols) -> Iterator[str | Unit]:
+    builder = UnitBuilder(symbols)
+    _inline(text, builder)
+    unit = builder.build()
+    yield unit if unit.has_words else text
+
+
+def _inline(text: str, builder: UnitBuilder) -> None:
+    place = 0
+    kept: list[Found] | None = None
+    for match in _INLINE.finditer(text):
+        if kept is None:
+            kept = [found for found in find(text, builder.symbols) if found.end - found.start > 1]
+        if match.start() < place or _crosses(match, kept):
+            continue
+        if match.start() > place:
+            _text(text[place : match.start()], builder)
+        _marked(match, builder)
+        place = match.end()
+    if place < len(text):
+        _text(text[place:], builder)
+
+
+def _crosses(match: "regex.Match[str]", kept: Sequence[Found]) -> bool:
+    """Whether a marker stands inside something that is kept as it is: an address, a variable."""
+    return any(_is_inside(place, kept) for place in match.span())
+
+
+def _is_inside(place: int, kept: Sequence[Found]) -> bool:
+    last = bisect_left(kept, place, key=lambda found: found.start) - 1
+    return last >= 0 and place < kept[last].end
+
+
+def _marked(match: "regex.Match[str]", builder: UnitBuilder) -> None:
+    if match["code"]:
+        builder.copied(match["code"])
+    elif match["label"]:
+        builder.open("[", f"{match['image'] or ''}[")
+        _inline(match["label"], builder)
+        builder.close("[", f"]{match['target']}")
+    else:
+        builder.open(match["mark"], match["mark"])
+        _inline(match["marked"], builder)
+        builder.close(match["mark"], match["mark"])
+
+
+def _text(text: str, builder: UnitBuilder) -> None:
+    builder.text(text, text)

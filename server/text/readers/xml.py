@@ -1,0 +1,159 @@
+"""XML cut into pieces where Expat says; nothing is written anew, and no entity is expanded."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+from server.interface.errors import InvalidRequest
+from server.text.readers.html import BLOCKS, COPIED, LEFT_ALONE, is_not_translated
+from server.text.readers.pieces import MarkupOptions, Piece, Role, without_mark
+
+# Around fragments, which have text or several elements at the top.
+_FRONT, _BACK = b"<kvasir>", b"</kvasir>"
+_MAX_DEPTH = 1000
+
+
+@dataclass(slots=True)
+class _Element:
+    name: str
+    is_kept: bool
+    is_mixed: bool = False  # has text of its own: what stands beside that stands inside sentences
+    is_empty: bool = False
+
+
+@dataclass(slots=True)
+class _Event:
+    """Where something begins; `parent` is the element it is in."""
+
+    start: int
+    role: Role
+    parent: _Element
+    element: _Element | None = None
+
+
+@dataclass(slots=True)
+class _Events:
+    stack: list[_Element] = field(default_factory=lambda: [_Element("", False)])
+    found: list[_Event] = field(default_factory=list)
+
+
+def read_xml(text: str, options: MarkupOptions) -> list[Piece]:
+    """The pieces of a document or a fragment. Raises `InvalidRequest` for what is not well-formed."""
+    front, text = without_mark(text)
+    return [*front, *_pieces(text, options)]
+
+
+def _pieces(text: str, options: MarkupOptions) -> list[Piece]:
+    is_document = text.startswith(("<?xml", "<!DOCTYPE"))
+    content = text.encode()
+    data = content if is_document else _FRONT + content + _BACK
+    events = _events(data, options)
+    offset = 0 if is_document else len(_FRONT)
+    if not is_document:
+        events = [event for event in events if offset <= event.start < offset + len(content)]
+    if not events:
+        return [Piece(Role.BORDER, text)]
+    ends = [event.start for event in events[1:]] + [len(data) - (0 if is_document else len(_BACK))]
+    pieces: list[Piece] = []
+    if events[0].start > offset:
+        pieces.append(Piece(Role.BORDER, data[offset : events[0].start].decode()))
+    kept: _Element | None = None
+    for event, end in zip(events, ends, strict=True):
+        raw = data[event.start : end].decode()
+        if kept is not None:
+            pieces[-1] = Piece(pieces[-1].role, pieces[-1].raw + raw)
+            if event.element is kept:
+                kept = None
+        elif raw:
+            pieces.append(_piece(event, raw, options))
+            if event.element is not None and event.element.is_kept and not event.element.is_empty:
+                kept = event.element
+    return pieces
+
+
+def _piece(event: _Event, raw: str, options: MarkupOptions) -> Piece:
+    element = event.element
+    if element is None:
+        return Piece(event.role, raw)
+    local = element.name.rpartition(":")[2]
+    named = {element.name, local}
+    splits = bool(named & set(options.splitting_tags)) or local in BLOCKS
+    is_inline = event.parent.is_mixed and not splits
+    if named & set(options.non_splitting_tags):
+        is_inline = True
+    if not is_inline:
+        return Piece(Role.BORDER, raw)
+    if element.is_kept:
+        return Piece(Role.MARK if element.is_empty or local in LEFT_ALONE else Role.COPIED, raw)
+    return Piece(Role.MARK if element.is_empty else event.role, raw, element.name)
+
+
+def _events(data: bytes, options: MarkupOptions) -> list[_Event]:
+    parser = expat.ParserCreate(encoding="utf-8")
+    events = _Events()
+    stack, found = events.stack, events.found
+
+    def note(role: Role) -> None:
+        if not in_cdata:
+            found.append(_Event(parser.CurrentByteIndex, role, stack[-1]))
+
+    def start(name: str, attributes: Mapping[str, str]) -> None:
+        local = name.rpartition(":")[2]
+        is_kept = (
+            local in COPIED | LEFT_ALONE
+            or bool({name, local} & set(options.ignore_tags))
+            or is_not_translated(attributes)
+        )
+        element = _Element(name, is_kept)
+        found.append(_Event(parser.CurrentByteIndex, Role.OPENING, stack[-1], element))
+        stack.append(element)
+        if len(stack) > _MAX_DEPTH:
+            raise InvalidRequest(f"the XML is nested more than {_MAX_DEPTH} deep")
+
+    def end(_: str) -> None:
+        element = stack.pop()
+        at = parser.CurrentByteIndex
+        element.is_empty = found[-1].element is element and data[at - 2 : at] == b"/>"
+        if not element.is_empty:
+            found.append(_Event(at, Role.CLOSING, stack[-1], element))
+
+    def characters(text: str) -> None:
+        if in_cdata:
+            return
+        at = parser.CurrentByteIndex
+        role = Role.REFERENCE if data[at : at + 1] == b"&" else Role.TEXT
+        if not text.isspace():
+            stack[-1].is_mixed = True
+        found.append(_Event(at, role, stack[-1]))
+
+    in_cdata = False
+
+    def begin_cdata() -> None:
+        nonlocal in_cdata
+        note(Role.MARK)
+        in_cdata = True
+
+    def end_cdata() -> None:
+        nonlocal in_cdata
+        in_cdata = False
+
+    def default(text: str) -> None:
+        if text.startswith("&") and len(stack) > 1:
+            stack[-1].is_mixed = True
+            note(Role.COPIED)  # an entity that only the document's type explains
+        elif not in_cdata and text != "]]>":
+            note(Role.MARK if len(stack) > 1 else Role.BORDER)
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = characters
+    parser.StartCdataSectionHandler, parser.EndCdataSectionHandler = begin_cdata, end_cdata
+    parser.DefaultHandler = default  # with it no entity of the document is expanded
+    parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+    parser.UseForeignDTD(True)  # else entities without a declaration would be errors
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise InvalidRequest(
+            f"the text is not well-formed XML: {expat.ErrorString(error.code)} in line {error.lineno}"
+        ) from None
+    return found

@@ -1,0 +1,120 @@
+"""A text taken apart into what a model translates, sentence by sentence, and put together again without loss."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import sentencex
+
+from server.text.segmentation.clauses import longest_piece
+
+# Characters handed to the sentence splitter at once: some of its rules take time quadratic in the length of a line.
+_WINDOW = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A sentence or a part of one, and the whitespace around it; `text` has none at its ends.
+
+    `text` is empty only in the first segment, for whitespace that has no sentence before it.
+    """
+
+    before: str
+    text: str
+    after: str
+    continues: bool = False  # a sentence longer than the model takes goes on in the next segment
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there is anything to translate: a letter or a digit."""
+        return any(map(str.isalnum, self.text))
+
+
+def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Segment]:
+    """Segments that give `text` again when joined, none longer than `fits` allows if it can be helped.
+
+    Sentences end where `sentencex` says for `language`, and at every line break. One that does not fit is split at
+    a clause, else at a space, else between graphemes.
+    """
+    return _attach_blanks(
+        segment
+        for line in text.splitlines(keepends=True)
+        for sentence in _sentences(line, language)
+        for segment in _pieces(sentence, fits)
+    )
+
+
+def whole(text: str) -> Segment:
+    """The text as one segment, however many sentences it has."""
+    words = text.strip()
+    before = text[: len(text) - len(text.lstrip())] if words else text
+    return Segment(before, words, text[len(before) + len(words) :])
+
+
+def join(segments: Sequence[Segment], translations: Sequence[str]) -> str:
+    """The segments' translations with the whitespace that stood around their sources."""
+    return "".join(
+        part
+        for segment, translation in zip(segments, translations, strict=True)
+        for part in (segment.before, translation, segment.after)
+    )
+
+
+def _sentences(line: str, language: str) -> Iterator[str]:
+    """Sentences of one line, with their whitespace; together they are the line."""
+    start = 0
+    while start < len(line):
+        window = line[start : start + _WINDOW]
+        sentences = _segment(language, window)
+        if start + len(window) < len(line):
+            # The last sentence may go on behind the window; one without an end in sight is cut at a clause.
+            sentences = sentences[:-1] or [window[: longest_piece(line[start : start + _WINDOW + 1], _in_window)]]
+        yield from sentences
+        start += sum(map(len, sentences))
+
+
+def _segment(language: str, line: str) -> list[str]:
+    """What `sentencex` makes of a line, or the whole line where it fails or loses a character."""
+    try:
+        sentences = sentencex.segment(language, line)
+    except Exception:  # noqa: BLE001 - it documents no errors; a line it cannot split is one sentence
+        return [line]
+    except BaseException as error:
+        # A panic of the Rust code is neither an Exception nor importable by name.
+        if type(error).__name__ == "PanicException":
+            return [line]
+        raise
+    return sentences if "".join(sentences) == line and all(sentences) else [line]
+
+
+def _in_window(text: str) -> bool:
+    return len(text) <= _WINDOW
+
+
+def _pieces(sentence: str, fits: Callable[[str], bool]) -> Iterator[Segment]:
+    rest = sentence
+    while rest:
+        text = rest.strip()
+        before = rest[: len(rest) - len(rest.lstrip())] if text else rest
+        if not text or fits(text):
+            yield Segment(before, text, rest[len(before) + len(text) :])
+            return
+        end = longest_piece(text, fits)
+        piece = text[:end].rstrip()
+        rest = rest[len(before) + end :]
+        yield Segment(before, piece, text[len(piece) : end], continues=True)
+
+
+def _attach_blanks(segments: Iterable[Segment]) -> list[Segment]:
+    """The same segments with each run of blank ones merged into the whitespace of the segment before it."""
+    merged: list[Segment] = []
+    for blank, run in groupby(segments, key=lambda segment: not segment.text):
+        if not blank:
+            merged.extend(run)
+            continue
+        whitespace = "".join(segment.before for segment in run)
+        if merged:
+            merged[-1] = replace(merged[-1], after=merged[-1].after + whitespace)
+        else:
+            merged.append(Segment(whitespace, "", ""))
+    return merged

@@ -1,0 +1,189 @@
+"""From text to token ids and back, as the checkpoint's family (Marian) does it, torch-free."""
+
+import codecs
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sentencepiece import SentencePieceProcessor
+
+from bundle.loading import Bundle
+from bundle.tensors import SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE, TARGET_VOCABULARY_FILE, VOCABULARY_FILE
+from server.text.unicode_text import replace_lone_surrogates
+
+_WORD_START = "▁"
+_LANGUAGE_CODE = re.compile(r">>.+<<")
+_JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # a blank instead of them divides a word
+
+
+class Tokenizer:
+    """SentencePiece pieces numbered by the bundle's vocabulary.
+
+    Equal to Hugging Face `MarianTokenizer` on text, except that nothing a text can hold is ever a control token:
+    `</s>`, `<pad>` and `>>de<<` written by a person are characters like any other. Thread-safe.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        tokens = bundle.config.special_tokens
+        vocabulary = _load_vocabulary(bundle.file(VOCABULARY_FILE))
+        target_file = bundle.file(TARGET_VOCABULARY_FILE)
+        target_vocabulary = _load_vocabulary(target_file) if target_file.is_file() else vocabulary
+        self._end_of_sequence = tokens.end_of_sequence
+        self._unknown = tokens.unknown
+        control = {tokens.end_of_sequence, tokens.padding, tokens.decoder_start, tokens.unknown}
+        # A checkpoint writes languages in its own way: the token for "de" may be >>deu<<.
+        language_tokens = bundle.config.target_language_tokens
+        self._language_ids = {language: vocabulary[piece] for language, piece in language_tokens.items()}
+        self._text_ids = {
+            piece: id_
+            for piece, id_ in vocabulary.items()
+            if id_ not in control and not _LANGUAGE_CODE.fullmatch(piece)
+        }
+        self._source = _load_sentencepiece(bundle.file(SOURCE_SENTENCEPIECE_FILE))
+        self._target = _load_sentencepiece(bundle.file(TARGET_SENTENCEPIECE_FILE))
+        self._source_unknown = self._source.unk_id()
+        # [source pieces]: the vocabulary's number of each piece of the source model
+        self._numbers: NDArray[np.int32] = np.array(
+            [
+                self._text_ids.get(self._source.id_to_piece(piece), self._unknown)
+                for piece in range(self._source.get_piece_size())
+            ],
+            dtype=np.int32,
+        )
+        target_control = {tokens.end_of_sequence, tokens.padding, tokens.unknown}
+        self._target_ids = {piece: id_ for piece, id_ in target_vocabulary.items() if id_ not in target_control}
+        self._source_names = {id_: piece for piece, id_ in vocabulary.items()}
+        self._target_names = {id_: piece for piece, id_ in target_vocabulary.items()}
+        # The pieces that are one byte of a character that the target model has no piece for.
+        self._target_bytes = {
+            id_: int(piece[1:-1], 16) for piece, id_ in target_vocabulary.items() if self._is_byte(piece)
+        }
+        self._target_pieces = {id_: piece for piece, id_ in target_vocabulary.items() if id_ not in target_control}
+
+    def encode(self, text: str, target_language: str | None = None) -> NDArray[np.int32]:
+        """Token ids [source_len] of `text`, the end-of-sequence token last.
+
+        Lone surrogates are read as U+FFFD; what the vocabulary does not hold is the unknown token. In a model that
+        translates into several languages the token for `target_language`, one of the bundle's, stands in front.
+        """
+        ids = self._piece_ids(text)
+        code = None if target_language is None else self._language_ids.get(target_language)
+        front = () if code is None else (code,)
+        return np.array([*front, *ids, self._end_of_sequence], dtype=np.int32)
+
+    @property
+    def end_token(self) -> int:
+        """The end-of-sequence token."""
+        return self._end_of_sequence
+
+    @property
+    def unknown_token(self) -> int:
+        """What stands for pieces that a vocabulary does not hold."""
+        return self._unknown
+
+    def encode_target(self, text: str) -> list[int]:
+        """Token ids of `text` as a translation, without the end-of-sequence token."""
+        pieces = self._target.encode(replace_lone_surrogates(text), out_type=str)
+        return [self._target_ids.get(piece, self._unknown) for piece in pieces]
+
+    def source_pieces(self, token_ids: Sequence[int]) -> list[str]:
+        """The piece of text that each source token stands for, control tokens by their names."""
+        return [self._source_names.get(id_, "") for id_ in token_ids]
+
+    def target_pieces(self, token_ids: Sequence[int]) -> list[str]:
+        """The piece of text that each target token stands for, control tokens by their names."""
+        return [self._target_names.get(id_, "") for id_ in token_ids]
+
+    @cached_property
+    def known_characters(self) -> frozenset[str]:
+        """The characters of the source vocabulary, and the controls that it makes nothing or a blank of.
+
+        What it only has bytes for, models seldom write again.
+        """
+        pieces = [
+            self._source.id_to_piece(piece)
+            for piece in range(self._source.get_piece_size())
+            if not self._source.is_byte(piece)
+        ]
+        known = frozenset("".join(piece for piece in pieces if piece in self._text_ids))
+        controls = (each for each in map(chr, range(0x10000)) if unicodedata.category(each) in ("Cc", "Cf"))
+        return known.union(" \n\r\t", (each for each in controls if each not in _JOINERS and self._is_dropped(each)))
+
+    def source_spans(self, text: str) -> list[tuple[int, int]]:
+        """The characters of `text` that each token of it covers, as `encode` gives them, the end last.
+
+        Where the model reads other characters than are there (NFKC), they are approximate.
+        """
+        spans = _spans(self._source.encode(replace_lone_surrogates(text), out_type=str), text)
+        return [*([(0, 0)] if self._language_ids else []), *spans, (len(text), len(text))]
+
+    def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
+        """The characters of `text` that each of the tokens it was decoded from covers."""
+        return _spans([self._target_pieces.get(id_, "") for id_ in token_ids], text)
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens `encode` gives, the end-of-sequence token and a language code included."""
+        return len(self._source.encode(replace_lone_surrogates(text))) + 1 + bool(self._language_ids)
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """The text of generated `token_ids`; control tokens, the unknown token among them, are skipped."""
+        pieces = [self._target_pieces[id_] for id_ in token_ids if id_ in self._target_pieces]
+        text: str = self._target.decode_pieces(pieces)
+        return text.replace(_WORD_START, " ").strip()
+
+    def decode_beginning(self, token_ids: Sequence[int]) -> str:
+        """The text that every translation beginning with `token_ids` begins with.
+
+        Less than `decode` gives by the bytes of a character whose other bytes are still to come.
+        """
+        end = len(token_ids)
+        while end and token_ids[end - 1] in self._target_bytes:
+            end -= 1
+        if end == len(token_ids):
+            return self.decode(token_ids)
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        decoder.decode(bytes(self._target_bytes[id_] for id_ in token_ids[end:]))
+        num_pending = len(decoder.getstate()[0])
+        return self.decode(token_ids[: len(token_ids) - num_pending])
+
+    def _is_dropped(self, character: str) -> bool:
+        return not "".join(self._source.encode(character, out_type=str)).strip(_WORD_START)
+
+    def _is_byte(self, piece: str) -> bool:
+        is_byte: bool = self._target.is_byte(self._target.piece_to_id(piece))
+        return is_byte
+
+    def _piece_ids(self, text: str) -> list[int]:
+        text = replace_lone_surrogates(text)
+        pieces = self._source.encode(text)
+        if self._source_unknown not in pieces:
+            return [int(id_) for id_ in self._numbers[pieces]]
+        # Characters the source model does not know may still stand in a vocabulary shared with the target side.
+        return [self._text_ids.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)]
+
+
+def _spans(pieces: Sequence[str], text: str) -> list[tuple[int, int]]:
+    """Ranges of `text`, in proportion to the pieces."""
+    ends = list(accumulate(map(len, pieces)))
+    if not ends:
+        return []
+    in_front = len(pieces[0]) - len(pieces[0].lstrip(_WORD_START))
+    scale = len(text) / max(ends[-1] - in_front, 1)
+    places = [max(0, round((end - in_front) * scale)) for end in (0, *ends)]
+    return list(pairwise(places))
+
+
+def _load_sentencepiece(path: Path) -> SentencePieceProcessor:
+    # Read here: SentencePiece's own reader does not take every path that the file system takes.
+    return SentencePieceProcessor(model_proto=path.read_bytes())
+
+
+def _load_vocabulary(path: Path) -> dict[str, int]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return {str(piece): int(id_) for piece, id_ in content.items()}

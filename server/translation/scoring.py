@@ -1,0 +1,115 @@
+"""How likely a model finds a translation that somebody gives it: teacher forcing, batched with everything else."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
+from server.interface.engine_client import Generator
+from server.interface.errors import InvalidRequest, TextTooLong
+from server.interface.request import GenerationParams, Request, Timings, Tokens
+from server.text.tokenizers.marian import Tokenizer
+from server.text.unicode_text import replace_lone_surrogates
+from server.translation.limits import TranslationLimits
+from server.translation.submission import dispatch, phases, sentence_tokens
+from server.translation.token_details import sentence_details
+from server.translation.types import Phases, SentenceDetails, TranslationRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRequest:
+    """Texts and their translations, each taken as one sentence. `options` may ask for details, the rest is ignored."""
+
+    texts: tuple[str, ...]
+    translations: tuple[str, ...]
+    source: str
+    target: str
+    length_penalty: float = 1.0
+    timeout_seconds: float | None = None
+    options: DecodingOptions = NO_OPTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Of one translation. `score` is the log-probability over num_tokens ** length_penalty; the end counts."""
+
+    log_probability: float
+    score: float
+    num_tokens: int
+    details: SentenceDetails | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreResult:
+    """The scores in the order of the texts, and the numbers that metrics and logs want."""
+
+    scores: list[Score]
+    phases: Phases
+    sentence_tokens: list[tuple[int, int]]
+
+
+class Scorer:
+    """Scores with one model. `score` may run many times at once on one event loop."""
+
+    def __init__(
+        self, generator: Generator, limits: TranslationLimits, tokenizer: Tokenizer, clock: Callable[[], float]
+    ) -> None:
+        self._generator = generator
+        self._limits = limits
+        self._tokenizer = tokenizer
+        self._clock = clock
+
+    async def score(self, asked: ScoreRequest) -> ScoreResult:
+        """All pairs scored. Raises as `Translator.translate` does."""
+        arrived = self._clock()
+        if len(asked.texts) != len(asked.translations):
+            raise InvalidRequest(
+                f"{len(asked.texts)} texts and {len(asked.translations)} translations; there must be one for each text"
+            )
+        everything = TranslationRequest(
+            (*asked.texts, *asked.translations), asked.source, asked.target, timeout_seconds=asked.timeout_seconds
+        )
+        self._limits.check_characters(everything)
+        self._limits.check_size(replace(everything, texts=asked.texts))
+        self._limits.check_details(asked.options, self._generator.bundle.config.shapes)
+        deadline = self._limits.deadline(everything, arrived)
+        requests = await asyncio.to_thread(self._prepare, asked, deadline)
+        tokenized = self._clock()
+        allowed_seconds = math.inf if deadline is None else deadline - arrived
+        completions = await dispatch(self._generator, requests, tokenized, allowed_seconds)
+        scores = []
+        for completion in completions.values():
+            [hypothesis] = completion.hypotheses
+            details = None
+            if asked.options.wants_details:
+                details = sentence_details(completion.request.source, hypothesis, asked.options, self._tokenizer)
+            num_tokens = len(completion.request.params.forced_target)
+            scores.append(Score(hypothesis.log_probability, hypothesis.score, num_tokens, details))
+        return ScoreResult(
+            scores, phases(tokenized - arrived, completions), sentence_tokens(list(completions.values()))
+        )
+
+    def _prepare(self, asked: ScoreRequest, deadline: float | None) -> list[Request]:
+        options, shapes = asked.options, self._generator.bundle.config.shapes
+        params = GenerationParams(
+            length_penalty=asked.length_penalty,
+            return_scores=True,
+            return_token_scores=options.return_token_scores,
+            num_token_alternatives=options.num_token_alternatives,
+            return_attention=options.return_attention or options.return_alignments,
+            alignment_layer=options.alignment_layer,
+            alignment_heads=options.alignment_heads,
+        )
+        requests = []
+        for number, (text, translation) in enumerate(zip(asked.texts, asked.translations, strict=True)):
+            source = self._tokenizer.encode(replace_lone_surrogates(text), asked.target)
+            target: Tokens = (*self._tokenizer.encode_target(translation), self._tokenizer.end_token)
+            for name, length, limit in (
+                ("text", len(source), shapes.max_source_tokens),
+                ("translation", len(target), shapes.max_target_tokens),
+            ):
+                if length > limit:
+                    raise TextTooLong(f"{name} {number} has {length} tokens; this model takes {limit} of one sentence")
+            requests.append(Request(source, replace(params, forced_target=target), Timings(0.0), deadline))
+        return requests

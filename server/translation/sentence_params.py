@@ -1,0 +1,120 @@
+"""How one sentence is decoded: options that were said in text, or relative to it, become tokens and numbers."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from bundle.manifest import Shapes
+from server.interface.decoding_options import MAX_REQUIRED_TOKENS, DecodingOptions
+from server.interface.errors import InvalidRequest, TextTooLong
+from server.interface.request import GenerationParams, Tokens
+from server.text.tokenizers.marian import Tokenizer
+
+_BEAMS_FOR_TERMS = 4  # at least; a single one cannot look for what it must say
+
+# No translation is longer than both; what a model writes beyond them is a loop, and delays everybody's step.
+_MAX_TARGET_FACTOR = 3  # of the source's tokens, as Marian's max-length-factor
+_SHORT_TARGET_TOKENS = 50
+
+
+@lru_cache(maxsize=1024)
+def _limited(params: GenerationParams, max_new_tokens: int) -> GenerationParams:
+    return replace(params, max_new_tokens=max_new_tokens)
+
+
+def _without_beginning(params: GenerationParams) -> GenerationParams:
+    """The same for the rest of a sentence, whose beginning has what it must say, and as many tokens as it must have."""
+    params = replace(params, target_prefix=(), required_phrases=(), min_new_tokens=0)
+    return replace(params, return_alternatives=False, num_hypotheses=1) if params.return_alternatives else params
+
+
+class SentenceParams:
+    """Of one request: `of` each of its sentences. Raises `InvalidRequest` where an option does not fit the model.
+
+    Where a request says nothing of lengths, `names_length` is False, and sentences are limited by their sources.
+    """
+
+    def __init__(
+        self,
+        params: GenerationParams,
+        options: DecodingOptions,
+        tokenizer: Tokenizer,
+        shapes: Shapes,
+        names_length: bool = True,
+    ) -> None:
+        self._options = options
+        # What must be said may be longer than what is translated.
+        self._names_length = bool(
+            names_length or options.max_length_ratio or options.min_new_tokens or options.required_phrases
+        )
+        self._tokenizer = tokenizer
+        self._shapes = shapes
+        self._is_plain = not (options.target_prefix or options.max_length_ratio)
+        self._prefixes: dict[str, Tokens] = {"": ()}
+        self._params = params
+        if options.suppress_phrases or options.required_phrases:
+            self._params = replace(
+                params,
+                suppress_phrases=tuple(self._tokens(phrase, "suppress_phrases") for phrase in options.suppress_phrases),
+                required_phrases=tuple(self._tokens(phrase, "required_phrases") for phrase in options.required_phrases),
+            )
+        num_required = sum(map(len, self._params.required_phrases))
+        limit = min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1)
+        if num_required > limit:
+            raise InvalidRequest(f"required_phrases have {num_required} tokens together; they may have {limit} here")
+
+    def of(self, text: int, source_len: int, terms: Sequence[str] = (), goes_on: bool = False) -> GenerationParams:
+        """For a sentence of `source_len` tokens in the text with this number, whose translation must have `terms`.
+
+        One that only `goes_on` with what another has begun does without what is said of the whole.
+        """
+        params = self._params if self._is_plain else self._of_text(text, source_len)
+        if goes_on:
+            params = _without_beginning(params)
+        if terms:
+            params = self._with_terms(params, terms)
+        return params if self._names_length else self._of_length(params, source_len)
+
+    def _of_length(self, params: GenerationParams, source_len: int) -> GenerationParams:
+        limit = max(_MAX_TARGET_FACTOR * source_len, _SHORT_TARGET_TOKENS) + sum(map(len, params.required_phrases))
+        return params if limit >= params.max_new_tokens else _limited(params, limit)
+
+    def _of_text(self, text: int, source_len: int) -> GenerationParams:
+        params, prefix = self._params, self._prefix(self._options.prefix_of(text))
+        max_new_tokens = min(params.max_new_tokens, self._shapes.max_target_tokens - len(prefix))
+        if self._options.max_length_ratio is not None:
+            # The source's end counts on both sides.
+            max_new_tokens = min(max_new_tokens, math.ceil(self._options.max_length_ratio * source_len))
+        return replace(
+            params,
+            target_prefix=prefix,
+            max_new_tokens=max_new_tokens,
+            min_new_tokens=min(params.min_new_tokens, max_new_tokens - 1),
+        )
+
+    def _with_terms(self, params: GenerationParams, terms: Sequence[str]) -> GenerationParams:
+        """The same with these terms, as many as there may be, and beams that can look for them."""
+        phrases = list(params.required_phrases)
+        tokens_left = min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1) - sum(map(len, phrases))
+        for term in terms:
+            phrase = self._tokens(term, "glossary")
+            if phrase not in phrases and len(phrase) <= tokens_left:
+                phrases.append(phrase)
+                tokens_left -= len(phrase)
+        return replace(params, required_phrases=tuple(phrases), beam_size=max(params.beam_size, _BEAMS_FOR_TERMS))
+
+    def _prefix(self, prefix: str) -> Tokens:
+        if prefix not in self._prefixes:
+            tokens = self._tokens(prefix, "target_prefix") if prefix.strip() else ()
+            limit = self._shapes.max_target_tokens - 1
+            if len(tokens) > limit:
+                raise TextTooLong(f"target_prefix has {len(tokens)} tokens; with this model it may have {limit}")
+            self._prefixes[prefix] = tokens
+        return self._prefixes[prefix]
+
+    def _tokens(self, text: str, name: str) -> Tokens:
+        tokens = tuple(self._tokenizer.encode_target(text))
+        if not tokens or self._tokenizer.unknown_token in tokens:
+            raise InvalidRequest(f"{name}: {text!r} has characters that this model cannot write")
+        return tokens

@@ -1,0 +1,41 @@
+"""What is answered of each token of a sentence: pieces of text, log-probabilities, alternatives, attention."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from server.interface.decoding_options import DecodingOptions
+from server.interface.request import FinishReason, Hypothesis, TokenIds
+from server.text.tokenizers.marian import Tokenizer
+from server.translation.types import SentenceDetails, TokenScore
+
+
+def sentence_details(
+    source: TokenIds, hypothesis: Hypothesis, options: DecodingOptions, tokenizer: Tokenizer
+) -> SentenceDetails:
+    """Of a sentence and its translation."""
+    details = hypothesis.details
+    assert details is not None, "who asks for details has a guide that notes them"
+    tokens = list(hypothesis.token_ids)
+    if hypothesis.finish_reason is FinishReason.STOP:
+        tokens.append(tokenizer.end_token)
+    attention = details.attention
+    return SentenceDetails(
+        source_tokens=tokenizer.source_pieces(source.tolist()),
+        target_tokens=tokenizer.target_pieces(tokens),
+        token_scores=details.log_probabilities if options.return_token_scores else None,
+        token_alternatives=_in_pieces(details.alternatives, tokenizer) if options.num_token_alternatives else None,
+        alignment=_alignment(attention) if options.return_alignments and attention is not None else None,
+        attention=attention.tolist() if options.return_attention and attention is not None else None,
+    )
+
+
+def _in_pieces(alternatives: Sequence[Sequence[tuple[int, float]]], tokenizer: Tokenizer) -> list[list[TokenScore]]:
+    return [[TokenScore(tokenizer.target_pieces([token])[0], score) for token, score in best] for best in alternatives]
+
+
+def _alignment(attention: NDArray[np.float32]) -> list[int]:
+    """The source token that each target token looks at most; the end is where attention rests, and is no answer."""
+    but_the_end = max(attention.shape[1] - 1, 1)  # of an empty source nothing else is there
+    return [int(place) for place in attention[:, :but_the_end].argmax(axis=1)]

@@ -1,0 +1,71 @@
+"""An engine in a thread of this process."""
+
+import os
+import sys
+import threading
+import time
+
+from server.engine.engine import Engine
+from server.engine.scheduler import Scheduler
+from server.engine.warm_up import warm_up
+from server.workers.listener import EngineListener
+
+_IDLE_SECONDS = 1.0  # an idle engine wakes this often to show that it is alive
+
+
+class EngineThread:
+    """Steps an engine as long as there is work, with `niceness` added to that of the process (Linux)."""
+
+    def __init__(
+        self, engine: Engine, scheduler: Scheduler, listener: EngineListener, replica: int, niceness: int
+    ) -> None:
+        self._engine = engine
+        self._scheduler = scheduler
+        self._listener = listener
+        self._replica = replica
+        self._niceness = niceness
+        self._is_closed = False
+        self._last_turn = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name=f"engine-{replica}", daemon=True)
+
+    def warm_up(self) -> None:
+        """Decode a first sentence, on the thread that calls."""
+        warm_up(self._engine, lambda request: self._scheduler.submit([request]))
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def look_for_work(self) -> None:
+        """Nothing: the thread asks the scheduler before every step, and the scheduler wakes it."""
+
+    @property
+    def num_rows_taken(self) -> int:
+        """Rows that belong to a request."""
+        return self._engine.num_rows_taken
+
+    @property
+    def silent_seconds(self) -> float:
+        """Since when its loop has not turned."""
+        return time.monotonic() - self._last_turn
+
+    def close(self) -> None:
+        """End the thread after its step; the scheduler is closed already and wakes it."""
+        self._is_closed = True
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        if sys.platform == "linux" and self._niceness:  # elsewhere, threads have no priority of their own
+            niceness = os.getpriority(os.PRIO_PROCESS, 0) + self._niceness
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+        engine = self._engine
+        while not self._is_closed:
+            completions = engine.step()
+            self._last_turn = time.monotonic()
+            if engine.progress.found:
+                self._listener.progressed(engine.progress.found)
+            if completions:
+                self._listener.ended(completions)
+            if not engine.num_running:
+                self._scheduler.wait_for_work(self._replica, _IDLE_SECONDS)

@@ -1,0 +1,88 @@
+"""The CTranslate2 peer as the harness starts it, on a tiny random model."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import ctranslate2
+import httpx2
+import pytest
+
+from benchmarks.servers.pieces import Tokenizer
+from benchmarks.servers.process import Launch, ServerFailed, ServerProcess
+from tests.benchmarks.servers.conftest import Weights
+
+SENTENCES = ["the old dog sees a river.", "my cat reads under the green house.", "a cat builds.", "the dog reads"]
+AT_ONCE = 24
+
+
+@pytest.fixture(scope="module")
+def client(weights: Weights, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
+    """One batch at a time and two sentences in the queue, so that batching and refusing are easily seen."""
+    options = ("--inter-threads", "1", "--intra-threads", "1", "--max-waiting", "12", "--target-factor", "0")
+    models = ("--checkpoint", str(weights.checkpoint), "--model", str(weights.ctranslate2), "--port", "{port}")
+    command = (sys.executable, "-m", "benchmarks.servers.ctranslate2_server", *models, *options)
+    log = tmp_path_factory.mktemp("logs") / "server.log"
+    with (
+        ServerProcess(Launch(command, "/health/ready"), log) as server,
+        httpx2.Client(base_url=server.url, timeout=60) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_it_answers_what_ctranslate2_says(weights: Weights, client: httpx2.Client, beam_size: int) -> None:
+    translator = ctranslate2.Translator(str(weights.ctranslate2), inter_threads=1, intra_threads=1, compute_type="int8")
+    tokenizer = Tokenizer(weights.checkpoint)
+    for sentence in SENTENCES:
+        pieces = tokenizer.encode(sentence)
+        [alone] = translator.translate_batch([pieces], beam_size=beam_size, max_decoding_length=tokenizer.max_tokens)
+        body = {"text": sentence, "source": "en", "target": "de", "beam_size": beam_size}
+        [answer] = client.post("/v1/translate", json=body).raise_for_status().json()["translations"]
+        assert answer["text"] == tokenizer.decode(alone.hypotheses[0])
+        assert (answer["source_tokens"], answer["target_tokens"]) == (len(pieces), len(alone.hypotheses[0]) + 1)
+
+
+def test_texts_keep_their_order_and_their_line_breaks(client: httpx2.Client) -> None:
+    one, two = (client.post("/v1/translate", json={"text": text}).json()["translations"] for text in SENTENCES[:2])
+    [both] = client.post("/v1/translate", json={"text": "\n\n".join(SENTENCES[:2])}).json()["translations"]
+    assert both["text"] == f"{one[0]['text']}\n\n{two[0]['text']}"
+    listed = client.post("/v1/translate", json={"text": SENTENCES[:2]}).json()["translations"]
+    assert listed == [*one, *two]
+
+
+def test_clients_of_libretranslate_are_answered_too(client: httpx2.Client) -> None:
+    native = client.post("/v1/translate", json={"text": SENTENCES[0]}).json()["translations"]
+    assert client.post("/translate", json={"q": SENTENCES[0]}).json() == {"translatedText": native[0]["text"]}
+    assert client.post("/translate", json={"q": SENTENCES[:1]}).json() == {"translatedText": [native[0]["text"]]}
+
+
+def test_an_option_that_it_does_not_have_is_refused(client: httpx2.Client) -> None:
+    assert client.post("/v1/translate", json={"text": "a dog", "stream": True}).status_code == 422
+
+
+def test_requests_at_once_share_batches_and_too_many_get_429(client: httpx2.Client) -> None:
+    together = threading.Barrier(AT_ONCE)
+
+    def ask(_: int) -> httpx2.Response:
+        together.wait(60)
+        # A request is queued whole, so half a dozen of these fill the queue.
+        return client.post("/v1/translate", json={"text": SENTENCES * 2, "beam_size": 4})
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        answers = list(threads.map(ask, range(AT_ONCE)))
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert {answer.status_code for answer in answers} == {200, 429}
+    assert refused[0].json()["error"]["code"] == "queue_full"
+    assert refused[0].headers["Retry-After"] == "1"
+    counts = client.get("/batches").json()
+    assert counts["largest_batch"] > len(SENTENCES) * 2 - 1
+    assert counts["refused"] == len(refused)
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "benchmarks.servers.no_such_server")
+    with pytest.raises(ServerFailed, match=r"No module named .*no_such_server.*\(exit code 1\)"):
+        ServerProcess(Launch(command, "/"), tmp_path / "server.log")

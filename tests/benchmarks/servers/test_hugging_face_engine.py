@@ -1,0 +1,54 @@
+"""The engine of the Hugging Face peer."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import MarianMTModel
+
+from benchmarks.servers.hugging_face_server import HuggingFaceEngine
+from benchmarks.servers.pieces import END, Pieces, TargetLimit, Tokenizer
+from tests.benchmarks.servers.conftest import Weights
+
+SENTENCES = ["my old cat reads under the green house with a dog.", "the dog sees a river.", "a new house."]
+
+
+def translated(engine: HuggingFaceEngine, sentences: list[Pieces], beam_size: int) -> list[Pieces]:
+    found: dict[int, Pieces] = {}
+    engine.translate(sentences, beam_size, found.__setitem__)
+    return [found[index] for index in range(len(sentences))]
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_in_batches_it_generates_what_each_sentence_gives_alone(weights: Weights, beam_size: int) -> None:
+    tokenizer = Tokenizer(weights.checkpoint)
+    sentences = [tokenizer.encode(sentence) for sentence in SENTENCES]
+    engine = HuggingFaceEngine(weights.checkpoint, TargetLimit(tokenizer.max_tokens, 0), max_batch_tokens=40)
+    assert translated(engine, sentences, beam_size) == [
+        generated(weights.checkpoint, sentence, beam_size, tokenizer.max_tokens) for sentence in sentences
+    ]
+
+
+def test_no_translation_is_longer_than_its_limit(weights: Weights) -> None:
+    sentences = [Tokenizer(weights.checkpoint).encode(sentence) for sentence in SENTENCES[-1:]]
+    engine = HuggingFaceEngine(weights.checkpoint, TargetLimit(max_tokens=32, factor=0.5, slack=1))
+    [target] = translated(engine, sentences, 1)
+    assert len(target) + 1 <= 1 + len(sentences[0]) // 2
+
+
+def test_without_a_factor_the_limit_is_the_models_own() -> None:
+    assert TargetLimit(max_tokens=32, factor=0).of(5) == 32
+    assert TargetLimit(max_tokens=32, factor=2.0).of(5) == 26
+    assert TargetLimit(max_tokens=32, factor=2.0).of(20) == 32
+
+
+def generated(checkpoint: Path, sentence: Pieces, beam_size: int, limit: int) -> Pieces:
+    """What `generate` gives for a sentence without company and without padding."""
+    model = MarianMTModel.from_pretrained(checkpoint).eval()
+    engine = HuggingFaceEngine(checkpoint, TargetLimit(limit, 0))
+    tokens = torch.tensor([[engine.numbers.get(piece, engine.numbers["<unk>"]) for piece in sentence]])
+    with torch.inference_mode():
+        [row] = model.generate(input_ids=tokens, num_beams=beam_size, do_sample=False, max_length=limit).tolist()
+    names = {number: piece for piece, number in engine.numbers.items()}
+    pieces = [names[token] for token in row[1:]]
+    return pieces[: pieces.index(END)] if END in pieces else pieces

@@ -1,0 +1,33 @@
+"""A scenario's requests, as the peers are asked them."""
+
+import pytest
+
+from benchmarks.servers.loads import at_rate, ramp, requests_for, search
+from loadtest.workload.requests import request_sequence
+from loadtest.workload.scenario import Scenario, ScenarioInvalid, load_scenario
+
+
+def test_all_protocols_ask_for_the_same_texts() -> None:
+    scenario = load_scenario("knee")
+    native, theirs = (
+        request_sequence(at_rate(requests_for(scenario, spoken, 1), "load", 5, 10, 2), 1, "load")
+        for spoken in ("native", "libretranslate")
+    )
+    for number in range(20):
+        assert native(number).texts == theirs(number).texts
+        assert (native(number).protocol, native(number).beam_size) == ("native", 1)
+        assert (theirs(number).protocol, theirs(number).beam_size) == ("libretranslate", None)
+
+
+def test_what_is_sent_is_a_valid_scenario() -> None:
+    requests = requests_for(load_scenario("knee"), "native", None)
+    for made in (search(requests, 8, 1.5, 3, 15), ramp(requests, 1, 9, 20), at_rate(requests, "load", 5, 10, 2)):
+        assert Scenario.model_validate_json(made.model_dump_json()) == made
+        assert made.kinds == requests.kinds
+
+
+def test_what_peers_cannot_be_asked_is_refused() -> None:
+    with pytest.raises(ScenarioInvalid, match="speaks stream, and the peers do not"):
+        requests_for(load_scenario("streaming"), "native", None)
+    with pytest.raises(ScenarioInvalid, match="LibreTranslate has one for all"):
+        requests_for(load_scenario("mixed"), "libretranslate", None)

@@ -1,0 +1,168 @@
+"""Servers taking turns: real processes that are stopped and go on, and simulated loads on them."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.servers.loads import requests_for
+from benchmarks.servers.merging import merged
+from benchmarks.servers.process import Launch
+from benchmarks.servers.results import ServerFound
+from benchmarks.servers.rounds import Contestant, Procedure, run_rounds
+from benchmarks.servers.server_kinds import Contender, Settings
+from benchmarks.servers.tuning import Effort, tune
+from benchmarks.servers.turns import Turns
+from loadtest.cli.run import LoadTestFailed, RunOptions
+from loadtest.results.run_folder import RunFolder
+from loadtest.results.totals import totals
+from loadtest.workload.scenario import Scenario, load_scenario
+from tests.loadtest.simulated_run import Load, SimulatedServer, write_run
+
+# What is simulated: requests worked at at once, and what gets through in a second.
+NUM_SERVERS = {"quick": 4, "slow": 1}
+CAPACITY = {"quick": 24.0, "slow": 5.0}
+EFFORT = Effort(closed_loop_seconds=6, ramp_seconds=6)
+
+
+class Simulation:
+    """Instead of sending anything: what a queue of that many servers would have done. Notes who ran meanwhile."""
+
+    def __init__(self) -> None:
+        self.awake: list[set[str]] = []
+        self.num_servers = dict(NUM_SERVERS)
+        self.turns: Turns
+
+    def __call__(self, url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
+        """As `run_scenario`."""
+        assert options.server_pid is not None
+        self.awake.append({state(pid) for pid in self.turns.pids.values()})
+        assert state(options.server_pid) != "T"
+        loads = [Load(s.name, self._middle(s.rates()), seconds=s.seconds) for s in scenario.stages if not s.users]
+        loads += [Load(s.name, users=s.users, seconds=s.seconds) for s in scenario.stages if s.users]
+        if search := scenario.search:
+            rates = [search.start_rate * search.factor**power for power in range(4)]
+            loads += [Load(f"search: {rate:g}/s", rate, seconds=12, is_search_step=True) for rate in rates]
+        simulated = SimulatedServer(
+            self.num_servers[options.label], slowness=2.0, loads=tuple(loads), has_metrics=False
+        )
+        return write_run(folder, simulated, options.seed, options.label)
+
+    @staticmethod
+    def _middle(rates: tuple[float, float]) -> float:
+        return sum(rates) / 2
+
+
+def state(pid: int) -> str:
+    """A letter for what the process does; T: it was stopped."""
+    return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
+
+
+def launch(settings: Settings) -> Launch:
+    """A server that starts quickly; what it is asked, nobody asks it here."""
+    command = (sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "{port}")
+    return Launch(command, "/", dict(settings))
+
+
+def contestant(name: str) -> Contestant:
+    contender = Contender(name, "native", launch, {"window": "2"}, (({"window": "2"}, {"window": "5"}),))
+    found = ServerFound(name, "native", {"window": "2"}, capacity=CAPACITY[name])
+    return Contestant(contender, requests_for(load_scenario("steady"), "native", 4), found)
+
+
+def procedure(folder: Path, rounds: int, give_up: float = float("inf")) -> Procedure:
+    return Procedure(folder / "rounds", step_seconds=12, load_seconds=12, rounds=rounds, give_up=give_up)
+
+
+@pytest.fixture
+def simulation() -> Simulation:
+    return Simulation()
+
+
+@pytest.fixture
+def turns(simulation: Simulation, tmp_path: Path) -> Iterator[Turns]:
+    with Turns(tmp_path / "logs", seed=1, runner=simulation) as turns:
+        simulation.turns = turns
+        yield turns
+
+
+def test_servers_are_measured_in_turn_and_held_still_in_between(
+    simulation: Simulation, turns: Turns, tmp_path: Path
+) -> None:
+    both = [contestant("quick"), contestant("slow")]
+    assert run_rounds(turns, both, procedure(tmp_path, rounds=2)) == 2
+    quick, slow = (one.found for one in both)
+    assert [each.round for each in quick.knees] == [1, 2]
+    assert quick.knee is not None
+    assert slow.knee is not None
+    assert quick.knee > 2 * slow.knee
+    assert {load.rate for load in quick.loads} >= {load.rate for load in slow.loads}
+    # Whoever is measured runs; as soon as there are two of them, the other one is stopped.
+    assert all("T" in awake and len(awake) == 2 for awake in simulation.awake[1:])
+
+
+def test_runs_of_a_server_become_one_run(turns: Turns, tmp_path: Path) -> None:
+    one = contestant("quick")
+    run_rounds(turns, [one], procedure(tmp_path, rounds=2))
+    whole = totals(merged(one.runs, tmp_path / "whole", "quick"))
+    parts = [totals(run) for _, run in one.runs]
+    assert [stage.all for stage in whole.stages] == [stage.all for part in parts for stage in part.stages]
+    assert whole.headline.goodput == max(part.headline.goodput or 0 for part in parts)
+    assert len(parts) == 2 * (1 + len({load.rate for load in one.found.loads}))
+
+
+def test_no_round_is_begun_that_would_not_end_in_time(turns: Turns, tmp_path: Path) -> None:
+    one = contestant("quick")
+    assert run_rounds(turns, [one], procedure(tmp_path, rounds=3, give_up=0.0)) == 1
+    assert [each.round for each in one.found.knees] == [1]
+
+
+def test_whoever_breaks_off_a_run_breaks_off_the_comparison(tmp_path: Path) -> None:
+    simulation = Simulation()
+
+    def broken_off(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
+        run = simulation(url, scenario, folder, options)
+        run.write_info(replace(run.info(), interrupted=True))
+        return run
+
+    with Turns(tmp_path / "logs", seed=1, runner=broken_off) as simulation.turns:
+        with pytest.raises(KeyboardInterrupt):
+            run_rounds(simulation.turns, [contestant("quick")], procedure(tmp_path, rounds=1))
+        assert not simulation.turns.pids
+
+
+def test_a_server_that_fails_is_left_out_and_the_others_go_on(tmp_path: Path) -> None:
+    simulation = Simulation()
+
+    def fails_for_slow(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
+        if options.label == "slow":
+            raise LoadTestFailed("it answered nothing")
+        return simulation(url, scenario, folder, options)
+
+    both = [contestant("slow"), contestant("quick")]
+    with Turns(tmp_path / "logs", seed=1, runner=fails_for_slow) as simulation.turns:
+        run_rounds(simulation.turns, both, procedure(tmp_path, rounds=1))
+    assert [one.found.not_run for one in both] == ["it answered nothing", None]
+    assert both[1].found.loads
+
+
+def test_settings_are_tried_and_the_best_is_kept(simulation: Simulation, turns: Turns, tmp_path: Path) -> None:
+    def worse_with_a_window_of_5(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
+        simulation.num_servers["quick"] = 2 if turns.started["quick"]["window"] == "5" else 4
+        return simulation(url, scenario, folder, options)
+
+    one = contestant("quick")
+    turns.runner = worse_with_a_window_of_5
+    tuned = tune(turns, one.contender, {"window": "2"}, one.requests, tmp_path, EFFORT, lambda: True)
+    assert tuned.settings == {"window": "2"}
+    assert list(tuned.tried) == ["window 2", "window 5"]
+    assert tuned.tried["window 2"] > tuned.tried["window 5"]
+    assert tuned.capacity > 5
+
+
+def test_nothing_is_tried_when_time_is_up(turns: Turns, tmp_path: Path) -> None:
+    one = contestant("quick")
+    tuned = tune(turns, one.contender, {"window": "2"}, one.requests, tmp_path, EFFORT, lambda: False)
+    assert (tuned.settings, tuned.tried) == ({"window": "2"}, {})

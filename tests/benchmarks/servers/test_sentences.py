@@ -1,0 +1,43 @@
+"""Peers translate the sentences that Kvasir does."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.servers.sentences import join, split
+from server.text.segmentation import sentences
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+PROSE = (ROOT / "README.md").read_text("utf-8")
+TEXTS = [
+    "Good morning. How are you today?",
+    "  Dr. Smith paid $3.50.  He left!\n\n\tThen he came back.\n",
+    "One\nTwo\n...\nThree",
+    "",
+    " \n ",
+    PROSE,
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_sentences_are_those_of_kvasir(text: str) -> None:
+    theirs = [part.text for part in split(text, "en", lambda _: True) if part.is_sentence]
+    ours = [segment.text for segment in sentences.split(text, "en", lambda _: True) if segment.has_words]
+    assert theirs == ours
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_sentences_put_together_again_are_the_text(text: str) -> None:
+    parts = split(text, "en", lambda _: True)
+    assert join(parts, [part.text for part in parts if part.is_sentence]) == text
+
+
+def test_a_sentence_that_does_not_fit_is_halved_until_it_does() -> None:
+    text = "a river and a house and a dog and a cat"
+    parts = split(text, "en", lambda sentence: len(sentence) <= 12)
+    assert [part.text for part in parts if part.is_sentence] == ["a river and", "a house", "and a dog", "and a cat"]
+    assert "".join(part.text for part in parts) == text
+
+
+def test_a_word_that_does_not_fit_stays_whole() -> None:
+    assert [part.text for part in split("Donaudampfschiff", "en", lambda _: False)] == ["Donaudampfschiff"]

@@ -1,0 +1,71 @@
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from selenium.webdriver import Chrome
+
+from tests.browser.conftest import MAX_WAITING
+from tests.browser.visit import Visit
+from tests.end_to_end.servers import Served, gauge, until
+from tests.end_to_end.servers import started as server_started
+
+
+@pytest.fixture
+def mortal() -> Iterator[Served]:
+    """A server that a test takes down."""
+    yield from server_started("--threads", "1")
+
+
+def test_a_busy_server_is_said_beside_the_pane_and_asked_again(visit: Visit, served: Served) -> None:
+    with served.client() as client, ThreadPoolExecutor() as pool:
+        crowd = {"text": ["Tea."] * 1000, "source": "en", "target": "de", "beam_size": 8}
+        answered = pool.submit(client.post, "/v1/translate", json=crowd)
+        until(lambda: gauge(client, "kvasir_requests_waiting") > MAX_WAITING)
+        visit.paste("Thank you.")
+        problem = visit.find("problem")
+        visit.until(problem.is_displayed)
+        assert problem.text.startswith("Too many people are translating right now:")
+        assert "Trying again in" in problem.text
+        assert "Try now" in problem.text
+        assert problem.get_attribute("role") == "alert"
+        assert answered.result().status_code == 200
+    visit.until(lambda: visit.is_settled)
+    assert visit.translation == "Vielen Dank."
+    assert not problem.is_displayed()
+
+
+def test_what_cannot_be_mended_by_asking_again_is_said_in_the_words_of_the_server(visit: Visit) -> None:
+    # A language that was there when the page was loaded, and is no more.
+    visit.evaluate("document.getElementById('target-language').options[0].value = 'xx'")
+    visit.type("Thank you.")
+    problem = visit.find("problem")
+    visit.until(problem.is_displayed)
+    assert problem.text == "No model here translates from en to xx; there is de to en, en to de."
+
+
+def test_a_server_that_is_gone_is_said_and_the_text_stays(fresh: Chrome, mortal: Served) -> None:
+    visit = Visit(fresh, f"{mortal.url}/")
+    visit.open()
+    visit.translated("Good morning.")
+    mortal.process.kill()
+    mortal.process.wait()
+    visit.type(" Thank you.")
+    visit.until(visit.find("problem").is_displayed)
+    assert "Kvasir does not answer" in visit.find("problem").text
+    assert "Trying again" in visit.find("problem").text
+    assert visit.find("source").get_property("value") == "Good morning. Thank you."
+
+
+def test_what_was_typed_offline_is_translated_as_soon_as_there_is_a_line(visit: Visit) -> None:
+    conditions = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    visit.chromium.execute_cdp_cmd("Network.enable", {})
+    visit.chromium.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": True, **conditions})
+    try:
+        visit.type("Thank you.")
+        visit.until(visit.find("problem").is_displayed)
+        assert visit.find("problem").text.startswith("This device is offline.")
+    finally:
+        visit.chromium.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": False, **conditions})
+    visit.until(lambda: visit.is_settled)
+    assert visit.translation == "Vielen Dank."
+    assert not visit.find("problem").is_displayed()

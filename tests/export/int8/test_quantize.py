@@ -1,0 +1,177 @@
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from export.int8.operators import add_functions
+from export.int8.quantize import quantize_columns, quantize_in_pairs, quantize_per_row
+
+Floats = NDArray[np.float32]
+Quantize = Callable[[Floats], tuple[NDArray[np.int8], Floats]]
+
+
+def _run(model: onnx.ModelProto, inputs: dict[str, NDArray[np.generic]]) -> Floats:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    found: Floats = session.run(None, inputs)[0]
+    return found
+
+
+def _model(nodes: list[onnx.NodeProto], constants: dict[str, Floats], input_type: int, rank: int) -> onnx.ModelProto:
+    names = ["rows", "width", "depth"][:rank]
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info("input", input_type, names)],
+        [helper.make_tensor_value_info("output", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def _quantized(model: onnx.ModelProto) -> onnx.ModelProto:
+    quantize_per_row(model)
+    add_functions(model)
+    return model
+
+
+def _product(weight: Floats, bias: Floats) -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("MatMul", ["input", "weight"], ["product"]),
+        helper.make_node("Add", ["product", "bias"], ["output"]),
+    ]
+    return _quantized(_model(nodes, {"weight": weight, "bias": bias}, TensorProto.FLOAT, 2))
+
+
+def _weight(inputs: int = 37, outputs: int = 29) -> tuple[Floats, Floats]:
+    random = np.random.default_rng(0)
+    return random.standard_normal((inputs, outputs)).astype(np.float32), random.standard_normal(outputs).astype(
+        np.float32
+    )
+
+
+def _rows(count: int, inputs: int = 37) -> Floats:
+    """Rows whose scales differ by eight orders of magnitude."""
+    random = np.random.default_rng(1)
+    scales = 10.0 ** random.uniform(-4, 4, (count, 1))
+    return (random.standard_normal((count, inputs)) * scales).astype(np.float32)
+
+
+def test_a_matrix_is_kept_to_half_a_step_of_each_column() -> None:
+    weight = _weight()[0] * 10.0 ** np.arange(-14, 15, dtype=np.float32)
+    quantized, scales = quantize_columns(weight)
+    assert quantized.dtype == np.int8
+    assert np.abs(quantized.astype(int)).max() == 127
+    np.testing.assert_allclose(scales, np.abs(weight).max(axis=0) / 127, rtol=1e-6)
+    assert (np.abs(quantized * scales - weight) <= 0.5001 * scales).all()
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 37, 256])
+def test_weights_of_a_product_are_at_most_128_with_their_neighbour(inputs: int) -> None:
+    weight = _weight(inputs, 500)[0]
+    weight[:, ::3] = weight[:1, ::3] * 2.5  # all the same, so that both are rounded up
+    quantized, scales = quantize_in_pairs(weight)
+    pairs = np.pad(quantized.astype(int), ((0, inputs % 2), (0, 0))).reshape(-1, 2, 500)
+    heaviest = np.maximum(pairs.clip(min=0).sum(axis=1).max(axis=0), -pairs.clip(max=0).sum(axis=1).min(axis=0))
+    assert heaviest.max() <= 128
+    assert heaviest.min() >= 126  # and no smaller than they must be
+    assert (np.abs(quantized * scales - weight) <= 0.5001 * scales).all()
+
+
+@pytest.mark.parametrize("quantize", [quantize_columns, quantize_in_pairs])
+def test_a_column_of_zeros_stays_zero(quantize: Quantize) -> None:
+    quantized, scales = quantize(np.zeros((5, 2), np.float32))
+    assert not quantized.any()
+    assert (scales > 0).all()
+
+
+def test_products_are_within_about_a_hundredth_row_by_row() -> None:
+    weight, bias = _weight(256, 64)
+    rows = _rows(50, 256)
+    exact = rows.astype(np.float64) @ weight
+    found = _run(_product(weight, np.zeros_like(bias)), {"input": rows}).astype(np.float64)
+    errors = np.linalg.norm(found - exact, axis=1) / np.linalg.norm(exact, axis=1)
+    assert errors.max() < 0.02
+    assert errors.mean() < 0.012
+
+
+def test_what_went_through_a_relu_is_kept_twice_as_exactly() -> None:
+    weight, bias = _weight(256, 64)
+    rows = np.abs(_rows(50, 256))
+    nodes = [
+        helper.make_node("Relu", ["input"], ["hidden"]),
+        helper.make_node("MatMul", ["hidden", "weight"], ["output"]),
+    ]
+    found = _run(_quantized(_model(nodes, {"weight": weight}, TensorProto.FLOAT, 2)), {"input": rows})
+    # Exact weights, so that only the rows' own error is left.
+    quantized, scales = quantize_in_pairs(weight)
+    exact = rows.astype(np.float64) @ (quantized * scales).astype(np.float64)
+    signed = _run(_product(weight, np.zeros_like(bias)), {"input": rows})
+    error, signed_error = (np.linalg.norm(product - exact, axis=1) for product in (found, signed))
+    assert (error < 0.6 * signed_error).mean() > 0.9
+
+
+def test_the_bias_is_added_in_full_precision() -> None:
+    weight, bias = _weight()
+    found = _run(_product(weight, bias * 1e6), {"input": _rows(1) * 1e-6})
+    np.testing.assert_allclose(found[0], bias * 1e6, rtol=1e-6)
+
+
+def test_a_row_of_zeros_gives_exactly_the_bias() -> None:
+    weight, bias = _weight()
+    rows = _rows(3)
+    rows[1] = 0.0
+    found = _run(_product(weight, bias), {"input": rows})
+    assert np.array_equal(found[1], bias)
+    assert np.isfinite(found).all()
+
+
+def test_a_product_does_not_depend_on_the_rows_beside_it() -> None:
+    model, rows = _product(*_weight()), _rows(40)
+    together = _run(model, {"input": rows})
+    for row in range(len(rows)):
+        assert np.array_equal(_run(model, {"input": rows[row : row + 1]})[0], together[row])
+    assert np.array_equal(_run(model, {"input": rows[::-1].copy()})[::-1], together)
+
+
+def test_the_matrix_is_stored_in_a_quarter() -> None:
+    weight, bias = _weight(200, 320)
+    model = _product(weight, bias)
+    assert all(tensor.name != "weight" for tensor in model.graph.initializer)
+    assert len(model.SerializeToString()) < weight.nbytes / 4 + 20 * 320 + 5000
+
+
+def test_a_single_column_stays_as_it_is() -> None:
+    weight, _ = _weight(37, 1)
+    model = _product(weight, np.zeros(1, np.float32))
+    rows = _rows(4)
+    np.testing.assert_allclose(_run(model, {"input": rows}), rows @ weight, rtol=1e-4)
+    assert [node.op_type for node in model.graph.node] == ["MatMul", "Add"]
+
+
+@pytest.mark.parametrize("width", [5, 12, 16, 20, 64, 100, 130])
+def test_an_embedding_is_kept_to_half_a_step_of_each_token(width: int) -> None:
+    table = np.random.default_rng(2).standard_normal((11, width)).astype(np.float32)
+    table *= 10.0 ** np.arange(-5, 6, dtype=np.float32)[:, None]
+    table[3] = 0.0
+    node = helper.make_node("Gather", ["embed.weight", "input"], ["output"])
+    model = _quantized(_model([node], {"embed.weight": table}, TensorProto.INT32, 2))
+    tokens = np.array([[0, 3, 10], [7, 7, 1]], np.int32)
+    found = _run(model, {"input": tokens})
+    assert found.shape == (2, 3, width)
+    half_a_step = np.abs(table).max(axis=1, keepdims=True) / 127 / 2
+    assert (np.abs(found - table[tokens]) <= 1.001 * half_a_step[tokens]).all()
+    assert [node.op_type for node in model.graph.node] == ["GatherBlockQuantized"]
+
+
+def test_position_tables_stay_exact() -> None:
+    table = np.random.default_rng(2).standard_normal((11, 12)).astype(np.float32)
+    node = helper.make_node("Gather", ["embed.table", "input"], ["output"])
+    model = _quantized(_model([node], {"embed.table": table}, TensorProto.INT32, 1))
+    tokens = np.array([4, 9], np.int32)
+    assert np.array_equal(_run(model, {"input": tokens}), table[tokens])

@@ -1,0 +1,245 @@
+import json
+import shutil
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from bundle import tensors as names
+from bundle.loading import Bundle, check_graph, load_bundle
+from bundle.manifest import MANIFEST_FILE
+from export.checkpoint_checks import ExportError
+from export.exporter import export_bundle
+from export.verification.graph_runs import VerificationError
+from export.verification.verify import verify_bundle
+from model.checkpoints.hugging_face_files import CheckpointError
+from model.families.marian.reading import load_marian
+from tests.export.tiny_checkpoint import write_checkpoint
+from tests.model.random_models import Options
+
+
+@pytest.fixture
+def changed(checkpoint: Path, tmp_path: Path) -> Path:
+    """A copy of the checkpoint, to be changed."""
+    return Path(shutil.copytree(checkpoint, tmp_path / "in" / "tiny-en-de"))
+
+
+@pytest.fixture(scope="module")
+def float16_bundle(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return export_bundle(checkpoint, tmp_path_factory.mktemp("float16") / "tiny", "float16", name="half")
+
+
+def _assert_refused(checkpoint: Path, folder: Path, *reasons: str) -> None:
+    with pytest.raises(ExportError) as raised:
+        export_bundle(checkpoint, folder)
+    for reason in reasons:
+        assert reason in str(raised.value)
+    assert not folder.exists()
+
+
+def test_a_checkpoint_becomes_a_bundle_that_loads(float32_bundle: Bundle) -> None:
+    loaded = load_bundle(float32_bundle.path)
+    assert loaded == float32_bundle
+    config = loaded.config
+    assert (config.name, config.precision) == ("tiny", "float32")
+    assert (config.source_languages, config.target_languages) == (("en",), ("de",))
+    special = config.special_tokens
+    assert (special.end_of_sequence, special.unknown, special.forced_end) == (0, 1, True)
+    assert special.padding == special.decoder_start == config.shapes.vocab_size - 1
+    assert special.suppressed == (special.padding,)
+    assert config.shapes.head_dim == 16  # 12 in the checkpoint
+
+
+def test_every_file_is_listed_with_its_digest(float32_bundle: Bundle) -> None:
+    on_disk = {path.name for path in float32_bundle.path.iterdir()}
+    assert on_disk == {*float32_bundle.config.files, MANIFEST_FILE}
+    assert set(names.REQUIRED_FILES) <= on_disk
+    for name, record in float32_bundle.config.files.items():
+        content = float32_bundle.file(name).read_bytes()
+        assert (record.bytes, record.sha256) == (len(content), sha256(content).hexdigest())
+
+
+def test_a_bundle_says_where_it_came_from_without_a_path(checkpoint: Path, float32_bundle: Bundle) -> None:
+    provenance = float32_bundle.config.provenance
+    assert (provenance.source, provenance.family) == ("tiny-en-de", "marian")
+    assert provenance.weights_sha256 == sha256((checkpoint / "model.safetensors").read_bytes()).hexdigest()
+    assert provenance.num_parameters == sum(p.numel() for p in load_marian(checkpoint).model.parameters())
+    assert provenance.exporter == f"kvasir {version('kvasir')}"
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_no_file_of_a_bundle_holds_a_path_of_the_machine_that_made_it(
+    precision: str, checkpoint: Path, request: pytest.FixtureRequest
+) -> None:
+    bundle: Bundle = request.getfixturevalue(f"{precision}_bundle")
+    project = Path(__file__).resolve().parents[2]
+    for path in bundle.path.iterdir():
+        content = path.read_bytes()
+        for foreign in (b"site-packages", b'.py"', str(project).encode(), str(checkpoint.parent).encode()):
+            assert foreign not in content, f"{path.name} holds {foreign!r}"
+
+
+def test_both_graphs_carry_the_sizes_they_were_exported_with(int8_bundle: Bundle) -> None:
+    for file in (names.ENCODER_FILE, names.DECODER_FILE):
+        metadata = {entry.key: entry.value for entry in onnx.load(int8_bundle.file(file)).metadata_props}
+        check_graph(int8_bundle, file, metadata)
+
+
+def test_int8_is_smaller(float32_bundle: Bundle, int8_bundle: Bundle, float16_bundle: Bundle) -> None:
+    for file in (names.ENCODER_FILE, names.DECODER_FILE):
+        sizes = [bundle.config.files[file].bytes for bundle in (int8_bundle, float16_bundle, float32_bundle)]
+        assert sizes[0] < sizes[2] / 2
+        assert sizes[1] < sizes[2] * 0.7
+
+
+def test_a_float16_bundle_takes_float16_caches_and_answers_alike(checkpoint: Path, float16_bundle: Bundle) -> None:
+    assert (float16_bundle.config.name, float16_bundle.config.layout) == ("half", "parts")
+    decoder = onnx.load(float16_bundle.file(names.DECODER_FILE))
+    types = {value.name: value.type.tensor_type.elem_type for value in (*decoder.graph.input, *decoder.graph.output)}
+    assert types["self_keys_0"] == types["present_self_keys_0"] == types[names.STEP_LOGITS] == onnx.TensorProto.FLOAT16
+    assert types[names.SUPPRESSED_LOGITS] == onnx.TensorProto.FLOAT
+    largest = max(difference.relative for difference in verify_bundle(float16_bundle, load_marian(checkpoint).model))
+    assert 1e-5 < largest < 1e-2  # rounded, and no more than that
+
+
+def test_a_folder_with_something_in_it_is_left_alone(checkpoint: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "taken"
+    folder.mkdir()
+    (folder / "letter.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(ExportError, match="taken is not empty"):
+        export_bundle(checkpoint, folder)
+    assert [path.name for path in folder.iterdir()] == ["letter.txt"]
+
+
+def test_a_file_in_the_place_of_the_folder_is_left_alone(checkpoint: Path, tmp_path: Path) -> None:
+    file = tmp_path / "bundle"
+    file.write_text("mine", encoding="utf-8")
+    with pytest.raises(ExportError, match="is a file"):
+        export_bundle(checkpoint, file)
+    assert file.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_checkpoint_without_a_tokenizer_is_refused(changed: Path, tmp_path: Path) -> None:
+    (changed / "source.spm").unlink()
+    (changed / "vocab.json").unlink()
+    _assert_refused(changed, tmp_path / "out", "tiny-en-de", "source.spm", "vocab.json")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"max_position_embeddings": 7}, "has room for 7 tokens; 8 are the least"),
+        ({"d_model": 514, "encoder_attention_heads": 2}, r"heads are 257 wide; .* take 256: take float32"),
+    ],
+)
+def test_a_model_that_no_graph_is_made_for_is_refused(options: Options, reason: str, tmp_path: Path) -> None:
+    checkpoint = write_checkpoint(tmp_path / "odd", {"decoder_attention_heads": 2, **options})
+    with pytest.raises(ExportError, match=reason):
+        export_bundle(checkpoint, tmp_path / "out", "int8")
+
+
+def test_a_checkpoint_without_languages_is_refused(changed: Path, tmp_path: Path) -> None:
+    (changed / "tokenizer_config.json").unlink()
+    _assert_refused(changed, tmp_path / "out", "tiny-en-de", "source_lang", "target_lang")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"<unk>": None}, "no <unk>"),
+        ({"beyond": 10_000}, "has a token 10000, but the weights know"),
+        ({"the": "7"}, "is not a vocabulary"),
+    ],
+)
+def test_a_vocabulary_that_does_not_fit_is_refused(
+    changed: Path, tmp_path: Path, change: dict[str, object], reason: str
+) -> None:
+    path = changed / "vocab.json"
+    vocabulary = json.loads(path.read_text(encoding="utf-8")) | change
+    kept = {piece: token for piece, token in vocabulary.items() if token is not None}
+    path.write_text(json.dumps(kept), encoding="utf-8")
+    _assert_refused(changed, tmp_path / "out", "vocab.json", reason)
+
+
+@pytest.mark.parametrize("file", ["source.spm", "target.spm"])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 778395\n", "git lfs pull"),
+        (b"garbage", "is not a SentencePiece model"),
+    ],
+)
+def test_a_tokenizer_that_is_no_sentencepiece_model_is_refused(
+    changed: Path, tmp_path: Path, file: str, content: bytes, reason: str
+) -> None:
+    (changed / file).write_bytes(content)
+    _assert_refused(changed, tmp_path / "out", file, reason)
+
+
+def _remove_pieces(checkpoint: Path, num_removed: int) -> list[str]:
+    """Take so many pieces out of the vocabulary; returns them."""
+    path = checkpoint / "vocab.json"
+    vocabulary = json.loads(path.read_text(encoding="utf-8"))
+    removed = [piece for piece in vocabulary if piece not in ("</s>", "<unk>", "<pad>")][:num_removed]
+    path.write_text(json.dumps({piece: vocabulary[piece] for piece in vocabulary.keys() - removed}), encoding="utf-8")
+    return removed
+
+
+def test_a_vocabulary_of_other_pieces_than_the_tokenizer_has_is_refused(changed: Path, tmp_path: Path) -> None:
+    _remove_pieces(changed, 30)
+    _assert_refused(changed, tmp_path / "out", "vocab.json has no number for 30 of the 36 ", "pieces of source.spm")
+
+
+def test_a_target_vocabulary_of_other_pieces_is_refused(changed: Path, tmp_path: Path) -> None:
+    (changed / "target_vocab.json").write_bytes((changed / "vocab.json").read_bytes())
+    vocabulary = changed / "target_vocab.json"
+    vocabulary.write_text('{"</s>": 0, "<unk>": 1, "<pad>": 2}', encoding="utf-8")
+    _assert_refused(changed, tmp_path / "out", "target_vocab.json has no number for", "pieces of target.spm")
+
+
+def test_a_few_pieces_without_a_number_are_told(changed: Path, tmp_path: Path) -> None:
+    first, second = _remove_pieces(changed, 2)
+    reports: list[str] = []
+    export_bundle(changed, tmp_path / "out", "float32", report=reports.append)
+    told = [report for report in reports if "vocab.json has no number for 2 of the" in report]
+    assert len(told) == 2
+    assert all(report.endswith(f"read as <unk>: {first} {second}") for report in told)
+
+
+def test_a_damaged_checkpoint_leaves_nothing_behind(changed: Path, tmp_path: Path) -> None:
+    weights = changed / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        export_bundle(changed, tmp_path / "out" / "bundle")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bundle_that_differs_from_its_model_is_not_written(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if attention had been exported with another scale than the model has.
+    monkeypatch.setattr("export.graphs.attention.Heads.scale", 0.5)
+    reports: list[str] = []
+    folder = tmp_path / "out" / "bundle"
+    with pytest.raises(VerificationError, match="cross keys 0"):
+        export_bundle(checkpoint, folder, report=reports.append)
+    assert reports[-1] == "comparing PyTorch with ONNX Runtime"
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_an_empty_folder_is_filled_by_a_model_of_the_languages_that_are_named(
+    checkpoint: Path, tmp_path: Path, float32_bundle: Bundle
+) -> None:
+    (tmp_path / "empty").mkdir()
+    bundle = export_bundle(checkpoint, tmp_path / "empty", source_languages=["eng", "pt_br", "en"])
+    assert bundle.config.source_languages == ("en", "pt-BR")
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+    ours, theirs = (
+        [onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(b.file(names.DECODER_FILE)).graph.initializer]
+        for b in (bundle, float32_bundle)
+    )
+    assert all(np.array_equal(mine, other) for mine, other in zip(ours, theirs, strict=True))

@@ -1,0 +1,159 @@
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from bundle import tensors as names
+from bundle.loading import Bundle
+from export.verification.graph_runs import VerificationError
+from export.verification.verify import TOLERANCE, verify_bundle
+from model.families.marian.reading import load_marian
+from model.transformer import Transformer
+
+
+@pytest.fixture(scope="module")
+def marian(checkpoint: Path) -> Transformer:
+    return load_marian(checkpoint).model
+
+
+Change = Callable[[NDArray[np.float32]], None] | Callable[[NDArray[np.int8]], None]
+INT8_MATRICES = [
+    (names.ENCODER_FILE, "layers.0.feed_forward.outer.weight"),
+    (names.ENCODER_FILE, "keys_values.weight"),
+    (names.DECODER_FILE, "layers.0.self_output.weight"),
+    (names.DECODER_FILE, "output_weight"),
+]
+
+
+def _tampered(bundle: Bundle, folder: Path, file: str, name: str, change: Change) -> Bundle:
+    """A copy of the bundle in which one constant is another."""
+    shutil.copytree(bundle.path, folder)
+    model = onnx.load(folder / file)
+    (constant,) = [tensor for tensor in model.graph.initializer if tensor.name == name]
+    value = numpy_helper.to_array(constant).copy()
+    change(value)
+    constant.CopyFrom(numpy_helper.from_array(value, constant.name))
+    onnx.save(model, folder / file)
+    return Bundle(folder, bundle.config)
+
+
+def _raise(place: int) -> Change:
+    # One number, since a LayerNorm takes away what is added to all.
+    def change(value: NDArray[np.float32]) -> None:
+        value.flat[place] += 0.5
+
+    return change
+
+
+def _refusal(bundle: Bundle, transformer: Transformer) -> str:
+    with pytest.raises(VerificationError) as raised:
+        verify_bundle(bundle, transformer)
+    return str(raised.value)
+
+
+def test_every_output_of_a_good_bundle_is_compared_and_accepted(float32_bundle: Bundle, marian: Transformer) -> None:
+    differences = verify_bundle(float32_bundle, marian)
+    compared = {difference.output for difference in differences}
+    assert {"cross keys 0", "cross values 0", "logits of step 0", "log normalizer of step 3"} <= compared
+    assert {"self_keys_0 of step 3", "self_values_0 of step 3"} <= compared
+    assert {"logits of named rows of step 3", "cross_queries_0 of step 3"} <= compared
+    assert max(difference.relative for difference in differences) < TOLERANCE["float32"] / 10
+
+
+def test_int8_is_accepted_and_is_where_rounding_takes_the_model(int8_bundle: Bundle, marian: Transformer) -> None:
+    differences = verify_bundle(int8_bundle, marian)
+    assert max(difference.relative for difference in differences) > 10 * TOLERANCE["float32"]
+    assert all(difference.allowed <= TOLERANCE["int8"] for difference in differences)
+    # Twice of what rounding alone does is allowed; in a model as small as this both are nearly the same.
+    assert max(d.relative / d.allowed for d in differences if d.allowed > 0.03) < 0.6
+
+
+def _double_one_scale(scales: NDArray[np.float32]) -> None:
+    scales[3] *= 2
+
+
+def _all_a_fifth_larger(scales: NDArray[np.float32]) -> None:
+    scales *= 1.2
+
+
+def _forget_a_column(panels: NDArray[np.int8]) -> None:
+    panels[0, :, 3] = 0
+
+
+def _swap_two_rows(panels: NDArray[np.int8]) -> None:
+    panels[:, 0, :, [0, 1]] = panels[:, 0, :, [1, 0]]
+
+
+@pytest.mark.parametrize("matrix", INT8_MATRICES)
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("scales", _double_one_scale),
+        ("scales", _all_a_fifth_larger),
+        ("panels", _forget_a_column),
+        ("panels", _swap_two_rows),
+    ],
+)
+def test_a_broken_matrix_in_int8_is_noticed(
+    int8_bundle: Bundle, marian: Transformer, tmp_path: Path, matrix: tuple[str, str], part: str, change: Change
+) -> None:
+    file, name = matrix
+    _refusal(_tampered(int8_bundle, tmp_path / "b", file, f"{name}/{part}", change), marian)
+
+
+def test_a_changed_weight_of_the_decoder_is_noticed_where_it_shows(
+    float32_bundle: Bundle, marian: Transformer, tmp_path: Path
+) -> None:
+    tampered = _tampered(
+        float32_bundle, tmp_path / "b", names.DECODER_FILE, "layers.0.feed_forward.outer.bias", _raise(3)
+    )
+    message = _refusal(tampered, marian)
+    assert "logits of step 0" in message
+    assert "cross" not in message
+    assert "self_keys_0 of step 0" not in message
+
+
+def test_a_changed_weight_of_the_encoder_is_noticed_where_it_shows(
+    float32_bundle: Bundle, marian: Transformer, tmp_path: Path
+) -> None:
+    tampered = _tampered(
+        float32_bundle, tmp_path / "b", names.ENCODER_FILE, "layers.0.feed_forward.outer.bias", _raise(3)
+    )
+    message = _refusal(tampered, marian)
+    assert "cross keys 0" in message
+    assert "self_keys" not in message
+
+
+def test_a_changed_cache_projection_is_noticed(float32_bundle: Bundle, marian: Transformer, tmp_path: Path) -> None:
+    shapes = float32_bundle.config.shapes
+    keys = shapes.num_heads * shapes.head_dim  # they stand behind the queries
+    tampered = _tampered(
+        float32_bundle, tmp_path / "b", names.DECODER_FILE, "layers.0.self_queries_keys_values.bias", _raise(keys)
+    )
+    assert "self_keys_0 of step 0" in _refusal(tampered, marian)
+
+
+def test_a_token_that_is_no_longer_suppressed_is_noticed(
+    float32_bundle: Bundle, marian: Transformer, tmp_path: Path
+) -> None:
+    (suppressed,) = float32_bundle.config.special_tokens.suppressed
+
+    def allow(bias: NDArray[np.float32]) -> None:
+        assert np.isneginf(bias[suppressed])
+        bias[suppressed] = 20.0
+
+    tampered = _tampered(float32_bundle, tmp_path / "b", names.DECODER_FILE, "output_bias", allow)
+    assert "logits of step 0" in _refusal(tampered, marian)
+
+
+def test_not_a_number_is_a_difference(float32_bundle: Bundle, marian: Transformer, tmp_path: Path) -> None:
+    def spoil(bias: NDArray[np.float32]) -> None:
+        bias[3] = np.nan
+
+    tampered = _tampered(float32_bundle, tmp_path / "b", names.DECODER_FILE, "layers.0.feed_forward.outer.bias", spoil)
+    assert "logits of step 0: nan" in _refusal(tampered, marian)

@@ -1,0 +1,94 @@
+"""An echo behind a cache, and how tests ask it."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+
+from server.interface.engine_client import SentenceOutcome
+from server.interface.request import Completion, GenerationParams, Request, Timings
+from server.workers.engine_pool import ReplicaOptions, Replicas
+from server.workers.sentence_cache import CachingGenerator
+from tests.fakes.echo import EchoGenerator
+from tests.fakes.engine import END, FakeRunner, fake_bundle, random_table, request
+
+PATIENCE_SECONDS = 20.0
+SOON_SECONDS = 0.01
+GREEDY = GenerationParams(max_new_tokens=16)
+
+
+class Watcher:
+    """Remembers what an observer is told."""
+
+    def __init__(self) -> None:
+        self.outcomes = Counter[SentenceOutcome]()
+        self.num_kept = 0
+
+    def sentences(self, outcome: SentenceOutcome, count: int) -> None:
+        self.outcomes[outcome] += count
+
+    def cache_grew(self, num_sentences: int) -> None:
+        self.num_kept += num_sentences
+
+
+class Cached:
+    """An echo behind a cache, on one event loop, and a gate that holds the echo up."""
+
+    def __init__(self, echo: EchoGenerator, max_sentences: int = 100) -> None:
+        self.echo = echo
+        self.watcher = Watcher()
+        self.generator = CachingGenerator(echo, max_sentences, self.watcher)
+
+    def hold(self) -> asyncio.Event:
+        """From now on the engine answers only when this event is set."""
+        self.echo.gate = asyncio.Event()
+        self.echo.entered = asyncio.Event()
+        return self.echo.gate
+
+    def begin(self, *requests: Request) -> asyncio.Task[list[Completion]]:
+        """A call that runs beside the test."""
+        return asyncio.create_task(self.generator.generate(requests))
+
+    @property
+    def decoded(self) -> list[list[list[int]]]:
+        """The sources of every call of the engine."""
+        return [[each.source.tolist() for each in batch] for batch in self.echo.batches]
+
+
+def ask(*tokens: int, params: GenerationParams = GREEDY, expires_in: float | None = None) -> Request:
+    """A sentence that arrives now and expires in so many seconds."""
+    now = time.monotonic()
+    asked = request([*tokens, END], params, None if expires_in is None else now + expires_in)
+    asked.timings = Timings(now)
+    return asked
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    """A scenario on an event loop of its own."""
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_SECONDS))
+
+
+def tokens_of(completions: Sequence[Completion]) -> list[list[int]]:
+    """The tokens of the best hypotheses."""
+    return [completion.hypotheses[0].token_ids for completion in completions]
+
+
+async def joined(cached: Cached, *calls: asyncio.Task[list[Completion]]) -> None:
+    """Lets calls get as far as they do before the engine answers."""
+    await cached.echo.entered.wait()
+    for _ in calls:
+        await asyncio.sleep(0)
+
+
+def random_replicas(max_waiting: int = 100) -> Replicas:
+    """An engine over a table of random answers, not started yet."""
+    runner = FakeRunner(random_table(seed=3, vocab=12, end_bias=-1.0))
+    return Replicas(fake_bundle(12), [runner], ReplicaOptions(max_rows=16, max_waiting=max_waiting))
+
+
+async def queued(replicas: Replicas, num_sentences: int) -> None:
+    """Lets calls go on until so many sentences wait in engines that have not been started."""
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while replicas.status().waiting < num_sentences:
+        assert time.monotonic() < give_up
+        await asyncio.sleep(0)

@@ -1,0 +1,83 @@
+"""The graphs as PyTorch modules behind the interface of a runner: what ONNX Runtime runs, without ONNX."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+import torch
+
+from export.graphs.attention import padded_head_dim
+from export.graphs.step_layout import DecoderStepGraph, EncoderGraph, LayerCaches
+from model.transformer import Transformer
+from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
+from server.engine.model_runner import NO_ROWS, Candidates
+from server.interface.request import TokenIds
+
+
+class EagerRunner:
+    """Decodes with PyTorch over the same cache; the caches come back as copies and are written where they came from."""
+
+    def __init__(self, transformer: Transformer, max_rows: int) -> None:
+        config = transformer.config
+        shape = config.decoder_shape
+        self.start_token = config.decoder_start_token_id
+        self.attention_scale = shape.head_dim**-0.5
+        self._vocab = shape.vocab_size
+        self._encoder, self._decoder = EncoderGraph(transformer).eval(), DecoderStepGraph(transformer).eval()
+        self.cache = KVCache(
+            CacheShapes(
+                config.num_decoder_layers,
+                shape.num_heads,
+                padded_head_dim(shape.head_dim),
+                config.max_source_tokens,
+                config.max_target_tokens,
+            ),
+            max_rows,
+        )
+
+    @torch.no_grad()
+    def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
+        """One sentence after the other."""
+        return [self._encode(source) for source in sources]
+
+    def _encode(self, source: TokenIds) -> CrossKeysValues:
+        tokens = torch.from_numpy(source)[None]
+        cross: torch.Tensor = self._encoder(tokens, torch.tensor([len(source)], dtype=torch.int32))
+        return cross[:, 0].numpy()
+
+    @torch.no_grad()
+    def decode(
+        self,
+        num_rows: int,
+        num_candidates: int,
+        with_scores: bool,
+        logit_rows: RowIndices = NO_ROWS,
+        with_queries: bool = False,
+    ) -> Candidates:
+        """One step of the first rows."""
+        cache = self.cache
+        layers = []
+        for key in range(0, 2 * cache.shapes.num_layers, 2):
+            buffers = [
+                buffer[plane, :num_rows]
+                for buffer in (cache.self_cache, cache.cross_cache, cache.last_cross)
+                for plane in (key, key + 1)
+            ]
+            layers.append(cast(LayerCaches, tuple(torch.from_numpy(buffer) for buffer in buffers)))
+        inputs = [
+            torch.from_numpy(array[:num_rows])
+            for array in (cache.previous_tokens, cache.past_lengths, cache.source_lengths)
+        ]
+        limit = torch.tensor([min(num_candidates, self._vocab)])
+        whole_rows = torch.from_numpy(logit_rows.astype(np.int64))
+        logits, tokens, log_normalizer, whole, *present = self._decoder(*inputs, limit, whole_rows, layers)
+        for layer in range(cache.shapes.num_layers):
+            for plane in (0, 1):  # the cross caches are as they were
+                cache.self_cache[2 * layer + plane, :num_rows] = present[5 * layer + plane].numpy()
+        return Candidates(
+            tokens.numpy(),
+            (logits - log_normalizer[:, None]).numpy(),
+            log_normalizer.numpy(),
+            whole.numpy(),
+            tuple(queries[:, 0].numpy() for queries in present[4::5]) if with_queries else (),
+        )

@@ -1,0 +1,83 @@
+"""Engine threads over a table, and a runner whose steps wait for a test."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from server.interface.request import Completion, GenerationParams, Request, Timings
+from server.workers.engine_pool import ReplicaOptions, Replicas
+from tests.fakes.engine import END, FakeRunner, copying_table, fake_bundle, request
+
+VOCAB = 12
+PATIENCE_SECONDS = 20.0
+_GLANCE_SECONDS = 0.001
+
+
+class HeldRunner(FakeRunner):
+    """A runner whose decoder steps wait until a test lets them go."""
+
+    def __init__(self) -> None:
+        super().__init__(copying_table(VOCAB))
+        self.entered = threading.Event()
+        self.go_on = threading.Event()
+        self._steps = threading.Semaphore(0)
+
+    def one_step(self) -> None:
+        """Let one step go on, and leave the next ones waiting."""
+        self._steps.release()
+
+    def before_step(self) -> None:
+        """Wait until the step may go on."""
+        self.entered.set()
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while not self.go_on.wait(_GLANCE_SECONDS) and not self._steps.acquire(blocking=False):
+            assert time.monotonic() < give_up, "a test forgot to let its runner go on"
+
+
+def sentence(length: int, beam_size: int = 1, deadline: float | None = None) -> Request:
+    """A sentence of so many tokens, the end among them, that is its own translation."""
+    asked = request([*([3] * (length - 1)), END], GenerationParams(beam_size, max_new_tokens=64), deadline)
+    asked.timings = Timings(time.monotonic())
+    return asked
+
+
+def tokens(completions: Sequence[Completion]) -> list[list[int]]:
+    """Those of the best hypotheses."""
+    return [completion.hypotheses[0].token_ids for completion in completions]
+
+
+def begin(replicas: Replicas, *requests: Request) -> asyncio.Task[list[Completion]]:
+    """A call that runs beside the test."""
+    return asyncio.create_task(replicas.generate(requests))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Lets everybody else go on until something has become true."""
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < give_up, "it never became true"
+        await asyncio.sleep(0)
+
+
+async def reached(event: threading.Event) -> None:
+    """Waits for an event of another thread."""
+    assert await asyncio.to_thread(event.wait, PATIENCE_SECONDS)
+
+
+def with_replicas(
+    runners: Sequence[FakeRunner],
+    scenario: Callable[[Replicas], "asyncio.Future[None] | object"],
+    max_waiting: int = 100,
+) -> None:
+    """Runs a coroutine of a test beside started engines, and closes them whatever happens."""
+    options = ReplicaOptions(replicas=len(runners), max_rows=16, max_waiting=max_waiting)
+    replicas = Replicas(fake_bundle(VOCAB), runners, options)
+    replicas.start()
+    try:
+        asyncio.run(asyncio.wait_for(scenario(replicas), 2 * PATIENCE_SECONDS))  # type: ignore[arg-type]
+    finally:
+        for runner in runners:
+            if isinstance(runner, HeldRunner):
+                runner.go_on.set()
+        replicas.close()

@@ -1,0 +1,92 @@
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+from export.int8 import operators
+from kernels import shared_library as binary
+from kernels.onnx_registration import ONNX_RUNTIME, KernelsUnavailable, register, running_kernels
+from tests.kernels.arithmetic import Matrix
+from tests.kernels.instruction_sets import INSTRUCTION_SETS
+from tests.kernels.operator_sessions import OneOperator
+
+SETTING = "KVASIR_KERNELS"
+UNKNOWN = "none of avx512vnni, avx2, portable, off"
+
+
+def test_the_operators_were_built() -> None:
+    assert binary.FILE.exists(), "`pip install -v -e .` says why not"
+    assert "portable" in INSTRUCTION_SETS
+
+
+@pytest.mark.parametrize("setting", [None, ""])
+def test_the_best_instruction_set_is_the_default(setting: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(SETTING, raising=False)
+    if setting is not None:
+        monkeypatch.setenv(SETTING, setting)
+    best = INSTRUCTION_SETS[-1]
+    assert running_kernels() == (best if best != "portable" else ONNX_RUNTIME)
+
+
+def test_portable_kernels_run_only_where_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kvasir_kernels_name() -> bytes:
+        return b"portable"
+
+    monkeypatch.setattr(binary, "load", lambda: SimpleNamespace(kvasir_kernels_name=kvasir_kernels_name))
+    monkeypatch.delenv(SETTING, raising=False)
+    assert running_kernels() == ONNX_RUNTIME
+    monkeypatch.setenv(SETTING, "portable")
+    assert running_kernels() == "portable"
+
+
+@pytest.mark.parametrize("name", INSTRUCTION_SETS)
+def test_another_one_can_be_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SETTING, name)
+    assert running_kernels() == name
+
+
+def test_a_name_that_does_not_exist_is_refused_with_those_that_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SETTING, "mmx")
+    for call in (running_kernels, lambda: register(ort.SessionOptions())):
+        with pytest.raises(KernelsUnavailable, match=f"KVASIR_KERNELS=mmx is {UNKNOWN}"):
+            call()
+
+
+def test_off_leaves_the_work_to_onnx_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SETTING, "off")
+    assert running_kernels() == ONNX_RUNTIME
+    assert not _refuses_a_width_of_three()
+
+
+def test_without_the_library_onnx_runtime_does_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(SETTING, raising=False)
+    monkeypatch.setattr(binary, "FILE", tmp_path / "libkvasir.so")
+    assert running_kernels() == ONNX_RUNTIME
+    assert not _refuses_a_width_of_three()
+
+
+def test_naming_kernels_that_were_not_built_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SETTING, "portable")
+    monkeypatch.setattr(binary, "FILE", tmp_path / "libkvasir.so")
+    with pytest.raises(KernelsUnavailable, match=r"libkvasir\.so was not built"):
+        running_kernels()
+
+
+def test_registered_sessions_run_the_native_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SETTING, "portable")
+    assert _refuses_a_width_of_three()
+
+
+def _refuses_a_width_of_three() -> bool:
+    """Only the native operator wants multiples of four."""
+    matrix = Matrix.random(np.random.default_rng(0), 4, 5)
+    inputs = matrix.inputs(np.ones((2, 3), np.float32))
+    inputs["weight"] = inputs["weight"].reshape(1, 1, -1, 4)[:, :, :, :3]
+    operator = OneOperator(operators.LINEAR, {"zero_point": 128, "levels": 127.0})
+    try:
+        operator.run(inputs)
+    except Exception as error:  # noqa: BLE001 - ONNX Runtime's classes have no common one but this
+        return "kvasir: a weight does not fit its input" in str(error)
+    return False

@@ -1,0 +1,264 @@
+import signal
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from loadtest.cli.run import LOCUSTFILE, LoadTestFailed, RunOptions, run_scenario
+from loadtest.results.records import Outcome, Record
+from loadtest.results.run_folder import RunFolder, StageInfo
+from loadtest.results.thresholds import Thresholds
+from loadtest.workload.arrivals import arrival_times
+from loadtest.workload.requests import request_sequence
+from loadtest.workload.scenario import Kind, Scenario, ScenarioInvalid, Search, Stage, Workload
+from loadtest.workload.texts.sources import corpus_digest
+from tests.loadtest.answering import Reply, answering
+
+# Locust takes seconds to start: it is started five times here, and much is asserted of each run.
+THRESHOLDS = Thresholds(max_p95_ms=250.0, max_error_ratio=0.0)
+OPTIONS = RunOptions(seed=7, guard_requests=100_000, urgent=False, quiet=True, thresholds=THRESHOLDS)
+KINDS = (Kind(name="sentence", weight=3), Kind(name="list", text="list"), Kind(name="beam", beam_size=4))
+OPEN = Stage(name="open", rate=60, seconds=1.0, warm_up_seconds=0.2)
+PATIENCE_SECONDS = 600
+
+SEARCHED = Scenario(
+    name="searched",
+    description="",
+    kinds=KINDS,
+    search=Search(start_rate=40, factor=2, bisections=0, seconds=0.5, warm_up_seconds=0.0, max_rate=80),
+    stages=(OPEN, Stage(name="closed", users=2, seconds=0.4), Stage(name="half", rate="0.5 knee", seconds=0.3)),
+)
+TROUBLED = Scenario(
+    name="troubled",
+    description="",
+    kinds=(Kind(name="sentence"), Kind(name="impatient", hang_up_after=(0.05, 0.1)), Kind(name="patient")),
+    stages=(
+        OPEN.model_copy(update={"kinds": ("sentence",)}),
+        Stage(name="slow", rate=50, seconds=0.6, arrivals="constant", kinds=("impatient", "patient")),
+    ),
+)
+TROUBLES = {
+    4: Reply(429, headers={"Retry-After": "2"}),
+    5: Reply(503),
+    6: Reply(504),
+    7: Reply(500),
+    8: Reply(body=b"no"),
+    9: Reply(body=b'{"translations": []}'),
+    10: Reply(hangs_up=True),
+}
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, list[dict[str, object]]]:
+    """A run in which all goes well, and the bodies that the server got."""
+    with answering() as server:
+        return run_scenario(server.url, SEARCHED, tmp_path_factory.mktemp("searched") / "run", OPTIONS), server.bodies
+
+
+@pytest.fixture(scope="module")
+def troubled(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A run of two workers in which one request each goes wrong in every way, and a stage of a slow server."""
+    folder = tmp_path_factory.mktemp("troubled")
+    request = request_sequence(TROUBLED, 7, "open")
+    replies = {request(number).texts: reply for number, reply in TROUBLES.items()}
+    slow = request_sequence(TROUBLED, 7, "slow")
+    replies |= {slow(number).texts: Reply(body=b"{}", after_seconds=0.8) for number in range(30)}
+    with answering(lambda texts, number: replies.get(tuple(texts))) as server:
+        subprocess.run(
+            [*_locust(TROUBLED, folder), "--processes", "2", "-H", server.url],
+            check=True,
+            capture_output=True,
+            timeout=PATIENCE_SECONDS,
+        )
+    return RunFolder(folder / "run")
+
+
+def _scenario(stage: Stage) -> Scenario:
+    return Scenario(name="little", description="", kinds=KINDS, stages=(stage,))
+
+
+def _locust(scenario: Scenario, folder: Path) -> list[str]:
+    file = folder / "scenario.json"
+    file.write_text(scenario.model_dump_json(), encoding="utf-8")
+    command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--only-summary"]
+    return [*command, "--scenario-json", str(file), "--out", str(folder / "run"), "--seed", "7", "--not-urgent"]
+
+
+def _by_stage(run: RunFolder) -> dict[str, list[Record]]:
+    by_stage = defaultdict(list)
+    for record in run.records():
+        by_stage[record.stage].append(record)
+    return by_stage
+
+
+def _assert_arrivals_are_sent_once_and_when_they_are_due(stage: StageInfo, records: list[Record]) -> None:
+    times = arrival_times(OPEN, seed=7)
+    assert sorted(record.number for record in records) == list(range(len(times)))
+    for record in records:
+        assert record.scheduled == pytest.approx(stage.started + times[record.number], abs=1e-5)
+        assert record.scheduled <= record.sent
+        assert record.user is None
+
+
+def test_every_arrival_is_sent_once_recorded_and_checked(
+    searched: tuple[RunFolder, list[dict[str, object]]],
+) -> None:
+    run, bodies = searched
+    sent = _by_stage(run)
+    info = run.info()
+    stages = {stage.name: stage for stage in info.stages}
+    _assert_arrivals_are_sent_once_and_when_they_are_due(stages["open"], sent["open"])
+    assert {record.user for record in sent["closed"]} == {0, 1}
+    assert sorted(record.number % 2 for record in sent["closed"] if record.user == 1)[:1] == [1]
+    assert all(record.scheduled == record.sent for record in sent["closed"])
+    for record in run.records():
+        assert record.outcome is Outcome.ANSWERED
+        assert record.finished is not None
+        assert record.scheduled <= record.sent < record.finished
+        assert (record.source_tokens, record.target_tokens) == (3 * record.num_texts, 2 * record.num_texts)
+        assert record.phases_ms == {"queue": 0.5, "decode": 1.5}
+    # Once under load, and once alone for the guard, which may take all of them here.
+    request = {stage: request_sequence(SEARCHED, 7, stage) for stage in sent}
+    expected = Counter(request[record.stage](record.number).texts for record in run.records())
+    asked = [body["text"] for body in bodies]
+    assert Counter(tuple(text) if isinstance(text, list) else (text,) for text in asked) == expected + expected
+    guard = run.guard()
+    assert guard is not None
+    assert guard.checked == guard.identical == guard.population == sum(map(len, sent.values()))
+
+
+def test_a_run_says_what_was_run_when_and_with_what(searched: tuple[RunFolder, list[dict[str, object]]]) -> None:
+    run, _ = searched
+    info = run.info()
+    first, second = (next(stage for stage in info.stages if stage.name == name) for name in ("open", "closed"))
+    assert (first.rate, first.users, second.rate, second.users) == (60, None, None, 2)
+    assert first.warm_up_ended - first.started == pytest.approx(0.2)
+    assert first.sending_ended - first.started == pytest.approx(1.0)
+    assert first.drained <= second.started
+    assert {stage.clock_uncertainty for stage in info.stages} == {0.0}
+    assert info.server.models == {"models": [{"name": "capitals"}]}
+    assert info.generator.cpu_seconds > 0
+    assert info.thresholds == THRESHOLDS
+    assert not info.interrupted
+    assert run.metrics()
+
+
+def test_the_knee_is_searched_and_stages_are_shares_of_it(
+    searched: tuple[RunFolder, list[dict[str, object]]],
+) -> None:
+    info = searched[0].info()
+    assert info.knee == 80
+    assert [(stage.rate, stage.is_search_step) for stage in info.stages] == [
+        (40, True),
+        (80, True),
+        (60, False),
+        (None, False),
+        (40, False),
+    ]
+    assert info.scenario["stages"][2]["rate"] == 40  # type: ignore[index, call-overload]
+    assert len({stage.name for stage in info.stages}) == 5
+
+
+def test_two_workers_send_what_one_would(troubled: RunFolder) -> None:
+    info = troubled.info()
+    stage = info.stages[0]
+    sent = _by_stage(troubled)
+    _assert_arrivals_are_sent_once_and_when_they_are_due(stage, sent["open"])
+    # Locust starts two; one that a busy machine keeps from a sign of life when the test begins has no part in it.
+    num_workers = info.generator.num_processes - 1
+    assert num_workers in (1, 2)
+    assert all(record.worker == record.number % num_workers for record in troubled.records())
+    # Nobody can ask another process for the time and know to the microsecond what it said.
+    assert all(1e-6 < stage.clock_uncertainty < 0.1 for stage in info.stages)
+    guard = troubled.guard()
+    assert guard is not None
+    answered = [record for record in troubled.records() if record.outcome is Outcome.ANSWERED]
+    assert guard.identical == guard.population == len(answered) == len(sent["open"]) - len(TROUBLES)
+
+
+def test_every_end_of_a_request_has_its_name(troubled: RunFolder) -> None:
+    ends = {
+        record.number: (record.outcome, record.reason)
+        for record in _by_stage(troubled)["open"]
+        if record.outcome is not Outcome.ANSWERED
+    }
+    assert ends == {
+        4: (Outcome.REJECTED, "HTTP 429"),
+        5: (Outcome.REJECTED, "HTTP 503"),
+        6: (Outcome.TIMED_OUT, "HTTP 504"),
+        7: (Outcome.FAILED, "HTTP 500"),
+        8: (Outcome.FAILED, "answer is not JSON"),
+        9: (Outcome.FAILED, "answer has 0 translations of 1 texts"),
+        10: (Outcome.FAILED, "no answer: HTTPConnectionClosed"),
+    }
+    assert [record.retry_after for record in troubled.records() if record.status == 429] == [2.0]
+    for record in troubled.records():
+        assert (record.answer_sha256 is None) == (record.outcome is not Outcome.ANSWERED)
+        assert record.source_tokens_estimated == (record.outcome is not Outcome.ANSWERED)
+
+
+def test_arrivals_do_not_wait_for_a_slow_server_and_impatient_clients_go_away(troubled: RunFolder) -> None:
+    records = _by_stage(troubled)["slow"]
+    assert len(records) == 30
+    # None was answered before the last was sent.
+    assert min(r.finished for r in records if r.kind == "patient" and r.finished) > max(r.sent for r in records)
+    for record in records:
+        assert record.outcome is (Outcome.HUNG_UP if record.kind == "impatient" else Outcome.FAILED)
+        if record.kind == "impatient":
+            assert record.finished is not None
+            assert 0.05 <= record.finished - record.sent < 0.7
+
+
+def test_a_test_that_is_interrupted_keeps_what_it_has_measured(tmp_path: Path) -> None:
+    stages = (Stage(name="endless", rate=50, seconds=3600, warm_up_seconds=0.1), Stage(name="never", rate=1, seconds=1))
+    corpus = tmp_path / "mine.txt"
+    corpus.write_text("One.\nTwo.\n", encoding="utf-8")
+    workload = Workload(corpus=str(corpus))
+    endless = Scenario(name="little", description="", workload=workload, kinds=KINDS, stages=stages)
+    command = _locust(endless, tmp_path)
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def interrupt(texts: list[str], number: int) -> Reply | None:
+        if number == 20:
+            processes[0].send_signal(signal.SIGINT)
+        return None
+
+    with (
+        answering(interrupt) as server,
+        subprocess.Popen([*command, "-H", server.url], stdout=subprocess.DEVNULL) as process,
+    ):
+        processes.append(process)
+        process.wait(PATIENCE_SECONDS)
+    records = list(RunFolder(tmp_path / "run").records())
+    assert len(records) == len(server.bodies) > 20
+    assert all(record.outcome is Outcome.ANSWERED for record in records)
+    info = RunFolder(tmp_path / "run").info()
+    assert info.interrupted
+    assert info.stages_not_run == ("never",)
+    # By which a comparison knows whether another run sent the same.
+    assert info.scenario["workload"] == workload.model_dump() | {"corpus_sha256": corpus_digest(str(corpus))}
+    [stage] = info.stages
+    assert stage.sending_ended - stage.started < 600
+
+
+def test_what_cannot_be_run_is_told_in_one_sentence(tmp_path: Path) -> None:
+    with answering() as server:
+        gone = server.url
+    # It has a search, and no need of it.
+    own_rate = SEARCHED.model_copy(update={"stages": (OPEN.model_copy(update={"seconds": 0.3}),)})
+    with pytest.raises(LoadTestFailed, match="answered nothing: no connection: ConnectionRefusedError"):
+        run_scenario(gone, own_rate, tmp_path / "gone", OPTIONS)
+    with pytest.raises(LoadTestFailed, match="holds a run already"):  # the failed one is kept, too
+        run_scenario(gone, _scenario(OPEN), tmp_path / "gone", OPTIONS)
+    with pytest.raises(ScenarioInvalid, match="--knee"):
+        run_scenario(gone, _scenario(Stage(name="half", rate="0.5 knee", seconds=1)), tmp_path / "half", OPTIONS)
+    with pytest.raises(LoadTestFailed, match=r"cannot be reached: all \d+ requests had no connection: ConnectionRef"):
+        run_scenario(gone, SEARCHED, tmp_path / "unreachable", OPTIONS)
+    assert [stage.name for stage in RunFolder(tmp_path / "unreachable").info().stages] == ["search 1: 40/s"]
+    own = _scenario(OPEN).with_overrides(corpus="no-such-file.txt")
+    with pytest.raises(ScenarioInvalid, match=r"no-such-file\.txt"):
+        run_scenario(gone, own, tmp_path / "corpus", OPTIONS)
+    with pytest.raises(ValueError, match=r"http://127\.0\.0\.1:8000"):
+        run_scenario("ftp://host", _scenario(OPEN), tmp_path / "none", OPTIONS)

@@ -1,0 +1,92 @@
+from collections import Counter
+
+from loadtest.coordination.answer_check import AnswerSample, KeptAnswer, check_answers
+from loadtest.sending.addresses import address_of
+from loadtest.workload.requests import request_sequence
+from loadtest.workload.scenario import Kind, Scenario, Stage
+from tests.loadtest.answering import Reply, answering
+
+SCENARIO = Scenario(
+    name="guarded",
+    description="",
+    kinds=(Kind(name="sentence"), Kind(name="list", text="list")),
+    stages=(Stage(name="only", rate=1, seconds=1),),
+)
+ANSWERS = [KeptAnswer("only", number, ("text",)) for number in range(50)]
+
+
+def test_a_sample_is_the_same_however_the_answers_were_shared_out() -> None:
+    whole, first, second, merged = (AnswerSample(10, seed=1) for _ in range(4))
+    for answer in ANSWERS:
+        whole.offer(answer)
+        (first if answer.number % 3 else second).offer(answer)
+    for part in (second, first):
+        merged.merge(part.kept(), part.population)
+    assert merged.kept() == whole.kept()
+    assert len(whole.kept()) == 10
+    assert merged.population == whole.population == 50
+
+
+def test_every_answer_is_as_likely_to_be_checked() -> None:
+    drawn = Counter[int]()
+    for seed in range(400):
+        sample = AnswerSample(10, seed)
+        for answer in ANSWERS:
+            sample.offer(answer)
+        drawn.update(answer.number for answer in sample.kept())
+    assert all(45 <= drawn[number] <= 125 for number in range(50))  # 80 expected, five deviations of 8
+
+
+def test_fewer_answers_than_the_sample_holds_are_all_checked_and_none_if_none_are_wanted() -> None:
+    few, none = AnswerSample(100, 1), AnswerSample(0, 1)
+    for answer in ANSWERS:
+        few.offer(answer)
+        none.offer(answer)
+    assert few.kept() == ANSWERS
+    assert none.kept() == []
+
+
+def _kept(numbers: range) -> AnswerSample:
+    """What the small server would have answered under load."""
+    request = request_sequence(SCENARIO, 1, "only")
+    sample = AnswerSample(100, 1)
+    for number in numbers:
+        sample.offer(KeptAnswer("only", number, tuple(text.upper() for text in request(number).texts)))
+    return sample
+
+
+def test_the_same_requests_are_asked_again_past_the_cache() -> None:
+    with answering() as server:
+        result = check_answers(_kept(range(12)), SCENARIO, 1, address_of(server.url))
+    assert (result.checked, result.identical, result.population, result.share) == (12, 12, 12, 1.0)
+    assert {body["cache"] for body in server.bodies} == {"no-cache"}
+    request = request_sequence(SCENARIO, 1, "only")
+    asked = [body["text"] for body in server.bodies]
+    expected = [request(number).texts for number in range(12)]
+    assert asked == [list(texts) if len(texts) > 1 else texts[0] for texts in expected]
+
+
+def test_an_answer_that_differs_in_one_letter_is_told_with_both_texts() -> None:
+    def slip(texts: list[str], number: int) -> Reply | None:
+        return Reply(body=b'{"translations": [{"text": "Other."}]}') if len(texts) == 1 else None
+
+    with answering(slip) as server:
+        result = check_answers(_kept(range(8)), SCENARIO, 1, address_of(server.url))
+    request = request_sequence(SCENARIO, 1, "only")
+    single = [number for number in range(8) if len(request(number).texts) == 1]
+    assert [difference.number for difference in result.different] == single
+    assert result.identical == 8 - len(single)
+    assert result.share == result.identical / 8
+    first = result.different[0]
+    assert (first.offline, first.under_load) == ("Other.", first.text.upper())
+
+
+def test_what_a_server_does_not_answer_again_is_told_with_the_reason_and_compared_with_nothing() -> None:
+    def trouble(texts: list[str], number: int) -> Reply | None:
+        return Reply(hangs_up=True) if number < 2 else Reply(429) if number < 4 else None
+
+    with answering(trouble) as server:
+        result = check_answers(_kept(range(5)), SCENARIO, 1, address_of(server.url))
+    # Asked on the connection it had, and once more on a new one; then the other requests.
+    assert result.unanswered == {"HTTP 429": 2, "no answer: RemoteDisconnected": 1}
+    assert (result.checked, result.identical, result.share, result.different) == (2, 2, 1.0, ())

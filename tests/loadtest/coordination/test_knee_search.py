@@ -1,0 +1,49 @@
+import pytest
+
+from loadtest.coordination.knee_search import KneeSearch
+from loadtest.workload.scenario import Search
+
+
+def _tried(settings: Search, capacity: float) -> tuple[list[float], float | None]:
+    """The rates that are tried on a server that holds every rate up to `capacity`, and the knee that is found."""
+    search = KneeSearch(settings)
+    tried = []
+    while (rate := search.next_rate()) is not None:
+        tried.append(rate)
+        search.tell(rate, is_held=rate <= capacity)
+    return tried, search.knee
+
+
+def test_rates_grow_until_one_misses_and_then_the_gap_is_halved() -> None:
+    tried, knee = _tried(Search(start_rate=10, factor=2, bisections=3), capacity=47)
+    assert tried == [10, 20, 40, 80, 60, 50, 45]
+    assert knee == 45
+
+
+def test_a_server_that_does_not_hold_the_first_rate_is_searched_below_it() -> None:
+    tried, knee = _tried(Search(start_rate=16, factor=2, bisections=3), capacity=5)
+    assert tried == [16, 8, 4, 6, 5, 5.5]
+    assert knee == 5
+
+
+def test_a_server_that_holds_nothing_has_no_knee() -> None:
+    tried, knee = _tried(Search(start_rate=8, factor=2, bisections=2), capacity=0)
+    assert tried == [8, 4, 2, 1, 0.5, 0.25, 0.125]
+    assert knee is None
+
+
+def test_nobody_asks_for_more_than_the_highest_rate() -> None:
+    assert _tried(Search(start_rate=10, factor=2, max_rate=50), capacity=1e9) == ([10, 20, 40, 50], 50)
+
+
+@pytest.mark.parametrize("capacity", [0.7, 13.0, 333.0, 2500.0])
+def test_the_knee_is_a_rate_that_was_tried_and_held(capacity: float) -> None:
+    tried, knee = _tried(Search(start_rate=2, factor=1.5, bisections=4), capacity)
+    assert knee == max(rate for rate in tried if rate <= capacity)
+    assert min(rate for rate in tried if rate > capacity) / knee < 1.2
+
+
+def test_rates_have_three_digits_and_the_search_ends_where_no_digit_is_left() -> None:
+    tried, _ = _tried(Search(start_rate=100, factor=1.01, bisections=20), capacity=100.5)
+    assert tried == [100, 101, 100.5] or len(tried) < 6
+    assert all(float(f"{rate:.3g}") == rate for rate in tried)

@@ -1,0 +1,45 @@
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from loadtest.results.percentiles import encoded, histogram_of, percentiles_ms, values_at
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 99, 100, 101, 140, 999, 1000, 5000])
+def test_a_percentile_is_the_value_that_the_share_does_not_exceed(count: int) -> None:
+    seconds = np.random.default_rng(count).lognormal(-2.0, 1.0, count)
+    found = percentiles_ms(seconds)
+    assert found is not None
+    ascending = sorted(seconds * 1000)
+    for percent, value in (("50", found.p50), ("90", found.p90), ("95", found.p95), ("99", found.p99)):
+        assert value == pytest.approx(ascending[ceil(Fraction(percent) / 100 * count) - 1], rel=1e-3)
+    assert found.p999 == pytest.approx(ascending[ceil(Fraction("99.9") / 100 * count) - 1], rel=1e-3)
+    assert found.max == pytest.approx(ascending[-1], rel=1e-12)
+    assert found.mean == pytest.approx(float(np.mean(seconds)) * 1000)
+    assert found.count == count
+
+
+def test_no_percentile_is_above_the_largest_value() -> None:
+    found = percentiles_ms([0.1004])
+    assert found is not None
+    assert found.p50 == found.p999 == found.max == pytest.approx(100.4)
+
+
+def test_nothing_has_no_percentiles() -> None:
+    assert percentiles_ms([]) is None
+
+
+def test_a_clock_that_ran_backwards_counts_as_no_time() -> None:
+    found = percentiles_ms([-0.5, 0.0])
+    assert found is not None
+    assert found.max == 0.0
+
+
+def test_the_encoded_histogram_says_the_same_to_whoever_decodes_it() -> None:
+    histogram = histogram_of(np.random.default_rng(3).lognormal(-2.0, 1.0, 3000))
+    decoded = HdrHistogram.decode(encoded(histogram))
+    assert decoded.get_total_count() == 3000
+    assert values_at(decoded, (50, 99, 99.9)) == values_at(histogram, (50, 99, 99.9))

@@ -1,0 +1,125 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from loadtest.sending.protocols.registry import protocol
+from loadtest.sending.protocols.wire import Answer, WrongAnswer
+from loadtest.workload.requests import TextRequest
+
+ONE = TextRequest(0, "k", "native", ("Good morning.",), None, "en", "de", None, 1)
+TWO = replace(ONE, texts=("Good morning.", "Füße."), beam_size=4, num_sentences=2)
+
+
+def _body(name: str, request: TextRequest) -> object:
+    call = protocol(name).http_request(request)
+    assert call.method == "POST"
+    assert call.headers["Content-Type"] == "application/json"
+    return json.loads(call.body)
+
+
+def test_native_sends_one_text_as_a_string_and_leaves_to_the_server_what_is_not_chosen() -> None:
+    assert _body("native", ONE) == {"text": "Good morning.", "source": "en", "target": "de"}
+    assert _body("native", TWO) == {
+        "text": ["Good morning.", "Füße."],
+        "source": "en",
+        "target": "de",
+        "beam_size": 4,
+    }
+    assert protocol("native").http_request(ONE).path == "/v1/translate"
+
+
+def test_stream_is_the_native_request_that_asks_for_events() -> None:
+    call = protocol("stream").http_request(TWO)
+    native = protocol("native").http_request(TWO)
+    assert json.loads(call.body) == json.loads(native.body) | {"stream": True}
+    assert (call.path, call.headers["Accept"]) == ("/v1/translate", "text/event-stream")
+
+
+def test_libretranslate_sends_q() -> None:
+    assert _body("libretranslate", ONE) == {"q": "Good morning.", "source": "en", "target": "de", "format": "text"}
+    assert _body("libretranslate", replace(TWO, beam_size=None)) == {
+        "q": ["Good morning.", "Füße."],
+        "source": "en",
+        "target": "de",
+        "format": "text",
+    }
+    assert protocol("libretranslate").http_request(ONE).path == "/translate"
+
+
+@pytest.mark.parametrize(
+    ("beam_size", "model_type"),
+    [(None, {}), (1, {"model_type": "latency_optimized"}), (4, {"model_type": "quality_optimized"})],
+)
+def test_deepl_sends_a_list_and_names_beam_search_quality(beam_size: int | None, model_type: dict[str, str]) -> None:
+    languages = {"source_lang": "EN", "target_lang": "DE"}
+    assert _body("deepl", replace(ONE, beam_size=beam_size)) == {"text": ["Good morning."], **languages, **model_type}
+    assert protocol("deepl").http_request(ONE).path == "/v2/translate"
+
+
+@pytest.mark.parametrize("name", ["native", "stream", "libretranslate", "deepl"])
+def test_a_fresh_request_goes_past_the_cache(name: str) -> None:
+    assert protocol(name).http_request(ONE, fresh=True).headers["Cache-Control"] == "no-cache"
+    assert "Cache-Control" not in protocol(name).http_request(ONE).headers
+
+
+def test_native_tokens_are_summed_where_every_translation_tells_them() -> None:
+    both = [
+        {"text": "Guten Morgen.", "source_tokens": 3, "target_tokens": 4},
+        {"text": "Feet.", "source_tokens": 2, "target_tokens": 2},
+    ]
+    read = protocol("native").read_answer
+    assert read(_translations(both), {}, TWO) == Answer(("Guten Morgen.", "Feet."), 5, 6)
+    assert read(_translations([both[0], {"text": "Feet."}]), {}, TWO) == Answer(("Guten Morgen.", "Feet."))
+
+
+def test_the_other_protocols_tell_texts_only() -> None:
+    libretranslate, deepl = protocol("libretranslate").read_answer, protocol("deepl").read_answer
+    assert libretranslate(b'{"translatedText": "Guten Morgen."}', {}, ONE) == Answer(("Guten Morgen.",))
+    assert libretranslate(b'{"translatedText": ["a", "b"]}', {}, TWO) == Answer(("a", "b"))
+    assert deepl(_translations([{"text": "a"}, {"text": "b"}]), {}, TWO) == Answer(("a", "b"))
+
+
+@pytest.mark.parametrize("name", ["native", "deepl"])
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"<html>", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[]", "not an object"),
+        (b"{}", "no list of translations"),
+        (b'{"translations": {"text": "a"}}', "no list of translations"),
+        (b'{"translations": []}', "0 translations of 1 texts"),
+        (b'{"translations": [{"text": "a"}, {"text": "b"}]}', "2 translations of 1 texts"),
+        (b'{"translations": ["a"]}', "not an object"),
+        (b'{"translations": [{"text": null}]}', "no text"),
+        (b'{"translations": [{"text": " "}]}', "empty"),
+    ],
+)
+def test_an_answer_to_something_else_is_wrong(name: str, body: bytes, reason: str) -> None:
+    with pytest.raises(WrongAnswer, match=reason):
+        protocol(name).read_answer(body, {}, ONE)
+
+
+@pytest.mark.parametrize(
+    ("request_", "text", "reason"),
+    [
+        (ONE, '["a"]', "no text"),
+        (ONE, '""', "empty"),
+        (TWO, '"a"', "no list of 2"),
+        (TWO, '["a"]', "no list of 2"),
+        (TWO, '["a", " "]', "empty"),
+    ],
+)
+def test_a_libretranslate_answer_to_something_else_is_wrong(request_: TextRequest, text: str, reason: str) -> None:
+    with pytest.raises(WrongAnswer, match=reason):
+        protocol("libretranslate").read_answer(f'{{"translatedText": {text}}}'.encode(), {}, request_)
+
+
+def test_there_is_no_other_protocol() -> None:
+    with pytest.raises(KeyError):
+        protocol("gopher")
+
+
+def _translations(items: list[dict[str, object]]) -> bytes:
+    return json.dumps({"translations": items}).encode()

@@ -1,0 +1,95 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from model.checkpoints.hugging_face_files import CheckpointError, find_checkpoint, read_settings, read_weights
+
+
+def test_shards_listed_in_an_index_are_read_as_one(tmp_path: Path) -> None:
+    save_file({"a": torch.ones(2)}, tmp_path / "model-00001-of-00002.safetensors")
+    save_file({"b": torch.zeros(3)}, tmp_path / "model-00002-of-00002.safetensors")
+    index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+
+    tensors = read_weights(tmp_path).tensors
+
+    assert tensors["a"].tolist() == [1, 1]
+    assert tensors["b"].tolist() == [0, 0, 0]
+
+
+def test_a_shard_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin.index.json").write_text('{"weight_map": {"a": "pytorch_model-00001.bin"}}')
+    with pytest.raises(CheckpointError, match=r"pytorch_model-00001\.bin: listed in the index"):
+        read_weights(tmp_path)
+
+
+def test_a_shard_outside_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../other.safetensors"}}')
+    with pytest.raises(CheckpointError, match="not a file of the same folder"):
+        read_weights(tmp_path)
+
+
+class RunsOnLoading:
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (Path("it_ran"),)
+
+
+def test_pickled_weights_cannot_run_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.save({"a": RunsOnLoading()}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(CheckpointError, match="not readable as weights"):
+        read_weights(tmp_path)
+    assert not (tmp_path / "it_ran").exists()
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_damaged_weights_are_named(tmp_path: Path, name: str) -> None:
+    whole = tmp_path / "whole"
+    save_file({"a": torch.ones(100)}, whole) if name.endswith("safetensors") else torch.save(
+        {"a": torch.ones(9)}, whole
+    )
+    (tmp_path / name).write_bytes(whole.read_bytes()[:-40])
+    with pytest.raises(CheckpointError, match=f"{name}: not readable as weights"):
+        read_weights(tmp_path)
+
+
+def test_a_folder_without_weights_lists_what_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"no weights; looked for model\.safetensors, pytorch_model\.bin"):
+        read_weights(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("{", "not readable as JSON"), ("[1]", "a JSON object is needed"), (None, "no such file")],
+)
+def test_a_settings_file_that_is_none_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / "config.json").write_text(content)
+    with pytest.raises(CheckpointError, match=message):
+        read_settings(tmp_path / "config.json")
+
+
+def test_a_name_that_is_neither_folder_nor_repository_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="neither a folder nor to be had from the hub"):
+        find_checkpoint(tmp_path / "nothing" / "here")
+
+
+def test_a_hub_repository_is_named_with_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = tmp_path / "0123abc"
+    snapshot.mkdir()
+    patterns: list[str] = []
+
+    def snapshot_download(name: str, allow_patterns: list[str], revision: str | None = None) -> str:
+        patterns.extend(allow_patterns)
+        return str(snapshot)
+
+    # The one seam with the network, which tests must not use.
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+    found = find_checkpoint("someone/opus-mt-en-de")
+
+    assert (found.path, found.name) == (snapshot, "someone/opus-mt-en-de@0123abc")
+    assert "*.safetensors" in patterns
+    assert "pytorch_model*.bin" in patterns, "no safetensors in the snapshot, so the other format is fetched"

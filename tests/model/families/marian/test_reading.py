@@ -1,0 +1,237 @@
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from model.checkpoints.hugging_face_files import CheckpointError
+from model.families.marian.reading import load_marian
+from tests.model.random_models import Options, save_marian
+
+ODD_CONFIGS: list[dict[str, object]] = [
+    {},
+    {"activation_function": "relu", "encoder_layers": 3, "decoder_layers": 2},
+    {"activation_function": "gelu", "d_model": 30, "encoder_attention_heads": 5, "decoder_attention_heads": 5},
+    {"activation_function": "silu", "encoder_attention_heads": 6, "decoder_attention_heads": 2},
+    {"encoder_ffn_dim": 7, "decoder_ffn_dim": 33, "decoder_layers": 3},
+    {"scale_embedding": False, "d_model": 14, "encoder_attention_heads": 1, "decoder_attention_heads": 7},
+    {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 37},
+    {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 53, "tie_word_embeddings": False},
+    {"tie_word_embeddings": False, "encoder_layers": 1, "decoder_layers": 4},
+    {"vocab_size": 101, "decoder_vocab_size": 101, "pad_token_id": 100, "decoder_start_token_id": 100, "d_model": 42},
+    {
+        "encoder_layers": 1,
+        "d_model": 2,
+        "encoder_attention_heads": 1,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 1,
+    },
+]
+
+
+def ragged_batch(vocab_size: int, target_vocab_size: int, pad: int) -> tuple[Tensor, Tensor, Tensor]:
+    source_lengths = torch.tensor([9, 1, 4, 13])
+    source_mask = torch.arange(13) < source_lengths[:, None]
+    source = torch.randint(0, vocab_size, (4, 13)).masked_fill(~source_mask, pad)
+    target_inputs = torch.randint(0, target_vocab_size, (4, 11))
+    target_inputs[:, 0] = pad
+    return source, source_mask, target_inputs
+
+
+def rewrite_json(path: Path, changes: Mapping[str, object]) -> None:
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | dict(changes)))
+
+
+def rewrite_weights(folder: Path, changes: Mapping[str, Tensor | None]) -> None:
+    """Replace or, with None, remove weights of a saved checkpoint."""
+    merged = load_file(folder / "model.safetensors") | dict(changes)
+    kept = {name: tensor for name, tensor in merged.items() if tensor is not None}
+    save_file(kept, folder / "model.safetensors")
+
+
+@pytest.mark.parametrize("options", ODD_CONFIGS, ids=lambda options: "-".join(map(str, options.values())) or "plain")
+def test_logits_equal_those_of_the_reference_implementation(tmp_path: Path, options: Options) -> None:
+    saved = save_marian(tmp_path, options)
+    checkpoint = load_marian(saved.folder)
+    target_vocab_size = checkpoint.config.decoder_shape.vocab_size
+    source, source_mask, target_inputs = ragged_batch(
+        checkpoint.config.vocab_size, target_vocab_size, checkpoint.config.pad_token_id
+    )
+
+    with torch.no_grad():
+        ours = checkpoint.model(source, source_mask, target_inputs)
+    theirs = saved.logits(source, source_mask, target_inputs)
+
+    assert ours.shape == (4, 11, target_vocab_size)
+    assert theirs.std() > 0.1, "logits all alike would prove nothing"
+    assert (ours - theirs).abs().max() <= 1e-5
+
+
+def test_the_configuration_says_what_the_settings_say(tmp_path: Path) -> None:
+    saved = save_marian(tmp_path, {"decoder_ffn_dim": 10, "decoder_attention_heads": 4, "dropout": 0.25})
+    config = load_marian(saved.folder).config
+
+    assert (config.encoder_shape.num_heads, config.encoder_shape.head_dim) == (3, 4)
+    assert (config.decoder_shape.num_heads, config.decoder_shape.head_dim) == (4, 3)
+    assert (config.encoder_shape.feed_forward_width, config.decoder_shape.feed_forward_width) == (18, 10)
+    assert (config.pad_token_id, config.eos_token_id, config.decoder_start_token_id) == (30, 0, 30)
+    assert (config.max_source_tokens, config.max_target_tokens) == (24, 24)
+    assert config.suppressed_token_ids == (30,)
+    assert config.forced_eos
+    assert config.dropout == 0.25
+    assert (config.positions, config.sinusoid_layout, config.norm_placement) == ("sinusoidal", "halves", "post")
+
+
+def test_a_loaded_model_is_in_evaluation_mode_and_its_tied_weights_are_one(tmp_path: Path) -> None:
+    model = load_marian(save_marian(tmp_path, {}).folder).model
+
+    assert not model.training
+    assert model.decoder.embedding.weight is model.encoder.embedding.weight
+    assert model.output_projection.weight is model.encoder.embedding.weight
+
+
+def test_pickled_weights_give_the_same_model_as_safetensors(tmp_path: Path) -> None:
+    saved = save_marian(tmp_path, {})
+    from_safetensors = load_marian(saved.folder)
+    weights = load_file(saved.folder / "model.safetensors")
+    shared = weights["model.shared.weight"]
+    # What older checkpoints hold besides: every name of the tied weight, and the tables of positions.
+    weights["model.encoder.embed_tokens.weight"] = weights["model.decoder.embed_tokens.weight"] = shared
+    weights["lm_head.weight"] = shared
+    weights["model.encoder.embed_positions.weight"] = torch.zeros(24, 12)
+    weights["model.decoder.embed_positions.weight"] = torch.zeros(24, 12)
+    torch.save(weights, saved.folder / "pytorch_model.bin")
+    (saved.folder / "model.safetensors").unlink()
+
+    from_pickle = load_marian(saved.folder)
+
+    for name, weight in from_safetensors.model.state_dict().items():
+        assert torch.equal(weight, from_pickle.model.state_dict()[name]), name
+
+
+def test_an_embedding_shared_without_a_tied_output_is_read_from_its_one_copy(tmp_path: Path) -> None:
+    saved = save_marian(tmp_path, {"tie_word_embeddings": False})
+    rewrite_weights(
+        saved.folder, {"model.encoder.embed_tokens.weight": None, "model.decoder.embed_tokens.weight": None}
+    )
+    checkpoint = load_marian(saved.folder)
+
+    assert checkpoint.config.tie_embeddings
+    assert not checkpoint.config.tie_output
+    shared = load_file(saved.folder / "model.safetensors")["model.shared.weight"]
+    assert torch.equal(checkpoint.model.decoder.embedding.weight, shared)
+
+
+def test_half_precision_weights_become_float32(tmp_path: Path) -> None:
+    saved = save_marian(tmp_path, {})
+    weights = load_file(saved.folder / "model.safetensors")
+    rewrite_weights(saved.folder, {name: weight.half() for name, weight in weights.items()})
+    model = load_marian(saved.folder).model
+
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert torch.equal(model.encoder.embedding.weight, weights["model.shared.weight"].half().float())
+
+
+def test_everything_wrong_with_the_weights_is_named_in_one_error(tmp_path: Path) -> None:
+    saved = save_marian(tmp_path, {})
+    rewrite_weights(
+        saved.folder,
+        {
+            "model.encoder.layers.1.fc1.weight": None,
+            "model.decoder.layers.0.encoder_attn_layer_norm.bias": None,
+            "model.encoder.layers.0.self_attn.q_proj.bias": torch.zeros(11),
+            "model.encoder.layernorm_embedding.weight": torch.zeros(12),
+            "lm_head.weight": torch.zeros(41, 12),
+        },
+    )
+    with pytest.raises(CheckpointError) as caught:
+        load_marian(saved.folder)
+
+    kinds = dict(line.strip().split(": ", 1) for line in str(caught.value).splitlines()[1:])
+    assert kinds["missing"].split("; ") == [
+        "model.encoder.layers.1.fc1.weight",
+        "model.decoder.layers.0.encoder_attn_layer_norm.bias",
+    ]
+    assert kinds["unexpected"] == "model.encoder.layernorm_embedding.weight"
+    assert kinds["wrong shape"] == "model.encoder.layers.0.self_attn.q_proj.bias is [11], its settings say [12]"
+    assert kinds["contradictory"] == "lm_head.weight differs from model.shared.weight, to which it is tied"
+
+
+def test_a_missing_tied_weight_is_reported_with_every_name_it_may_have(tmp_path: Path) -> None:
+    saved = save_marian(tmp_path, {})
+    rewrite_weights(saved.folder, {"model.shared.weight": None})
+    with pytest.raises(
+        CheckpointError, match=r"missing: model\.shared\.weight or model\.encoder\.embed_tokens\.weight"
+    ):
+        load_marian(saved.folder)
+
+
+@pytest.mark.parametrize(
+    ("file_name", "changes", "message"),
+    [
+        ("config.json", {"normalize_embedding": True}, "config.json: normalize_embedding is true"),
+        ("config.json", {"normalize_before": True}, "config.json: normalize_before is true"),
+        ("config.json", {"static_position_embeddings": False}, "static_position_embeddings is false"),
+        ("config.json", {"activation_function": "quick_gelu"}, 'activation_function is "quick_gelu", these are'),
+        ("config.json", {"model_type": "bart"}, 'model_type is "bart", this reads "marian"'),
+        ("config.json", {"d_model": "12"}, 'd_model is "12", a whole number is needed'),
+        ("config.json", {"encoder_layers": None}, "encoder_layers is null, a whole number is needed"),
+        (
+            "config.json",
+            {"decoder_attention_heads": 5},
+            "config.json: no such Transformer: d_model 12 is not divisible",
+        ),
+        ("generation_config.json", {"bad_words_ids": [[3, 4]]}, "generation_config.json: bad_words_ids is"),
+        ("generation_config.json", {"forced_eos_token_id": 7}, "forced_eos_token_id is 7, eos_token_id 0 or null"),
+        ("generation_config.json", {"forced_bos_token_id": 5}, "forced_bos_token_id is 5"),
+    ],
+)
+def test_a_setting_that_is_not_supported_is_refused_by_name(
+    tmp_path: Path, file_name: str, changes: Options, message: str
+) -> None:
+    saved = save_marian(tmp_path, {})
+    rewrite_json(saved.folder / file_name, changes)
+    with pytest.raises(CheckpointError) as caught:
+        load_marian(saved.folder)
+    assert message in str(caught.value)
+
+
+def test_the_settings_of_generation_may_stand_in_the_config_alone(tmp_path: Path) -> None:
+    saved = save_marian(tmp_path, {})
+    (saved.folder / "generation_config.json").unlink()
+    rewrite_json(saved.folder / "config.json", {"bad_words_ids": [[30]], "forced_eos_token_id": None})
+    config = load_marian(saved.folder).config
+
+    assert config.suppressed_token_ids == (30,)
+    assert not config.forced_eos
+
+
+def test_languages_and_tokenizer_files_are_found_beside_the_weights(tmp_path: Path) -> None:
+    saved = save_marian(tmp_path, {})
+    (saved.folder / "source.spm").write_bytes(b"")
+    (saved.folder / "vocab.json").write_text('{"</s>": 0, "<unk>": 1}')
+    (saved.folder / "tokenizer_config.json").write_text('{"source_lang": "eng", "target_lang": "deu"}')
+    checkpoint = load_marian(str(saved.folder))
+
+    assert (checkpoint.source_languages, checkpoint.target_languages) == (("en",), ("de",))
+    assert checkpoint.target_language_tokens == {}
+    assert dict(checkpoint.tokenizer_files) == {
+        "source.spm": saved.folder / "source.spm",
+        "vocab.json": saved.folder / "vocab.json",
+    }
+    assert checkpoint.source == tmp_path.name
+    assert len(checkpoint.weights_sha256) == 64
+
+
+def test_a_model_of_many_target_languages_lists_them_with_their_tokens(tmp_path: Path) -> None:
+    saved = save_marian(tmp_path, {})
+    (saved.folder / "vocab.json").write_text('{"</s>": 0, "<unk>": 1, ">>swe<<": 2, ">>nob<<": 3, "a": 4}')
+    (saved.folder / "tokenizer_config.json").write_text('{"source_lang": "en", "target_lang": "gmq"}')
+    checkpoint = load_marian(saved.folder)
+
+    assert checkpoint.target_languages == ("sv", "nb")
+    assert checkpoint.target_language_tokens == {"sv": ">>swe<<", "nb": ">>nob<<"}

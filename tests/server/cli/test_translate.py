@@ -1,0 +1,80 @@
+import io
+
+import pytest
+
+from bundle.loading import Bundle
+from server.cli.translate import NotUtf8, OfflineOptions, OfflineStats, translate_file
+from server.interface.errors import InvalidRequest, UnsupportedPair
+
+
+def _translate(bundle: Bundle, text: bytes, options: OfflineOptions | None = None) -> tuple[list[str], OfflineStats]:
+    sink = io.BytesIO()
+    stats = translate_file(bundle, io.BytesIO(text), sink, options or OfflineOptions(beam_size=1, threads=1))
+    lines = sink.getvalue().decode().split("\n")
+    assert lines.pop() == ""
+    return lines, stats
+
+
+def test_every_line_gets_its_line_whatever_it_holds(default_bundle: Bundle) -> None:
+    text = "\ufeffGood morning. How are you today?\r\n\n  I am here.  \n---\na\u2028b\x0bc\nThank you.".encode()
+    lines, stats = _translate(default_bundle, text)
+    assert len(lines) == stats.lines == 6
+    assert lines[0].endswith("?")
+    assert "\ufeff" not in lines[0]
+    assert lines[1] == ""
+    assert lines[2].startswith("  ")
+    assert lines[2].endswith("  ")
+    assert lines[3] == "---"
+    assert lines[5]
+
+
+def test_lines_do_not_depend_on_the_order_they_are_decoded_in(default_bundle: Bundle) -> None:
+    lines = [b"Tom likes tea.", b"Where is the railway station?", b"Yes.", b"I would like to go home now, please."] * 40
+    options = OfflineOptions(beam_size=1, threads=1, cache_sentences=0)
+    translated, stats = _translate(default_bundle, b"\n".join(lines), options)
+    assert translated == translated[:4] * 40
+    assert stats.sentences == stats.decoded == 160
+    assert stats.rows_per_step > 4
+
+
+def test_a_sentence_that_occurs_often_is_decoded_once_and_translated_the_same(default_bundle: Bundle) -> None:
+    lines = b"\n".join([b"Tom likes tea.", b"Yes.", b"Tom likes tea. Where is the railway station?"] * 50)
+    uncached = OfflineOptions(beam_size=1, threads=1, cache_sentences=0)
+    translated, stats = _translate(default_bundle, lines)
+    assert translated == _translate(default_bundle, lines, uncached)[0]
+    assert stats.sentences == stats.decoded + stats.cached + stats.coalesced == 200
+    assert stats.decoded < 20
+
+
+def test_the_numbers_of_a_run_add_up(default_bundle: Bundle) -> None:
+    told: list[int] = []
+    sink = io.BytesIO()
+    options = OfflineOptions(beam_size=1, threads=1)
+    stats = translate_file(default_bundle, io.BytesIO(b"Good morning. Yes.\nNo.\n"), sink, options, told.append)
+    assert (stats.lines, stats.sentences, sum(told)) == (2, 3, 2)
+    assert stats.source_tokens > 3
+    assert stats.target_tokens > 3
+    assert stats.tokens_per_second == stats.target_tokens / stats.seconds
+
+
+def test_an_empty_file_is_an_empty_translation(default_bundle: Bundle) -> None:
+    sink = io.BytesIO()
+    stats = translate_file(default_bundle, io.BytesIO(b""), sink, OfflineOptions(threads=1))
+    assert sink.getvalue() == b""
+    assert (stats.lines, stats.tokens_per_second) == (0, 0.0)
+
+
+def test_a_line_that_is_not_utf8_is_named(default_bundle: Bundle) -> None:
+    with pytest.raises(NotUtf8, match="line 2 is not UTF-8: invalid start byte at byte 3"):
+        _translate(default_bundle, b"Good morning.\nTea\xff\n")
+
+
+def test_languages_the_model_has_not_are_refused(default_bundle: Bundle) -> None:
+    with pytest.raises(UnsupportedPair, match="there is en to de"):
+        _translate(default_bundle, b"Tea.", OfflineOptions(target="fr", threads=1))
+
+
+def test_a_wrong_beam_size_is_refused_with_the_numbers(default_bundle: Bundle) -> None:
+    with pytest.raises(ExceptionGroup) as caught:
+        _translate(default_bundle, b"Tea.", OfflineOptions(beam_size=9, threads=1))
+    assert caught.group_contains(InvalidRequest, match="beam_size is 9; it must be from 1 to 8")

@@ -1,0 +1,277 @@
+import csv
+import io
+from collections.abc import Sequence
+
+import pytest
+import srt
+
+from server.documents.rewriting import Translate
+from server.interface.errors import InvalidDocument
+from tests.server.documents.documents import LOUD, LOUD_PLAIN, SAME, translated
+
+TEXT = "Good morning.\r\n\r\n  How are you?\t\n42 \u2028 ok \u0085x\n\n\u00a0Größe\x0c\n\nlast line without an end"
+
+MARKDOWN = """---
+title: Not for translation
+---
+# A *heading* with `code` #
+
+A paragraph with **bold**, _italic_, ***both***, ~~old~~ and a [link *here*](http://x.y/a_b "Title").
+It goes on in a second line
+with \\*escapes\\*, AT&amp;T, 2 * 3 and <b>HTML</b>.
+
+> A quote with ![a picture](p.png) in it
+> and a [reference][ref] and <https://auto.link>.
+
+- one item
+  goes on
+- [ ] another
+
+  1. nested item
+
+| Name | What it *is* |
+|------|-------------:|
+| a \\| b | Some text |
+
+```python
+code = "is not text"
+```
+
+    indented code
+
+<div class="x">Block of HTML</div>
+
+Setext heading
+==============
+
+[ref]: http://example.org "Reference"
+
+* * *
+Hard break  \nand after it.
+"""
+
+SUBTITLES = """1
+00:00:01,000 --> 00:00:02,500 X1:40 X2:600
+Good morning, how are
+<i>you</i> today?
+
+2
+00:00:03,000 --> 00:00:04,000
+- Fine.
+- {\\an8}And <b>you</b>?
+
+7
+00:01:00,000 --> 00:01:01,000
+♪ 42 ♪
+
+"""
+
+PAGE = """<!DOCTYPE html PUBLIC "-//W3C//DTD HTML 4.01//EN" "http://www.w3.org/TR/html4/strict.dtd">
+<!-- first --><html lang="en"><head><title>A &amp; B</title><meta name="description" content="stays">
+<style>p { color: red }</style><script>if (a < b && c) { say("hello"); }</script></head>
+<body class="x"><h1>Good <em>morning</em></h1>
+<p title="stays">One <b>bold <i>and italic</i></b> word,
+a <a href="x?a=1&amp;b=2">link</a>, <code>code stays</code> and&nbsp;<img src="a.png" alt="stays">.<br>
+New line<!-- note -->
+<p translate="no">Not this</p><p class="notranslate">Nor this</p><p>But <span translate="no">Kvasir</span> yes</p>
+<pre>
+ two
+   lines</pre><ul><li>item</li><li></li></ul><table><tr><td>cell</td></tr></table>
+<svg viewBox="0 0 1 1"><text>drawn</text></svg><textarea>typed</textarea><button disabled>Press</button>
+<template><p>template</p></template> 1 &lt; 2 &amp; more</body></html>
+"""
+
+
+def test_lines_keep_their_ends_their_indents_and_their_blank_neighbours() -> None:
+    assert translated(TEXT.encode(), ".txt", SAME) == TEXT.encode()
+    assert translated(TEXT.encode(), ".txt", LOUD).decode() == TEXT.upper()
+
+
+@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_and_its_encoding_stay(codec: str) -> None:
+    assert translated(TEXT.encode(codec), ".txt", LOUD) == TEXT.upper().encode(codec)
+
+
+def test_a_long_text_goes_through_in_windows() -> None:
+    text = "A line of text.\n" * 20_000
+    assert translated(text.encode(), ".txt", LOUD).decode() == text.upper()
+
+
+def test_bytes_that_are_not_utf8_are_refused_with_their_place() -> None:
+    for extension in (".txt", ".md", ".html", ".srt", ".csv"):
+        with pytest.raises(InvalidDocument, match=r"(?i)utf-8"):
+            translated("Größe, x\nb, c\n".encode("latin-1"), extension, SAME)
+
+
+def test_markdown_is_the_same_byte_for_byte_when_nothing_changes() -> None:
+    assert translated(MARKDOWN.encode(), ".md", SAME).decode() == MARKDOWN
+    windows = MARKDOWN.replace("\n", "\r\n").encode()
+    assert translated(windows, ".md", SAME) == windows
+
+
+def test_in_markdown_all_text_and_only_text_is_translated() -> None:
+    shouted = translated(MARKDOWN.encode(), ".md", LOUD).decode()
+    assert "title: Not for translation" in shouted
+    assert "# A *HEADING* WITH `code` #" in shouted
+    assert (
+        'A PARAGRAPH WITH **BOLD**, _ITALIC_, ***BOTH***, ~~OLD~~ AND A [LINK *HERE*](http://x.y/a_b "Title").'
+        in shouted
+    )
+    assert "\\*ESCAPES\\*, AT&amp;T, 2 * 3 AND <b>HTML</b>." in shouted.replace("\\* 3", "* 3")
+    quote = "A QUOTE WITH ![a picture](p.png) IN IT AND A [REFERENCE][ref] AND <https://auto.link>."
+    assert quote in " ".join(shouted.replace("\n> ", " ").split())
+    assert shouted.count("\n> ") == 2
+    assert "- ONE ITEM\n  GOES ON\n" in shouted
+    assert "  1. NESTED ITEM" in shouted
+    assert "| NAME | WHAT IT *IS* |\n|------|-------------:|\n| A \\| B | SOME TEXT |" in shouted
+    assert 'code = "is not text"' in shouted
+    assert "    indented code" in shouted
+    assert '<div class="x">Block of HTML</div>' in shouted
+    assert "SETEXT HEADING\n==============" in shouted
+    assert '[ref]: http://example.org "Reference"' in shouted
+    assert "HARD BREAK  \nAND AFTER IT." in shouted
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("An apple\n: It is red.\n:   A fruit.\n", "AN APPLE\n: IT IS RED.\n:   A FRUIT.\n"),
+        ("> Note.[^1a] $5 or US$\n\n[^1a]: See there.\n", "> NOTE.[^1a] $5 OR US$\n\n[^1a]: SEE THERE.\n"),
+        ("> [!NOTE]\n> Mind it.\n\n:::tip\nDo it.\n:::\n", "> [!NOTE]\n> MIND IT.\n\n:::tip\nDO IT.\n:::\n"),
+        ('!!! note "A"\n    Do it.\n', '!!! note "A"\n    DO IT.\n'),
+        ("# A name {#a .b}\n\n:dog: is $x^n$ at 1:30:\n", "# A NAME {#a .b}\n\n:dog: IS $x^n$ AT 1:30:\n"),
+        ("$$\nx = a\n$$\nis so\n", "$$\nx = a\n$$\nIS SO\n"),
+        (
+            "See [the dog] and [a\ncat][], [42][42]\n\n[the dog]: a\n[a cat]: b\n[42]: d\n",
+            "SEE [THE DOG][the dog] AND [A\nCAT][a cat], [42][42]\n\n[the dog]: a\n[a cat]: b\n[42]: d\n",
+        ),
+        ("- [42]\n- [A dog]\n\n[42]: x\n[a dog]: y\n", "- [42]\n- [A DOG][A dog]\n\n[42]: x\n[a dog]: y\n"),
+    ],
+)
+def test_what_markdown_has_beyond_commonmark_stays(text: str, expected: str) -> None:
+    assert translated(text.encode(), ".md", LOUD).decode() == expected
+    assert translated(text.encode(), ".md", SAME).decode() == text.replace("[]", "")
+
+
+def test_markdown_without_html_keeps_links_code_and_pictures() -> None:
+    shouted = translated(MARKDOWN.encode(), ".md", LOUD_PLAIN).decode()
+    for kept in (
+        "](http://x.y/a_b",
+        "`code`",
+        "![a picture](p.png)",
+        "[REFERENCE][ref]",
+        "<https://auto.link>",
+        "</b>",
+    ):
+        assert kept in shouted
+
+
+def test_subtitles_keep_numbers_times_tags_and_lines() -> None:
+    assert translated(SUBTITLES.encode(), ".srt", SAME).decode() == SUBTITLES
+    shouted = translated(SUBTITLES.encode(), ".srt", LOUD).decode()
+    assert shouted == (
+        SUBTITLES.replace("Good morning, how are", "GOOD MORNING, HOW ARE")
+        .replace("<i>you</i> today?", "<i>YOU</i> TODAY?")
+        .replace("- Fine.", "- FINE.")
+        .replace("And <b>you</b>?", "AND <b>YOU</b>?")
+    )
+    windows = "\ufeff" + SUBTITLES.replace("\n", "\r\n")
+    assert translated(windows.encode(), ".srt", SAME).decode() == windows
+    assert [cue.index for cue in srt.parse(shouted)] == [1, 2, 7]
+
+
+def test_text_that_is_no_subtitles_is_refused() -> None:
+    with pytest.raises(InvalidDocument, match="cannot be read"):
+        translated(b"Just a letter.\n", ".srt", SAME)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        'id,text,price\r\n1,Good morning,2.50\r\n2,"Yes, ""please""",\r\n',
+        'id;text\n1;Good morning; \n2;"two\nlines"\n',
+        '"id"\t"text"\n"1"\t"Größe"\n',
+        "text\nGood morning\nYes\n",
+        '"text","n"\n"a b",1\n',
+        'a, "dog"\nb, "cat"\n',
+        'a , "dog, ""cat""" ;, b"c\n"x" y, z',
+        "text;n\rGood morning;1\r",
+        "id,text\r\n1,Good morning",
+        '"1","Good"\n2,morning\n\n,,\n"","x"\n',
+        'id,text\n1,"open and never closed\n2,"x"\n',
+        "\n",
+    ],
+)
+def test_tables_keep_their_dialect_and_every_cell_with_a_letter_is_translated(table: str) -> None:
+    assert translated(table.encode(), ".csv", SAME).decode() == table
+    shouted = translated(table.encode(), ".csv", LOUD).decode()
+    assert shouted == table.upper()
+
+
+def test_a_cell_gets_quotes_where_its_translation_needs_them() -> None:
+    async def longer(texts: Sequence[str]) -> list[str]:
+        return [f'{text}, "{text}"' for text in texts]
+
+    table = 'id,text\n1, dog\n2,"cat"\n3, "cow"\n'
+    result = translated(table.encode(), ".csv", Translate(longer)).decode()
+    cells = [['id, "id"', 'text, "text"'], ["1", ' dog, "dog"'], ["2", 'cat, "cat"'], ["3", 'cow, "cow"']]
+    assert list(csv.reader(io.StringIO(result), skipinitialspace=False))[:3] == cells[:3]
+    assert result.endswith('\n3, "cow, ""cow"""\n')
+
+
+@pytest.mark.parametrize("unit", ['"', '""', '"""', ',"', ',""x', ',"a', '"a",', '" ', " ", "\n", ","])
+def test_a_long_table_of_anything_is_the_same_when_nothing_changes(unit: str) -> None:
+    table = "a,b\n" + unit * 40_000
+    assert translated(table.encode(), ".csv", SAME).decode() == table
+
+
+def test_a_long_table_goes_through_in_windows() -> None:
+    rows = [[str(number), f"row {number}", "x;y"] for number in range(2000)]
+    table = io.StringIO()
+    csv.writer(table).writerows(rows)
+    assert translated(table.getvalue().encode(), ".csv", LOUD).decode() == table.getvalue().upper()
+
+
+def test_a_page_keeps_every_tag_attribute_script_and_comment() -> None:
+    once = translated(PAGE.encode(), ".html", SAME)
+    assert translated(once, ".html", SAME) == once
+    assert once.decode().startswith(PAGE.split("<!--")[0].strip())
+    shouted = translated(PAGE.encode(), ".html", LOUD).decode()
+    for kept in (
+        '<!-- first --><html lang="en">',
+        '<meta name="description" content="stays">',
+        "<style>p { color: red }</style>",
+        '<script>if (a < b && c) { say("hello"); }</script>',
+        '<p title="stays">ONE <b>BOLD <i>AND ITALIC</i></b> WORD, A <a href="x?a=1&amp;b=2">LINK</a>, '
+        "<code>code stays</code> AND",
+        '<img src="a.png" alt="stays">',
+        "<br>\nNEW LINE<!-- note -->",
+        '<p translate="no">Not this</p><p class="notranslate">Nor this</p>',
+        '<p>BUT <span translate="no">Kvasir</span> YES</p>',
+        "<pre> TWO\n   LINES</pre>",
+        "<ul><li>ITEM</li><li></li></ul>",
+        "<td>CELL</td>",
+        "<text>drawn</text>",
+        "<textarea>typed</textarea>",
+        "<button disabled>PRESS</button>",
+        "<template><p>template</p></template> 1 &lt; 2 &amp; MORE",
+        "<title>A &amp; B</title>",
+    ):
+        assert kept in shouted, kept
+
+
+def test_a_page_in_another_encoding_that_it_declares_stays_in_it() -> None:
+    page = '<html><head><meta charset="iso-8859-1"></head><body><p>Größe €5</p></body></html>'
+    content = page.encode("iso-8859-1", "xmlcharrefreplace")
+    assert "<p>GRÖSSE &#8364;5</p>" in translated(content, ".html", LOUD).decode("iso-8859-1")
+
+
+@pytest.mark.parametrize("mark_up", ["<div>" * 100_000, "<ul><li>" * 50_000, "<b>" * 50_000])
+def test_a_page_nested_without_end_is_refused(mark_up: str) -> None:
+    with pytest.raises(InvalidDocument, match="256 deep"):
+        translated(mark_up.encode(), ".html", SAME)
+
+
+def test_formulas_of_a_table_stay() -> None:
+    table = 'a,=SUM(A1:B2),"=IF(A1;""x"";""y"")", =a,b = c\n'
+    assert translated(table.encode(), ".csv", LOUD).decode() == 'A,=SUM(A1:B2),"=IF(A1;""x"";""y"")", =a,B = C\n'

@@ -1,0 +1,245 @@
+import asyncio
+import io
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from server.documents.formats.registry import format_of
+from server.documents.input.limits import FileLimits
+from server.documents.job_store import DocumentStore, JobStatus, StoreOptions
+from server.documents.rewriting import DocumentSize, Translate, translate_document
+from server.interface.errors import (
+    DeadlineExceeded,
+    DocumentNotReady,
+    DocumentTooLarge,
+    InvalidDocument,
+    QueueFull,
+    UnknownDocument,
+    UnsupportedFormat,
+)
+from tests.fakes.engine import FakeClock
+from tests.server.documents.documents import loud
+from tests.server.documents.office import word_document
+
+PATIENCE_SECONDS = 20.0
+LETTER = b"Good morning.\n\nHow are you?\n"
+
+
+@dataclass
+class Gate:
+    """A translation that waits until it is let through."""
+
+    entered: asyncio.Event = field(default_factory=asyncio.Event)
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+    num_cancelled: int = 0
+
+    async def translate(self, texts: Sequence[str]) -> list[str]:
+        self.entered.set()
+        try:
+            await self.opened.wait()
+        except asyncio.CancelledError:
+            self.num_cancelled += 1
+            raise
+        return await loud(texts)
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_SECONDS))
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_a_document_is_taken_in_translated_and_given_out(tmp_path: Path) -> None:
+    outcomes: list[tuple[str, str]] = []
+
+    async def scenario() -> None:
+        store = DocumentStore(
+            StoreOptions(folder=tmp_path), lambda extension, outcome: outcomes.append((extension, outcome))
+        )
+        gate = Gate()
+        job = await store.submit("folder/letter.txt", io.BytesIO(LETTER), Translate(gate.translate))
+        assert (job.name, job.status, job.num_units, job.progress) == ("letter.txt", JobStatus.QUEUED, 0, 0.0)
+        await gate.entered.wait()
+        job = store.get(job.id)
+        assert (job.status, job.units_done, job.num_units, job.num_characters) == (JobStatus.TRANSLATING, 0, 2, 25)
+        with pytest.raises(DocumentNotReady, match="status is translating"):
+            store.open(job.id)
+        gate.opened.set()
+        job = await store.wait(job.id)
+        assert (job.status, job.units_done, job.progress, job.error) == (JobStatus.DONE, 2, 1.0, None)
+        content = store.open(job.id)
+        await store.delete(job.id)
+        with content.stream as stream:  # still there for whoever was reading
+            assert stream.read() == LETTER.upper()
+        assert (content.num_bytes, content.media_type) == (len(LETTER), "text/plain")
+        with pytest.raises(UnknownDocument):
+            store.get(job.id)
+        assert not _files(tmp_path)
+        await store.close()
+
+    run(scenario)
+    assert outcomes == [(".txt", "done")]
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_taken_in_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = DocumentStore(StoreOptions(FileLimits(max_file_bytes=10), folder=tmp_path))
+        with pytest.raises(DocumentTooLarge, match="more than 10 bytes"):
+            await store.submit("a.txt", io.BytesIO(LETTER), Translate(loud))
+        with pytest.raises(InvalidDocument, match="0 bytes"):
+            await store.submit("a.txt", io.BytesIO(), Translate(loud))
+        with pytest.raises(UnsupportedFormat):
+            await store.submit("a.exe", io.BytesIO(LETTER), Translate(loud))
+        assert len(store) == 0
+        assert not _files(tmp_path)
+        await store.close()
+
+    run(scenario)
+
+
+def test_a_document_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = DocumentStore(StoreOptions(folder=tmp_path))
+        job = await store.submit("a.docx", io.BytesIO(word_document()[:1000]), Translate(loud))
+        job = await store.wait(job.id)
+        assert job.status is JobStatus.ERROR
+        assert isinstance(job.error, InvalidDocument)
+        with pytest.raises(DocumentNotReady, match="status is error: the file is cut off"):
+            store.open(job.id)
+        await store.close()
+
+    run(scenario)
+
+
+def test_a_translation_that_fails_fails_the_document(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def late(_: Sequence[str]) -> list[str]:
+        raise DeadlineExceeded("not finished")
+
+    async def broken(_: Sequence[str]) -> list[str]:
+        raise RuntimeError("secret details")
+
+    async def scenario() -> None:
+        store = DocumentStore(StoreOptions(folder=tmp_path))
+        first = await store.submit("a.txt", io.BytesIO(LETTER), Translate(late))
+        second = await store.submit("a.txt", io.BytesIO(LETTER), Translate(broken))
+        first, second = await store.wait(first.id), await store.wait(second.id)
+        assert isinstance(first.error, DeadlineExceeded)
+        assert second.error is not None
+        assert second.error.code == "engine_failed"
+        assert "secret" not in str(second.error)
+        await store.close()
+
+    run(scenario)
+    assert "secret details" in caplog.text
+
+
+def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:
+    waits: list[float] = []
+    refusals = [QueueFull("full", 0.25), QueueFull("full", 2.5)]
+
+    async def busy(texts: Sequence[str]) -> list[str]:
+        if refusals:
+            raise refusals.pop(0)
+        return await loud(texts)
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def scenario() -> None:
+        source, sink = tmp_path / "source", tmp_path / "sink"
+        source.write_bytes(LETTER)
+        await translate_document(
+            source, sink, format_of("a.txt"), Translate(busy), FileLimits(), DocumentSize(2, 25), lambda *_: None, sleep
+        )
+        assert sink.read_bytes() == LETTER.upper()
+
+    run(scenario)
+    assert waits == [0.25, 2.5]
+
+
+def test_more_documents_than_there_may_be_are_refused_until_one_expires(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        clock = FakeClock()
+        store = DocumentStore(StoreOptions(max_documents=2, lifetime_seconds=60, folder=tmp_path), clock=clock)
+        jobs = [await store.submit("a.txt", io.BytesIO(LETTER), Translate(loud)) for _ in range(2)]
+        for job in jobs:
+            await store.wait(job.id)
+        clock.now += 55
+        with pytest.raises(QueueFull, match="2 documents") as refused:
+            await store.submit("a.txt", io.BytesIO(LETTER), Translate(loud))
+        assert refused.value.retry_after_seconds == 5
+        assert store.get(jobs[0].id).status is JobStatus.DONE
+        clock.now += 5
+        with pytest.raises(UnknownDocument, match="kept for 60 seconds"):
+            store.get(jobs[0].id)
+        assert not _files(tmp_path)
+        await store.submit("a.txt", io.BytesIO(LETTER), Translate(loud))
+        await store.close()
+
+    run(scenario)
+
+
+def test_no_more_documents_run_at_once_than_may(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = DocumentStore(StoreOptions(max_running=1, folder=tmp_path))
+        gate, other = Gate(), Gate()
+        first = await store.submit("a.txt", io.BytesIO(LETTER), Translate(gate.translate))
+        second = await store.submit("b.txt", io.BytesIO(LETTER), Translate(other.translate))
+        await gate.entered.wait()
+        assert store.get(second.id).status is JobStatus.QUEUED
+        other.opened.set()
+        gate.opened.set()
+        assert (await store.wait(second.id)).status is JobStatus.DONE
+        assert (await store.wait(first.id)).status is JobStatus.DONE
+        await store.close()
+
+    run(scenario)
+
+
+def test_deleting_a_document_cancels_its_translation(tmp_path: Path) -> None:
+    outcomes: list[str] = []
+
+    async def scenario() -> None:
+        store = DocumentStore(StoreOptions(folder=tmp_path), lambda _, outcome: outcomes.append(outcome))
+        gate = Gate()
+        job = await store.submit("a.txt", io.BytesIO(LETTER), Translate(gate.translate))
+        await gate.entered.wait()
+        await store.delete(job.id)
+        assert gate.num_cancelled == 1
+        assert not _files(tmp_path)
+        await store.close()
+
+    run(scenario)
+    assert outcomes == ["cancelled"]
+
+
+def test_closing_cancels_everything_and_removes_all_files(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = DocumentStore(StoreOptions(max_running=1, folder=tmp_path))
+        gate = Gate()
+        for _ in range(3):
+            await store.submit("a.txt", io.BytesIO(LETTER), Translate(gate.translate))
+        await gate.entered.wait()
+        await store.close()
+        assert gate.num_cancelled == 1
+        assert len(store) == 0
+
+    run(scenario)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["../../x/letter.txt", "C:\\x\\letter.txt", "let\nter.txt", "l" * 500 + ".txt"])
+def test_a_name_is_only_ever_shown(name: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = DocumentStore(StoreOptions(folder=tmp_path))
+        job = await store.submit(name, io.BytesIO(LETTER), Translate(loud))
+        assert job.name in ("letter.txt", "l" * 197 + ".txt")
+        assert {path.name for path in _files(tmp_path)} <= {"source", "result"}
+        await store.close()
+
+    run(scenario)

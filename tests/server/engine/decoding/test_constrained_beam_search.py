@@ -1,0 +1,164 @@
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from server.engine.decoding.constrained_beam_search import bank_sizes
+from server.engine.decoding.phrase_matching import RequiredPhrases
+from server.interface.request import Completion, FinishReason, GenerationParams
+from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request
+from tests.fakes.reference_search import everything
+from tests.server.engine.decoding.reference_options import own_log_probability
+
+SOURCE = (5, 3, END)
+VOCAB = 9
+
+
+def _has(tokens: Tokens, phrase: Tokens) -> bool:
+    return any(tokens[place : place + len(phrase)] == phrase for place in range(len(tokens) - len(phrase) + 1))
+
+
+def _answers(completion: Completion) -> list[Tokens]:
+    return [tuple(each.token_ids) for each in completion.hypotheses]
+
+
+@pytest.mark.parametrize("phrases", [((1,),), ((1, 1, 2),), ((1, 2), (2, 1)), ((3, 3, 1, 3, 3, 2), (3,))], ids=str)
+def test_the_automaton_knows_what_has_been_there_and_what_would_help(phrases: tuple[Tokens, ...]) -> None:
+    required = RequiredPhrases(phrases)
+    for sequence in itertools.product((1, 2, 3), repeat=7):
+        state = required.start
+        for place, token in enumerate(sequence):
+            state = required.advance(state, token)
+            so_far = sequence[: place + 1]
+            is_there = [_has(so_far, phrase) for phrase in phrases]
+            assert required.is_met(state) == all(is_there)
+            begun = [
+                max(length for length in range(len(phrase)) if so_far[len(so_far) - length :] == phrase[:length])
+                for phrase, there in zip(phrases, is_there, strict=True)
+                if not there
+            ]
+            complete = sum(len(phrase) for phrase, there in zip(phrases, is_there, strict=True) if there)
+            assert required.num_met(state) == complete + max(begun, default=0)
+            missing = [phrase for phrase, there in zip(phrases, is_there, strict=True) if not there]
+            assert required.wanted(state) == {phrase[at] for phrase, at in zip(missing, begun, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("beam_size", "num_candidates", "expected"),
+    [
+        (6, [10, 10, 10], [2, 2, 2]),
+        (8, [10, 10, 10], [2, 2, 4]),
+        (4, [10, 0, 0, 0, 0, 0], [4, 0, 0, 0, 0, 0]),
+        (4, [10, 3, 0, 1, 0, 0], [0, 3, 0, 1, 0, 0]),
+        (6, [1, 10, 0], [1, 5, 0]),
+        (4, [1, 1, 1], [1, 1, 1]),
+        (3, [0, 0], [0, 0]),
+    ],
+)
+def test_beams_are_shared_out_among_banks_that_can_use_them(
+    beam_size: int, num_candidates: list[int], expected: list[int]
+) -> None:
+    assert bank_sizes(beam_size, num_candidates) == expected
+
+
+@pytest.mark.parametrize("phrases", [((2,),), ((1, 3),), ((3,), (1,)), ((2, 2), (1,)), ((1, 2), (2, 3))], ids=str)
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+def test_enough_beams_find_the_best_of_everything_that_has_the_phrases(
+    phrases: tuple[Tokens, ...], length_penalty: float
+) -> None:
+    # Three tokens and the end: 27 prefixes of three tokens, and their continuations.
+    params = GenerationParams(60, length_penalty, 4, 3, required_phrases=phrases)
+    for seed in range(5):
+        table = random_table(seed, 4)
+        ranked = [
+            each for each in everything(_of_the_source(table), 4, params) if all(_has(each[0], p) for p in phrases)
+        ]
+        [done] = FakeEngine(table, max_rows=64).run([request(SOURCE, params)])
+        assert _answers(done) == [tokens for tokens, _, _ in ranked[:3]]
+        ours = [(each.log_probability, each.score) for each in done.hypotheses]
+        np.testing.assert_allclose(ours, [scores for _, *scores in ranked[:3]], atol=1e-4)
+
+
+def _of_the_source(table: Table) -> Table:
+    def at_the_source(_: Tokens, prefix: Tokens) -> LogProbs:
+        return table(SOURCE, prefix)
+
+    return at_the_source
+
+
+@pytest.mark.parametrize("beam_size", [2, 3, 5])
+def test_every_answer_that_ends_has_all_phrases_beside_plain_requests(beam_size: int) -> None:
+    table = random_table(7, VOCAB, end_bias=1.0)
+    plain = GenerationParams(beam_size, max_new_tokens=14, num_hypotheses=beam_size, max_repetitions=0)
+    wanted = [((4,),), ((4, 6, 4),), ((8, 8), (7,)), ((1, 2, 3), (3, 4), (5,))]
+    requests = [
+        request((source, 3, END), replace(plain, required_phrases=phrases))
+        for source in range(1, 6)
+        for phrases in wanted
+    ]
+    beside = [request((source, 3, END), plain) for source in range(1, 6)]
+    alone = [_answers(FakeEngine(table).run([request(each.source.tolist(), plain)])[0]) for each in beside]
+    done = FakeEngine(table, max_rows=17).run([*requests, *beside])
+    assert [_answers(each) for each in done[len(requests) :]] == alone
+    num_complete = 0
+    for completion in done[: len(requests)]:
+        source, params = tuple(completion.request.source.tolist()), completion.request.params
+        assert completion.hypotheses
+        for hypothesis in completion.hypotheses:
+            answer = tuple(hypothesis.token_ids)
+            tokens = (*answer, END) if hypothesis.finish_reason is FinishReason.STOP else answer
+            assert len(tokens) == params.max_new_tokens or tokens[-1] == END
+            if tokens[-1] == END:
+                num_complete += 1
+                assert all(_has(answer, phrase) for phrase in params.required_phrases)
+            own = own_log_probability(table, source, (), tokens)
+            assert hypothesis.log_probability == pytest.approx(own, abs=1e-4)
+            assert hypothesis.score == pytest.approx(own / len(tokens), abs=1e-4)
+    assert num_complete > len(requests) / 2
+
+
+def test_a_phrase_that_the_prefix_has_need_not_come_again() -> None:
+    table = random_table(7, VOCAB, end_bias=3.0)
+    params = GenerationParams(3, max_new_tokens=9, target_prefix=(4, 6), required_phrases=((4, 6),))
+    bare = replace(params, required_phrases=())
+    [done, plain] = FakeEngine(table, max_rows=16).run([request(SOURCE, params), request(SOURCE, bare)])
+    assert _answers(done)[0][:2] == (4, 6)
+    assert _answers(done) == _answers(plain)
+
+
+def test_at_the_limit_what_has_met_most_comes_first() -> None:
+    table = random_table(2, VOCAB, end_bias=-9.0)
+    params = GenerationParams(4, max_new_tokens=4, num_hypotheses=4, required_phrases=((1, 2, 3, 4, 5, 6),))
+    for forced_end in (False, True):
+        [done] = FakeEngine(table, forced_end=forced_end).run([request(SOURCE, params)])
+        assert {each.finish_reason for each in done.hypotheses} == {FinishReason.LENGTH}
+        assert _answers(done)[0] == ((1, 2, 3) if forced_end else (1, 2, 3, 4))
+
+
+def test_other_options_hold_for_required_phrases_too() -> None:
+    table = random_table(5, VOCAB, end_bias=1.0)
+    params = GenerationParams(
+        4,
+        max_new_tokens=14,
+        required_phrases=((4, 6),),
+        suppress_tokens=(2, 3),
+        no_repeat_ngram_size=2,
+        min_new_tokens=6,
+        return_token_scores=True,
+        coverage_penalty=0.2,
+    )
+    [done] = FakeEngine(table).run([request(SOURCE, params)])
+    [answer] = _answers(done)
+    assert _has(answer, (4, 6))
+    assert not {2, 3} & set(answer)
+    assert len(answer) >= 6
+    assert len(set(itertools.pairwise(answer))) == len(answer) - 1
+
+
+def test_where_a_required_token_is_forbidden_there_is_an_answer_all_the_same() -> None:
+    table = random_table(5, VOCAB, end_bias=1.0)
+    params = GenerationParams(3, max_new_tokens=6, required_phrases=((4,),), suppress_tokens=(4,))
+    [done] = FakeEngine(table).run([request(SOURCE, params)])
+    assert done.error is None
+    assert done.finish_reason is FinishReason.LENGTH

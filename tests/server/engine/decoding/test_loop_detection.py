@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+
+from server.engine.decoding.loop_detection import LONGEST_LOOP, RepetitionGuard
+from server.interface.request import DEFAULT_MAX_REPETITIONS, FinishReason, GenerationParams
+from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request, spelled_out
+
+A, B = 1, 2
+
+
+def _is_looping(tokens: Tokens, limit: int) -> bool:
+    """Whether the end of `tokens` is some sequence more than `limit` times in a row."""
+    return any(
+        len(tokens) >= size * (limit + 1) and tokens[-size * (limit + 1) :] == tokens[-size:] * (limit + 1)
+        for size in range(1, LONGEST_LOOP + 1)
+    )
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5])
+def test_the_guard_finds_every_loop_in_the_step_it_becomes_one(limit: int) -> None:
+    random = np.random.default_rng(limit)
+    num_found = 0
+    for _ in range(200):
+        # Mostly repetitions of a short sequence, with a slip now and then.
+        pattern = random.integers(1, 4, random.integers(1, 10))
+        tokens = np.where(random.random((1, 2, 60)) < 0.05, 4, np.resize(pattern, 60)).astype(np.int32)
+        guard = RepetitionGuard(1)
+        guard.add(0, GenerationParams(max_repetitions=limit))
+        for length in range(1, 61):
+            found = guard.looping(tokens, np.array([length], np.int32))
+            expected = [_is_looping(tuple(beam[:length].tolist()), limit) for beam in tokens[0]]
+            assert (found.tolist() if found is not None else [[False, False]]) == [expected]
+            if any(expected):
+                num_found += 1
+                break
+    assert num_found > 50
+
+
+def _saying(*tokens: int) -> Table:
+    """Always the next of these tokens, over and over; the end is never likely."""
+
+    def table(_: Tokens, prefix: Tokens) -> LogProbs:
+        log_probs = np.array([-9.0, -4.0, -5.0, -6.0], np.float32)
+        log_probs[tokens[len(prefix) % len(tokens)]] = -0.125
+        return log_probs
+
+    return table
+
+
+@pytest.mark.parametrize("loop", [(A,), (A, B), (A, B, B), (A, A, B, B, A, B, B, B)])
+def test_a_greedy_answer_that_goes_round_in_circles_is_ended_and_says_so(loop: Tokens) -> None:
+    params = GenerationParams(max_new_tokens=60, max_repetitions=4, return_scores=True)
+    [done] = FakeEngine(_saying(*loop)).run([request((A, END), params)])
+    assert done.hypotheses[0].token_ids == list(loop * 5)
+    assert done.hypotheses[0].log_probability == pytest.approx(-0.125 * 5 * len(loop))
+    assert done.finish_reason is FinishReason.REPETITION
+
+
+def test_without_a_limit_it_goes_on() -> None:
+    params = GenerationParams(max_new_tokens=60, max_repetitions=0)
+    [done] = FakeEngine(_saying(A)).run([request((A, END), params)])
+    assert done.hypotheses[0].token_ids == [A] * 60
+    assert done.finish_reason is FinishReason.LENGTH
+
+
+def test_by_default_the_limit_is_beyond_what_anybody_says() -> None:
+    [done] = FakeEngine(_saying(A)).run([request((A, END), GenerationParams(max_new_tokens=60))])
+    assert len(done.hypotheses[0].token_ids) == DEFAULT_MAX_REPETITIONS + 1 == 33
+
+
+def test_a_beam_that_loops_is_a_hypothesis_and_the_others_go_on() -> None:
+    looping = {(A,) * length: [0.0, 0.9, 0.1] for length in range(9)}
+    ending = {(*(A,) * length, B): [1.0, 0.0, 0.0] for length in range(9)}
+    params = GenerationParams(2, 0.0, 20, 2, max_repetitions=3)
+    [done] = FakeEngine(spelled_out(looping | ending)).run([request((A, END), params)])
+    assert [each.token_ids for each in done.hypotheses] == [[A] * 4, [B]]
+    assert [each.finish_reason for each in done.hypotheses] == [FinishReason.REPETITION, FinishReason.STOP]
+    assert np.exp(done.hypotheses[0].log_probability) == pytest.approx(0.9**4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 4])
+def test_a_limit_that_is_never_reached_changes_no_answer(beam_size: int) -> None:
+    table = random_table(4, 6, end_bias=-1.0)
+    guarded, free = (
+        FakeEngine(table).run(
+            [
+                request(
+                    (source, END),
+                    GenerationParams(beam_size, max_new_tokens=30, max_repetitions=limit, return_scores=True),
+                )
+                for source in range(1, 6)
+            ]
+        )
+        for limit in (20, 0)
+    )
+    assert [each.hypotheses for each in guarded] == [each.hypotheses for each in free]

@@ -1,0 +1,44 @@
+"""One random model in both layouts: what the CPU runner runs, and what the device runner does."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.quality.random_models import random_marian
+from bundle import tensors as names
+from bundle.loading import Bundle
+from export.bundle_description import describe_bundle
+from export.exporter import export_decoder, export_encoder
+from export.graphs.parts_export import export_parts
+from model.families.marian.reading import MarianCheckpoint, load_marian
+
+
+@dataclass(frozen=True, slots=True)
+class Layouts:
+    """The same weights, three times; only `half` rounds them."""
+
+    step: Bundle
+    parts: Bundle
+    half: Bundle
+
+
+@pytest.fixture(scope="session")
+def layouts(tmp_path_factory: pytest.TempPathFactory) -> Layouts:
+    folder = tmp_path_factory.mktemp("layouts")
+    marian = load_marian(random_marian(1, 2, folder / "checkpoint").folder)
+    (folder / "step").mkdir()
+    export_encoder(marian.model, folder / "step" / names.ENCODER_FILE, "float32")
+    export_decoder(marian.model, folder / "step" / names.DECODER_FILE, "float32")
+    return Layouts(
+        Bundle(folder / "step", describe_bundle(marian, folder / "step", "float32", "step", 1)),
+        _parts(marian, folder / "parts", "float32", torch.float32),
+        _parts(marian, folder / "half", "float16", torch.float16),
+    )
+
+
+def _parts(marian: MarianCheckpoint, folder: Path, precision: names.Precision, dtype: torch.dtype) -> Bundle:
+    folder.mkdir()
+    export_parts(marian.model, folder, dtype)
+    return Bundle(folder, describe_bundle(marian, folder, precision, folder.name, 1))

@@ -1,0 +1,173 @@
+"""The device runner, with the host as its device, against the CPU runner: the same tokens, whoever comes and goes."""
+
+import numpy as np
+import pytest
+
+from benchmarks.quality.random_models import random_sources
+from bundle.loading import Bundle
+from server.engine.model_runner import ModelRunner
+from server.engine.runners.device.buckets import bucket
+from server.engine.runners.device.cache import DeviceCache
+from server.engine.runners.device.memory import HostMemory
+from server.engine.runners.device.runner import DeviceRunner
+from server.engine.runners.device.sessions import DeviceSessions
+from server.engine.runners.onnx import OnnxRunner, OnnxSessions
+from server.interface.request import Completion, GenerationParams, Request
+from tests.fakes.engine import DrivenEngine, request
+from tests.server.engine.runners.device.conftest import Layouts
+
+MAX_ROWS = 13  # no power of two, so that the largest number of rows is a size of its own
+
+GREEDY = GenerationParams(max_new_tokens=20)
+MIXTURES = {
+    "greedy": [GREEDY],
+    "greedy with scores": [GREEDY, GenerationParams(max_new_tokens=20, return_scores=True)],
+    "beams": [GenerationParams(4, max_new_tokens=20, num_hypotheses=4, return_scores=True)],
+    "greedy and beams": [GREEDY, GenerationParams(3, max_new_tokens=20), GREEDY, GenerationParams(8, max_new_tokens=9)],
+    "guided": [
+        GenerationParams(max_new_tokens=20, repetition_penalty=1.3, return_scores=True),
+        GenerationParams(2, max_new_tokens=20, min_new_tokens=5),
+        GenerationParams(max_new_tokens=20, return_attention=True),
+        GREEDY,
+    ],
+}
+
+
+def cpu_runner(layouts: Layouts) -> OnnxRunner:
+    return OnnxRunner(OnnxSessions.open(layouts.step, 1), MAX_ROWS, 64)
+
+
+def device_runner(bundle: Bundle, *, runs_ahead: bool = True) -> DeviceRunner:
+    return DeviceRunner(DeviceSessions.open(bundle, HostMemory()), MAX_ROWS, 64, runs_ahead=runs_ahead)
+
+
+def requests(bundle: Bundle, params: list[GenerationParams], number: int = 40) -> list[Request]:
+    """Random sentences of all lengths, whose parameters take turns."""
+    sources = random_sources(bundle, number, seed=5)
+    return [request(source.tolist(), params[place % len(params)]) for place, source in enumerate(sources)]
+
+
+def decode(runner: ModelRunner, bundle: Bundle, wanted: list[Request]) -> list[Completion]:
+    """Submit a few more after every second step, so that rows are begun, moved and freed all the time."""
+    special = bundle.config.special_tokens
+    engine = DrivenEngine(runner, special.end_of_sequence, special.forced_end)
+    done: dict[Request, Completion] = {}
+    waiting, steps = list(wanted), 0
+    while len(done) < len(wanted):
+        if steps % 2 == 0 and waiting:
+            engine.scheduler.submit(waiting[:3])
+            del waiting[:3]
+        done.update((completion.request, completion) for completion in engine.step())
+        steps += 1
+    return [done[each] for each in wanted]
+
+
+def assert_alike(ours: list[Completion], theirs: list[Completion]) -> None:
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine.error is None
+        assert other.error is None
+        assert [h.token_ids for h in mine.hypotheses] == [h.token_ids for h in other.hypotheses]
+        for hypothesis, expected in zip(mine.hypotheses, other.hypotheses, strict=True):
+            assert hypothesis.finish_reason is expected.finish_reason
+            np.testing.assert_allclose(hypothesis.score, expected.score, atol=1e-4)
+
+
+@pytest.mark.parametrize("mixture", MIXTURES)
+@pytest.mark.parametrize("runs_ahead", [False, True])
+def test_a_device_answers_what_the_cpu_runner_answers(layouts: Layouts, mixture: str, runs_ahead: bool) -> None:
+    params = MIXTURES[mixture]
+    ours = decode(device_runner(layouts.parts, runs_ahead=runs_ahead), layouts.parts, requests(layouts.parts, params))
+    theirs = decode(cpu_runner(layouts), layouts.step, requests(layouts.step, params))
+    assert_alike(ours, theirs)
+    assert len({tuple(done.hypotheses[0].token_ids) for done in ours}) > len(ours) / 3
+
+
+def test_a_float16_bundle_runs_on_the_host_and_mostly_says_the_same(layouts: Layouts) -> None:
+    ours = decode(device_runner(layouts.half), layouts.half, requests(layouts.half, [GREEDY]))
+    theirs = decode(cpu_runner(layouts), layouts.step, requests(layouts.step, [GREEDY]))
+    same = [a.hypotheses[0].token_ids == b.hypotheses[0].token_ids for a, b in zip(ours, theirs, strict=True)]
+    assert sum(same) >= 0.9 * len(same)
+
+
+def _begun(runner: DeviceRunner, bundle: Bundle, number: int) -> None:
+    for owner, cross in enumerate(runner.encode(random_sources(bundle, number, seed=1))):
+        row = int(runner.cache.take(owner, 1)[0])
+        runner.cache.write_source(row, cross, runner.start_token)
+
+
+def _advance(runner: DeviceRunner, num_rows: int) -> list[int]:
+    tokens = runner.decode(num_rows, 1, False).tokens[:, 0]
+    runner.cache.past_lengths[:num_rows] += 1
+    runner.cache.previous_tokens[:num_rows] = tokens
+    return [int(token) for token in tokens]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows each greedy step was started with."""
+    steps: list[int] = []
+    start = DeviceRunner._start_greedy
+
+    def note(self: DeviceRunner, num_rows: int, side: int) -> object:
+        steps.append(num_rows)
+        return start(self, num_rows, side)
+
+    monkeypatch.setattr(DeviceRunner, "_start_greedy", note)
+    return steps
+
+
+def test_while_the_same_rows_go_on_each_step_is_started_once_and_ahead(layouts: Layouts, started: list[int]) -> None:
+    runner = device_runner(layouts.parts)
+    _begun(runner, layouts.parts, 3)
+    _advance(runner, 3)
+    assert started == [3]  # rows have just begun: others may follow
+    for steps in range(1, 6):
+        _advance(runner, 3)
+        assert started == [3] * (2 + steps)
+
+
+def test_a_step_that_ran_ahead_of_a_change_is_done_again(layouts: Layouts, started: list[int]) -> None:
+    answers = []
+    for runs_ahead in (False, True):
+        runner = device_runner(layouts.parts, runs_ahead=runs_ahead)
+        _begun(runner, layouts.parts, 2)
+        found = [_advance(runner, 2) for _ in range(4)]
+        runner.cache.previous_tokens[1] = 3  # as a search may say
+        found.append(_advance(runner, 2))
+        _begun(runner, layouts.parts, 1)  # one more row
+        found += [_advance(runner, 3) for _ in range(4)]
+        runner.cache.release(np.array([2]))
+        found += [_advance(runner, 2) for _ in range(3)]
+        answers.append(found)
+    assert answers[0] == answers[1]
+
+
+def test_rows_that_a_bucket_has_too_many_leave_the_others_alone(layouts: Layouts) -> None:
+    """Five rows run as eight; what the three others hold, even NaN, is nobody's."""
+    alone, beside = device_runner(layouts.parts), device_runner(layouts.parts)
+    cache = beside.cache
+    assert isinstance(cache, DeviceCache)
+    for planes in (cache.self_planes, cache.cross_planes, cache.last_planes):
+        HostMemory().upload(planes.block.address, np.full(planes.block.num_bytes // 4, np.nan, np.float32))
+    for runner in (alone, beside):
+        _begun(runner, layouts.parts, 5)
+    assert [_advance(beside, 5) for _ in range(8)] == [_advance(alone, 5) for _ in range(8)]
+    assert bucket(5, MAX_ROWS) == 8
+
+
+def test_a_row_that_goes_on_beyond_its_limit_writes_no_other_row(layouts: Layouts) -> None:
+    """Nobody asks for it, but a step that runs ahead of the host does not know who has finished."""
+    runner = device_runner(layouts.parts)
+    _begun(runner, layouts.parts, 2)
+    limit = layouts.parts.config.shapes.max_target_tokens
+    for _ in range(limit):
+        tokens = runner.decode(2, 1, False).tokens[:, 0]
+        runner.cache.past_lengths[:2] += 1
+        runner.cache.previous_tokens[:2] = tokens
+    runner.cache.past_lengths[0] = 0  # begins again while the other is full
+    runner.cache.previous_tokens[0] = runner.start_token
+    runner.cache.past_lengths[1] = limit - 1
+    again = _advance(runner, 2)[0]
+    fresh = device_runner(layouts.parts)
+    _begun(fresh, layouts.parts, 2)
+    assert again == _advance(fresh, 2)[0]

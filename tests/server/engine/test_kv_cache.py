@@ -1,0 +1,256 @@
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from numpy.typing import NDArray
+
+from server.engine.kv_cache import CacheShapes, KVCache, fill_holes
+
+SHAPES = CacheShapes(num_layers=2, num_heads=2, head_dim=3, max_source_tokens=5, max_target_tokens=7)
+PLANES = 2 * SHAPES.num_layers
+START = 99
+
+
+@dataclass
+class Row:
+    """What a row must hold: its source's keys and values, one block for each position of its past, its next input."""
+
+    source: NDArray[np.number]  # [planes, heads, source_len, head_dim]
+    past: list[NDArray[np.number]] = field(default_factory=list)  # each [planes, heads, head_dim]
+    previous_token: int = START
+
+    def copy(self) -> "Row":
+        return Row(self.source, list(self.past), self.previous_token)
+
+
+def _numbers(first: int, *shape: int) -> NDArray[np.float32]:
+    """Numbers that stand nowhere else, as long as `first` is new and there are fewer than a thousand of them."""
+    return (first * 1000 + np.arange(np.prod(shape))).astype(np.float32).reshape(shape)
+
+
+def _read(cache: KVCache, row: int) -> Row:
+    past_len, source_len = cache.past_lengths[row], cache.source_lengths[row]
+    source = cache.cross_cache[:, row, :, :source_len]
+    assert np.array_equal(cache.last_cross[:, row, 0], source[:, :, -1].reshape(PLANES, -1))
+    past = list(np.moveaxis(cache.self_cache[:, row, :, :past_len], 2, 0))
+    return Row(source, past, int(cache.previous_tokens[row]))
+
+
+def _memory(cache: KVCache) -> list[NDArray[np.number]]:
+    """The three buffers with the row as their first axis, as they are now."""
+    return [np.moveaxis(buffer, 1, 0).copy() for buffer in (cache.self_cache, cache.cross_cache, cache.last_cross)]
+
+
+class CacheAgainstPlainLists(RuleBasedStateMachine):
+    """Every way in which an engine handles rows, beside a model of rows that are lists of their own."""
+
+    MAX_ROWS = 9
+
+    @initialize()
+    def start(self) -> None:
+        self.cache = KVCache(SHAPES, self.MAX_ROWS)
+        self.requests: dict[int, list[int]] = {}  # the rows of each request's beams, all the same until it forks
+        self.beams: dict[int, list[Row]] = {}
+        self.num_written = 0
+
+    def _reserved(self) -> int:
+        return sum(len(rows) for rows in self.requests.values())
+
+    def _next(self) -> int:
+        self.num_written += 1
+        return self.num_written
+
+    @rule(beam_size=st.integers(1, 4), source_len=st.integers(1, SHAPES.max_source_tokens))
+    def admit(self, beam_size: int, source_len: int) -> None:
+        if self._reserved() + beam_size > self.MAX_ROWS:
+            return
+        owner = self._next()
+        [row] = self.cache.take(owner, 1)
+        source = _numbers(owner, PLANES, SHAPES.num_heads, source_len, SHAPES.head_dim)
+        self.cache.write_source(int(row), source, START)
+        self.requests[owner] = [int(row)] * beam_size
+        self.beams[owner] = [Row(source) for _ in range(beam_size)]
+
+    @precondition(lambda self: self.requests)
+    @rule()
+    def step(self) -> None:
+        """A decoder step writes one position to every row, then the engine says so."""
+        if any(len(beam.past) == SHAPES.max_target_tokens for beams in self.beams.values() for beam in beams):
+            return
+        for owner, rows in self.requests.items():
+            written = {row: _numbers(self._next(), PLANES, SHAPES.num_heads, SHAPES.head_dim) for row in rows}
+            for row, block in written.items():
+                self.cache.self_cache[:, row, :, self.cache.past_lengths[row]] = block
+            for row, beam in zip(rows, self.beams[owner], strict=True):
+                beam.past.append(written[row])
+        self.cache.past_lengths[: self.cache.num_rows] += 1
+
+    @precondition(lambda self: self.requests)
+    @rule(data=st.data())
+    def select(self, data: st.DataObject) -> None:
+        """Some requests of one beam size choose the parents of their beams."""
+        beam_size = data.draw(st.sampled_from(sorted({len(rows) for rows in self.requests.values()})))
+        of_that_size = [owner for owner, rows in self.requests.items() if len(rows) == beam_size]
+        owners = data.draw(st.lists(st.sampled_from(of_that_size), unique=True, min_size=1))
+        beams = st.lists(st.integers(0, beam_size - 1), min_size=beam_size, max_size=beam_size)
+        parents = [data.draw(beams) for _ in owners]
+        before = _memory(self.cache)
+        rows = self.cache.select(np.array([self.requests[owner] for owner in owners]), np.array(parents))
+        num_moved = 0
+        for owner, chosen, new_rows in zip(owners, parents, rows.tolist(), strict=True):
+            old_rows = self.requests[owner]
+            parent_rows = [old_rows[parent] for parent in chosen]
+            moved = set(new_rows) - set(parent_rows)
+            num_moved += len(moved)
+            assert len(moved) == beam_size - len(set(parent_rows)), "every parent's first child stays where it is"
+            assert len(set(new_rows)) == beam_size
+            self.requests[owner] = new_rows
+            self.beams[owner] = [self.beams[owner][parent].copy() for parent in chosen]
+            for beam, row in zip(self.beams[owner], new_rows, strict=True):
+                beam.previous_token = self._next()
+                self.cache.previous_tokens[row] = beam.previous_token
+        self._assert_at_most_rows_changed(before, num_moved)
+
+    @precondition(lambda self: self.requests)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        owner = data.draw(st.sampled_from(sorted(self.requests)))
+        before = _memory(self.cache)
+        self.cache.release(np.array(self.requests.pop(owner)))
+        del self.beams[owner]
+        self._assert_at_most_rows_changed(before, 0)
+
+    @rule()
+    def close_holes(self) -> None:
+        before = _memory(self.cache)
+        num_holes = len({row for rows in self.requests.values() for row in rows} - set(range(self.cache.num_live)))
+        moved_to = self.cache.close_holes()
+        assert (moved_to is None) == (num_holes == 0)
+        if moved_to is not None:
+            self.requests = {owner: moved_to[rows].tolist() for owner, rows in self.requests.items()}
+        assert self.cache.num_rows == self.cache.num_live
+        self._assert_at_most_rows_changed(before, num_holes)
+
+    def _assert_at_most_rows_changed(self, before: list[NDArray[np.number]], num_rows: int) -> None:
+        """And what changed lies within the valid prefix of a row that is in use."""
+        lengths = (self.cache.past_lengths, self.cache.source_lengths, np.ones(self.MAX_ROWS, np.int32))
+        for old, new, valid in zip(before, _memory(self.cache), lengths, strict=True):
+            changed = np.flatnonzero((old != new).reshape(self.MAX_ROWS, -1).any(axis=1))
+            assert len(changed) <= num_rows
+            for row in changed.tolist():
+                behind = slice(int(valid[row]), None)  # of the last axis but one, the positions of every buffer
+                assert np.array_equal(old[row, ..., behind, :], new[row, ..., behind, :])
+
+    @invariant()
+    def every_beam_has_its_own_past_and_source(self) -> None:
+        for owner, rows in self.requests.items():
+            for row, expected in zip(rows, self.beams[owner], strict=True):
+                found = _read(self.cache, row)
+                assert np.array_equal(found.source, expected.source)
+                assert np.array_equal(np.array(found.past), np.array(expected.past))
+                assert found.previous_token == expected.previous_token
+
+    @invariant()
+    def rows_in_use_are_those_of_requests(self) -> None:
+        rows = {row for rows in self.requests.values() for row in rows}
+        assert self.cache.num_live == len(rows)
+        assert self.cache.num_rows == max(rows, default=-1) + 1
+
+
+def test_whatever_moves_every_row_keeps_its_content_and_nothing_else_is_copied() -> None:
+    run_state_machine_as_test(
+        CacheAgainstPlainLists,
+        settings=settings(max_examples=60, stateful_step_count=30, deadline=None, derandomize=True, database=None),
+    )
+
+
+def _cache_with_rows(*past_lengths: int) -> tuple[KVCache, NDArray[np.intp]]:
+    """One request that has forked, with pasts of these lengths, and a memory full of numbers."""
+    cache = KVCache(SHAPES, max_rows=6)
+    rows = cache.take(1, len(past_lengths))
+    for row in rows.tolist():
+        cache.write_source(row, _numbers(1, PLANES, SHAPES.num_heads, 4, SHAPES.head_dim), START)
+        cache._cross_owners[row] = 1
+    cache.self_cache[:] = _numbers(7, *cache.self_cache.shape)
+    cache.past_lengths[rows] = past_lengths
+    return cache, rows
+
+
+def test_beams_that_continue_themselves_copy_nothing() -> None:
+    cache, rows = _cache_with_rows(3, 3, 3)
+    before = _memory(cache)
+    assert cache.select(rows[None], np.array([[0, 1, 2]])).tolist() == [rows.tolist()]
+    assert all(np.array_equal(old, new) for old, new in zip(before, _memory(cache), strict=True))
+
+
+def test_beams_that_change_places_copy_nothing() -> None:
+    cache, rows = _cache_with_rows(3, 3, 3)
+    before = _memory(cache)
+    assert cache.select(rows[None], np.array([[2, 0, 1]])).tolist() == [[2, 0, 1]]
+    assert all(np.array_equal(old, new) for old, new in zip(before, _memory(cache), strict=True))
+
+
+def test_a_second_child_takes_the_row_of_a_beam_that_died_and_only_the_valid_prefix_is_copied() -> None:
+    cache, rows = _cache_with_rows(3, 3, 3)
+    before = _memory(cache)
+    assert cache.select(rows[None], np.array([[2, 2, 0]])).tolist() == [[2, 1, 0]]
+    expected = before[0]
+    expected[1, :, :, :3] = expected[2, :, :, :3]
+    assert np.array_equal(_memory(cache)[0], expected)
+
+
+def test_the_cross_keys_and_values_of_one_request_are_not_copied_among_its_beams() -> None:
+    cache, rows = _cache_with_rows(3, 3)
+    cache.cross_cache[:, 1] = np.nan  # whoever copies it shows it
+    cache.select(rows[None], np.array([[0, 0]]))
+    assert np.isnan(cache.cross_cache[:, 1]).all()
+
+
+def test_a_request_spreads_over_free_rows_at_its_first_choice() -> None:
+    cache = KVCache(SHAPES, max_rows=6)
+    for owner in (1, 2, 3):
+        [row] = cache.take(owner, 1)
+        cache.write_source(int(row), _numbers(owner, PLANES, SHAPES.num_heads, owner, SHAPES.head_dim), START)
+    cache.release(np.array([0]))
+    rows = cache.select(np.array([[1, 1, 1]]), np.array([[0, 0, 0]]))
+    assert rows.tolist() == [[1, 0, 3]]
+    assert cache.source_lengths[[0, 1, 3]].tolist() == [2, 2, 2]
+    assert cache.num_live == 4
+
+
+@pytest.mark.parametrize("is_live", [[], [0], [1], [0, 0, 1], [1, 0, 1, 0, 0, 1], [0, 1, 1, 1], [1, 1, 0]])
+def test_holes_are_filled_with_the_fewest_moves(is_live: list[int]) -> None:
+    live = np.array(is_live, np.bool_)
+    holes, movers = fill_holes(live)
+    places = np.where(live, np.arange(live.size), -1)
+    places[holes] = places[movers]
+    num_live = int(live.sum())
+    assert sorted(places[:num_live].tolist()) == np.flatnonzero(live).tolist()
+    assert len(holes) == int((~live[:num_live]).sum())
+
+
+def test_taking_more_rows_than_are_free_is_a_bug_that_shows() -> None:
+    cache = KVCache(SHAPES, max_rows=2)
+    cache.take(1, 2)
+    with pytest.raises(AssertionError, match="more rows"):
+        cache.take(2, 1)
+
+
+def test_an_int8_cache_keeps_the_last_source_position_as_the_numbers_it_stands_for() -> None:
+    cache = KVCache(SHAPES, max_rows=3, dtype=np.int8)
+    source = (_numbers(0, PLANES, SHAPES.num_heads, 4, SHAPES.head_dim) - 60).astype(np.int8)
+    cache.write_source(1, source, START)
+    assert np.array_equal(cache.cross_cache[:, 1, :, :4], source)
+    last = cache.last_cross[:, 1, 0]
+    assert last.dtype == np.float32
+    np.testing.assert_allclose(last * 127, source[:, :, -1].reshape(PLANES, -1), rtol=1e-6)

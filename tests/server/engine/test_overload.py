@@ -1,0 +1,143 @@
+"""A scheduler before a server that finishes a sentence every 100 ms, at loads below and above that."""
+
+from collections import deque
+
+import pytest
+
+from server.engine.scheduler import Scheduler, SchedulerLimits
+from server.interface.errors import QueueFull
+from server.interface.request import GenerationParams, Request
+from tests.fakes.engine import request
+
+SERVICE_SECONDS = 0.1
+MAX_QUEUE_SECONDS = 0.5
+
+
+def _arriving(now: float) -> Request:
+    asked = request([5, 2], GenerationParams())
+    asked.timings.arrived = now
+    return asked
+
+
+class _OneRow:
+    """The server: one row, on a clock that moves by 10 ms."""
+
+    def __init__(self, service_seconds: float = SERVICE_SECONDS, max_queue_seconds: float = MAX_QUEUE_SECONDS) -> None:
+        self.scheduler = Scheduler(SchedulerLimits(1, 1, 100, 10_000, max_queue_seconds=max_queue_seconds))
+        self._service_ticks = round(service_seconds * 100)
+        self.ticks = 0
+        self.num_finished = 0
+        self.num_refused = 0
+        self.waits: deque[float] = deque(maxlen=20)  # of those admitted last
+        self._running: tuple[Request, int] | None = None
+
+    @property
+    def now(self) -> float:
+        return self.ticks / 100
+
+    def ask(self, num_sentences: int = 1) -> None:
+        has_room = True
+        try:
+            self.scheduler.check_room(self.now)
+        except QueueFull:
+            has_room = False
+        try:
+            self.scheduler.submit([_arriving(self.now) for _ in range(num_sentences)])
+        except QueueFull:
+            self.num_refused += 1
+            assert not has_room
+        else:
+            assert has_room
+
+    def run(self, seconds: float, ticks_between_arrivals: int | None = None) -> None:
+        for _ in range(round(seconds * 100)):
+            self.ticks += 1
+            if ticks_between_arrivals and self.ticks % ticks_between_arrivals == 0:
+                self.ask()
+            if self._running is not None and self.ticks >= self._running[1]:
+                self.scheduler.retire(0, [self._running[0]], self.now)
+                self.num_finished += 1
+                self._running = None
+            if self._running is None:
+                for admitted in self.scheduler.admit(0, self.now).admitted:
+                    self.waits.append(self.now - admitted.timings.arrived)
+                    self._running = (admitted, self.ticks + self._service_ticks)
+
+
+@pytest.fixture
+def server() -> _OneRow:
+    return _OneRow()
+
+
+def test_below_its_capacity_nobody_is_refused(server: _OneRow) -> None:
+    server.run(60, ticks_between_arrivals=11)
+    assert server.num_refused == 0
+
+
+def test_at_twice_its_capacity_it_works_without_a_break_and_who_is_let_in_waits_no_longer_than_allowed(
+    server: _OneRow,
+) -> None:
+    server.run(5, ticks_between_arrivals=5)
+    finished, server.num_refused = server.num_finished, 0
+    server.run(20, ticks_between_arrivals=5)
+    assert server.num_finished - finished >= 20 / SERVICE_SECONDS - 1
+    assert max(server.waits) <= MAX_QUEUE_SECONDS + 2 * SERVICE_SECONDS
+    assert server.num_refused == pytest.approx(20 / 0.05 / 2, rel=0.2)
+
+
+def test_the_queue_stays_short_where_overload_has_gaps() -> None:
+    server = _OneRow(service_seconds=0.02, max_queue_seconds=0.05)
+    longest: list[float] = []
+    for _ in range(20):
+        server.run(0.4, ticks_between_arrivals=1)
+        longest.append(max(server.waits))
+        server.run(0.1)  # enough for the queue to run empty
+    assert longest[0] > 0.15, "the first one is a burst"
+    assert max(longest[2:]) <= 0.05 + 2 * 0.02
+
+
+def test_a_burst_is_let_in_whole(server: _OneRow) -> None:
+    server.run(5, ticks_between_arrivals=20)
+    for _ in range(40):
+        server.ask()
+    assert server.num_refused == 0
+    server.run(5)
+    assert server.num_finished >= 40
+
+
+def test_after_the_overload_a_burst_is_let_in_again(server: _OneRow) -> None:
+    server.run(10, ticks_between_arrivals=5)
+    refused = server.num_refused
+    assert refused > 0
+    server.run(2)
+    for _ in range(40):
+        server.ask()
+    assert server.num_refused == refused
+
+
+def test_a_page_that_takes_long_locks_nobody_out(server: _OneRow) -> None:
+    for _ in range(5):
+        server.ask()
+    server.run(0.45)
+    server.ask(num_sentences=100)
+    waits: list[float] = []
+    for _ in range(8):
+        asked = _arriving(server.now)
+        server.scheduler.submit([asked])
+        server.run(1)
+        waits.append(asked.timings.admitted - asked.timings.arrived)
+    assert server.num_refused == 0
+    assert max(waits) <= 3 * SERVICE_SECONDS
+
+
+def test_the_refusal_says_how_long_the_wait_would_be(server: _OneRow) -> None:
+    server.run(0.01)
+    message = r"a sentence would wait \d\.\d\d seconds for its turn and 0\.5 are allowed; try again later"
+    with pytest.raises(QueueFull, match=message):
+        _ask_until_refused(server)
+
+
+def _ask_until_refused(server: _OneRow) -> None:
+    while True:
+        server.scheduler.submit([_arriving(server.now)])
+        server.run(0.01)

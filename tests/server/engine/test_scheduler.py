@@ -1,0 +1,300 @@
+import threading
+
+import pytest
+
+from server.engine.scheduler import Admission, Scheduler, SchedulerLimits
+from server.interface.errors import QueueFull
+from server.interface.request import FinishReason, GenerationParams, Request
+from tests.fakes.engine import request
+
+NOW = 100.0
+
+
+def _scheduler(
+    num_replicas: int = 1, max_rows: int = 8, max_encoder_tokens: int = 1000, max_waiting: int = 100
+) -> Scheduler:
+    return Scheduler(SchedulerLimits(num_replicas, max_rows, max_encoder_tokens, max_waiting))
+
+
+def _request(beam_size: int = 1, source_len: int = 3, deadline: float | None = None, arrived: float = 0.0) -> Request:
+    asked = request([5] * source_len, GenerationParams(beam_size), deadline)
+    asked.timings.arrived = arrived
+    return asked
+
+
+def _submitted(scheduler: Scheduler, *requests: Request) -> list[Request]:
+    scheduler.submit(requests)
+    return list(requests)
+
+
+def _admitted(scheduler: Scheduler, replica: int = 0, now: float = NOW) -> list[Request]:
+    admission = scheduler.admit(replica, now)
+    assert admission.dropped == []
+    return admission.admitted
+
+
+def test_requests_are_admitted_in_the_order_of_their_arrival() -> None:
+    scheduler = _scheduler()
+    first, second = (_submitted(scheduler, *(_request(arrived=at) for _ in range(3))) for at in (1.0, 2.0))
+    assert _admitted(scheduler) == first + second
+    assert _admitted(scheduler) == []
+    assert (scheduler.num_waiting, scheduler.num_running) == (0, 6)
+
+
+def test_who_asks_for_one_sentence_passes_the_rest_of_somebodys_page() -> None:
+    scheduler = _scheduler(max_rows=100)
+    page = _submitted(scheduler, *(_request(arrived=NOW) for _ in range(10)))
+    one = _submitted(scheduler, _request(arrived=NOW + 0.12))
+    another = _submitted(scheduler, _request(arrived=NOW + 1))
+    assert _admitted(scheduler) == page[:3] + one + page[3:] + another
+
+
+def test_the_time_of_admission_is_the_callers() -> None:
+    scheduler = _scheduler()
+    [waiting] = _submitted(scheduler, _request())
+    scheduler.admit(0, 123.5)
+    assert waiting.timings.admitted == 123.5
+
+
+def test_a_request_reserves_a_row_for_each_beam_until_it_is_retired() -> None:
+    scheduler = _scheduler(max_rows=8)
+    wide, narrow, late = _submitted(scheduler, _request(5), _request(3), _request(1))
+    assert _admitted(scheduler) == [wide, narrow]
+    assert scheduler.num_rows_reserved == 8
+    assert _admitted(scheduler) == []
+    scheduler.retire(0, [narrow], NOW)
+    assert scheduler.num_rows_reserved == 5
+    assert _admitted(scheduler) == [late]
+
+
+def test_nobody_overtakes_a_beam_request_that_waits_for_rows() -> None:
+    scheduler = _scheduler(max_rows=8)
+    running, wide, narrow = _submitted(scheduler, _request(1), _request(8), _request(1))
+    assert _admitted(scheduler) == [running]
+    assert _admitted(scheduler) == []
+    scheduler.retire(0, [running], NOW)
+    assert _admitted(scheduler) == [wide]
+    scheduler.retire(0, [wide], NOW)
+    assert _admitted(scheduler) == [narrow]
+
+
+def test_requests_for_which_there_is_no_room_yet_are_admitted_ahead_up_to_a_limit() -> None:
+    scheduler = Scheduler(SchedulerLimits(1, 4, 1000, 100, max_rows_ahead=3))
+    requests = _submitted(scheduler, *(_request(2) for _ in range(5)))
+    assert _admitted(scheduler) == requests[:3]
+    scheduler.retire(0, requests[:1], NOW)
+    assert scheduler.admit(0, NOW, may_admit=False).admitted == []
+    assert _admitted(scheduler) == requests[3:4]
+
+
+def test_little_work_is_shared_evenly_among_the_replicas() -> None:
+    scheduler = _scheduler(num_replicas=2, max_rows=8)
+    requests = _submitted(scheduler, *(_request(2) for _ in range(4)))
+    assert _admitted(scheduler, replica=0) == requests[:2]
+    assert _admitted(scheduler, replica=0) == []
+    assert _admitted(scheduler, replica=1) == requests[2:]
+
+
+def test_a_replica_that_has_more_than_its_share_leaves_what_comes_to_the_other() -> None:
+    scheduler = _scheduler(num_replicas=2, max_rows=8)
+    _submitted(scheduler, _request(6))
+    assert len(_admitted(scheduler, replica=0)) == 1
+    [late] = _submitted(scheduler, _request(1))
+    assert _admitted(scheduler, replica=0) == []
+    assert _admitted(scheduler, replica=1) == [late]
+
+
+def test_all_replicas_fill_up_when_there_is_much_work() -> None:
+    scheduler = _scheduler(num_replicas=2, max_rows=4)
+    _submitted(scheduler, *(_request() for _ in range(20)))
+    assert [len(_admitted(scheduler, replica)) for replica in (0, 1)] == [4, 4]
+    assert scheduler.num_waiting == 12
+
+
+def test_an_admission_takes_no_more_source_tokens_than_its_budget() -> None:
+    scheduler = _scheduler(max_encoder_tokens=14)
+    requests = _submitted(scheduler, *(_request(source_len=length) for length in (3, 3, 8, 3, 3)))
+    assert _admitted(scheduler) == requests[:3]
+    assert _admitted(scheduler) == requests[3:]
+
+
+def test_a_sentence_longer_than_the_budget_is_admitted_alone() -> None:
+    scheduler = _scheduler(max_encoder_tokens=10)
+    short, long, last = _submitted(scheduler, _request(source_len=3), _request(source_len=30), _request(source_len=3))
+    assert _admitted(scheduler) == [short]
+    assert _admitted(scheduler) == [long]
+    assert _admitted(scheduler) == [last]
+
+
+def test_a_full_queue_takes_nothing_of_a_call_and_says_how_full_it_is() -> None:
+    scheduler = _scheduler(max_waiting=2)
+    _submitted(scheduler, _request(), _request())
+    with pytest.raises(QueueFull, match="2 sentences wait for decoding and 2 may"):
+        scheduler.submit([_request()])
+    assert scheduler.num_waiting == 2
+
+
+def test_a_call_that_finds_room_brings_all_its_sentences() -> None:
+    scheduler = _scheduler(max_waiting=2)
+    _submitted(scheduler, _request(), *[])
+    _submitted(scheduler, *(_request() for _ in range(5)))
+    assert scheduler.num_waiting == 6
+
+
+def test_what_continues_a_call_that_was_taken_is_not_refused() -> None:
+    scheduler = _scheduler(max_waiting=2)
+    _submitted(scheduler, _request(), _request())
+    second_leg = _request()
+    second_leg.continues = True
+    scheduler.submit([second_leg])
+    assert scheduler.num_waiting == 3
+
+
+def _retry_after(scheduler: Scheduler) -> float:
+    with pytest.raises(QueueFull) as full:
+        scheduler.submit([_request()])
+    return full.value.retry_after_seconds
+
+
+def test_the_time_to_try_again_is_that_of_the_queue_at_the_pace_of_late() -> None:
+    scheduler = _scheduler(max_rows=2, max_waiting=6)
+    _submitted(scheduler, *(_request() for _ in range(10)))
+    assert _retry_after(scheduler) == 1.0  # nothing is known yet
+    for second in range(3):
+        scheduler.retire(0, _admitted(scheduler), NOW + 4 * second)
+    _submitted(scheduler, *(_request() for _ in range(5)))
+    # Six ended within 8 seconds, five after the first: 1.6 seconds each, and nine wait.
+    assert _retry_after(scheduler) == pytest.approx(9 * 8 / 5)
+
+
+def test_the_time_to_try_again_is_a_minute_at_most() -> None:
+    scheduler = _scheduler(max_rows=2, max_waiting=2)
+    _submitted(scheduler, *(_request() for _ in range(10)))
+    for second in range(2):
+        scheduler.retire(0, _admitted(scheduler), NOW + 1000 * second)
+    assert _retry_after(scheduler) == 60.0
+
+
+def test_hours_without_work_do_not_count_into_the_pace() -> None:
+    scheduler = _scheduler(max_rows=2, max_waiting=4)
+    _submitted(scheduler, _request())
+    scheduler.retire(0, _admitted(scheduler), NOW)
+    _submitted(scheduler, *(_request() for _ in range(12)))
+    for second in range(4):
+        scheduler.retire(0, _admitted(scheduler), NOW + 36_000 + second)
+    # Eight ended within 3 seconds, seven after the first, and four wait.
+    assert _retry_after(scheduler) == pytest.approx(max(4 * 3 / 7, 1.0))
+
+
+def _assert_nothing_to_do(scheduler: Scheduler) -> None:
+    """An idle engine sleeps only while these are empty; what stays in one of them keeps a core busy for ever."""
+    assert not scheduler._waiting
+    assert not scheduler._doomed
+
+
+def test_rows_that_a_cancelled_request_wanted_are_nobodys_share() -> None:
+    scheduler = _scheduler(num_replicas=2)
+    first, wide, second = _submitted(scheduler, _request(1), _request(8), _request(1))
+    scheduler.cancel([wide])
+    assert scheduler.admit(0, NOW) == Admission([first], [(wide, FinishReason.CANCELLED)])
+    assert scheduler.admit(1, NOW) == Admission([second], [])
+
+
+def test_a_cancelled_request_that_waits_is_dropped_and_the_others_go_on() -> None:
+    scheduler = _scheduler()
+    first, second, third = _submitted(scheduler, _request(), _request(2), _request())
+    scheduler.cancel([second])
+    assert scheduler.admit(0, NOW) == Admission([first, third], [(second, FinishReason.CANCELLED)])
+    assert (scheduler.num_waiting, scheduler.num_running, scheduler.num_rows_reserved) == (0, 2, 2)
+
+
+def test_a_cancelled_request_that_runs_is_dropped_by_its_own_replica_and_gives_its_rows_back() -> None:
+    scheduler = _scheduler(num_replicas=2)
+    [running] = _submitted(scheduler, _request(4))
+    assert _admitted(scheduler, replica=1) == [running]
+    scheduler.cancel([running])
+    assert scheduler.admit(0, NOW) == Admission([], [])
+    assert scheduler.num_rows_reserved == 4
+    assert scheduler.admit(1, NOW) == Admission([], [(running, FinishReason.CANCELLED)])
+    assert (scheduler.num_running, scheduler.num_rows_reserved) == (0, 0)
+    assert scheduler.admit(1, NOW) == Admission([], [])
+
+
+def test_the_rows_of_a_dropped_request_go_to_whoever_waits_in_the_same_admission() -> None:
+    scheduler = _scheduler(max_rows=4)
+    running, waiting = _submitted(scheduler, _request(4), _request(4))
+    assert _admitted(scheduler) == [running]
+    scheduler.cancel([running])
+    assert scheduler.admit(0, NOW) == Admission([waiting], [(running, FinishReason.CANCELLED)])
+
+
+def test_cancelling_what_is_not_here_does_nothing() -> None:
+    scheduler = _scheduler()
+    [ended] = _submitted(scheduler, _request())
+    scheduler.retire(0, _admitted(scheduler), NOW)
+    [dropped] = _submitted(scheduler, _request())
+    scheduler.cancel([dropped])
+    assert scheduler.admit(0, NOW) == Admission([], [(dropped, FinishReason.CANCELLED)])
+    scheduler.cancel([ended, dropped, _request()])
+    assert scheduler.admit(0, NOW) == Admission([], [])
+    _assert_nothing_to_do(scheduler)
+
+
+def test_a_request_that_ends_while_it_is_cancelled_is_not_dropped_again() -> None:
+    scheduler = _scheduler()
+    [running] = _submitted(scheduler, _request())
+    assert _admitted(scheduler) == [running]
+    scheduler.cancel([running])
+    scheduler.retire(0, [running], NOW)
+    assert scheduler.admit(0, NOW) == Admission([], [])
+    _assert_nothing_to_do(scheduler)
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_request_is_dropped_when_its_deadline_has_come_and_not_before(is_running: bool) -> None:
+    scheduler = _scheduler(max_rows=8)
+    blocking, late = _request(4 if is_running else 8), _request(4, deadline=NOW + 5)
+    _submitted(scheduler, blocking, late)
+    assert _admitted(scheduler) == ([blocking, late] if is_running else [blocking])
+    assert scheduler.admit(0, NOW + 4.9) == Admission([], [])
+    assert scheduler.admit(0, NOW + 5) == Admission([], [(late, FinishReason.DEADLINE)])
+    assert (scheduler.num_waiting, scheduler.num_running) == (0, 1)
+    assert scheduler.admit(0, NOW + 6) == Admission([], [])
+
+
+def test_a_request_that_has_expired_when_it_arrives_is_never_admitted() -> None:
+    scheduler = _scheduler()
+    [late] = _submitted(scheduler, _request(deadline=NOW - 1))
+    assert scheduler.admit(0, NOW) == Admission([], [(late, FinishReason.DEADLINE)])
+
+
+def test_deadlines_of_requests_that_ended_in_time_are_forgotten() -> None:
+    scheduler = _scheduler()
+    _submitted(scheduler, _request(deadline=NOW + 5), _request(deadline=NOW + 5))
+    scheduler.retire(0, _admitted(scheduler), NOW + 1)
+    assert scheduler.admit(0, NOW + 10) == Admission([], [])
+    _assert_nothing_to_do(scheduler)
+
+
+def test_a_request_of_more_beams_than_rows_or_none_is_a_bug_that_shows() -> None:
+    for num_beams in (0, 5):
+        with pytest.raises(AssertionError, match="wait for ever"):
+            _scheduler(max_rows=4).submit([_request(num_beams)])
+
+
+def test_who_waits_for_work_is_woken_when_some_arrives() -> None:
+    scheduler = _scheduler()
+    waiter = threading.Thread(target=scheduler.wait_for_work, args=(0, 30.0), daemon=True)
+    waiter.start()
+    _submitted(scheduler, _request())
+    waiter.join(timeout=10.0)
+    assert not waiter.is_alive()
+
+
+def test_nobody_waits_for_the_work_of_a_closed_scheduler() -> None:
+    scheduler = _scheduler()
+    scheduler.close()
+    waiter = threading.Thread(target=scheduler.wait_for_work, args=(0, 30.0), daemon=True)
+    waiter.start()
+    waiter.join(timeout=10.0)
+    assert not waiter.is_alive()

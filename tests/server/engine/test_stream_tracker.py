@@ -1,0 +1,175 @@
+"""What an engine tells of requests that stream, and what that costs those that do not."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+
+from server.interface.request import Completion, GenerationParams, Request, Sampling
+from tests.fakes.engine import FakeEngine, Table, Tokens, random_table, request, spelled_out
+
+VOCAB = 8
+
+
+def _ignore(_token_ids: list[int], _is_complete: bool) -> None:
+    """Makes a request one that streams; an engine alone tells nobody."""
+
+
+def _request(source: Sequence[int], params: GenerationParams, streams: bool) -> Request:
+    asked = request(source, params)
+    asked.on_progress = _ignore if streams else None
+    return asked
+
+
+def _run(engine: FakeEngine, requests: Sequence[Request]) -> tuple[list[Completion], dict[Request, list[list[int]]]]:
+    """The answers, and what was told before them."""
+    told: dict[Request, list[list[int]]] = {}
+    done: dict[Request, Completion] = {}
+    engine.scheduler.submit(requests)
+    while len(done) < len(requests):
+        done.update((completion.request, completion) for completion in engine.step())
+        for asked, tokens in engine.engine.progress.found:
+            assert asked not in done
+            told.setdefault(asked, []).append(tokens)
+    return [done[asked] for asked in requests], told
+
+
+def _best(completion: Completion) -> list[int]:
+    return completion.hypotheses[0].token_ids
+
+
+def _mixed(streams: Sequence[bool]) -> list[Request]:
+    return [
+        _request(
+            [number % 7 + 1, number % 3 + 1, 0],
+            GenerationParams(
+                beam_size=(1, 2, 4, 3)[number % 4],
+                length_penalty=(1.0, 0.0, -0.5, 2.0)[number // 4 % 4],
+                max_new_tokens=(16, 3, 30)[number % 3],
+                early_stopping=number % 5 == 0,
+                return_scores=True,
+            ),
+            streams=each,
+        )
+        for number, each in enumerate(streams)
+    ]
+
+
+def test_greedy_tells_every_token_in_its_step() -> None:
+    table: dict[Tokens, list[float]] = {(): [0, 0, 1, 0], (2,): [0, 0, 0, 1], (2, 3): [0, 1, 0, 0]}
+    asked = _request([5, 0], GenerationParams(max_new_tokens=9), streams=True)
+    [done], told = _run(FakeEngine(spelled_out(table)), [asked])
+    assert _best(done) == [2, 3, 1]
+    assert told == {asked: [[2], [2, 3], [2, 3, 1]]}
+
+
+def test_beams_tell_what_all_of_them_and_the_best_ended_one_agree_on() -> None:
+    table: dict[Tokens, list[float]] = {
+        (): [0, 0.6, 0.4, 0],
+        (1,): [0, 0.5, 0.5, 0],
+        (2,): [0.5, 0, 0, 0.5],
+        (1, 1): [1, 0, 0, 0],  # ends as the best, while (1, 2) runs on and agrees with it on the first token only
+        (1, 2): [0, 0, 0, 1],
+        (1, 2, 3): [0.5, 0, 0, 0.5],
+    }
+    asked = _request([5, 0], GenerationParams(beam_size=2, max_new_tokens=9), streams=True)
+    [done], told = _run(FakeEngine(spelled_out(table)), [asked])
+    assert _best(done) == [1, 1]
+    assert told == {asked: [[1]]}
+
+
+def test_an_ended_hypothesis_that_is_not_the_best_holds_nothing_up() -> None:
+    table: dict[Tokens, list[float]] = {
+        (): [0, 0.7, 0.2, 0.1],
+        (1,): [0.4, 0.31, 0.14, 0.15],
+        (2,): [1, 0, 0, 0],
+        (3,): [1, 0, 0, 0],
+    }
+    params = GenerationParams(beam_size=3, length_penalty=0.0, max_new_tokens=9, num_hypotheses=2)
+    asked = _request([5, 0], params, streams=True)
+    engine = FakeEngine(spelled_out(table))
+    engine.scheduler.submit([asked])
+    engine.step()
+    assert engine.engine.progress.found == []
+    engine.step()  # (1) and (2) end; (1, 1), (1, 3) and (1, 2) run on
+    assert engine.engine.progress.found == [(asked, [1])]
+    [done] = engine.step()
+    assert [hypothesis.token_ids for hypothesis in done.hypotheses] == [[1], [1, 1]]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_was_told_is_never_taken_back(seed: int) -> None:
+    table: Table = random_table(seed, VOCAB, end_bias=-0.5)
+    requests = _mixed([True] * 60)
+    completions, told = _run(FakeEngine(table, max_rows=24), requests)
+    for done in completions:
+        steps = told.get(done.request, [])
+        for shorter, longer in pairwise([*steps, _best(done)]):
+            assert longer[: len(shorter)] == shorter
+        assert [len(tokens) for tokens in steps] == sorted({len(tokens) for tokens in steps})
+    beams = [done for done in completions if done.request.params.beam_size > 1]
+    assert sum(done.request in told for done in beams) > len(beams) / 4, "a poor test: hardly anything was told"
+
+
+def test_answers_are_the_same_with_streams_among_them_and_only_those_tell() -> None:
+    table = random_table(11, VOCAB, end_bias=-0.5)
+    plain, nothing = _run(FakeEngine(table, max_rows=24), _mixed([False] * 60))
+    mixed = _mixed([number % 3 == 0 for number in range(60)])
+    completions, told = _run(FakeEngine(table, max_rows=24), mixed)
+    assert [done.hypotheses for done in completions] == [done.hypotheses for done in plain]
+    assert not nothing
+    assert told
+    assert all(asked.on_progress is not None for asked in told)
+
+
+def test_nothing_is_remembered_of_those_that_ended_were_dropped_or_failed() -> None:
+    engine = FakeEngine(random_table(2, VOCAB, end_bias=-9.0))
+    cancelled, failed = (_request([each, 0], GenerationParams(max_new_tokens=30), streams=True) for each in (1, 2))
+    engine.scheduler.submit([cancelled, failed])
+    engine.step()
+    engine.scheduler.cancel([cancelled])
+    engine.step()
+    assert [asked for asked, _ in engine.engine.progress.found] == [failed]
+    engine.runner.decode_error = RuntimeError("the device is gone")
+    assert [done.request for done in engine.step()] == [failed]
+    assert engine.engine.progress.found == []
+    engine.run([_request([3, 0], GenerationParams(beam_size=2, max_new_tokens=5), streams=True)])
+    assert engine.engine.progress.followed == 0
+
+
+_OPTIONS = {
+    "a target prefix": GenerationParams(beam_size=4, max_new_tokens=12, target_prefix=(4, 2)),
+    "a prefix read greedily": GenerationParams(max_new_tokens=12, target_prefix=(4, 2, 4)),
+    "one sample": GenerationParams(max_new_tokens=12, sampling=Sampling(seed=5, temperature=2.0)),
+    "several samples": GenerationParams(
+        max_new_tokens=12, num_hypotheses=3, sampling=Sampling(seed=5, temperature=2.0)
+    ),
+    "alternatives": GenerationParams(max_new_tokens=12, num_hypotheses=3, return_alternatives=True),
+    "groups": GenerationParams(beam_size=4, max_new_tokens=12, num_beam_groups=2, diversity_penalty=0.5),
+    "required phrases": GenerationParams(beam_size=4, max_new_tokens=12, required_phrases=((3, 5),)),
+    "rules": GenerationParams(beam_size=3, max_new_tokens=12, repetition_penalty=1.5, no_repeat_ngram_size=2),
+    "coverage": GenerationParams(beam_size=4, max_new_tokens=12, coverage_penalty=0.5, patience=2.0),
+    "loops": GenerationParams(beam_size=3, max_new_tokens=30, max_repetitions=2),
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_with_options_nothing_is_taken_back_either(seed: int) -> None:
+    table: Table = random_table(seed, VOCAB)
+    sources = ([3, 1, 0], [5, 2, 0], [6, 0])
+    requests = [_request(source, params, streams=True) for params in _OPTIONS.values() for source in sources]
+    completions, told = _run(FakeEngine(table), requests)
+    plain = [_request(list(asked.source), asked.params, streams=False) for asked in requests]
+    assert [_best(done) for done in completions] == [_best(done) for done in _run(FakeEngine(table), plain)[0]]
+    for asked, done in zip(requests, completions, strict=True):
+        for earlier, later in pairwise([*told.get(asked, []), _best(done)]):
+            assert later[: len(earlier)] == earlier, asked.params
+
+
+def test_a_prefix_is_told_with_what_comes_after_it_and_one_sample_token_by_token() -> None:
+    params = [_OPTIONS["a prefix read greedily"], _OPTIONS["one sample"]]
+    prefixed, sampled = (_request([3, 1, 0], each, streams=True) for each in params)
+    completions, told = _run(FakeEngine(random_table(0, VOCAB, end_bias=-4.0)), [prefixed, sampled])
+    assert all(tokens[:3] == [4, 2, 4] for tokens in told[prefixed])
+    # The last one ends the request and is told with its answer.
+    assert [len(tokens) for tokens in told[sampled]] == list(range(1, len(_best(completions[1]))))

@@ -1,0 +1,174 @@
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import html5lib
+import pytest
+import tinycss2
+from starlette.testclient import TestClient
+
+from server.http.app import create_app
+from server.http.page.files import FOLDER, INDEX
+from server.operations.settings import Settings
+from tests.fakes.echo import EchoGenerator
+from tests.server.http.page.page_colours import contrast, palettes
+
+FILES = sorted(path.name for path in FOLDER.iterdir())
+SCRIPTS = [name for name in FILES if name.endswith(".js")]
+SHEETS = [name for name in FILES if name.endswith(".css")]
+
+# Text, and what it stands on somewhere.
+READ_ON = [
+    *[("--ink", ground) for ground in ("--paper", "--sheet", "--raised", "--haze", "--glow")],
+    *[("--quiet", ground) for ground in ("--paper", "--sheet", "--raised", "--haze")],
+    ("--honey", "--sheet"),
+    ("--on-honey", "--honey"),
+    ("--alarm", "--sheet"),
+    ("--alarm", "--alarm-sheet"),
+]
+# What must be seen and is no text: outlines of what has the focus, arrows, bars.
+SEEN_ON = [("--honey", "--paper"), ("--honey", "--sheet"), ("--honey", "--line"), ("--quiet", "--sheet")]
+
+
+@pytest.fixture
+def client(echo: EchoGenerator) -> Iterator[TestClient]:
+    with TestClient(create_app(Settings(), [echo])) as client:
+        yield client
+
+
+def _text(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def test_the_page_is_at_the_root(client: TestClient) -> None:
+    answer = client.get("/")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.text == _text(INDEX)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_is_served_as_what_it_is(name: str, client: TestClient) -> None:
+    answer = client.get(f"/page/{name}")
+    kind = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+    assert answer.status_code == 200
+    assert answer.content == (FOLDER / name).read_bytes()
+    assert answer.headers["content-type"].partition(";")[0] == kind[name.rpartition(".")[2]]
+
+
+@pytest.mark.parametrize("path", ["/", "/page/main.js"])
+def test_a_browser_runs_nothing_but_these_files(path: str, client: TestClient) -> None:
+    headers = client.get(path).headers
+    policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == policy["base-uri"] == policy["frame-ancestors"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize("path", ["/", "/page/style.css"])
+def test_a_file_that_is_known_is_not_sent_again(path: str, client: TestClient) -> None:
+    first = client.get(path)
+    assert first.headers["cache-control"] == "no-cache"
+    for known in (first.headers["etag"], f'"other", W/{first.headers["etag"]}', "*"):
+        again = client.get(path, headers={"If-None-Match": known})
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["etag"] == first.headers["etag"]
+        assert "content-security-policy" in again.headers
+    assert client.get(path, headers={"If-None-Match": '"other"'}).status_code == 200
+
+
+def test_head_has_the_headers_and_no_body(client: TestClient) -> None:
+    answer = client.head("/")
+    assert answer.status_code == 200
+    assert answer.content == b""
+    assert answer.headers["etag"] == client.get("/").headers["etag"]
+
+
+@pytest.mark.parametrize("name", ["", "none.js", "..%2Fapp.py", "%2e%2e/app.py"])
+def test_nothing_else_can_be_asked_for(name: str, client: TestClient) -> None:
+    answer = client.get(f"/page/{name}")
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "not_found"
+
+
+def test_the_page_is_not_part_of_the_described_api(client: TestClient) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    assert "/v1/limits" in paths
+    assert not [path for path in paths if path == "/" or path.startswith("/page")]
+
+
+def test_the_limits_are_those_of_the_settings(echo: EchoGenerator) -> None:
+    settings = Settings(max_text_characters=500, max_beam_size=6, default_beam_size=2)
+    with TestClient(create_app(settings, [echo])) as client:
+        limits = client.get("/v1/limits").json()
+    assert limits["max_text_characters"] == 500
+    assert (limits["max_beam_size"], limits["default_beam_size"]) == (6, 2)
+
+
+def test_the_page_is_valid_html() -> None:
+    parser = html5lib.HTMLParser(strict=True)
+    document = parser.parse(_text(INDEX))
+    ids = [element.get("id") for element in document.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    for attribute in ("for", "aria-describedby", "aria-labelledby"):
+        named = [element.get(attribute) for element in document.iter() if element.get(attribute)]
+        assert set(named) <= set(ids), attribute
+
+
+def test_the_page_has_no_script_or_style_inside() -> None:
+    page = _text(INDEX)
+    assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", page)
+    assert all("src=" in tag for tag in re.findall(r"<script[^>]*>", page))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_file_names_another_host(name: str) -> None:
+    code = "\n".join(line for line in _text(name).splitlines() if not line.lstrip().startswith(("*", "/*", "//")))
+    code = code.replace("http://www.w3.org/2000/svg", "")  # a name, of which nothing is fetched
+    assert not re.search(r"https?:|wss?:|[\"'(]//", code)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_never_make_mark_up_of_text(name: str) -> None:
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", _text(name))
+
+
+def test_all_that_is_linked_or_imported_is_there_and_all_that_is_there_is_used() -> None:
+    linked = set(re.findall(r'(?:href|src)="page/([^"]+)"', _text(INDEX)))
+    imported = {name for script in SCRIPTS for name in re.findall(r'from "\./([^"]+)"', _text(script))}
+    assert linked | imported | {INDEX} == set(FILES)
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_style_sheets_parse_and_take_their_colours_from_one_place(name: str) -> None:
+    rules = tinycss2.parse_stylesheet(_text(name), skip_comments=True, skip_whitespace=True)
+    assert not [rule for rule in rules if rule.type == "error"]
+    if name != "colours.css":
+        assert not re.search(r"#[0-9a-f]{3,8}\b(?![^{}]*\{)|rgb\(|hsl\(", _text(name))
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("colour", "ground", "least"), [*((*pair, 4.5) for pair in READ_ON), *((*pair, 3.0) for pair in SEEN_ON)]
+)
+def test_colours_have_the_contrast_of_wcag_aa(colour: str, ground: str, least: float, theme: int) -> None:
+    palette = palettes(FOLDER / "colours.css")[theme]
+    assert contrast(palette[colour], palette[ground]) >= least
+
+
+def test_every_colour_that_is_used_is_declared_and_every_one_declared_is_used() -> None:
+    light, dark = palettes(FOLDER / "colours.css")
+    used = set(re.findall(r"var\((--[\w-]+)\)", "".join(_text(name) for name in SHEETS)))
+    assert used == set(light) == set(dark)
+
+
+def test_files_of_the_page_are_short() -> None:
+    too_long = {name: count for name in FILES if (count := _text(name).count("\n")) > 250}
+    assert not too_long
+
+
+def test_the_wheel_has_the_page() -> None:
+    project = (Path(__file__).parents[4] / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'server = ["http/page/static/**"]' in project

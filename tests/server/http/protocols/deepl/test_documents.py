@@ -1,0 +1,94 @@
+"""Documents in the DeepL-compatible protocol."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from server.http.app import create_app
+from server.operations.settings import Settings
+from tests.fakes.echo import EchoGenerator
+
+TEXT = b"Good morning.\n\nWhere is the railway station?\n"
+
+
+@pytest.fixture
+def client(echo: EchoGenerator) -> Iterator[TestClient]:
+    with TestClient(create_app(Settings(), [echo])) as client:
+        yield client
+
+
+def _submit(client: TestClient, **fields: str) -> dict[str, str]:
+    answer = client.post("/v2/document", files={"file": ("a.txt", TEXT)}, data={"target_lang": "DE"} | fields)
+    assert answer.status_code == 200, answer.text
+    handle: dict[str, str] = answer.json()
+    return handle
+
+
+def _status(client: TestClient, handle: dict[str, str]) -> dict[str, object]:
+    answer: dict[str, object] = client.post(
+        f"/v2/document/{handle['document_id']}", json={"document_key": handle["document_key"]}
+    ).json()
+    return answer
+
+
+def test_a_document_is_translated_and_fetched_once(client: TestClient) -> None:
+    handle = _submit(client)
+    assert (len(handle["document_id"]), len(handle["document_key"])) == (32, 64)
+    while (status := _status(client, handle))["status"] in ("queued", "translating"):
+        pass
+    assert status["status"] == "done"
+    assert status["seconds_remaining"] == 0
+    num_characters = status["billed_characters"]
+    address = f"/v2/document/{handle['document_id']}/result"
+    result = client.post(address, data={"document_key": handle["document_key"]})
+    assert result.content == TEXT
+    assert client.get("/v2/usage").json()["character_count"] == num_characters
+    assert client.post(address, json={"document_key": handle["document_key"]}).status_code == 404
+
+
+def test_who_has_no_key_gets_nothing(client: TestClient) -> None:
+    handle = _submit(client)
+    for key in ("", "0" * 64, None, "ä"):
+        for address in (f"/v2/document/{handle['document_id']}", f"/v2/document/{handle['document_id']}/result"):
+            answer = client.post(address, json={"document_key": key})
+            assert (answer.status_code, answer.json()) == (404, {"message": "Document not found"})
+    unknown = client.post("/v2/document/nothing", json={"document_key": "0"})
+    assert (unknown.status_code, list(unknown.json())) == (404, ["message"])
+
+
+def test_what_is_not_done_cannot_be_fetched(client: TestClient, echo: EchoGenerator) -> None:
+    echo.gate = asyncio.Event()
+    handle = _submit(client)
+    answer = client.post(f"/v2/document/{handle['document_id']}/result", json={"document_key": handle["document_key"]})
+    assert (answer.status_code, answer.json()) == (503, {"message": "Document translation is not done"})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fields", "message"),
+    [
+        ("a.txt", b"", {}, "Invalid file data."),
+        ("a.exe", TEXT, {}, "Invalid file data."),
+        ("a.txt", TEXT, {"target_lang": ""}, "Parameter 'target_lang' not specified."),
+        ("a.txt", TEXT, {"target_lang": "xx"}, "Value for 'target_lang' not supported."),
+        ("a.txt", TEXT, {"source_lang": "DE"}, "Value for 'source_lang' not supported."),
+        ("a.txt", TEXT, {"source_lang": "EN", "target_lang": "EN"}, "Source and target language are equal."),
+        ("a.txt", TEXT, {"output_format": "docx"}, "output_format not supported."),
+        ("a.txt", TEXT, {"formality": "more"}, "Target language does not support formality"),
+        ("a.txt", TEXT, {"glossary_id": "x"}, "Use of a glossary requires the source_lang parameter"),
+    ],
+)
+def test_what_is_wrong_is_said_in_the_protocols_words(
+    client: TestClient, name: str, content: bytes, fields: dict[str, str], message: str
+) -> None:
+    answer = client.post("/v2/document", files={"file": (name, content)}, data={"target_lang": "DE"} | fields)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["message"].startswith(message)
+
+
+def test_the_name_may_be_told_beside_the_file(client: TestClient) -> None:
+    answer = client.post(
+        "/v2/document", files={"file": ("blob", TEXT)}, data={"target_lang": "DE", "filename": "a.txt"}
+    )
+    assert answer.status_code == 200

@@ -1,0 +1,247 @@
+"""The DeepL-compatible protocol by hand, with engines that answer with their source; see also its own client."""
+
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from server.http.app import create_app
+from server.interface.errors import EngineFailed, QueueFull
+from server.operations.settings import Settings
+from tests.fakes.echo import EchoFor, EchoGenerator
+
+ENGLISH = "Where is the railway station?"
+ENTRIES = "tea\tTee\nwater\tWasser"
+
+
+@pytest.fixture
+def echoes(echo_for: EchoFor) -> list[EchoGenerator]:
+    return [echo_for("en", "de"), echo_for("de", "en"), echo_for("en", "pt")]
+
+
+@pytest.fixture
+def client(echoes: list[EchoGenerator]) -> Iterator[TestClient]:
+    settings = Settings(max_texts=50, max_text_characters=1000, default_beam_size=2)
+    with TestClient(create_app(settings, echoes)) as client:
+        yield client
+
+
+def test_json_forms_and_queries_are_the_same(client: TestClient) -> None:
+    fields = {"text": ["Tea.", "Water."], "target_lang": "de", "source_lang": "EN"}
+    expected = [
+        {"detected_source_language": "EN", "text": text, "billed_characters": len(text)} for text in ("Tea.", "Water.")
+    ]
+    for answer in (
+        client.post("/v2/translate", json=fields),
+        client.post("/v2/translate", data=fields),
+        client.post("/v2/translate", params=fields),
+        client.get("/v2/translate", params=fields),
+        client.request("GET", "/v2/translate", data=fields),
+    ):
+        assert (answer.status_code, answer.json()) == (200, {"translations": expected}), answer.text
+        assert answer.headers["X-Trace-ID"] == answer.headers["X-Request-ID"]
+    one = client.post("/v2/translate", json={"text": "Tea.", "target_lang": "DE"})
+    assert [each["text"] for each in one.json()["translations"]] == ["Tea."]
+
+
+@pytest.mark.parametrize(
+    ("model_type", "beam_size"),
+    [(None, 2), ("latency_optimized", 1), ("quality_optimized", 4), ("prefer_quality_optimized", 4)],
+)
+def test_the_model_type_is_greedy_or_beams(
+    client: TestClient, echoes: list[EchoGenerator], model_type: str | None, beam_size: int
+) -> None:
+    fields = {"text": ["Tea."], "target_lang": "DE", "source_lang": "EN", "model_type": model_type}
+    [answer] = client.post("/v2/translate", json=fields).json()["translations"]
+    assert ("model_type_used" in answer) == (model_type is not None)
+    [[request]] = echoes[0].batches
+    assert request.params.beam_size == beam_size
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "Parameter 'text' not specified."),
+        ({"text": []}, "Parameter 'text' not specified."),
+        ({"text": "a"}, "Parameter 'target_lang' not specified."),
+        ({"text": "a", "target_lang": "xx"}, "Value for 'target_lang' not supported."),
+        ({"text": "a", "target_lang": "de", "source_lang": "xx"}, "Value for 'source_lang' not supported."),
+        ({"text": "a", "target_lang": "de", "source_lang": "en-US"}, "Value for 'source_lang' not supported."),
+        ({"text": "a", "target_lang": "de", "source_lang": "de"}, "Value for 'target_lang' not supported with"),
+        ({"text": "a", "target_lang": "de", "split_sentences": "2"}, "Value for 'split_sentences' not supported."),
+        ({"text": "a", "target_lang": "de", "tag_handling": "sgml"}, "Value for 'tag_handling' not supported."),
+        ({"text": "a", "target_lang": "de", "formality": "rude"}, "Value for 'formality' not supported."),
+        ({"text": "a", "target_lang": "de", "formality": "less"}, "Target language does not support formality"),
+        ({"text": "a", "target_lang": "de", "preserve_formatting": "yes"}, "Value for 'preserve_formatting' not"),
+        ({"text": "a", "target_lang": "de", "model_type": "best"}, "Value for 'model_type' not supported."),
+        ({"text": "a", "target_lang": "de", "style_id": "x"}, "Parameter 'style_id' is not supported by this server."),
+        (
+            {"text": "a", "target_lang": "de", "glossary_id": "x"},
+            "Use of a glossary requires the source_lang parameter to be specified.",
+        ),
+        (
+            {"text": "a", "target_lang": "de", "source_lang": "en", "glossary_id": "x"},
+            "Invalid or missing glossary id.",
+        ),
+        ({"text": [5], "target_lang": "de"}, "Invalid request: text must be text"),
+        ({"text": ["a"] * 51, "target_lang": "de"}, "51 texts in one request; this server takes 50"),
+    ],
+)
+def test_what_is_wrong_is_said_in_the_protocols_words(
+    client: TestClient, fields: dict[str, object], message: str
+) -> None:
+    answer = client.post("/v2/translate", json=fields)
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"message"}
+    assert answer.json()["message"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    "accepted",
+    [
+        {"split_sentences": 0},
+        {"split_sentences": "nonewlines"},
+        {"preserve_formatting": "1", "context": "at sea"},
+        {"preserve_formatting": False, "outline_detection": True},
+        {"formality": "prefer_less", "show_billed_characters": True},
+        {"nobody_knows_this": {"a": 1}, "style_id": None, "custom_instructions": []},
+        {"target_lang": "pt-br"},
+        {"target_lang": "PT", "source_lang": "EN"},
+        {"source_lang": ""},
+    ],
+)
+def test_what_is_accepted_changes_nothing(client: TestClient, accepted: dict[str, object]) -> None:
+    answer = client.post("/v2/translate", json={"text": [ENGLISH], "target_lang": "DE"} | accepted)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["translations"][0]["text"] == ENGLISH
+
+
+@pytest.mark.parametrize(
+    ("accepted", "told"),
+    [
+        ({}, ["Where is", "the dog? Tea.", "", "Water."]),
+        ({"split_sentences": "1"}, ["Where is", "the dog? Tea.", "", "Water."]),
+        ({"split_sentences": "nonewlines"}, ["Where is the dog? Tea.", "", "Water."]),
+        ({"split_sentences": "0"}, ["Where is the dog? Tea.", "", "Water."]),
+        ({"split_sentences": "nonewlines", "tag_handling": "html"}, ["Where is the dog? Tea. Water."]),
+    ],
+)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_sentences_may_go_on_in_the_next_line_where_that_is_asked(
+    client: TestClient, accepted: dict[str, str], told: list[str], line_end: str
+) -> None:
+    text = line_end.join(("Where is", "the dog? Tea.", "", "Water."))
+    fields = {"text": [text], "target_lang": "DE", "source_lang": "EN"}
+    [answer] = client.post("/v2/translate", json=fields | accepted).json()["translations"]
+    assert answer["text"].splitlines() == told
+    assert answer["billed_characters"] == len(text)
+
+
+def test_too_much_is_a_413_whether_in_bytes_or_in_characters(client: TestClient) -> None:
+    for text in ("x" * 1001, "x" * 131_072):
+        answer = client.post("/v2/translate", json={"text": [text], "target_lang": "DE"})
+        assert (answer.status_code, list(answer.json())) == (413, ["message"])
+
+
+def test_failures_have_the_protocols_shape_too(client: TestClient, echoes: list[EchoGenerator]) -> None:
+    fields = {"text": ["Tea."], "target_lang": "DE", "source_lang": "EN"}
+    echoes[0].error = QueueFull("full", 2.1)
+    full = client.post("/v2/translate", json=fields)
+    assert (full.status_code, full.headers["Retry-After"], full.json()) == (429, "3", {"message": "full"})
+    for error in (EngineFailed("a step failed"), RuntimeError("/somewhere/private")):
+        echoes[0].error = error
+        failed = client.post("/v2/translate", json=fields)
+        assert (failed.status_code, list(failed.json())) == (500, ["message"])
+        assert "private" not in failed.text
+    assert client.get("/v2/nothing").json()["message"]
+    assert client.get("/v3/glossaries").json()["message"]
+
+
+def test_languages(client: TestClient) -> None:
+    source = [{"language": "DE", "name": "German"}, {"language": "EN", "name": "English"}]
+    assert client.get("/v2/languages").json() == source
+    targets = client.request("GET", "/v2/languages", data={"type": "target"}).json()
+    assert [each["language"] for each in targets] == ["DE", "EN-GB", "EN-US", "PT-PT", "PT-BR"]
+    assert all(each["supports_formality"] is False for each in targets)
+    assert client.post("/v2/languages", json={"type": "target"}).json() == targets
+    assert client.get("/v2/languages?type=both").status_code == 400
+
+
+def _create(client: TestClient, **changed: object) -> dict[str, object]:
+    fields = {"name": "Drinks", "source_lang": "en", "target_lang": "DE", "entries": ENTRIES, "entries_format": "tsv"}
+    answer: dict[str, object] = client.post("/v2/glossaries", json=fields | changed).json()
+    return answer
+
+
+def test_a_stored_glossary_is_asked_for_in_both_protocols(client: TestClient, echoes: list[EchoGenerator]) -> None:
+    made = _create(client)
+    assert (made["source_lang"], made["target_lang"], made["entry_count"], made["ready"]) == ("en", "de", 2, True)
+    fields = {"text": ["Some tea."], "target_lang": "DE", "source_lang": "EN"}
+    assert client.post("/v2/translate", json=fields | {"glossary_id": made["glossary_id"]}).status_code == 200
+    assert client.post("/v2/translate", json=fields | {"glossary_ids": [made["glossary_id"]]}).status_code == 200
+    native = {"text": "Some tea.", "source": "en", "target": "de"}
+    assert client.post("/v1/translate", json=native | {"glossary_id": made["glossary_id"]}).status_code == 200
+    assert client.post("/v1/translate", json=native | {"glossary": {"tea": "Tee"}}).status_code == 200
+    assert [len(batch[0].params.required_phrases) for batch in echoes[0].batches] == [1, 1, 1, 1]
+
+
+def test_of_several_glossaries_the_first_that_has_a_term_counts(
+    client: TestClient, echoes: list[EchoGenerator]
+) -> None:
+    first, second = _create(client, entries="tea\tdas Tee"), _create(client)
+    ids = [first["glossary_id"], second["glossary_id"]]
+    fields = {"text": ["Tea and water."], "target_lang": "DE", "source_lang": "EN", "glossary_ids": ids}
+    assert client.post("/v2/translate", json=fields).status_code == 200
+    phrases = echoes[0].batches[0][0].params.required_phrases
+    assert len(phrases) == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"name": ""}, "Parameter 'name' not specified."),
+        ({"entries": ""}, "Parameter 'entries' not specified."),
+        ({"entries": "tea"}, "entry 1 of the glossary is not a term and its translation"),
+        ({"entries": "tea\tTee\ntea\tThee"}, "entry 2 of the glossary has a term that came before: 'tea'"),
+        ({"entries_format": "xls"}, "Value for 'entries_format' not supported."),
+        ({"target_lang": "fr"}, "Unsupported glossary source language and target language."),
+        ({"source_lang": "de", "target_lang": "pt"}, "Unsupported glossary source language and target language."),
+    ],
+)
+def test_glossaries_that_make_no_sense_are_refused(
+    client: TestClient, changed: dict[str, object], message: str
+) -> None:
+    assert _create(client, **changed) == {"message": message}
+
+
+def test_characters_that_are_none_do_no_harm(client: TestClient) -> None:
+    for path, body in (
+        ("/v2/glossaries", '{"name":"\\ud800","source_lang":"en","target_lang":"de","entries":"a\\t\\ud800"}'),
+        ("/v2/translate", '{"text":"\\ud800","target_lang":"de"}'),
+        ("/v2/translate", '{"text":"a","target_lang":"de","source_lang":"en","glossary_id":"\\ud800"}'),
+        ("/v1/translate", '{"text":"a","target":"de","source":"en","glossary_id":"\\ud800"}'),
+        ("/v1/translate", '{"text":"a","target":"de","source":"en","glossary":{"a":"\\ud800"}}'),
+    ):
+        answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code in (200, 201, 400, 404, 422), answer.text
+
+
+def test_a_native_glossary_that_makes_no_sense_is_refused(client: TestClient) -> None:
+    body: dict[str, object] = {"text": "Tea.", "source": "en", "target": "de"}
+    both = client.post("/v1/translate", json=body | {"glossary": {"a": "b"}, "glossary_id": "x"})
+    assert both.status_code == 422
+    assert client.post("/v1/translate", json=body | {"glossary_id": "x"}).status_code == 404
+    auto = client.post("/v1/translate", json=body | {"source": "auto", "glossary": {"a": "b"}})
+    assert "name the source" in auto.json()["error"]["message"]
+    pivot = client.post("/v1/translate", json=body | {"source": "de", "target": "pt", "glossary": {"a": "b"}})
+    assert "cannot be kept through en" in pivot.json()["error"]["message"]
+
+
+def test_entries_and_deletion(client: TestClient) -> None:
+    address = f"/v2/glossaries/{_create(client)['glossary_id']}"
+    entries = client.get(f"{address}/entries")
+    assert entries.headers["Content-Type"].startswith("text/tab-separated-values")
+    assert entries.text == ENTRIES
+    assert client.delete(address).status_code == 204
+    for gone in (client.get(address), client.get(f"{address}/entries"), client.delete(address)):
+        assert (gone.status_code, gone.json()) == (404, {"message": "Glossary not found"})

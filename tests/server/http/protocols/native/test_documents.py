@@ -1,0 +1,163 @@
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from server.http.app import create_app
+from server.operations.settings import Settings
+from tests.fakes.echo import EchoGenerator
+from tests.server.documents.office import word_document
+
+LETTER = b"Good morning.\n\nWhere is the dog?\n"
+SENTENCE = "Where is the railway station? "
+SLOW_POLLS = 2000
+
+
+@pytest.fixture
+def client(echo: EchoGenerator) -> Iterator[TestClient]:
+    with TestClient(create_app(Settings(max_file_megabytes=1, max_documents=3), [echo])) as client:
+        yield client
+
+
+def _finished(client: TestClient, document_id: str) -> dict[str, object]:
+    for _ in range(SLOW_POLLS):
+        answer: dict[str, object] = client.get(f"/v1/documents/{document_id}").json()
+        if answer["status"] in ("done", "error"):
+            return answer
+    pytest.fail("the document is never finished")
+
+
+def test_a_document_goes_in_and_comes_out_translated(client: TestClient, echo: EchoGenerator) -> None:
+    form = {"source": "en", "target": "de", "beam_size": "2", "length_penalty": "0.5"}
+    taken = client.post("/v1/documents", files={"file": ("Brief an Zoë.txt", LETTER)}, data=form)
+    assert taken.status_code == 202
+    document_id = taken.json()["id"]
+    assert taken.headers["location"] == f"/v1/documents/{document_id}"
+    status = _finished(client, document_id)
+    assert status == {
+        "id": document_id,
+        "name": "Brief an Zoë.de.txt",
+        "status": "done",
+        "progress": 1.0,
+        "units_done": 2,
+        "num_units": 2,
+        "num_characters": 30,
+    }
+    params = echo.batches[0][0].params
+    assert (params.beam_size, params.length_penalty) == (2, 0.5)
+    content = client.get(f"/v1/documents/{document_id}/content")
+    assert content.status_code == 200
+    assert content.content == LETTER
+    assert content.headers["content-type"].startswith("text/plain")
+    assert content.headers["content-disposition"] == "attachment; filename*=utf-8''Brief%20an%20Zo%C3%AB.de.txt"
+    assert content.headers["x-content-type-options"] == "nosniff"
+    metrics = client.get("/metrics").text
+    assert 'kvasir_documents_total{format="txt",outcome="done"} 1.0' in metrics
+    assert "kvasir_documents_held 1.0" in metrics
+    assert client.delete(f"/v1/documents/{document_id}").status_code == 204
+    for gone in (
+        client.get(f"/v1/documents/{document_id}"),
+        client.get(f"/v1/documents/{document_id}/content"),
+        client.delete(f"/v1/documents/{document_id}"),
+    ):
+        assert gone.status_code == 404
+        assert gone.json()["error"]["code"] == "unknown_document"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", " \t" + SENTENCE * 100 + "\nGood morning.\n"),
+        ("a.txt", "Good, " * 500 + "\n"),
+        ("a.txt", "good" * 500 + " " * 1000 + "good\n"),
+        ("a.csv", f"1,Good morning\n2,{SENTENCE * 100}\n"),
+        ("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n<i>Good</i> {SENTENCE * 100}\n"),
+    ],
+)
+def test_a_text_longer_than_a_request_may_be_is_translated_in_parts(
+    echo: EchoGenerator, name: str, content: str
+) -> None:
+    with TestClient(create_app(Settings(max_text_characters=300), [echo])) as client:
+        taken = client.post("/v1/documents", files={"file": (name, content.encode())})
+        status = _finished(client, taken.json()["id"])
+        assert (status["status"], status["units_done"]) == ("done", status["num_units"]), status
+        translated = client.get(f"/v1/documents/{taken.json()['id']}/content").text
+        assert translated.replace("<i>", "").replace("</i>", "") == content.replace("<i>", "").replace("</i>", "")
+
+
+def test_a_document_has_as_many_texts_as_it_has(echo: EchoGenerator) -> None:
+    content = "Good morning\n<b>Good</b> day\n" * 20
+    with TestClient(create_app(Settings(max_texts=1), [echo])) as client:
+        for name in ("a.txt", "a.html"):
+            taken = client.post("/v1/documents", files={"file": (name, content.encode())})
+            status = _finished(client, taken.json()["id"])
+            assert status["status"] == "done", status
+
+
+def test_a_text_is_divided_at_the_ends_of_sentences(echo: EchoGenerator) -> None:
+    with TestClient(create_app(Settings(max_text_characters=300), [echo])) as client:
+        taken = client.post("/v1/documents", files={"file": ("a.txt", SENTENCE.encode() * 100)})
+        assert _finished(client, taken.json()["id"])["status"] == "done"
+    lengths = {len(request.source) for batch in echo.batches for request in batch}
+    assert len(lengths) == 1
+
+
+def test_a_document_may_be_larger_than_other_bodies() -> None:
+    assert Settings().document_options.limits.max_file_bytes > Settings().max_body_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "form", "status", "code"),
+    [
+        ("letter.exe", LETTER, {}, 415, "unsupported_format"),
+        ("letter", LETTER, {}, 415, "unsupported_format"),
+        ("letter.txt", b"", {}, 422, "invalid_document"),
+        ("letter.txt", b"x" * 1_000_001, {}, 413, "document_too_large"),
+        ("letter.txt", b"x" * 6_000_000, {}, 413, "body_too_large"),
+        ("letter.txt", LETTER, {"target": "fr"}, 422, "unsupported_language_pair"),
+        ("letter.txt", LETTER, {"beam_size": "99"}, 422, "invalid_request"),
+        ("letter.txt", LETTER, {"length_penalty": "nan"}, 422, "invalid_request"),
+    ],
+)
+def test_what_is_wrong_is_said_at_once(
+    client: TestClient, name: str, content: bytes, form: dict[str, str], status: int, code: str
+) -> None:
+    answer = client.post("/v1/documents", files={"file": (name, content)}, data=form)
+    assert answer.status_code == status, answer.text
+    assert answer.json()["error"]["code"] == code
+
+
+def test_a_missing_file_is_named(client: TestClient) -> None:
+    answer = client.post("/v1/documents", data={"source": "en"})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["message"] == "file is missing"
+
+
+def test_a_damaged_document_says_so_in_its_status(client: TestClient) -> None:
+    taken = client.post("/v1/documents", files={"file": ("letter.docx", word_document()[:5000])})
+    assert taken.status_code == 202
+    status = _finished(client, taken.json()["id"])
+    assert status["status"] == "error"
+    assert status["error"] == {
+        "code": "invalid_document",
+        "message": "the file is cut off, or no such document at all: it is no ZIP archive",
+    }
+    content = client.get(f"/v1/documents/{taken.json()['id']}/content")
+    assert content.status_code == 409
+    assert content.json()["error"]["code"] == "document_not_ready"
+
+
+def test_more_documents_than_the_server_keeps_get_429(client: TestClient) -> None:
+    for _ in range(3):
+        assert client.post("/v1/documents", files={"file": ("letter.txt", LETTER)}).status_code == 202
+    answer = client.post("/v1/documents", files={"file": ("letter.txt", LETTER)})
+    assert answer.status_code == 429
+    assert 1 <= int(answer.headers["retry-after"]) <= 10
+
+
+def test_the_documentation_names_every_status(client: TestClient) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    assert set(paths["/v1/documents"]["post"]["responses"]) == {"202", "400", "413", "415", "422", "429", "503"}
+    assert set(paths["/v1/documents/{document_id}"]["get"]["responses"]) >= {"200", "404"}
+    assert set(paths["/v1/documents/{document_id}"]["delete"]["responses"]) >= {"204", "404"}
+    assert set(paths["/v1/documents/{document_id}/content"]["get"]["responses"]) >= {"200", "404", "409"}

@@ -1,0 +1,290 @@
+"""The native protocol's stream: events in order, errors in their place, and nothing kept for who reads slowly."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from pydantic import BaseModel
+from starlette.testclient import TestClient
+from starlette.types import Message
+
+from bundle.loading import Bundle
+from server.http.app import create_app
+from server.http.protocols.native.event_stream import EventStream
+from server.http.state import RequestRecord
+from server.interface.errors import EngineFailed, QueueFull
+from server.interface.request import Completion, FinishReason, Request
+from server.operations.metrics import Metrics
+from server.operations.settings import Settings
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Translator
+from server.translation.service import Interpretation
+from server.translation.text_stream import TextFeed
+from server.translation.types import TranslationRequest
+from tests.fakes.echo import EchoGenerator
+from tests.fakes.event_stream import read_events, texts_of
+
+_TEXTS = ["  Good morning.  How are you today?\r\n\r\n", "", "---\n\nWhere is the dog?\n", "Tea."]
+
+
+class TellingEcho(EchoGenerator):
+    """Tells every token on the way, and may fail when it has told some."""
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """The echo, token by token."""
+        self.batches.append(list(requests))
+        longest = max(len(request.source) for request in requests)
+        for num_tokens in range(1, longest):
+            for request in requests:
+                tokens = request.source[:-1].tolist()
+                if request.on_progress is not None and num_tokens <= len(tokens):
+                    request.on_progress(tokens[:num_tokens], num_tokens == len(tokens))
+            for _ in range(4):  # so that the reader comes to it
+                await asyncio.sleep(0)
+            if self.error is not None and num_tokens == 3:
+                raise self.error
+        return [self._complete(request) for request in requests]
+
+
+@pytest.fixture
+def telling(echo_bundle: Bundle) -> TellingEcho:
+    return TellingEcho(echo_bundle)
+
+
+@pytest.fixture
+def client(telling: TellingEcho) -> Iterator[TestClient]:
+    with TestClient(create_app(Settings(), [telling])) as client:
+        yield client
+
+
+def test_pieces_come_first_and_the_plain_answer_last(client: TestClient) -> None:
+    plain = client.post("/v1/translate", json={"text": _TEXTS, "return_scores": True, "beam_size": 2})
+    streamed = client.post(
+        "/v1/translate", json={"text": _TEXTS, "return_scores": True, "beam_size": 2, "stream": True}
+    )
+    assert streamed.status_code == 200
+    assert streamed.headers["Content-Type"].startswith("text/event-stream")
+    assert streamed.headers["X-Accel-Buffering"] == "no"
+    assert streamed.headers["Cache-Control"] == "no-store"
+    assert "Content-Length" not in streamed.headers
+    assert "Server-Timing" not in streamed.headers
+    *pieces, (name, last) = read_events(streamed.text)
+    assert {piece_name for piece_name, _ in pieces} == {"text"}
+    assert len(pieces) > 3  # all texts begin at once, and what the client is slow to take comes in larger pieces
+    assert name == "done"
+    timings = last.pop("timings")
+    assert isinstance(timings, dict)
+    assert set(timings) == {"tokenize", "queue", "encode", "decode", "total"}
+    assert timings["decode"] == pytest.approx(7.0)
+    assert last == plain.json()
+    assert texts_of(streamed.text, len(_TEXTS)) == _TEXTS
+
+
+def test_no_texts_are_a_stream_of_nothing(client: TestClient) -> None:
+    [(name, last)] = read_events(client.post("/v1/translate", json={"text": [], "stream": True}).text)
+    assert (name, last["translations"]) == ("done", [])
+
+
+def test_what_is_wrong_before_the_first_event_is_an_ordinary_answer(client: TestClient, telling: TellingEcho) -> None:
+    for body, status in (({"text": 5}, 422), ({"text": "a", "beam_size": 2, "num_hypotheses": 4}, 422)):
+        answer = client.post("/v1/translate", json=body | {"stream": True})
+        assert answer.status_code == status
+        assert answer.json()["error"]["code"] == "invalid_request"
+        assert "Server-Timing" in answer.headers
+
+
+def test_a_full_queue_is_429_for_a_stream_too(echo: EchoGenerator) -> None:
+    echo.error = QueueFull("full", 3.2)
+    with TestClient(create_app(Settings(), [echo])) as client:
+        answer = client.post("/v1/translate", json={"text": "***\nTea.", "stream": True})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "4")
+    assert answer.json()["error"]["code"] == "queue_full"
+
+
+def test_an_expired_stream_that_said_nothing_is_504(echo: EchoGenerator) -> None:
+    echo.finish_reason = FinishReason.DEADLINE
+    with TestClient(create_app(Settings(), [echo])) as client:
+        assert client.post("/v1/translate", json={"text": "Tea.", "stream": True}).status_code == 504
+
+
+def test_an_error_after_the_first_event_is_the_last_event(client: TestClient, telling: TellingEcho) -> None:
+    telling.error = EngineFailed("the device is gone")
+    answer = client.post("/v1/translate", json={"text": "The quick brown fox jumps.", "stream": True})
+    assert answer.status_code == 200
+    *pieces, last = read_events(answer.text)
+    assert pieces
+    assert last == ("error", {"error": {"code": "engine_failed", "message": "the device is gone"}})
+    # On the wire it was 200; who watches the server sees what it came to.
+    metrics = client.get("/metrics").text
+    assert 'endpoint="/v1/translate",outcome="error",status="500"' in metrics
+
+
+def test_a_bug_after_the_first_event_is_an_error_event_without_its_details(
+    client: TestClient, telling: TellingEcho
+) -> None:
+    telling.error = ZeroDivisionError("a secret")
+    answer = client.post("/v1/translate", json={"text": "The quick brown fox jumps.", "stream": True})
+    name, last = read_events(answer.text)[-1]
+    assert name == "error"
+    assert "engine_failed" in json.dumps(last)
+    assert "secret" not in answer.text
+    assert client.get("/health/live").status_code == 200
+
+
+def test_streams_are_timed(client: TestClient) -> None:
+    client.post("/v1/translate", json={"text": "The quick brown fox jumps.", "stream": True})
+    client.post("/v1/translate", json={"text": "The quick brown fox jumps."})
+    samples = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(client.get("/metrics").text)
+        for sample in family.samples
+    }
+    assert samples["kvasir_stream_first_event_seconds_count"] == 1
+    assert samples["kvasir_stream_event_gap_seconds_count"] > 0
+
+
+def test_both_kinds_of_answer_are_documented(client: TestClient) -> None:
+    documented = client.get("/openapi.json").json()["paths"]["/v1/translate"]["post"]["responses"]["200"]["content"]
+    assert set(documented) == {"application/json", "text/event-stream"}
+    assert documented["application/json"]["schema"]["$ref"].endswith("/TranslateAnswer")
+
+
+class _Nothing(BaseModel):
+    """An answer that says nothing."""
+
+
+@dataclass
+class Connection:
+    """A client's side of one stream: what it got, whether it takes more, whether it is there."""
+
+    sent: list[Message] = field(default_factory=list)
+    takes: asyncio.Event = field(default_factory=asyncio.Event)
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    got: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def receive(self) -> Message:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        self.sent.append(message)
+        self.got.set()
+        if message.get("more_body") is False:
+            self.gone.set()  # as a server says of an answer that is complete
+        await self.takes.wait()
+
+    @property
+    def body(self) -> str:
+        return b"".join(message.get("body", b"") for message in self.sent).decode()
+
+
+class Stream:
+    """A stream over an echo, its connection, and its record."""
+
+    def __init__(self, echo: EchoGenerator, text: str, heartbeat_seconds: float = 1000.0) -> None:
+        self.echo = echo
+        echo.gate = asyncio.Event()
+        self.connection = Connection()
+        self.record = RequestRecord("a test")
+        translator = Translator(echo, TranslationLimits())
+
+        async def translate(feed: TextFeed) -> Interpretation:
+            result = await translator.translate(TranslationRequest((text,), "en", "de"), feed)
+            return Interpretation(result, (), ())
+
+        self.response = EventStream(translate, lambda _: _Nothing(), self.record, Metrics(), heartbeat_seconds)
+
+    def begin(self) -> asyncio.Task[None]:
+        scope = {"type": "http", "method": "POST", "headers": []}
+        return asyncio.create_task(self.response(scope, self.connection.receive, self.connection.send))
+
+    async def request(self) -> Request:
+        await self.echo.entered.wait()
+        [request] = self.echo.batches[-1]
+        return request
+
+    def open_the_gate(self) -> None:
+        assert self.echo.gate is not None
+        self.echo.gate.set()
+
+
+def _run(scenario: Callable[[], "asyncio.Future[None] | object"]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), 20.0))  # type: ignore[arg-type]
+
+
+def test_a_silent_stream_sends_heartbeats_which_say_nothing(echo: EchoGenerator) -> None:
+    async def scenario() -> None:
+        stream = Stream(echo, "Tea.", heartbeat_seconds=0.001)
+        stream.connection.takes.set()
+        task = stream.begin()
+        while len(stream.connection.sent) < 4:
+            stream.connection.got.clear()
+            await stream.connection.got.wait()
+        assert stream.connection.sent[0]["type"] == "http.response.start"
+        assert stream.connection.sent[1]["body"].startswith(b": ")
+        stream.open_the_gate()
+        await task
+        assert [name for name, _ in read_events(stream.connection.body)] == ["text", "done"]
+
+    _run(scenario)
+
+
+def test_for_a_reader_that_does_not_read_one_piece_waits(echo: EchoGenerator) -> None:
+    async def scenario() -> None:
+        stream = Stream(echo, "The quick brown fox jumps.")
+        task = stream.begin()
+        request = await stream.request()
+        tokens = request.source[:-1].tolist()
+        assert request.on_progress is not None
+        request.on_progress(tokens[:3], False)
+        await stream.connection.got.wait()  # the headers, which the reader does not take
+        for num_tokens in range(4, len(tokens)):
+            request.on_progress(tokens[:num_tokens], False)
+            await asyncio.sleep(0)
+        assert len(stream.connection.sent) == 1
+        stream.connection.takes.set()
+        stream.open_the_gate()
+        await task
+        names = [name for name, _ in read_events(stream.connection.body)]
+        assert len(names) <= 4
+        assert names[-1] == "done"
+        assert texts_of(stream.connection.body, 1) == ["The quick brown fox jumps."]
+
+    _run(scenario)
+
+
+def test_a_stream_that_has_come_to_its_end_was_not_cut_off(echo: EchoGenerator) -> None:
+    async def scenario() -> None:
+        stream = Stream(echo, "The quick brown fox jumps.")
+        stream.connection.takes.set()
+        stream.open_the_gate()
+        await stream.begin()
+        assert read_events(stream.connection.body)[-1][0] == "done"
+        assert stream.record.late_status is None
+
+    _run(scenario)
+
+
+@pytest.mark.parametrize("num_told", [0, 3])
+def test_a_client_that_hangs_up_ends_its_translation(echo: EchoGenerator, num_told: int) -> None:
+    async def scenario() -> None:
+        stream = Stream(echo, "The quick brown fox jumps.")
+        stream.connection.takes.set()
+        task = stream.begin()
+        request = await stream.request()
+        if num_told:
+            assert request.on_progress is not None
+            request.on_progress(request.source[:num_told].tolist(), False)
+            await stream.connection.got.wait()
+        stream.connection.gone.set()
+        await task
+        assert echo.num_cancelled == 1
+        if num_told:
+            assert stream.record.late_status == 499
+        else:
+            assert stream.connection.sent[0]["status"] == 499
+
+    _run(scenario)

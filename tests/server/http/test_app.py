@@ -1,0 +1,293 @@
+import asyncio
+import json
+import logging
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from bundle.loading import Bundle
+from bundle.manifest import BundleError
+from server.http.app import create_app
+from server.http.state import ServerState
+from server.interface.errors import QueueFull
+from server.interface.request import FinishReason
+from server.operations.settings import Settings
+from tests.fakes.echo import EchoGenerator, EchoStatus
+
+Message = MutableMapping[str, object]
+
+
+@pytest.fixture
+def app(echo: EchoGenerator) -> FastAPI:
+    return create_app(Settings(), [echo])
+
+
+@pytest.fixture
+def client(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app) as client:
+        yield client
+
+
+def _server(app: FastAPI) -> ServerState:
+    server = app.state.server
+    assert isinstance(server, ServerState)
+    return server
+
+
+def test_a_text_is_translated(client: TestClient) -> None:
+    answer = client.post("/v1/translate", json={"text": "Good morning. Tea.", "source": "en", "target": "de"})
+    assert answer.status_code == 200
+    [translation] = answer.json()["translations"]
+    assert answer.json()["model"] == "echo-en-de"
+    assert translation["text"] == "Good morning. Tea."
+    assert translation["finish_reason"] == "stop"
+    assert translation["source_tokens"] == translation["target_tokens"] > 4
+    assert set(translation) == {"text", "source_tokens", "target_tokens", "finish_reason"}
+
+
+def test_several_texts_keep_their_order_and_empty_ones_come_back_empty(client: TestClient) -> None:
+    texts = ["Where is the dog?", "", "\n\n", "Tea."]
+    answer = client.post("/v1/translate", json={"text": texts})
+    assert [translation["text"] for translation in answer.json()["translations"]] == texts
+
+
+def test_no_texts_are_no_translations(client: TestClient) -> None:
+    assert client.post("/v1/translate", json={"text": []}).json()["translations"] == []
+
+
+def test_every_parameter_reaches_the_engine(client: TestClient, echo: EchoGenerator) -> None:
+    body = {
+        "text": "Tea.",
+        "beam_size": 5,
+        "length_penalty": 0.5,
+        "max_new_tokens": 20,
+        "num_hypotheses": 2,
+        "early_stopping": True,
+        "return_scores": True,
+        "timeout_seconds": 3,
+    }
+    answer = client.post("/v1/translate", json=body)
+    [[request]] = echo.batches
+    params = request.params
+    assert (params.beam_size, params.length_penalty, params.max_new_tokens) == (5, 0.5, 20)
+    assert (params.num_hypotheses, params.early_stopping, params.return_scores) == (2, True, True)
+    assert request.deadline is not None
+    [translation] = answer.json()["translations"]
+    assert translation["score"] == -1
+    [alternative] = translation["alternatives"]
+    assert alternative["score"] == -2
+
+
+def test_without_a_beam_size_the_setting_decides(echo: EchoGenerator) -> None:
+    with TestClient(create_app(Settings(default_beam_size=2), [echo])) as client:
+        client.post("/v1/translate", json={"text": "Tea."})
+    assert echo.batches[0][0].params.beam_size == 2
+
+
+def test_scores_come_only_when_asked_for(client: TestClient) -> None:
+    answer = client.post("/v1/translate", json={"text": "Tea.", "num_hypotheses": 2})
+    [translation] = answer.json()["translations"]
+    assert "score" not in translation
+    assert "score" not in translation["alternatives"][0]
+
+
+def test_answers_say_where_the_time_went(client: TestClient) -> None:
+    for body in ({"text": "Tea."}, {"text": 5}):
+        timing = client.post("/v1/translate", json=body).headers["Server-Timing"]
+        names = [entry.split(";dur=")[0] for entry in timing.split(", ")]
+        assert names == ["tokenize", "queue", "encode", "decode", "total"]
+    decode = client.post("/v1/translate", json={"text": "Tea."}).headers["Server-Timing"].split(", ")[3]
+    assert float(decode.removeprefix("decode;dur=")) == pytest.approx(7.0)
+
+
+def test_a_request_id_comes_back_and_a_missing_or_odd_one_is_made(client: TestClient) -> None:
+    assert client.get("/health/live", headers={"X-Request-ID": "abc-1"}).headers["X-Request-ID"] == "abc-1"
+    for odd in ("", "a b", "x" * 200, '"}'):
+        made = client.get("/health/live", headers={"X-Request-ID": odd}).headers["X-Request-ID"]
+        assert len(made) == 32
+        assert made != odd
+
+
+def test_models_are_described(client: TestClient) -> None:
+    [model] = client.get("/v1/models").json()["models"]
+    assert model["name"] == "echo-en-de"
+    assert (model["source_languages"], model["target_languages"]) == (["en"], ["de"])
+    assert model["max_source_tokens"] == 32
+    pairs = client.get("/v1/models").json()["pairs"]
+    assert pairs == [{"source": "en", "target": "de", "models": ["echo-en-de"], "pivot": None}]
+
+
+def test_the_documentation_page_needs_nobody_elses_server(client: TestClient) -> None:
+    page = client.get("/docs").text
+    assert "http://" not in page
+    assert "https://" not in page
+    script, style = page.split('<script src="')[1].split('"')[0], page.split('rel="stylesheet" href="')[1].split('"')[0]
+    assert client.get(script).status_code == client.get(style).status_code == 200
+
+
+def test_every_operation_documents_its_errors_in_the_envelope(client: TestClient) -> None:
+    responses = client.get("/openapi.json").json()["paths"]["/v1/translate"]["post"]["responses"]
+    assert set(responses) == {"200", "400", "404", "413", "422", "429", "500", "503", "504"}
+    for status, response in responses.items():
+        if status != "200":
+            assert response["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorEnvelope")
+
+
+def test_health_is_ok_while_the_engine_moves(client: TestClient, echo: EchoGenerator) -> None:
+    for path in ("/health/live", "/health/ready"):
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize("running", [0, 1])  # of an engine that is gone nothing is left, not even work
+def test_an_engine_that_is_silent_is_neither_alive_nor_ready(
+    running: int, client: TestClient, echo: EchoGenerator
+) -> None:
+    echo.shown_status = EchoStatus(running=running, heartbeat_age_seconds=31.0)
+    for path in ("/health/live", "/health/ready"):
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()) == (503, {"status": "stuck"})
+
+
+@pytest.mark.parametrize(
+    "path", ["/health/live", "/health/ready", "/health", "/languages", "/v1/models", "/v2/languages"]
+)
+def test_monitors_that_ask_for_headers_alone_get_them(client: TestClient, path: str) -> None:
+    head = client.head(path)
+    assert (head.status_code, head.headers["Content-Type"]) == (200, "application/json")
+    assert "head" not in client.get("/openapi.json").json()["paths"][path]
+
+
+def test_a_draining_server_takes_nothing_new_and_says_so(app: FastAPI, client: TestClient) -> None:
+    _server(app).draining = True
+    ready = client.get("/health/ready")
+    assert (ready.status_code, ready.json()) == (503, {"status": "draining"})
+    assert client.get("/health/live").status_code == 200
+    answer = client.post("/v1/translate", json={"text": "Tea."})
+    assert answer.status_code == 503
+    assert answer.json()["error"]["code"] == "draining"
+    assert answer.headers["Connection"] == "close"
+
+
+def test_a_server_whose_models_are_not_loaded_is_not_ready(app: FastAPI) -> None:
+    client = TestClient(app)  # not entered: the application has not started
+    assert client.get("/health/ready").json() == {"status": "loading"}
+    assert client.post("/v1/translate", json={"text": "Tea."}).status_code == 503
+
+
+def test_engines_are_closed_with_the_application(app: FastAPI, echo: EchoGenerator) -> None:
+    with TestClient(app):
+        assert not echo.is_closed
+    assert echo.is_closed
+
+
+def test_a_bundle_that_cannot_be_served_keeps_the_application_from_starting(tmp_path: Path) -> None:
+    app = create_app(Settings(model=[tmp_path / "nothing"]))
+    with pytest.raises(BundleError, match="nothing is not a folder"), TestClient(app):
+        pass
+
+
+def test_requests_are_counted_by_route_and_outcome(client: TestClient, echo: EchoGenerator) -> None:
+    client.post("/v1/translate", json={"text": "Tea."})
+    client.post("/v1/translate", json={"text": 5})
+    client.get("/secret/path?text=hush")
+    echo.error = QueueFull("full", 1.0)
+    client.post("/v1/translate", json={"text": "Tea."})
+    echo.error, echo.finish_reason = None, FinishReason.DEADLINE
+    client.post("/v1/translate", json={"text": "Tea."})
+    text = client.get("/metrics").text
+    for labels in (
+        'endpoint="/v1/translate",outcome="ok",status="200"',
+        'endpoint="/v1/translate",outcome="invalid",status="422"',
+        'endpoint="/v1/translate",outcome="rejected",status="429"',
+        'endpoint="/v1/translate",outcome="timeout",status="504"',
+        'endpoint="unknown",outcome="invalid",status="404"',
+    ):
+        assert f"kvasir_requests_total{{{labels}}} 1.0" in text
+    assert "secret" not in text
+    assert "hush" not in text
+
+
+def test_a_request_leaves_one_log_line_without_its_text(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "kvasir.request"):
+        client.post("/v1/translate", json={"text": "Hush-hush tea."}, headers={"X-Request-ID": "id-1"})
+        client.get("/health/live")
+    [record] = [record for record in caplog.records if record.name == "kvasir.request"]
+    fields = record.__dict__
+    assert (fields["id"], fields["endpoint"], fields["status"]) == ("id-1", "/v1/translate", 200)
+    assert (fields["texts"], fields["characters"], fields["sentences"]) == (1, 14, 1)
+    assert (fields["finish_reason"], fields["decode_milliseconds"]) == ("stop", 7.0)
+    assert "tea" not in json.dumps({name: str(value) for name, value in fields.items()}).lower()
+
+
+def test_other_origins_are_let_in_only_when_named(echo: EchoGenerator, client: TestClient) -> None:
+    headers = {"Origin": "https://page.example"}
+    assert "access-control-allow-origin" not in client.get("/v1/models", headers=headers).headers
+    with TestClient(create_app(Settings(cors_origins=["https://page.example"]), [echo])) as open_client:
+        allowed = open_client.get("/v1/models", headers=headers).headers["access-control-allow-origin"]
+        assert allowed == "https://page.example"
+        other = open_client.get("/v1/models", headers={"Origin": "https://other.example"}).headers
+        assert "access-control-allow-origin" not in other
+
+
+@pytest.mark.parametrize(("cache_sentences", "decoded", "cached"), [(10, 1.0, 1.0), (0, 2.0, 0.0)])
+def test_a_model_is_opened_behind_a_cache_of_the_size_that_was_set(
+    default_bundle: Bundle, cache_sentences: int, decoded: float, cached: float
+) -> None:
+    settings = Settings(model=[default_bundle.path], threads=1, cache_sentences=cache_sentences)
+    with TestClient(create_app(settings)) as client:
+        first, second = (client.post("/v1/translate", json={"text": "Good morning."}) for _ in range(2))
+        text = client.get("/metrics").text
+    assert first.json() == second.json()
+    assert f'kvasir_sentences_total{{outcome="decoded"}} {decoded}\n' in text
+    assert f'kvasir_sentences_total{{outcome="cached"}} {cached}\n' in text
+
+
+def test_two_applications_do_not_share_their_metrics(echo: EchoGenerator, echo_bundle: Bundle) -> None:
+    with TestClient(create_app(Settings(), [echo])) as one:
+        one.post("/v1/translate", json={"text": "Tea."})
+        with TestClient(create_app(Settings(), [EchoGenerator(echo_bundle)])) as other:
+            assert 'kvasir_requests_total{endpoint="/v1/translate"' not in other.get("/metrics").text
+
+
+def test_a_client_that_goes_away_takes_its_work_along(app: FastAPI, echo: EchoGenerator) -> None:
+    """Spoken in ASGI itself, where the end of a connection is a message."""
+
+    async def scenario() -> list[Message]:
+        echo.gate, echo.entered = asyncio.Event(), asyncio.Event()
+        body = json.dumps({"text": "Good morning. Tea."}).encode()
+        incoming: asyncio.Queue[Message] = asyncio.Queue()
+        incoming.put_nowait({"type": "http.request", "body": body, "more_body": False})
+        sent: list[Message] = []
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": "/v1/translate",
+            "raw_path": b"/v1/translate",
+            "query_string": b"",
+            "root_path": "",
+            "headers": [(b"content-type", b"application/json")],
+        }
+        async with app.router.lifespan_context(app):
+            answering = asyncio.create_task(app(scope, incoming.get, send))
+            await echo.entered.wait()
+            incoming.put_nowait({"type": "http.disconnect"})
+            await answering
+        return sent
+
+    sent = asyncio.run(scenario())
+    assert echo.num_cancelled == 2
+    assert sent[0]["status"] == 499
+    exposition = _server(app).metrics.exposition().decode()
+    assert 'kvasir_requests_total{endpoint="/v1/translate",outcome="cancelled",status="499"} 1.0' in exposition
+    assert _server(app).num_in_flight == 0

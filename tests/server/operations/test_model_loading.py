@@ -1,0 +1,77 @@
+"""What the start says of the bundles it is given."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from bundle.manifest import BundleError
+from server.operations.cpu_count import usable_cpus
+from server.operations.metrics import Metrics
+from server.operations.model_loading import open_replicas
+from server.operations.settings import Settings
+from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, relabelled
+
+
+def _engine_threads() -> int:
+    return sum(thread.name.startswith("engine-") for thread in threading.enumerate())
+
+
+def test_every_bundle_of_a_folder_gets_its_share_of_the_threads(tmp_path: Path) -> None:
+    for target in ("de", "fr"):
+        relabelled(tmp_path, "en", target)
+    before = _engine_threads()
+    opened = open_replicas(Settings(model=[tmp_path], threads=4, max_rows=8), Metrics())
+    try:
+        assert [generator.bundle.config.name for generator in opened] == ["en-de", "en-fr"]
+        assert _engine_threads() == before + 4
+    finally:
+        for generator in opened:
+            generator.close()
+
+
+def test_a_bundle_that_cannot_be_served_is_named_and_the_others_are_closed(tmp_path: Path) -> None:
+    good, bad = relabelled(tmp_path, "en", "de"), relabelled(tmp_path, "en", "fr")
+    (bad / "decoder.onnx").unlink()
+    before = _engine_threads()
+    with pytest.raises(BundleError, match=rf"{bad} cannot be served: decoder\.onnx: missing"):
+        open_replicas(Settings(model=[good, bad], threads=1, max_rows=8), Metrics())
+    assert _engine_threads() == before
+
+
+def test_languages_that_cannot_be_detected_are_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(ValueError, match=r"detect_languages has tlh; these can be detected: .*de, .*en"):
+        open_replicas(Settings(detect_languages=["en", "tlh"]), Metrics())
+
+
+def test_a_program_that_its_engines_cannot_import_is_told_what_it_lacks(tmp_path: Path) -> None:
+    program = tmp_path / "unguarded.py"
+    program.write_text(
+        """
+from bundle.loading import load_bundle
+from server.workers.engine_pool import ReplicaOptions, Replicas
+from server.operations.settings import DEFAULT_MODEL
+
+Replicas.open(load_bundle(DEFAULT_MODEL), ReplicaOptions(processes=True))
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+    assert done.returncode == 1
+    assert 'must start them below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+
+
+def test_more_threads_than_processors_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for threads in (usable_cpus(), usable_cpus() + 1):
+        with pytest.raises(BundleError):
+            open_replicas(Settings(model=[tmp_path / "none"], threads=threads), Metrics())
+    [warning] = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert (warning.threads, warning.processors) == (usable_cpus() + 1, usable_cpus())  # type: ignore[attr-defined]

@@ -1,0 +1,119 @@
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from server.operations.settings import (
+    DEFAULT_MODEL,
+    ENVIRONMENT_PREFIX,
+    Settings,
+    settings_from_flags,
+    settings_table,
+    unknown_variables,
+)
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(ENVIRONMENT_PREFIX + name.upper(), raising=False)
+
+
+def test_a_flag_wins_over_its_environment_variable_and_that_over_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings_from_flags([]).port == 8000
+    monkeypatch.setenv("KVASIR_PORT", "9000")
+    assert settings_from_flags([]).port == 9000
+    assert settings_from_flags(["--port", "9001"]).port == 9001
+
+
+def test_a_misspelled_variable_is_noticed_and_the_setting_that_was_meant() -> None:
+    environment = [
+        "PATH",
+        "KVASIR_MAX_ROW",
+        "KVASIR_COLOUR_OF_THE_SKY",
+        "KVASIR_KERNELS",
+        "kvasir_port",
+        "KVASIR_MODEL",
+    ]
+    assert unknown_variables(environment) == {"KVASIR_COLOUR_OF_THE_SKY": None, "KVASIR_MAX_ROW": "KVASIR_MAX_ROWS"}
+
+
+def test_lists_take_commas_in_the_environment_and_repeated_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KVASIR_MODEL", "a, b")
+    monkeypatch.setenv("KVASIR_CORS_ORIGINS", "https://one.example,https://two.example")
+    settings = settings_from_flags([])
+    assert settings.model == [Path("a"), Path("b")]
+    assert settings.cors_origins == ["https://one.example", "https://two.example"]
+    assert settings_from_flags(["--model", "c", "--model", "d"]).model == [Path("c"), Path("d")]
+
+
+def test_every_setting_is_a_flag_and_an_environment_variable(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        settings_from_flags(["--help"])
+    assert left.value.code == 0
+    text = capsys.readouterr().out
+    for name, value in Settings().model_dump().items():
+        assert f"--{name.replace('_', '-')} " in text
+        if isinstance(value, int | float):
+            monkeypatch.setenv(ENVIRONMENT_PREFIX + name.upper(), str(value + 1 if value < 8 else value - 1))
+    changed = Settings()
+    numbers = [name for name, value in Settings.model_construct() if isinstance(value, int | float)]
+    assert numbers
+    assert all(getattr(changed, name) != Settings.model_fields[name].default for name in numbers)
+
+
+def test_every_setting_has_a_description_and_every_number_its_bounds() -> None:
+    for name, field in Settings.model_fields.items():
+        assert field.description, name
+        if field.annotation in (int, float, int | None):
+            constraints = {
+                attribute for item in field.metadata for attribute in ("ge", "gt", "le") if hasattr(item, attribute)
+            }
+            assert "le" in constraints, name
+            assert constraints & {"ge", "gt"}, name
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--port", "65536"], "65535"),
+        (["--max-rows", "4"], "8"),
+        (["--threads", "2", "--replicas", "3"], "replicas is 3, but threads is 2"),
+        (["--engine-processes", "true", "--device", "cuda"], "engines on a GPU are threads"),
+        (["--max-beam-size", "2", "--default-beam-size", "4"], "default_beam_size is 4, but max_beam_size is 2"),
+        (["--log-level", "loud"], "'debug', 'info', 'warning' or 'error'"),
+        (["--request-timeout-seconds", "nan"], "3600"),
+        (["--model", ""], "at least 1 item"),
+    ],
+)
+def test_nonsense_is_refused_with_the_numbers(flags: list[str], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        settings_from_flags(flags)
+
+
+def test_a_flag_there_is_not_ends_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        settings_from_flags(["--quite-fast"])
+    assert left.value.code == 2
+    assert "--quite-fast" in capsys.readouterr().err
+
+
+def test_threads_are_shared_out_among_models_and_their_replicas() -> None:
+    assert Settings(threads=8).shares(1) == (8, 1)
+    assert Settings(threads=8, replicas=2).shares(1) == (2, 4)
+    assert Settings(threads=8).shares(3) == (3, 1)
+    assert Settings(threads=8, replicas=2).shares(2) == (2, 2)
+    assert Settings(threads=2, replicas=2).shares(5) == (1, 1)
+
+
+def test_the_default_model_lies_beside_the_packages() -> None:
+    assert DEFAULT_MODEL == ROOT / "models" / "en-de"
+
+
+def test_the_readme_holds_the_table_of_settings() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert settings_table() in readme, "insert the output of server.operations.settings.settings_table() into README.md"

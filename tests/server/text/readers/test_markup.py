@@ -1,0 +1,186 @@
+"""HTML and XML come out with the tags that they went in with, around the right words."""
+
+import random
+
+import pytest
+from lxml import etree, html
+
+from server.interface.errors import InvalidRequest
+from server.text.readers.html import read_html
+from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions
+from server.text.readers.xml import read_xml
+from server.translation.types import TextFormat
+from tests.server.text.identity import Identity
+from tests.server.text.readers.documents import DocumentMaker
+
+NUM_DOCUMENTS = 500  # of each format
+
+
+def _space_collapsed(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("format_", ["html", "xml"])
+def test_generated_documents_round_trip(identity: Identity, format_: TextFormat) -> None:
+    maker = DocumentMaker(seed=11)
+    documents = [maker.html() if format_ == "html" else maker.xml() for _ in range(NUM_DOCUMENTS)]
+    translations = identity(documents, format_)
+    assert list(map(_space_collapsed, translations)) == list(map(_space_collapsed, documents))
+
+
+def test_what_parses_does_so_afterwards(identity: Identity) -> None:
+    maker = DocumentMaker(seed=12)
+    for document in (maker.xml() for _ in range(50)):
+        [translation] = identity([document], "xml")
+        wrapped = [
+            f"<top xmlns:ph='urn:x'>{each}</top>" if not each.startswith(("<?xml", "<!DOCTYPE")) else each
+            for each in (document, translation)
+        ]
+        before, after = (etree.fromstring(each.encode()) for each in wrapped)
+        assert [element.tag for element in before.iter()] == [element.tag for element in after.iter()]
+        assert [dict(element.attrib) for element in before.iter("*")] == [dict(e.attrib) for e in after.iter("*")]
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("<p>Good morning.<p>Where is it?", {"Good morning.", "Where is it?"}),
+        ("<ul><li>tea<li>the dog</ul>", {"tea", "the dog"}),
+        ("Good<br>morning", {"Good", "morning"}),
+        ("<p>I would\n   like <b>some</b> tea.</p>", {"I would like some tea."}),
+        ("<title>Where is it?</title><script>Where</script><style>it</style><!-- is -->", {"Where is it?"}),
+        ("<td>1 &amp; a</td><td>a &lt; b</td>", {"1 & a", "a < b"}),
+        ("<p translate=no>Where</p><div class='x notranslate'>is</div><pre>it</pre>", set()),
+    ],
+)
+def test_blocks_are_told_one_by_one_without_their_tags(echo_letters: Identity, source: str, told: set[str]) -> None:
+    assert [_space_collapsed(source)] == [_space_collapsed(each) for each in echo_letters([source], "html")]
+    assert set(echo_letters.told) == told
+
+
+@pytest.fixture
+def echo_letters(identity: Identity) -> Identity:
+    identity.generator.batches.clear()
+    return identity
+
+
+def test_an_element_that_is_not_translated_is_one_word_of_its_sentence(echo_letters: Identity) -> None:
+    source = 'Where is <span translate="no">the <b>lazy</b> &amp; dog</span> of <code>x &lt; 1</code>?'
+    assert echo_letters([source], "html") == [source]
+    assert echo_letters.told == ["Where is Tom of Maria?"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "5 < 6 &copy; AT&T &nbsp; a&b <",
+        "<b>bold <i>both</b> italic</i> none</u>",
+        "<a href='x'>text<div>block</div>more</a>",
+        "Where <!-- a > b --> is <![if !IE]> it <![endif]> now",
+        "<DIV CLASS=Big>Where</DIV > is <IMG SRC=a.png/> it",
+        "<unknown-tag a=1>Where</unknown-tag><x:y>is</x:y>",
+        "<p>Where is <a href='",
+        "<textarea>Where</textarea> is <svg><text>it</text></svg> now",
+        "",
+        " \n ",
+        "<>",
+        "</",
+        "<b></b>",
+    ],
+)
+def test_fragments_and_broken_documents_keep_everything(identity: Identity, source: str) -> None:
+    [translation] = identity([source], "html")
+    for character in "<>/=":
+        escaped = {"<": "&lt;", ">": "&gt;"}.get(character, character)
+        assert translation.count(character) + translation.count(escaped) * (escaped != character) >= source.count(
+            character
+        )
+    before, after = (html.fragment_fromstring(each or " ", create_parent="div") for each in (source, translation))
+    assert [element.tag for element in before.iter()] == [element.tag for element in after.iter()]
+    assert _space_collapsed("".join(before.itertext())) == _space_collapsed("".join(after.itertext()))
+
+
+def test_any_string_is_read_as_html_and_comes_out_whole() -> None:
+    drawn = random.Random(5)
+    parts = [
+        "<",
+        ">",
+        "a",
+        "<b>",
+        "</b>",
+        "&amp;",
+        "&",
+        "\n",
+        "<!--",
+        "-->",
+        "<![",
+        "]]>",
+        "'",
+        '"',
+        "=",
+        "<p translate=no>",
+        "<script>",
+    ]
+    for _ in range(2000):
+        text = "".join(drawn.choices(parts, k=drawn.randint(1, 12)))
+        assert "".join(piece.raw for piece in read_html(text, NO_MARKUP_OPTIONS)) == text
+
+
+@pytest.mark.parametrize("text", ["<a " * 30_000, "<a b='" * 15_000, "<!--" * 20_000, "<p>" * 30_000, "<![x" * 5_000])
+def test_what_is_never_closed_is_read_in_no_time(text: str) -> None:
+    assert "".join(piece.raw for piece in read_html(text, NO_MARKUP_OPTIONS)) == text
+
+
+def test_elements_inside_text_are_inline_in_xml_and_others_split(echo_letters: Identity) -> None:
+    source = "<doc><title>Where</title><para>is <emph>it</emph> now</para><g><h>the</h></g></doc>"
+    assert echo_letters([source], "xml") == [source]
+    assert set(echo_letters.told) == {"Where", "is it now", "the"}
+
+
+@pytest.mark.parametrize("format_", ["html", "xml"])
+@pytest.mark.parametrize("source", ['<?xml version="1.0"?><a>Where</a>', "<a>Where</a>", "Where", ""])
+def test_a_byte_order_mark_stays_in_front(echo_letters: Identity, source: str, format_: TextFormat) -> None:
+    assert echo_letters(["\ufeff" + source], format_) == ["\ufeff" + source]
+    assert echo_letters.told == ["Where"] * bool(source)
+    read = {"html": read_html, "xml": read_xml}[format_]
+    assert read("\ufeff" + source, NO_MARKUP_OPTIONS)[0].raw == "\ufeff"
+
+
+def test_names_of_elements_can_be_said(echo_letters: Identity) -> None:
+    options = MarkupOptions(splitting_tags=("s",), non_splitting_tags=("i",), ignore_tags=("x",))
+    source = "<r>the dog <s>is</s> lazy <x>and</x> is</r>"
+    assert echo_letters([source], "xml", options) == [source]
+    assert set(echo_letters.told) == {"the dog", "is", "lazy Tom is"}
+
+
+def test_no_entity_is_expanded(echo_letters: Identity) -> None:
+    entities = '<!ENTITY a "where"><!ENTITY b "&a;&a;"><!ENTITY c SYSTEM "file:///etc/passwd">'
+    bomb = f"<!DOCTYPE r [{entities}]><r>is &b; &c; it</r>"
+    assert echo_letters([bomb], "xml") == [bomb]
+    assert echo_letters.told == ["is Tom Maria it"]
+
+
+@pytest.mark.parametrize("source", ["<a>where</b>", "<a>", "where & is", "<a b=1/>", "<?xml version='1.0'?>", "\x00"])
+def test_xml_that_is_not_well_formed_is_refused_with_the_place(identity: Identity, source: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"not well-formed XML: .* in line 1"):
+        identity([source], "xml")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<p>" + "<b>" * 1100 + "Where" + "</b>" * 1100 + " is it</p>",
+        "<p>" + "<b>" * 1100 + "Where is it</p>",
+        "<p>" + "<b>" * 1100 + "Where" + "</i>" * 1100 + " is it</p>",
+        "<p>Where is it" + "</b>" * 1100 + "</p>",
+        "<p>" + "Where</b> is " * 1100 + "it</p>",
+        "<p>" + "<b>the <i>" * 600 + "dog" + "</i></b>" * 600 + "</p>",
+    ],
+)
+def test_no_tag_is_lost_however_many_are_in_each_other(identity: Identity, source: str) -> None:
+    assert identity([source], "html") == [source]
+
+
+def test_deeply_nested_xml_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="nested more than"):
+        read_xml("<a>" * 2000 + "</a>" * 2000, NO_MARKUP_OPTIONS)

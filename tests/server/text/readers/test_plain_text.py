@@ -1,0 +1,267 @@
+"""Markers, placeholders, capitals and white space of plain text stay; all else is asked of the engine as ever."""
+
+import asyncio
+import threading
+
+import pytest
+
+from server.interface.decoding_options import DecodingOptions
+from server.interface.errors import DeadlineExceeded
+from server.interface.request import GenerationParams
+from server.text.readers.plain_text import may_be_special, read_text
+from server.text.readers.units import Unit
+from server.text.readers.unknown_characters import Symbols
+from server.text.tokenizers.marian import Tokenizer
+from server.translation import protected_pipeline as lossless
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Translator
+from server.translation.protection_strategies import Attempts
+from server.translation.types import TranslationRequest
+from tests.fakes.echo import MAX_TOKENS, EchoGenerator, make_bundle
+from tests.server.text.identity import LETTERS, Identity
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "# Where is it?\n\n> the dog\n\n- tea\n* the fox\n1. lazy\n2) dog\n",
+            "Where is it?|the dog|tea|the fox|lazy|dog",
+        ),
+        ("  - [ ] tea\n\t• the dog\r\n", "tea|the dog"),
+        ("the **lazy** *dog* is __here__ and ~~there~~", "the lazy dog is here and there"),
+        ('see [the dog](http://x.org/a_(b) "t") and ![a fox](f.png)', "see the dog and a fox"),
+        ("call `rm -rf *` now", "call Tom now"),
+        ("```\nWhere is it?\n```\nthe dog", "the dog"),
+        ("| the dog | tea |\n|---|---|\n| a | b |\n", "the dog|tea|a|b"),
+        ("**the dog**", "the dog"),
+        ("a * b * c and x_y_z and 2*3*4", "a * b * c and Tom and 2*3*4"),
+        ("WHERE IS THE DOG?", "Where is the dog?"),
+        ("I AM {name}!", "I am Tom!"),
+        ("the dog is in report.pdf now", "the dog is in Tom now"),
+        ("a) the dog\nb) the fox", "the dog|the fox"),
+        ("the dog\n: the fox\n:   tea", "the dog|the fox|tea"),
+        ("the dog  jumps 🎉", "the dog  jumps"),
+        ("🎉 the dog", "the dog"),
+        ("\u2066the dog\u2069 jumps \u202efox\u202c", "the dog jumps fox"),
+    ],
+)
+def test_markers_stay_and_are_not_told(identity: Identity, text: str, told: str) -> None:
+    identity.generator.batches.clear()
+    [translation] = identity([text])
+    assert " ".join(translation.split()) == " ".join(text.split())
+    assert sorted(identity.told) == sorted(" ".join(each.split()) for each in told.split("|"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n ",
+        "---",
+        "{name}",
+        "%s: %d\n",
+        "https://x.org/where",
+        "`the dog`",
+        "🎉🎉",
+        "**",
+        "1.",
+        "42",
+        "5 km",
+        "# ",
+    ],
+)
+def test_a_text_with_nothing_to_translate_comes_back_as_it_is(identity: Identity, text: str) -> None:
+    identity.generator.batches.clear()
+    assert identity([text]) == [text]
+    assert identity.told == []
+
+
+@pytest.mark.parametrize(
+    "text", ["  a\n\n\tb  \r\n", "\n", "- a\n  - b\n\n\n", "a\x0bb\x0cc", "{x}\n\n  %s  \n", "\ud800 {a}"]
+)
+def test_white_space_and_line_breaks_stay(identity: Identity, text: str) -> None:
+    assert identity([text]) == [text.replace("\ud800", "\ufffd")]
+
+
+def test_a_placeholder_that_is_lost_every_time_is_put_between_what_is_around_it(
+    echo_bundle_of_letters: EchoGenerator,
+) -> None:
+    """Even by a model that never says a name."""
+    translator = Translator(echo_bundle_of_letters, TranslationLimits())
+    request = TranslationRequest(("where is {name}, and %s",), "en", "de")
+    [translation] = asyncio.run(translator.translate(request)).translations
+    assert translation.text == "where {name}, an %s"
+
+
+def _asked_apart(generator: EchoGenerator, options: DecodingOptions, num_hypotheses: int = 1) -> list[GenerationParams]:
+    """How the pieces between two placeholders that are lost are asked for."""
+    asked = TranslationRequest(
+        ("where is {name}, the dog and %s",), "en", "de", num_hypotheses=num_hypotheses, options=options
+    )
+    asyncio.run(Translator(generator, TranslationLimits()).translate(asked))
+    return [request.params for request in generator.batches[-1]]
+
+
+def test_what_is_asked_of_a_whole_text_is_asked_once_when_it_is_translated_in_pieces(
+    echo_bundle_of_letters: EchoGenerator,
+) -> None:
+    options = DecodingOptions(target_prefix="wo", required_phrases=("dog",), min_new_tokens=2)
+    first, *others = sorted(
+        _asked_apart(echo_bundle_of_letters, options), key=lambda params: -len(params.target_prefix)
+    )
+    assert first.target_prefix
+    assert first.required_phrases
+    assert first.min_new_tokens == 2
+    assert [(each.target_prefix, each.required_phrases, each.min_new_tokens) for each in others] == [((), (), 0)]
+
+
+def test_alternatives_are_of_how_a_text_begins(echo_bundle_of_letters: EchoGenerator) -> None:
+    asked = _asked_apart(echo_bundle_of_letters, DecodingOptions(return_alternatives=True), 2)
+    assert sorted(params.num_rows for params in asked) == [1, 2]
+
+
+def test_names_for_placeholders_are_not_required_beside_as_many_phrases_as_there_may_be(
+    echo_bundle_of_letters: EchoGenerator,
+) -> None:
+    most = MAX_TOKENS - 1
+    encode_target = Tokenizer(echo_bundle_of_letters.bundle).encode_target
+    phrase = max(
+        ("e" * length for length in range(1, 64)), key=lambda text: (n := len(encode_target(text))) * (n <= most)
+    )
+    assert len(encode_target(phrase)) == most
+    _asked_apart(echo_bundle_of_letters, DecodingOptions(required_phrases=(phrase,)))
+    for batch in echo_bundle_of_letters.batches:
+        for request in batch:
+            assert sum(map(len, request.params.required_phrases)) <= most
+
+
+@pytest.fixture
+def echo_bundle_of_letters(tmp_path_factory: pytest.TempPathFactory) -> EchoGenerator:
+    class Forgetful(EchoGenerator):
+        """Leaves out the last character."""
+
+        def _complete(self, request):  # type: ignore[no-untyped-def]
+            done = super()._complete(request)
+            for hypothesis in done.hypotheses:
+                hypothesis.token_ids[-1:] = []
+            return done
+
+    return Forgetful(make_bundle(tmp_path_factory.mktemp("letters"), sentences=LETTERS))
+
+
+def test_sentences_without_anything_to_keep_are_asked_for_as_ever(identity: Identity) -> None:
+    identity.generator.batches.clear()
+    identity(["Where is it? the dog %s"])
+    plain, special = sorted(
+        (request for batch in identity.generator.batches for request in batch), key=lambda r: len(r.source)
+    )
+    identity.generator.batches.clear()
+    identity(["Where is it?"])
+    [[alone]] = identity.generator.batches
+    assert {alone.params} == {request.params for request in (plain, special) if request.params.num_hypotheses == 1}
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "- ",
+        "* ",
+        "+ ",
+        "• ",
+        "‣ ",
+        "▪ ",
+        "◦ ",
+        ": ",
+        "– ",
+        "— ",
+        "1. ",
+        "1) ",
+        "(1) ",
+        "a) ",
+        "# ",
+        "[ ] ",
+        "[x] ",
+        "> ",
+        ">",
+        "| ",
+    ],
+)
+def test_every_start_of_a_line_is_looked_for(start: str) -> None:
+    symbols = Symbols(map(chr, range(0x3000)))
+    for text in (f"{start}the dog", f"the fox\n  {start}the dog"):
+        assert may_be_special(text, symbols)
+        assert "the dog" in [part.text for part in read_text(text, symbols) if isinstance(part, Unit)]
+
+
+def test_everyday_text_is_not_special() -> None:
+    symbols = Symbols(map(chr, range(0x250)))
+    for text in (
+        "Where is the dog? It's here, isn't it.",
+        "Größe, Übermut & Ärger: (nicht) wahr!"[:14],
+        "I am well-known.",
+        "Cats, dogs etc. are here, e.g. Dr. Smith of the U.S. and/or his wife (i.e. she).",
+    ):
+        assert not may_be_special(text, symbols)
+
+
+@pytest.mark.parametrize("text", ["I have 3 dogs.", "NATO is big, and so is it.", "a = b", "Is it the 2nd?"])
+def test_a_text_that_only_looks_special_is_translated_as_ever(identity: Identity, text: str) -> None:
+    request = TranslationRequest((text,), "en", "de")
+    assert asyncio.run(identity.translator._lossless.take_apart(request, arrived=0.0)) is None
+
+
+def test_a_long_text_is_not_looked_at_on_the_event_loop(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: set[threading.Thread] = set()
+
+    def look(text: str, symbols: Symbols) -> bool:
+        threads.add(threading.current_thread())
+        return may_be_special(text, symbols)
+
+    monkeypatch.setattr(lossless, "may_be_special", look)
+    identity(["the dog " * 1000])
+    assert threads
+    assert threading.current_thread() not in threads
+
+
+def test_a_long_text_whose_time_is_up_while_it_waits_is_never_read(
+    identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(lossless, "read_text", lambda text, symbols: read.append(text))
+    may_go_on = threading.Event()
+    others = [lossless._WORKERS.submit(may_go_on.wait) for _ in range(lossless._WORKERS._max_workers)]
+    request = TranslationRequest(("the dog {name} " * 1000,), "en", "de", timeout_seconds=0.05)
+    try:
+        with pytest.raises(DeadlineExceeded, match=r"within 0\.05 seconds"):
+            asyncio.run(identity.translator.translate(request))
+        assert identity(["the dog " * 1000]) == ["the dog " * 1000]  # does not wait for them
+    finally:
+        may_go_on.set()
+        for other in (*others, lossless._WORKERS.submit(bool)):
+            other.result()
+    assert read == []
+
+
+def test_a_text_is_not_read_on_when_its_time_is_up(identity: Identity) -> None:
+    times = iter([0.0, 0.0, 0.5, 0.5, 2.0])  # arrived, asked for, two lines, and the one that is too late
+    translator = Translator(identity.generator, TranslationLimits(), clock=lambda: next(times))
+    request = TranslationRequest(("the dog {name}\n" * 1000,), "en", "de", timeout_seconds=1.0)
+    with pytest.raises(DeadlineExceeded, match="within 1 seconds"):
+        asyncio.run(translator.translate(request))
+
+
+def test_nothing_of_a_long_text_is_made_on_the_event_loop(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: dict[str, set[threading.Thread]] = {"begin": set(), "settle": set()}
+
+    for name, seen in threads.items():
+        plain = getattr(Attempts, name)
+
+        def watched(*args: object, plain=plain, seen=seen) -> object:  # type: ignore[no-untyped-def]
+            seen.add(threading.current_thread())
+            return plain(*args)
+
+        monkeypatch.setattr(Attempts, name, watched)
+    identity(["the dog {name}\n" * 200])
+    assert all(threads.values())
+    assert all(threading.current_thread() not in seen for seen in threads.values())

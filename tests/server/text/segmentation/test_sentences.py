@@ -1,0 +1,141 @@
+import time
+from collections.abc import Callable
+
+import pytest
+import sentencex
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from server.text.segmentation.sentences import Segment, join, split
+
+_ALPHABET = list(
+    "aB é.!?;:,\"'()«»“”。！？、，「」\n\r\t\x0b\x1c\x85\u2028\u200b\u00a0-1</s>😀👨\u200d👩ß\u0301\ud800\x00שم"
+)
+
+
+def _within(limit: int) -> Callable[[str], bool]:
+    return lambda text: len(text) <= limit
+
+
+def _texts(segments: list[Segment]) -> list[str]:
+    return [segment.text for segment in segments]
+
+
+@given(
+    st.text(st.one_of(st.sampled_from(_ALPHABET), st.characters()), max_size=120),
+    st.sampled_from(["en", "de", "ja", "ar", "xx", "", "zh-Hant", "\x00"]),
+    st.integers(1, 40),
+)
+@example("\n" * 50, "en", 5)
+@example(" ", "en", 5)
+def test_joining_untranslated_segments_gives_the_text_again(text: str, language: str, limit: int) -> None:
+    segments = split(text, language, _within(limit))
+    assert join(segments, _texts(segments)) == text
+    assert all(len(segment.text) <= limit for segment in segments)
+    assert all(segment.text == segment.text.strip() for segment in segments)
+    assert all(segment.text for segment in segments[1:])
+
+
+def test_sentences_are_found_and_abbreviations_do_not_end_them() -> None:
+    text = "Dr. Smith went home. He was tired!  Was he?"
+    segments = split(text, "en", _within(100))
+    assert segments == [
+        Segment("", "Dr. Smith went home.", " "),
+        Segment("", "He was tired!", "  "),
+        Segment("", "Was he?", ""),
+    ]
+
+
+def test_line_breaks_and_blank_lines_stay_where_they_are() -> None:
+    segments = split("  one\r\n\r\n \ttwo\n", "en", _within(100))
+    assert segments == [Segment("  ", "one", "\r\n\r\n"), Segment(" \t", "two", "\n")]
+
+
+def test_blank_texts_come_back_as_they_are() -> None:
+    assert split("", "en", _within(10)) == []
+    assert split(" \n\t\n", "en", _within(10)) == [Segment(" \n\t\n", "", "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("we left the house early; it was raining", ["we left the house early;", "it was raining"]),
+        ("it was raining, so we stayed in the house", ["it was raining,", "so we stayed in the", "house"]),
+        ("we stayed at home because it was raining", ["we stayed at home", "because it was raining"]),
+        ("some words without any marks or commas", ["some words without any", "marks or commas"]),
+        ("it costs 3,000.50 or 4,000.75 or so", ["it costs 3,000.50", "or 4,000.75 or so"]),
+        (
+            "今天天气很好，我们去公园散步，然后一起回家，再吃一点东西。",
+            ["今天天气很好，我们去公园散步，然后一起回家，", "再吃一点东西。"],
+        ),
+    ],
+)
+def test_a_long_sentence_is_divided_where_it_reads_most_naturally(text: str, expected: list[str]) -> None:
+    assert _texts(split(text, "en", _within(24))) == expected
+
+
+def test_a_divided_sentence_says_so() -> None:
+    segments = split("one two three four. Five.", "en", _within(10))
+    assert [(segment.text, segment.continues) for segment in segments] == [
+        ("one two", True),
+        ("three", True),
+        ("four.", False),
+        ("Five.", False),
+    ]
+
+
+def test_text_without_spaces_is_divided_between_graphemes() -> None:
+    family = "👨\u200d👩\u200d👧"
+    segments = split(family * 6, "en", _within(12))
+    assert _texts(segments) == [family * 2] * 3
+
+
+def test_what_cannot_be_divided_is_left_for_the_caller_to_refuse() -> None:
+    assert _texts(split("abc", "en", lambda _: False)) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "has_words"), [("---", False), ("…?!", False), ("🎉", False), ("a", True), ("7", True), ("你", True)]
+)
+def test_words_are_letters_and_digits_of_any_script(text: str, has_words: bool) -> None:
+    assert Segment("", text, "").has_words == has_words
+
+
+class PanicException(BaseException):
+    """Named and rooted as the one that Rust extensions raise."""
+
+
+@pytest.mark.parametrize(
+    "answer", [PanicException("index out of bounds"), UnicodeError("surrogates"), ["lost "], ["", "Hi. Yo."]]
+)
+def test_a_line_the_splitter_cannot_split_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, answer: BaseException | list[str]
+) -> None:
+    def broken(_language: str, _text: str) -> list[str]:
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(sentencex, "segment", broken)
+    assert _texts(split("Hi. Yo.", "en", _within(100))) == ["Hi. Yo."]
+
+
+def test_an_interrupt_is_not_taken_for_a_broken_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_language: str, _text: str) -> list[str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sentencex, "segment", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        split("Hi. Yo.", "en", _within(100))
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["word ", "a", "\n", " ", "«", "(", '"a.\u200b" ', "Hi. ", "it is, and then; ", "你好", "a\u0301", "\ud800 "],
+)
+def test_hundred_thousand_characters_are_split_in_about_a_second(unit: str) -> None:
+    text = unit * (100_000 // len(unit))
+    begun = time.process_time()
+    segments = split(text, "en", _within(500))
+    assert time.process_time() - begun < 2
+    assert join(segments, _texts(segments)) == text

@@ -1,0 +1,57 @@
+"""A long text with something to keep has its deadline in every phase, and keeps no thread beyond it."""
+
+import asyncio
+import threading
+
+import pytest
+
+from server.interface.errors import DeadlineExceeded
+from server.interface.request import Request
+from server.translation import protected_pipeline as lossless
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Translator
+from server.translation.protection_strategies import Attempts
+from server.translation.types import TranslationRequest
+from tests.server.text.identity import Identity
+
+TEXT = "the dog {name}\n" * 200
+
+
+@pytest.mark.parametrize("phase", ["begin", "settle"])
+def test_no_more_sentences_are_worked_on_when_the_time_is_up(
+    identity: Identity, monkeypatch: pytest.MonkeyPatch, phase: str
+) -> None:
+    now, num_seen = 0.0, 0
+    plain = getattr(Attempts, phase)
+
+    def watched(*args: object) -> object:
+        nonlocal now, num_seen
+        num_seen += 1
+        now = 2.0 if num_seen == 3 else now
+        return plain(*args)
+
+    monkeypatch.setattr(Attempts, phase, watched)
+    translator = Translator(identity.generator, TranslationLimits(), clock=lambda: now)
+    with pytest.raises(DeadlineExceeded, match="within 1 seconds"):
+        asyncio.run(translator.translate(TranslationRequest((TEXT,), "en", "de", timeout_seconds=1.0)))
+    assert num_seen == 3
+
+
+def test_whoever_waits_for_a_busy_thread_is_told_in_time(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_go_on, went_on = threading.Event(), threading.Event()
+
+    def begin(*_: object) -> list[Request]:
+        may_go_on.wait(5.0)
+        may_go_on.set()  # nobody waits for that a second time
+        went_on.set()
+        return []
+
+    monkeypatch.setattr(Attempts, "begin", begin)
+    request = TranslationRequest((TEXT,), "en", "de", timeout_seconds=0.2)
+    try:
+        with pytest.raises(DeadlineExceeded, match=r"within 0\.2 seconds"):
+            asyncio.run(identity.translator.translate(request))
+        assert not went_on.is_set()
+    finally:
+        may_go_on.set()
+        lossless._WORKERS.submit(bool).result()

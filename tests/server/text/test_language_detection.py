@@ -1,0 +1,71 @@
+import pytest
+
+from server.text.language_detection import Detector
+
+ENGLISH_OR_GERMAN = Detector(["en", "de"])
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Where is the railway station?", "en"),
+        ("Wo ist der Bahnhof?", "de"),
+        ("GUTEN MORGEN, WIE GEHT ES IHNEN?", "de"),
+        ("Guten Tag", "de"),
+        ("  \n*** 12:30 — Wir fahren morgen 🎉", "de"),
+        ("I would like to go home now. " * 1000, "en"),
+    ],
+)
+def test_a_sentence_is_recognised_with_confidence(text: str, language: str) -> None:
+    detected = ENGLISH_OR_GERMAN.detect(text)
+    assert detected is not None
+    assert detected.language == language
+    assert detected.confidence > 0.8
+
+
+@pytest.mark.parametrize("text", ["Tea", "OK", "a", "Hello", "Berlin"])
+def test_a_word_that_says_little_has_a_low_confidence(text: str) -> None:
+    detected = ENGLISH_OR_GERMAN.detect(text)
+    assert detected is not None
+    assert detected.confidence < 0.75
+
+
+def test_a_mixed_text_has_a_confidence_between() -> None:
+    detected = ENGLISH_OR_GERMAN.detect("The house. Das Haus.")
+    assert detected is not None
+    assert 0.4 < detected.confidence < 0.75
+
+
+@pytest.mark.parametrize("text", ["Quiero un café con leche", "Bonjour tout le monde", "Привет, как дела?", "你好"])
+def test_a_language_that_is_not_expected_leaves_the_confidence_low(text: str) -> None:
+    ranked = ENGLISH_OR_GERMAN.rank(text)
+    assert {detection.language for detection in ranked} == {"en", "de"}
+    assert sum(detection.confidence for detection in ranked) < 0.5
+
+
+def test_one_candidate_is_no_certainty() -> None:
+    english = Detector(["en"])
+    sure, unsure = english.detect("Where is the railway station?"), english.detect("Wo ist der Bahnhof, bitte schön?")
+    assert sure is not None
+    assert unsure is not None
+    assert sure.confidence > 0.95
+    assert unsure.confidence < 0.1
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "12:30", "🎉🎉", "***", "\ud800"])
+def test_a_text_without_letters_is_in_no_language(text: str) -> None:
+    assert ENGLISH_OR_GERMAN.rank(text) == []
+    assert ENGLISH_OR_GERMAN.detect(text) is None
+
+
+def test_candidates_keep_their_tags_and_unknown_ones_are_named() -> None:
+    detector = Detector(["pt-BR", "pt", "zh_Hant", "nb", "tlh"])
+    assert detector.languages == ["pt-BR", "zh_Hant", "nb"]
+    assert detector.unknown == ["tlh"]
+    detected = detector.detect("Eu gostaria de ir para casa agora.")
+    assert detected is not None
+    assert detected.language == "pt-BR"
+
+
+def test_odd_characters_do_no_harm() -> None:
+    assert ENGLISH_OR_GERMAN.detect("\ud800 a \x00 \u202e b") is not None

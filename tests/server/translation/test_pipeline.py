@@ -1,0 +1,254 @@
+import asyncio
+import itertools
+import math
+from dataclasses import replace
+
+import pytest
+
+from bundle.loading import Bundle
+from server.interface.decoding_options import DecodingOptions
+from server.interface.errors import (
+    DeadlineExceeded,
+    Draining,
+    EngineFailed,
+    InvalidRequest,
+    KvasirError,
+    QueueFull,
+    TextTooLong,
+)
+from server.interface.request import Completion, FinishReason, Hypothesis, Request
+from server.text.glossary import Glossary
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Translator
+from server.translation.types import TranslationRequest, TranslationResult
+from tests.fakes.echo import MAX_TOKENS, SENTENCES, EchoGenerator
+
+
+def _request(*texts: str) -> TranslationRequest:
+    return TranslationRequest(texts, "en", "de")
+
+
+def _translate(
+    generator: EchoGenerator, request: TranslationRequest, limits: TranslationLimits | None = None
+) -> TranslationResult:
+    translator = Translator(generator, limits or TranslationLimits(), clock=lambda: 100.0)
+    return asyncio.run(translator.translate(request))
+
+
+def test_texts_come_back_in_order_with_all_their_whitespace(echo: EchoGenerator) -> None:
+    texts = ("  Good morning.  How are you today?\r\n\r\n", "", " \n", "Where is the dog?")
+    result = _translate(echo, _request(*texts))
+    assert [translation.text for translation in result.translations] == list(texts)
+
+
+def test_all_sentences_of_a_request_are_submitted_at_once_longest_first(echo: EchoGenerator) -> None:
+    _translate(echo, _request("Tea. The lazy dog jumps.", "I would like tea."))
+    [batch] = echo.batches
+    lengths = [len(request.source) for request in batch]
+    assert len(lengths) == 3
+    assert lengths == sorted(lengths, reverse=True)
+    assert {request.timings.arrived for request in batch} == {100.0}
+
+
+def test_nothing_is_submitted_where_there_is_nothing_to_translate(echo: EchoGenerator) -> None:
+    result = _translate(echo, _request("", " \n ", "---", "…"))
+    assert [translation.text for translation in result.translations] == ["", " \n ", "---", "…"]
+    assert echo.batches == []
+    assert result.translations[0].source_tokens == result.translations[0].target_tokens == 0
+    assert result.translations[0].finish_reason is FinishReason.STOP
+
+
+def test_sentences_with_terms_of_a_glossary_are_asked_for_them_and_no_others(echo: EchoGenerator) -> None:
+    glossary = Glossary({"tea": "Tee", "water": "Wasser"})
+    request = replace(_request("I would like tea. Where is it? Water and tea, please."), beam_size=1, glossary=glossary)
+    _translate(echo, request)
+    [batch] = echo.batches
+    asked = sorted((len(each.params.required_phrases), each.params.beam_size) for each in batch)
+    assert asked == [(0, 1), (1, 4), (2, 4)]
+
+
+def test_a_term_that_the_model_cannot_write_is_refused(echo: EchoGenerator) -> None:
+    with pytest.raises(InvalidRequest, match="glossary: '茶' has characters that this model cannot write"):
+        _translate(echo, replace(_request("Some tea."), glossary=Glossary({"tea": "茶"})))
+
+
+def test_a_glossary_needs_beams(echo: EchoGenerator) -> None:
+    asked = replace(_request("Tea."), glossary=Glossary({"tea": "Tee"}), options=DecodingOptions(seed=1))
+    with pytest.raises(InvalidRequest, match="a glossary does not go together with sampling"):
+        _translate(echo, asked)
+
+
+def test_tokens_count_the_end_of_every_sentence(echo: EchoGenerator) -> None:
+    result = _translate(echo, _request("Good morning. How are you today?"))
+    lengths = [len(request.source) for request in echo.batches[0]]
+    assert result.translations[0].source_tokens == sum(lengths)
+    assert result.translations[0].target_tokens == sum(lengths)
+    assert sorted(result.sentence_tokens) == sorted((length, length) for length in lengths)
+
+
+def test_one_sentence_that_was_cut_marks_the_whole_text(echo: EchoGenerator) -> None:
+    echo.finish_reason = FinishReason.LENGTH
+    [translation] = _translate(echo, _request("Good morning.")).translations
+    assert translation.finish_reason is FinishReason.LENGTH
+    assert translation.target_tokens == len(echo.batches[0][0].source) - 1
+
+
+def test_a_sentence_longer_than_the_model_takes_is_divided_and_counted(echo: EchoGenerator) -> None:
+    text = "the quick brown fox jumps over the lazy dog, and " * 20
+    result = _translate(echo, _request(text))
+    assert result.translations[0].text == text
+    assert result.num_splits > 0
+    assert max(len(request.source) for request in echo.batches[0]) <= MAX_TOKENS
+
+
+def test_alternatives_join_the_hypotheses_of_equal_rank(echo: EchoGenerator) -> None:
+    request = TranslationRequest(("Good morning. Where is it?",), "en", "de", beam_size=4, num_hypotheses=3)
+    [translation] = _translate(echo, request).translations
+    tokenizer = Translator(echo, TranslationLimits())._tokenizer
+    first, second = (tokenizer.encode(sentence).tolist()[:-1] for sentence in ("Good morning.", "Where is it?"))
+    assert [alternative.text for alternative in translation.alternatives] == [
+        f"{tokenizer.decode(first[:-rank])} {tokenizer.decode(second[:-rank])}" for rank in (1, 2)
+    ]
+    assert [alternative.score for alternative in translation.alternatives] == pytest.approx([-2.0, -3.0])
+
+
+def test_the_score_of_one_sentence_is_its_own_and_of_several_their_mean_by_tokens(echo_bundle: Bundle) -> None:
+    class Scored(EchoGenerator):
+        def _complete(self, request: Request) -> Completion:
+            completion = super()._complete(request)
+            [hypothesis] = completion.hypotheses
+            scored = Hypothesis(hypothesis.token_ids, -1.0, -float(len(request.source)), hypothesis.finish_reason)
+            return Completion(request, [scored], completion.finish_reason)
+
+    [one, two] = _translate(Scored(echo_bundle), _request("Good morning.", "Good morning. Tea.")).translations
+    assert one.score == -one.target_tokens
+    tea = two.target_tokens - one.target_tokens
+    assert two.score == pytest.approx(-(one.target_tokens**2 + tea**2) / two.target_tokens)
+
+
+def test_a_text_without_words_has_no_score(echo: EchoGenerator) -> None:
+    [translation] = _translate(echo, _request("")).translations
+    assert math.isnan(translation.score)
+
+
+def test_phases_are_the_longest_of_the_sentences(echo: EchoGenerator) -> None:
+    phases = _translate(echo, _request("Good morning. Tea.")).phases
+    assert phases.queue_seconds == pytest.approx(0.001)
+    assert phases.encode_seconds == pytest.approx(0.002)
+    assert phases.decode_seconds == pytest.approx(0.007)
+    assert phases.time_to_first_token_seconds == pytest.approx(0.004)
+
+
+def test_what_a_request_does_not_say_the_server_decides(echo: EchoGenerator) -> None:
+    _translate(echo, _request("Tea."), TranslationLimits(default_beam_size=3, max_timeout_seconds=5.0))
+    [[request]] = echo.batches
+    assert (request.params.beam_size, request.params.max_new_tokens, request.params.num_hypotheses) == (
+        3,
+        MAX_TOKENS,
+        1,
+    )
+    assert request.deadline == 105.0
+
+
+def test_asking_for_more_hypotheses_than_beams_by_default_widens_the_beam(echo: EchoGenerator) -> None:
+    _translate(echo, TranslationRequest(("Tea.",), "en", "de", num_hypotheses=6))
+    assert echo.batches[0][0].params.beam_size == 6
+
+
+def test_a_request_may_ask_for_less_time_than_the_server_gives(echo: EchoGenerator) -> None:
+    request = TranslationRequest(("Tea.",), "en", "de", timeout_seconds=0.5)
+    _translate(echo, request, TranslationLimits(max_timeout_seconds=5.0))
+    assert echo.batches[0][0].deadline == 100.5
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "message"),
+    [
+        (TranslationRequest(("a",) * 4, "en", "de"), InvalidRequest, "4 texts .* takes 3"),
+        (TranslationRequest(("a" * 60, "b" * 60), "en", "de"), TextTooLong, "120 characters .* takes 100"),
+        (TranslationRequest(("a",), "en", "de", beam_size=9), InvalidRequest, "beam_size is 9; .* 1 to 8"),
+        (TranslationRequest(("a",), "en", "de", beam_size=0), InvalidRequest, "beam_size is 0; .* 1 to 8"),
+        (TranslationRequest(("a",), "en", "de", max_new_tokens=33), InvalidRequest, "max_new_tokens is 33; .* 1 to 32"),
+        (
+            TranslationRequest(("a",), "en", "de", beam_size=2, num_hypotheses=3),
+            InvalidRequest,
+            "num_hypotheses is 3; .* 1 to 2 with a beam_size of 2",
+        ),
+        (TranslationRequest(("a",), "en", "de", num_hypotheses=9), InvalidRequest, "num_hypotheses is 9"),
+        (TranslationRequest(("a",), "en", "de", length_penalty=11), InvalidRequest, "length_penalty is 11; .* 10"),
+        (TranslationRequest(("a",), "en", "de", length_penalty=math.nan), InvalidRequest, "length_penalty is nan"),
+        (TranslationRequest(("a",), "en", "de", timeout_seconds=61), InvalidRequest, "timeout_seconds is 61; .* 60"),
+        (TranslationRequest(("a",), "en", "de", timeout_seconds=0), InvalidRequest, "timeout_seconds is 0; .* 60"),
+    ],
+)
+def test_a_request_beyond_the_limits_is_refused_with_the_numbers(
+    echo: EchoGenerator, request_: TranslationRequest, error: type[KvasirError], message: str
+) -> None:
+    limits = TranslationLimits(max_texts=3, max_text_characters=100, max_timeout_seconds=60.0)
+    with pytest.raises(error, match=message):
+        _translate(echo, request_, limits)
+    assert echo.batches == []
+
+
+def test_a_sentence_that_expired_fails_its_request_with_the_time_it_had(echo: EchoGenerator) -> None:
+    echo.finish_reason = FinishReason.DEADLINE
+    with pytest.raises(DeadlineExceeded, match=r"within 2\.5 seconds"):
+        _translate(echo, _request("Tea."), TranslationLimits(max_timeout_seconds=2.5))
+
+
+def test_markup_that_is_put_together_too_late_is_no_answer(echo: EchoGenerator) -> None:
+    times = itertools.chain([0.0], itertools.repeat(3.0))
+    translator = Translator(echo, TranslationLimits(), clock=lambda: next(times))
+    request = replace(_request("<b>Good</b> morning."), format="html", timeout_seconds=2.5)
+    with pytest.raises(DeadlineExceeded, match=r"within 2\.5 seconds"):
+        asyncio.run(translator.translate(request))
+    assert asyncio.run(translator.translate(request)).translations[0].text == "<b>Good</b> morning."
+
+
+def test_a_sentence_the_engine_gave_up_is_an_error_and_no_empty_text(echo: EchoGenerator) -> None:
+    echo.finish_reason = FinishReason.CANCELLED
+    with pytest.raises(Draining):
+        _translate(echo, _request("Tea."))
+
+
+def test_a_failed_step_fails_the_request(echo_bundle: Bundle) -> None:
+    class Failing(EchoGenerator):
+        def _complete(self, request: Request) -> Completion:
+            return Completion(request, [], FinishReason.CANCELLED, error=RuntimeError("a device fell off the bus"))
+
+    with pytest.raises(EngineFailed) as caught:
+        _translate(Failing(echo_bundle), _request("Tea."))
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_a_full_queue_reaches_the_caller(echo: EchoGenerator) -> None:
+    echo.error = QueueFull("full", 3.0)
+    with pytest.raises(QueueFull):
+        _translate(echo, _request("Tea."))
+
+
+def test_cancelling_a_translation_cancels_its_sentences(echo: EchoGenerator) -> None:
+    async def scenario() -> None:
+        echo.gate, echo.entered = asyncio.Event(), asyncio.Event()
+        task = asyncio.create_task(Translator(echo, TranslationLimits()).translate(_request("Good morning. Tea.")))
+        await echo.entered.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+    assert echo.num_cancelled == 2
+
+
+def test_a_long_text_leaves_the_event_loop_free_and_comes_back_whole(echo: EchoGenerator) -> None:
+    text = "\n".join(SENTENCES * 20)
+    [translation] = _translate(echo, _request(text)).translations
+    assert translation.text == text
+
+
+@pytest.mark.parametrize(
+    "text", ["\ud800", "a\x00b", "</s>", "🎉 tea 🎉", "שלום", "\u202etea", "a" * 5000, "\n" * 5000]
+)
+def test_any_string_is_translated(echo: EchoGenerator, text: str) -> None:
+    [translation] = _translate(echo, _request(text)).translations
+    translation.text.encode("utf-8")

@@ -1,0 +1,181 @@
+"""Several echoes: whoever translates, the text comes back; the batches say who was asked, in which order."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from server.interface.decoding_options import DecodingOptions
+from server.interface.errors import InvalidRequest, QueueFull, TextTooLong, UnsupportedPair
+from server.text.glossary import Glossary
+from server.text.language_detection import Detector
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Translator
+from server.translation.router import Catalogue
+from server.translation.service import AUTO, Interpretation, Interpreter
+from server.translation.text_stream import TextFeed
+from server.translation.types import TranslationRequest
+from tests.fakes.echo import EchoFor, EchoGenerator
+
+PAIRS = [("de", "en"), ("en", "fr"), ("en", "de")]
+ENGLISH, GERMAN = "Where is the railway station?", "Wo ist der Bahnhof? Er ist hier."
+LIMITS = TranslationLimits(max_texts=10, max_text_characters=1000, max_timeout_seconds=60.0)
+
+Echoes = dict[str, EchoGenerator]
+MakeInterpreter = Callable[..., Interpreter]
+
+
+@pytest.fixture
+def echoes(echo_for: EchoFor) -> Echoes:
+    return {"-".join(pair): echo_for(*pair) for pair in PAIRS}
+
+
+@pytest.fixture
+def interpreter(echoes: Echoes) -> Interpreter:
+    translators = [Translator(echo, LIMITS) for echo in echoes.values()]
+    return Interpreter(Catalogue(translators, pivot="en"), Detector(["en", "de"]), LIMITS)
+
+
+def _asked(*texts: str) -> TranslationRequest:
+    return TranslationRequest(texts, "", "")
+
+
+def _translate(
+    interpreter: Interpreter, asked: TranslationRequest, source: str | None, target: str | None
+) -> Interpretation:
+    return asyncio.run(interpreter.translate(asked, source, target))
+
+
+def _texts(done: Interpretation) -> list[str]:
+    return [translation.text for translation in done.result.translations]
+
+
+def test_a_pair_without_a_model_goes_through_the_pivot_and_says_so(interpreter: Interpreter, echoes: Echoes) -> None:
+    done = _translate(interpreter, replace(_asked(GERMAN), num_hypotheses=2, beam_size=3), "de", "fr")
+    assert _texts(done) == [GERMAN]
+    assert (done.model, done.pivot) == ("echo-de-en+echo-en-fr", "en")
+    [[first, *_]], [[second, *_]] = echoes["de-en"].batches, echoes["en-fr"].batches
+    assert (first.params.beam_size, first.params.num_hypotheses) == (3, 1)
+    assert (second.params.beam_size, second.params.num_hypotheses) == (3, 2)
+    assert (first.continues, second.continues) == (False, True)
+    assert len(done.result.sentence_tokens) == 4
+    [translation] = done.result.translations
+    assert len(translation.alternatives) == 1
+
+
+def test_the_second_leg_has_the_time_that_the_first_one_left(interpreter: Interpreter, echoes: Echoes) -> None:
+    _translate(interpreter, replace(_asked(GERMAN), timeout_seconds=5.0), "de", "fr")
+    deadlines = [echoes[pair].batches[0][0].deadline for pair in ("de-en", "en-fr")]
+    assert deadlines[0] == pytest.approx(deadlines[1], abs=0.5)
+
+
+def test_details_of_tokens_are_refused_through_a_pivot(interpreter: Interpreter, echoes: Echoes) -> None:
+    asked = replace(_asked(GERMAN), options=DecodingOptions(return_alignments=True))
+    with pytest.raises(InvalidRequest, match="from de to fr directly: through en there are no scores"):
+        _translate(interpreter, asked, "de", "fr")
+    assert not echoes["de-en"].batches
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (DecodingOptions(suppress_tokens=(9999,)), "suppress_tokens has 9999; it must be from 0"),
+        (DecodingOptions(patience=0.1), "num_hypotheses is 2; it must be from 1 to 1 with a patience of 0.1"),
+        (DecodingOptions(required_phrases=("日本",)), "required_phrases: '日本' has characters"),
+        (DecodingOptions(target_prefix=("", "日本")), "target_prefix: '日本' has characters"),
+    ],
+)
+def test_what_the_second_leg_refuses_is_refused_before_the_first(
+    interpreter: Interpreter, echoes: Echoes, options: DecodingOptions, message: str
+) -> None:
+    asked = replace(_asked(GERMAN, GERMAN), num_hypotheses=2, options=options)
+    with pytest.raises(InvalidRequest, match=message):
+        _translate(interpreter, asked, "de", "fr")
+    assert not echoes["de-en"].batches
+
+
+def test_each_text_is_detected_and_goes_its_own_way(interpreter: Interpreter, echoes: Echoes) -> None:
+    texts = [GERMAN, "", ENGLISH, "12:30", GERMAN, " \n"]
+    done = _translate(interpreter, _asked(*texts), AUTO, "fr")
+    assert _texts(done) == texts
+    assert [None if each is None else each.language for each in done.detected] == ["de", None, "en", None, "de", None]
+    assert len(echoes["de-en"].batches[0]) == 4
+    assert sorted(map(len, echoes["en-fr"].batches)) == [1, 4]
+    assert not echoes["en-de"].batches
+
+
+def test_a_text_that_is_in_the_target_language_already_comes_back_as_it_is(
+    interpreter: Interpreter, echoes: Echoes
+) -> None:
+    done = _translate(interpreter, _asked(GERMAN, ENGLISH), AUTO, "de")
+    assert _texts(done) == [GERMAN, ENGLISH]
+    assert done.result.translations[0].source_tokens == 0
+    assert math.isnan(done.result.translations[0].score)
+    assert [len(echoes[pair].batches) for pair in ("de-en", "en-fr", "en-de")] == [0, 0, 1]
+
+
+def test_options_for_each_text_go_with_it(interpreter: Interpreter, echoes: Echoes) -> None:
+    asked = replace(_asked(GERMAN, ENGLISH), options=DecodingOptions(target_prefix=("Tea", "Where")))
+    _translate(interpreter, asked, AUTO, "fr")
+    english = next(batch for batch in echoes["en-fr"].batches if batch[0].source.size < 20)
+    assert [len(request.params.target_prefix) > 0 for request in english] == [True]
+    with pytest.raises(InvalidRequest, match="target_prefix has 1 entries for 2 texts"):
+        _translate(interpreter, replace(asked, options=DecodingOptions(target_prefix=("Tea",))), AUTO, "fr")
+
+
+def test_a_part_that_fails_fails_the_request_and_cancels_the_others(interpreter: Interpreter, echoes: Echoes) -> None:
+    echoes["en-fr"].error = QueueFull("full", 1.0)
+    echoes["de-en"].gate = asyncio.Event()
+    with pytest.raises(QueueFull):
+        _translate(interpreter, _asked(GERMAN, ENGLISH), AUTO, "fr")
+    assert echoes["de-en"].num_cancelled == 2
+
+
+def test_the_limits_count_the_whole_request(interpreter: Interpreter) -> None:
+    with pytest.raises(InvalidRequest, match="11 texts"):
+        _translate(interpreter, _asked(*["Tea."] * 11), AUTO, "fr")
+    with pytest.raises(TextTooLong, match="1001 characters"):
+        _translate(interpreter, _asked("x" * 1001), AUTO, "fr")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (AUTO, "es", "no model here translates to es; there are en, fr, de"),
+        (AUTO, None, "say which target you mean"),
+        ("fr", "de", "from fr to de; there is de to en, de to fr, en to de, en to fr"),
+    ],
+)
+def test_what_is_not_there_is_refused(
+    interpreter: Interpreter, source: str | None, target: str | None, message: str
+) -> None:
+    with pytest.raises(UnsupportedPair, match=message):
+        _translate(interpreter, _asked(GERMAN), source, target)
+
+
+def _streamed(
+    interpreter: Interpreter, asked: TranslationRequest, source: str, target: str
+) -> tuple[list[str], list[str]]:
+    """The texts put together from the feed, and those of the result."""
+    feed = TextFeed()
+    done = asyncio.run(interpreter.translate(asked, source, target, feed))
+    texts = [""] * len(asked.texts)
+    for piece in feed.take():
+        texts[piece.index] += piece.text
+    return texts, _texts(done)
+
+
+def test_a_feed_gets_every_text_in_its_place_whoever_translates_it(interpreter: Interpreter) -> None:
+    asked = _asked(f" {GERMAN}\n", "", ENGLISH, "12:30 !", GERMAN)
+    for target in ("fr", "de"):
+        streamed, whole = _streamed(interpreter, asked, AUTO, target)
+        assert streamed == whole == list(asked.texts)
+
+
+def test_a_feed_gets_what_comes_behind_the_pivot_and_what_a_glossary_changed(interpreter: Interpreter) -> None:
+    assert _streamed(interpreter, _asked(GERMAN), "de", "fr") == ([GERMAN], [GERMAN])
+    asked = replace(_asked("Where is the water?"), glossary=Glossary({"water": "where"}))
+    streamed, whole = _streamed(interpreter, asked, "en", "de")
+    assert streamed == whole

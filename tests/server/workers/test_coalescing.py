@@ -1,0 +1,274 @@
+import asyncio
+
+import pytest
+
+from server.interface.errors import EngineFailed, QueueFull
+from server.interface.request import FinishReason
+from server.workers.sentence_cache import CachingGenerator
+from tests.fakes.cached_echo import (
+    PATIENCE_SECONDS,
+    SOON_SECONDS,
+    Cached,
+    Watcher,
+    ask,
+    joined,
+    queued,
+    random_replicas,
+    run,
+    tokens_of,
+)
+from tests.fakes.echo import EchoGenerator
+from tests.fakes.engine import END
+
+
+def test_identical_sentences_in_flight_are_decoded_once(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        gate = cached.hold()
+        calls = [cached.begin(ask(5, 6)), cached.begin(ask(5, 6)), cached.begin(ask(9), ask(5, 6))]
+        await joined(cached, *calls)
+        gate.set()
+        assert [tokens_of(await call) for call in calls] == [[[5, 6]], [[5, 6]], [[9], [5, 6]]]
+
+    run(scenario)
+    assert cached.decoded == [[[5, 6, END]], [[9, END]]]
+    assert cached.watcher.outcomes == {"decoded": 2, "coalesced": 2}
+
+
+def test_who_joins_late_is_charged_only_for_what_came_after_its_arrival(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+    early, late = ask(5), ask(5)
+    # The echo writes its first token 4 ms after the arrival, and its last after 10 ms.
+    late.timings.arrived = early.timings.arrived + 0.006
+
+    async def scenario() -> None:
+        gate = cached.hold()
+        calls = cached.begin(early), cached.begin(late)
+        await joined(cached, *calls)
+        gate.set()
+        await asyncio.gather(*calls)
+
+    run(scenario)
+    assert early.timings.first_token - early.timings.arrived == pytest.approx(0.004)
+    assert late.timings.admitted == late.timings.encoded == late.timings.first_token == late.timings.arrived
+    assert late.timings.finished == early.timings.finished
+
+
+def test_a_call_does_not_wait_for_a_larger_one(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        gate = cached.hold()
+        document = cached.begin(ask(5), ask(6), ask(7))
+        await cached.echo.entered.wait()
+        echo.gate = None
+        assert tokens_of(await cached.generator.generate([ask(6)])) == [[6]]
+        assert not document.done()
+        gate.set()
+        assert tokens_of(await document) == [[5], [6], [7]]
+
+    run(scenario)
+    assert cached.watcher.outcomes == {"decoded": 4}
+    assert cached.watcher.num_kept == 3
+
+
+def test_a_follower_expires_at_its_own_deadline_and_leaves_the_leader_alone(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        gate = cached.hold()
+        leader = cached.begin(ask(5, expires_in=PATIENCE_SECONDS))
+        follower = cached.begin(hurried := ask(5, expires_in=SOON_SECONDS))
+        [expired] = await follower
+        assert (expired.request, expired.finish_reason, expired.hypotheses) == (hurried, FinishReason.DEADLINE, [])
+        assert hurried.deadline is not None
+        assert hurried.deadline <= hurried.timings.finished
+        assert not leader.done()
+        gate.set()
+        assert tokens_of(await leader) == [[5]]
+
+    run(scenario)
+    assert len(echo.batches) == 1
+    assert cached.watcher.outcomes == {"decoded": 1}
+
+
+def test_a_leader_that_expires_leaves_its_followers_the_answer(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        gate = cached.hold()
+        leader = cached.begin(ask(5, expires_in=SOON_SECONDS))
+        follower = cached.begin(ask(5, expires_in=PATIENCE_SECONDS))
+        [expired] = await leader
+        assert expired.finish_reason is FinishReason.DEADLINE
+        gate.set()
+        assert tokens_of(await follower) == [[5]]
+
+    run(scenario)
+    assert len(echo.batches) == 1
+    assert cached.watcher.outcomes == {"decoded": 1, "coalesced": 1}
+
+
+def test_sentences_of_one_call_expire_one_by_one(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        gate = cached.hold()
+        call = cached.begin(ask(5, expires_in=SOON_SECONDS), ask(5), ask(6, expires_in=-1.0))
+        await cached.begin(ask(9, expires_in=2 * SOON_SECONDS))  # a little time passes
+        gate.set()
+        completions = await call
+        # What has come is handed out, to the late as well: it costs nothing more.
+        assert tokens_of(completions) == [[5], [5], [6]]
+
+    run(scenario)
+
+
+def test_what_everybody_has_given_up_leaves_the_engine(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        cached.hold()
+        calls = [cached.begin(ask(5, expires_in=SOON_SECONDS)) for _ in range(3)]
+        done = await asyncio.gather(*calls)
+        assert {completion.finish_reason for [completion] in done} == {FinishReason.DEADLINE}
+        await asyncio.sleep(0)
+        assert echo.num_cancelled == 1
+        echo.gate = None
+        assert tokens_of(await cached.generator.generate([ask(5)])) == [[5]]
+
+    run(scenario)
+    assert cached.watcher.outcomes == {"decoded": 1}
+
+
+def test_a_request_that_has_expired_already_is_never_decoded(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        [expired] = await cached.generator.generate([ask(5, expires_in=-1.0)])
+        assert expired.finish_reason is FinishReason.DEADLINE
+        await asyncio.sleep(0)
+
+    run(scenario)
+    assert echo.batches == []
+    assert cached.generator._flights == {}
+
+
+def test_a_leader_that_is_cancelled_leaves_its_followers_the_answer(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        gate = cached.hold()
+        leader, follower = cached.begin(ask(5)), cached.begin(ask(5))
+        await joined(cached, leader, follower)
+        leader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leader
+        gate.set()
+        assert tokens_of(await follower) == [[5]]
+
+    run(scenario)
+    assert echo.num_cancelled == 0
+    assert len(echo.batches) == 1
+
+
+def test_when_all_askers_are_cancelled_so_is_the_sentence_and_the_next_asker_begins_anew(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        cached.hold()
+        calls = [cached.begin(ask(5)) for _ in range(3)]
+        await joined(cached, *calls)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        echo.gate = None
+        assert tokens_of(await cached.generator.generate([ask(5)])) == [[5]]
+        assert echo.num_cancelled == 1
+
+    run(scenario)
+    assert len(echo.batches) == 2
+
+
+def test_an_error_reaches_everybody_who_waits_and_is_not_kept(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        gate = cached.hold()
+        calls = [cached.begin(ask(5)), cached.begin(ask(5)), cached.begin(ask(6))]
+        await joined(cached, *calls)
+        echo.error = EngineFailed("the step failed")
+        gate.set()
+        for call in calls:
+            with pytest.raises(EngineFailed, match="the step failed"):
+                await call
+        echo.error = None
+        assert tokens_of(await cached.generator.generate([ask(5), ask(6)])) == [[5], [6]]
+
+    run(scenario)
+    assert cached.watcher.outcomes == {"decoded": 2}
+
+
+def test_a_call_that_fails_through_a_sentence_it_joined_takes_its_own_sentences_along(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        gate = cached.hold()
+        leader = cached.begin(ask(5))
+        await cached.echo.entered.wait()
+        echo.gate = asyncio.Event()
+        joins = cached.begin(ask(5), ask(6))
+        await asyncio.sleep(0)
+        echo.error = EngineFailed("the step failed")
+        gate.set()
+        for call in (leader, joins):
+            with pytest.raises(EngineFailed):
+                await call
+        await asyncio.sleep(0)
+
+    run(scenario)
+    assert echo.num_cancelled == 1
+    assert cached.generator._flights == {}
+
+
+def test_a_full_queue_takes_nothing_of_a_call_and_who_joined_keeps_waiting() -> None:
+    replicas = random_replicas(max_waiting=2)
+    generator = CachingGenerator(replicas, 100, Watcher())
+
+    async def scenario() -> None:
+        first = asyncio.create_task(generator.generate([ask(4), ask(5)]))
+        await queued(replicas, 2)
+        joins = asyncio.create_task(generator.generate([ask(5), ask(4)]))
+        for refused in ([ask(6)], [ask(5), ask(6)]):
+            with pytest.raises(QueueFull):
+                await generator.generate(refused)
+        assert replicas.status().waiting == 2
+        assert not joins.done()
+        replicas.start()
+        assert tokens_of(await joins) == tokens_of(await first)[::-1]
+        assert len(await generator.generate([ask(6)])) == 1
+
+    try:
+        run(scenario)
+    finally:
+        generator.close()
+
+
+def test_callers_who_meet_a_full_queue_together_are_refused_together_and_answers_at_hand_are_given(
+    echo: EchoGenerator,
+) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        await cached.generator.generate([ask(5)])
+        echo.error = QueueFull("2 sentences wait", 1.0)
+        calls = [cached.begin(ask(6)), cached.begin(ask(6)), cached.begin(ask(5), ask(6)), cached.begin(ask(5))]
+        *refused, answered = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(isinstance(error, QueueFull) for error in refused)
+        assert isinstance(answered, list)
+        assert tokens_of(answered) == [[5]]
+        echo.error = None
+        assert tokens_of(await cached.generator.generate([ask(6)])) == [[6]]
+
+    run(scenario)

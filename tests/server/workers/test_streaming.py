@@ -1,0 +1,183 @@
+"""How progress reaches whoever asked: from engine threads to the event loop, and through the cache."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from server.interface.errors import QueueFull
+from server.interface.request import GenerationParams, Request
+from server.workers.engine_pool import Replicas
+from server.workers.sentence_cache import CachingGenerator
+from tests.fakes.cached_echo import Cached, Watcher, ask, joined, run
+from tests.fakes.echo import EchoGenerator
+from tests.fakes.held_worker import HeldRunner, begin, reached, sentence, until, with_replicas
+
+Told = list[tuple[list[int], bool]]
+
+
+def _streamed(request: Request) -> tuple[Request, Told]:
+    """The same request, and what it is told."""
+    told: Told = []
+    request.on_progress = lambda token_ids, is_complete: told.append((token_ids, is_complete))
+    return request, told
+
+
+def _token_by_token(num_tokens: int) -> Told:
+    return [*(([3] * count, False) for count in range(1, num_tokens + 1)), ([3] * num_tokens, True)]
+
+
+def _with_cache(scenario: Callable[[CachingGenerator, Replicas, HeldRunner], Awaitable[None]], room: int = 100) -> None:
+    """Runs a scenario with a cache before an engine whose steps wait."""
+    runner = HeldRunner()
+
+    async def begun(replicas: Replicas) -> None:
+        await scenario(CachingGenerator(replicas, 100, Watcher()), replicas, runner)
+
+    with_replicas([runner], begun, max_waiting=room)
+
+
+def test_a_request_hears_of_itself_before_its_answer_and_of_its_end_before_others_end() -> None:
+    runner = HeldRunner()
+    heard: list[tuple[int, list[int], bool]] = []
+
+    async def scenario(replicas: Replicas) -> None:
+        loop_thread = threading.get_ident()
+        requests = [sentence(3), sentence(4), sentence(6), sentence(5)]
+
+        def listen_as(number: int) -> None:
+            def listen(token_ids: list[int], is_complete: bool) -> None:
+                assert threading.get_ident() == loop_thread
+                assert not task.done()
+                heard.append((number, token_ids, is_complete))
+
+            requests[number].on_progress = listen
+
+        for number in range(3):  # the fourth does not listen
+            listen_as(number)
+        task = begin(replicas, *requests)
+        runner.go_on.set()
+        await task
+
+    with_replicas([runner], scenario)
+    for number, num_tokens in enumerate((2, 3, 5)):
+        own = [(token_ids, is_complete) for each, token_ids, is_complete in heard if each == number]
+        assert own == _token_by_token(num_tokens)
+    assert heard.index((0, [3, 3], True)) < heard.index((2, [3] * 4, False))
+
+
+def test_nobody_hears_of_a_request_that_was_cancelled() -> None:
+    runner = HeldRunner()
+    asked, told = _streamed(sentence(60))
+
+    async def scenario(replicas: Replicas) -> None:
+        task = begin(replicas, asked)
+        await reached(runner.entered)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        runner.go_on.set()
+        await until(lambda: replicas.status().running == 0)
+
+    with_replicas([runner], scenario)
+    assert told == []
+    assert runner.cache.num_live == 0
+
+
+def test_a_kept_answer_is_heard_at_once_and_whole_while_the_others_are_decoded() -> None:
+    async def scenario(generator: CachingGenerator, _: Replicas, runner: HeldRunner) -> None:
+        runner.go_on.set()
+        await generator.generate([sentence(4)])
+        runner.go_on.clear()
+        (kept, told), (new, told_of_new) = _streamed(sentence(4)), _streamed(sentence(6))
+        call = asyncio.create_task(generator.generate([new, kept]))
+        await until(lambda: told != [])
+        assert (told, told_of_new) == ([([3, 3, 3], True)], [])
+        runner.go_on.set()
+        await call
+        assert told_of_new == _token_by_token(5)
+
+    _with_cache(scenario)
+
+
+def test_who_joins_late_hears_what_was_told_and_then_the_rest() -> None:
+    async def scenario(generator: CachingGenerator, _: Replicas, runner: HeldRunner) -> None:
+        (first, told_first), (late, told_late) = _streamed(sentence(6)), _streamed(sentence(6))
+        calls = [asyncio.create_task(generator.generate([first]))]
+        runner.one_step()
+        runner.one_step()
+        await until(lambda: len(told_first) == 2)
+        calls.append(asyncio.create_task(generator.generate([late])))
+        await until(lambda: told_late == [([3, 3], False)])
+        runner.go_on.set()
+        await asyncio.gather(*calls)
+        assert told_first == _token_by_token(5)
+        assert told_late == told_first[1:]
+        assert runner.encoded == [[(3, 3, 3, 3, 3, 0)]]
+
+    _with_cache(scenario)
+
+
+def test_a_sentence_that_stands_twice_in_a_call_is_decoded_once_and_told_twice() -> None:
+    async def scenario(generator: CachingGenerator, _: Replicas, runner: HeldRunner) -> None:
+        runner.go_on.set()
+        (first, told_first), (second, told_second) = _streamed(sentence(4)), _streamed(sentence(4))
+        await generator.generate([first, sentence(4), second])
+        assert told_first == told_second == _token_by_token(3)
+        assert len(runner.encoded) == 1
+
+    _with_cache(scenario)
+
+
+def test_a_sentence_that_streams_joins_only_those_that_stream_and_others_join_it(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        gate = cached.hold()
+        calls = [
+            cached.begin(ask(5)),
+            cached.begin(_streamed(ask(5))[0]),  # decoded again
+            cached.begin(_streamed(ask(5))[0]),
+            cached.begin(ask(5)),
+        ]
+        await joined(cached, *calls)
+        gate.set()
+        await asyncio.gather(*calls)
+
+    run(scenario)
+    assert [[request.on_progress is not None for request in batch] for batch in echo.batches] == [[False], [True]]
+
+
+def test_a_full_queue_refuses_before_anything_is_told() -> None:
+    async def scenario(generator: CachingGenerator, replicas: Replicas, runner: HeldRunner) -> None:
+        runner.go_on.set()
+        await generator.generate([sentence(4)])
+        runner.go_on.clear()
+        runner.entered.clear()
+        running = begin(replicas, *(sentence(2, beam_size=8) for _ in range(2)))
+        await reached(runner.entered)
+        waiting = begin(replicas, *(sentence(2) for _ in range(40)))
+        await until(lambda: replicas.status().waiting > 0)
+        kept, told = _streamed(sentence(4))
+        with pytest.raises(QueueFull):
+            await generator.generate([kept, sentence(5)])
+        assert told == []
+        runner.go_on.set()
+        await asyncio.gather(running, waiting)
+
+    _with_cache(scenario, room=1)
+
+
+def test_what_is_streamed_and_what_is_not_have_one_place_in_the_cache() -> None:
+    async def scenario(generator: CachingGenerator, _: Replicas, runner: HeldRunner) -> None:
+        runner.go_on.set()
+        streamed, told = _streamed(sentence(5, beam_size=2))
+        [first] = await generator.generate([streamed])
+        [second] = await generator.generate([sentence(5, beam_size=2)])
+        assert first.hypotheses == second.hypotheses
+        assert told[-1] == (first.hypotheses[0].token_ids, True)
+        assert len(runner.encoded) == 1
+        assert streamed.params == GenerationParams(2, max_new_tokens=64)
+
+    _with_cache(scenario)
