@@ -24,11 +24,11 @@ from locust.runners import MasterRunner, WorkerRunner
 # Locust puts the folder of this file on the path; the package is named from the folder above.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from loadtest.coordination.coordinator import Conductor, Plan
+from loadtest.coordination.coordinator import Coordinator, Plan
 from loadtest.coordination.machine import be_urgent
 from loadtest.coordination.messages import FROM_WORKERS
 from loadtest.coordination.worker import Worker
-from loadtest.coordination.worker_group import CannotConduct
+from loadtest.coordination.worker_group import CoordinationFailed
 from loadtest.results.thresholds import Thresholds
 from loadtest.workload.requests import with_corpus_digest
 from loadtest.workload.scenario import Scenario, load_scenario, scenario_names
@@ -36,7 +36,7 @@ from loadtest.workload.scenario import Scenario, load_scenario, scenario_names
 _LONGEST_END_SECONDS = 90.0
 
 
-class Nobody(User):
+class PlaceholderUser(User):
     """Locust wants a user. Requests are sent by `loadtest.coordination.worker`, whatever their number."""
 
     @task
@@ -52,7 +52,7 @@ class LoadTest:
         assert environment.runner is not None
         self._environment = environment
         self._incoming: Queue = Queue()
-        self._conductor: Conductor | None = None
+        self._conductor: Coordinator | None = None
         self._greenlet: gevent.Greenlet | None = None
         for kind in FROM_WORKERS:
             environment.runner.register_message(
@@ -89,12 +89,12 @@ class LoadTest:
         environment.process_exit_code = 1
         try:
             plan = _plan(environment)
-            self._conductor = Conductor(environment, plan, self._incoming, _say)
+            self._conductor = Coordinator(environment, plan, self._incoming, _say)
             self._conductor.run()
             environment.process_exit_code = 0
             if not options.scenario_json:
                 _say(f"measured; for the report: kvasir loadtest report {plan.folder}")
-        except (CannotConduct, ValueError, OSError) as error:
+        except (CoordinationFailed, ValueError, OSError) as error:
             print(f"loadtest: {error}", file=sys.stderr, flush=True)
         finally:
             self._conductor = None

@@ -18,10 +18,10 @@ import typer
 from bundle.loading import load_bundle
 from server.interface.request import Request
 from server.translation.limits import TranslationLimits
-from server.translation.pipeline import Translator
+from server.translation.pipeline import Pipeline
 from server.translation.protection_strategies import NUM_ATTEMPTS, Attempts, Sentence
 from server.translation.types import TranslationRequest
-from server.workers.engine_pool import ReplicaOptions, Replicas
+from server.workers.engine_pool import EnginePool, PoolOptions
 
 _TEMPLATES = (
     "Hello {}, how are you?",
@@ -81,12 +81,12 @@ def main(
 
     Attempts.begin = noted  # type: ignore[method-assign]
     bundle = load_bundle(bundle_folder)
-    replicas = Replicas.open(bundle, ReplicaOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20))
+    replicas = EnginePool.open(bundle, PoolOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20))
     try:
         source, target = bundle.config.source_languages[0], bundle.config.target_languages[0]
         request = TranslationRequest(tuple(text for text, _ in sentences), source, target, beam_size=beam_size)
         begun = time.perf_counter()
-        result = asyncio.run(Translator(replicas, TranslationLimits()).translate(request))
+        result = asyncio.run(Pipeline(replicas, TranslationLimits()).translate(request))
         seconds = time.perf_counter() - begun
     finally:
         replicas.close()

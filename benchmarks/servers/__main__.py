@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.servers.compare import Wishes, compare
+from benchmarks.servers.compare import ComparisonOptions, compare
 from benchmarks.servers.process import ROOT
 from benchmarks.servers.results import Comparison, to_json
 from benchmarks.servers.rounds import Procedure
@@ -47,7 +47,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if out.exists() and any(out.iterdir()) and (out / "rounds").exists():
         print(f"error: {out} holds a comparison already", file=sys.stderr)
         return 1
-    wishes = Wishes(
+    wishes = ComparisonOptions(
         scenario=scenario,
         material=Material(
             checkpoint=Path(chosen.checkpoint).resolve(),

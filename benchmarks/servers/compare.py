@@ -11,10 +11,10 @@ from benchmarks.servers.loads import requests_for
 from benchmarks.servers.merging import merged
 from benchmarks.servers.process import Launch, ServerFailed, ServerProcess
 from benchmarks.servers.results import Comparison, ServerFound
-from benchmarks.servers.rounds import Contestant, Procedure, run_rounds
-from benchmarks.servers.server_kinds import Contender, Material, Protocol, contender
+from benchmarks.servers.rounds import Procedure, ServerUnderTest, run_rounds
+from benchmarks.servers.server_kinds import Material, Protocol, ServerKind, contender
 from benchmarks.servers.tuning import Effort, Tuned, capacity, tune
-from benchmarks.servers.turns import Turns, say
+from benchmarks.servers.turns import InterleavedRuns, say
 from loadtest.cli.run import LoadTestFailed
 from loadtest.report.write_comparison import write_comparison
 from loadtest.workload.scenario import Scenario, ScenarioInvalid
@@ -24,7 +24,7 @@ SEARCHES = (1, 4)  # beam sizes in which answers are compared
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ComparisonOptions:
     """What to compare. `settings` are known ones, by server; those servers are not tuned.
 
     `protocol` is asked of all servers; with None each is asked in its own.
@@ -41,13 +41,13 @@ class Wishes:
     out: Path
 
 
-def compare(options: Wishes, procedure: Procedure, comparison: Comparison) -> None:
+def compare(options: ComparisonOptions, procedure: Procedure, comparison: Comparison) -> None:
     """Fill in the comparison, and leave all runs and reports in a folder.
 
     A server that cannot run stays in the tables with the reason.
     """
-    contestants: list[Contestant] = []
-    with Turns(options.out / "logs", options.seed) as turns:
+    contestants: list[ServerUnderTest] = []
+    with InterleavedRuns(options.out / "logs", options.seed) as turns:
         try:
             for name in options.servers:
                 contestant = _prepared(name, options)
@@ -66,7 +66,7 @@ def compare(options: Wishes, procedure: Procedure, comparison: Comparison) -> No
     _write_runs(contestants, options.out)
 
 
-def _prepared(name: str, options: Wishes) -> Contestant:
+def _prepared(name: str, options: ComparisonOptions) -> ServerUnderTest:
     """A server that can be started, or one with the reason why not."""
     try:
         made = contender(name, options.material)
@@ -76,16 +76,18 @@ def _prepared(name: str, options: Wishes) -> Contestant:
         requests = requests_for(options.scenario, spoken, options.material.beam_size)
     except (ServerFailed, ScenarioInvalid) as failure:
         say(f"  {name} is out: {failure}")
-        nobody = Contender(name, "native", _never, {})
-        return Contestant(nobody, options.scenario, ServerFound(name, "native", not_run=str(failure)))
-    return Contestant(made, requests, ServerFound(name, spoken))
+        nobody = ServerKind(name, "native", _never, {})
+        return ServerUnderTest(nobody, options.scenario, ServerFound(name, "native", not_run=str(failure)))
+    return ServerUnderTest(made, requests, ServerFound(name, spoken))
 
 
 def _never(_: Mapping[str, str]) -> Launch:
     raise ServerFailed("it cannot be had")
 
 
-def _choose_settings(turns: Turns, contestants: Sequence[Contestant], options: Wishes, procedure: Procedure) -> None:
+def _choose_settings(
+    turns: InterleavedRuns, contestants: Sequence[ServerUnderTest], options: ComparisonOptions, procedure: Procedure
+) -> None:
     now = time.monotonic()
     stop_tuning = now + TUNING_SHARE * (procedure.give_up - now)
     chosen: dict[str, dict[str, str]] = {name: dict(settings) for name, settings in options.settings.items()}
@@ -120,7 +122,9 @@ def _choose_settings(turns: Turns, contestants: Sequence[Contestant], options: W
     (options.out / "settings.json").write_text(json.dumps(chosen, indent=2) + "\n", "utf-8")
 
 
-def _compare_answers(turns: Turns, contestants: Sequence[Contestant], options: Wishes, comparison: Comparison) -> None:
+def _compare_answers(
+    turns: InterleavedRuns, contestants: Sequence[ServerUnderTest], options: ComparisonOptions, comparison: Comparison
+) -> None:
     texts = texts_of(options.scenario, options.seed, options.num_answers)
     try:
         reference = _reference(options, texts)
@@ -142,7 +146,7 @@ def _compare_answers(turns: Turns, contestants: Sequence[Contestant], options: W
             found.not_run = str(failure)
 
 
-def _reference(options: Wishes, texts: Sequence[str]) -> dict[int, list[str]]:
+def _reference(options: ComparisonOptions, texts: Sequence[str]) -> dict[int, list[str]]:
     """What Hugging Face says in float32, by beam size; nothing of it is cut off."""
     made = contender("huggingface", options.material)
     settings = {"dtype": "float32", "target-factor": "0"}
@@ -150,7 +154,7 @@ def _reference(options: Wishes, texts: Sequence[str]) -> dict[int, list[str]]:
         return {size: translations(server.url, "native", texts, size, options.scenario) for size in SEARCHES}
 
 
-def _write_runs(contestants: Sequence[Contestant], out: Path) -> None:
+def _write_runs(contestants: Sequence[ServerUnderTest], out: Path) -> None:
     """All of a server as one run, and a page that has all servers."""
     runs = [
         merged(contestant.runs, out / "runs" / contestant.found.name, contestant.found.name)

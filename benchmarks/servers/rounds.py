@@ -9,8 +9,8 @@ from pathlib import Path
 from benchmarks.servers.loads import at_rate, search
 from benchmarks.servers.process import ServerFailed
 from benchmarks.servers.results import KneeFound, LoadFound, ServerFound
-from benchmarks.servers.server_kinds import Contender
-from benchmarks.servers.turns import Turns, say
+from benchmarks.servers.server_kinds import ServerKind
+from benchmarks.servers.turns import InterleavedRuns, say
 from loadtest.cli.run import LoadTestFailed
 from loadtest.results.figures import StageTotals
 from loadtest.results.run_folder import RunFolder
@@ -23,10 +23,10 @@ CLOSE = 0.1  # rates that differ by less are one
 
 
 @dataclass(slots=True)
-class Contestant:
+class ServerUnderTest:
     """A server of the comparison, what it is asked, and what was found; `runs` come with the name of their round."""
 
-    contender: Contender
+    contender: ServerKind
     requests: Scenario
     found: ServerFound
     runs: list[tuple[str, RunFolder]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Procedure:
     )  # on time.monotonic()'s clock: no round is begun that would not end before, no load after
 
 
-def run_rounds(turns: Turns, contestants: Sequence[Contestant], procedure: Procedure) -> int:
+def run_rounds(turns: InterleavedRuns, contestants: Sequence[ServerUnderTest], procedure: Procedure) -> int:
     """Measure all, and return how many rounds there was time for; the knees of the first are searched in any case."""
     rates: list[float] = []
     lasted = 0.0
@@ -98,7 +98,7 @@ def is_worth_offering(server: ServerFound, rate: float) -> bool:
 
 
 @contextmanager
-def _leaving_out(contestant: Contestant) -> Iterator[Contestant]:
+def _leaving_out(contestant: ServerUnderTest) -> Iterator[ServerUnderTest]:
     """A server that fails is left out from here on; the others go on."""
     try:
         yield contestant
@@ -107,7 +107,7 @@ def _leaving_out(contestant: Contestant) -> Iterator[Contestant]:
         say(f"  {contestant.found.name} is out: {failure}")
 
 
-def _find_knee(turns: Turns, contestant: Contestant, procedure: Procedure, number: int) -> None:
+def _find_knee(turns: InterleavedRuns, contestant: ServerUnderTest, procedure: Procedure, number: int) -> None:
     found = contestant.found
     assert found.capacity is not None
     known = found.knee
@@ -133,7 +133,7 @@ def _find_knee(turns: Turns, contestant: Contestant, procedure: Procedure, numbe
     say(f"  round {number}, {found.name}: {said}, best goodput {result.best_goodput:.1f}/s{late}")
 
 
-def _offer(turns: Turns, contestant: Contestant, procedure: Procedure, rate: float, number: int) -> None:
+def _offer(turns: InterleavedRuns, contestant: ServerUnderTest, procedure: Procedure, rate: float, number: int) -> None:
     found, seconds = contestant.found, procedure.load_seconds
     scenario = at_rate(contestant.requests, f"{rate:g}/s for all (round {number})", rate, seconds, seconds / 5)
     folder = procedure.folder / f"round-{number}" / f"{found.name}-{rate:g}"

@@ -51,7 +51,7 @@ class Material:
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class ServerKind:
     """A server with settings. They are tried dimension by dimension, each choice of one on the best of those before.
 
     `overload_choices` are told apart by what they do when more is asked than can be answered.
@@ -70,7 +70,7 @@ class Contender:
         return self.name.removesuffix(BOUNDED)
 
 
-def contender(name: str, material: Material) -> Contender:
+def contender(name: str, material: Material) -> ServerKind:
     """A server by name. Converts the weights if need be, and raises `ServerFailed` where it cannot be had."""
     kind = name.removesuffix(BOUNDED)
     if name not in NAMES:
@@ -85,17 +85,17 @@ def contender(name: str, material: Material) -> Contender:
     )
 
 
-def _kvasir(material: Material) -> Contender:
+def _kvasir(material: Material) -> ServerKind:
     """As it is installed, but for its memory of sentences, which no other has."""
     command = (sys.executable, "-m", "kvasir", "serve", "--model", str(material.bundle), "--port", "{port}")
     quiet = ("--cache-sentences", "0", "--log-level", "warning")
     launch = Launch((*command, *quiet, *material.beam_flags, *material.kvasir_flags), "/health/ready")
-    return Contender("kvasir", "native", lambda _: launch, {})
+    return ServerKind("kvasir", "native", lambda _: launch, {})
 
 
-def _ctranslate2(name: str, material: Material, is_bounded: bool) -> Contender:
+def _ctranslate2(name: str, material: Material, is_bounded: bool) -> ServerKind:
     model = ctranslate2_model(material.checkpoint, material.folder)
-    return Contender(
+    return ServerKind(
         name,
         "native",
         _launcher("ctranslate2_server", material, "--model", str(model)),
@@ -118,8 +118,8 @@ def _ctranslate2(name: str, material: Material, is_bounded: bool) -> Contender:
     )
 
 
-def _hugging_face(name: str, material: Material, is_bounded: bool) -> Contender:
-    return Contender(
+def _hugging_face(name: str, material: Material, is_bounded: bool) -> ServerKind:
+    return ServerKind(
         name,
         "native",
         _launcher("hugging_face_server", material, "--threads", str(material.cpus)),
@@ -145,7 +145,7 @@ def _launcher(module: str, material: Material, *flags: str) -> Callable[[Setting
     return launch
 
 
-def _libretranslate(material: Material) -> Contender:
+def _libretranslate(material: Material) -> ServerKind:
     if material.libretranslate is None:
         raise ServerFailed(
             "needs its program: pip install libretranslate in an environment of its own, --libretranslate"
@@ -175,7 +175,7 @@ def _libretranslate(material: Material) -> Contender:
     def layout(inter: int, intra: int) -> Settings:
         return {"ARGOS_INTER_THREADS": str(inter), "ARGOS_INTRA_THREADS": str(intra)}
 
-    return Contender(
+    return ServerKind(
         "libretranslate",
         "libretranslate",
         launch,

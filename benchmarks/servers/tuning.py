@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.servers.loads import at_rate, closed_loop, ramp
-from benchmarks.servers.server_kinds import Contender, Settings
-from benchmarks.servers.turns import Turns, describe, say
+from benchmarks.servers.server_kinds import ServerKind, Settings
+from benchmarks.servers.turns import InterleavedRuns, describe, say
 from loadtest.results.run_folder import RunFolder
 from loadtest.results.totals import totals
 from loadtest.workload.scenario import Scenario
@@ -42,7 +42,7 @@ class Tuned:
 
 
 def capacity(
-    turns: Turns, contender: Contender, settings: Settings, requests: Scenario, folder: Path, effort: Effort
+    turns: InterleavedRuns, contender: ServerKind, settings: Settings, requests: Scenario, folder: Path, effort: Effort
 ) -> float:
     """Requests a second that closed loops get answered. Raises `ServerFailed` or `LoadTestFailed`."""
     scenario = closed_loop(requests, USERS, effort.closed_loop_seconds, effort.warm_up_seconds)
@@ -51,8 +51,8 @@ def capacity(
 
 
 def tune(
-    turns: Turns,
-    contender: Contender,
+    turns: InterleavedRuns,
+    contender: ServerKind,
     settings: Settings,
     requests: Scenario,
     folder: Path,

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from benchmarks.servers.process import ServerProcess
-from benchmarks.servers.server_kinds import Contender, Settings
+from benchmarks.servers.server_kinds import ServerKind, Settings
 from loadtest.cli.run import RunOptions, run_scenario
 from loadtest.results.records import Outcome
 from loadtest.results.run_folder import RunFolder
@@ -16,7 +16,7 @@ from loadtest.workload.scenario import Scenario
 Runner = Callable[[str, Scenario, Path, RunOptions], RunFolder]
 
 
-class Turns:
+class InterleavedRuns:
     """Servers of a comparison, each started when it is first needed. Use it as a context manager."""
 
     def __init__(self, logs: Path, seed: int, runner: Runner = run_scenario) -> None:
@@ -35,7 +35,7 @@ class Turns:
         """The settings they were started with."""
         return {name: settings for name, (_, settings) in self._servers.items()}
 
-    def start(self, contender: Contender, settings: Settings) -> ServerProcess:
+    def start(self, contender: ServerKind, settings: Settings) -> ServerProcess:
         """The server with these settings, running; the others are held still. Raises `ServerFailed`."""
         for name, (server, _) in self._servers.items():
             if name != contender.name:
@@ -55,7 +55,7 @@ class Turns:
         if name in self._servers:
             self._servers.pop(name)[0].close()
 
-    def measure(self, contender: Contender, settings: Settings, scenario: Scenario, folder: Path) -> RunFolder:
+    def measure(self, contender: ServerKind, settings: Settings, scenario: Scenario, folder: Path) -> RunFolder:
         """Run a scenario against one server. Raises `ServerFailed` or `LoadTestFailed`."""
         server = self.start(contender, settings)
         options = RunOptions(seed=self._seed, label=contender.name, guard_requests=0, server_pid=server.pid, quiet=True)
@@ -73,7 +73,7 @@ class Turns:
             server.pause()
         return run
 
-    def __enter__(self) -> "Turns":
+    def __enter__(self) -> "InterleavedRuns":
         return self
 
     def __exit__(

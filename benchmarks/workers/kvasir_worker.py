@@ -15,7 +15,7 @@ import typer
 from benchmarks.workers.protocol import Job, serve
 from bundle.loading import load_bundle
 from server.interface.request import GenerationParams, Request, Timings
-from server.workers.engine_pool import ReplicaOptions, Replicas
+from server.workers.engine_pool import EnginePool, PoolOptions
 
 
 def main(
@@ -25,10 +25,10 @@ def main(
     max_rows: Annotated[int, typer.Option(help="For each replica.")] = 64,
 ) -> None:
     """Load a bundle and answer jobs. Batches are the engine's own: a job's `batch_size` says nothing to it."""
-    options = ReplicaOptions(
+    options = PoolOptions(
         replicas=replicas, threads_per_replica=threads_per_replica, max_rows=max_rows, max_waiting=2**31
     )
-    engines = Replicas.open(load_bundle(bundle), options)
+    engines = EnginePool.open(load_bundle(bundle), options)
 
     def decode(job: Job) -> Sequence[Sequence[int]]:
         params = GenerationParams(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from loadtest.results.records import answer_digest
-from loadtest.results.run_folder import Difference, GuardResult
+from loadtest.results.run_folder import AnswerCheckResult, Difference
 from loadtest.sending.addresses import Address
 from loadtest.sending.protocols.registry import protocol
 from loadtest.sending.protocols.wire import WrongAnswer
@@ -24,7 +24,7 @@ _ANSWER_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
+class SampledAnswer:
     """What came back under load for one request."""
 
     stage: str
@@ -42,25 +42,25 @@ class AnswerSample:
     def __init__(self, size: int, seed: int) -> None:
         self._size = size
         self._seed = seed
-        self._kept: list[tuple[int, KeptAnswer]] = []  # a heap: the first to go is at its top
+        self._kept: list[tuple[int, SampledAnswer]] = []  # a heap: the first to go is at its top
         self.population = 0
 
-    def offer(self, answer: KeptAnswer) -> None:
+    def offer(self, answer: SampledAnswer) -> None:
         """An answer that may be kept."""
         self.population += 1
         self._keep(answer)
 
-    def merge(self, kept: Iterable[KeptAnswer], population: int) -> None:
+    def merge(self, kept: Iterable[SampledAnswer], population: int) -> None:
         """Takes in what another sample kept of so many."""
         self.population += population
         for answer in kept:
             self._keep(answer)
 
-    def kept(self) -> list[KeptAnswer]:
+    def kept(self) -> list[SampledAnswer]:
         """The sample, in the order of stages and numbers."""
         return sorted((answer for _, answer in self._kept), key=lambda answer: (answer.stage, answer.number))
 
-    def _keep(self, answer: KeptAnswer) -> None:
+    def _keep(self, answer: SampledAnswer) -> None:
         key = f"{self._seed}/{answer.stage}/{answer.number}".encode()
         entry = (-int.from_bytes(sha256(key).digest()[:8]), answer)
         if len(self._kept) < self._size:
@@ -69,7 +69,7 @@ class AnswerSample:
             heapq.heappushpop(self._kept, entry)
 
 
-def check_answers(sample: AnswerSample, scenario: Scenario, seed: int, address: Address) -> GuardResult:
+def check_answers(sample: AnswerSample, scenario: Scenario, seed: int, address: Address) -> AnswerCheckResult:
     """Asks for every answer of the sample again, one after the other, and compares.
 
     What the server does not answer again is counted with its reason, and compared with nothing.
@@ -96,7 +96,7 @@ def check_answers(sample: AnswerSample, scenario: Scenario, seed: int, address: 
     identical = checked - len(different)
     share = identical / checked if checked else 1.0
     reasons = dict(unanswered.most_common())
-    return GuardResult(checked, identical, sample.population, share, tuple(different[:MAX_DIFFERENCES]), reasons)
+    return AnswerCheckResult(checked, identical, sample.population, share, tuple(different[:MAX_DIFFERENCES]), reasons)
 
 
 class _Asker:

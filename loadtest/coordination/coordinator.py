@@ -17,7 +17,7 @@ from loadtest.coordination.machine import ProcessUse, machine_info, process_use,
 from loadtest.coordination.messages import Order
 from loadtest.coordination.progress import progress_line, share_within
 from loadtest.coordination.server_metrics import MetricsPoller, served_models
-from loadtest.coordination.worker_group import CannotConduct, Crew
+from loadtest.coordination.worker_group import CoordinationFailed, WorkerGroup
 from loadtest.results.clock import RunClock, check_clocks, known_within
 from loadtest.results.objective import Objective, objective_of
 from loadtest.results.records import Record, RecordWriter, record_from_json
@@ -56,7 +56,7 @@ class _Gathered:
     nice: int = 0
 
 
-class Conductor:
+class Coordinator:
     """One run of a scenario. `run` it in a greenlet; `stop` ends it early, with what was measured by then."""
 
     def __init__(self, environment: Environment, plan: Plan, incoming: Queue, say: Callable[[str], None]) -> None:
@@ -71,7 +71,7 @@ class Conductor:
         self._sample = AnswerSample(plan.guard_requests, plan.seed)
         self._started_at = time.time()
         self._clock = RunClock(time.perf_counter())
-        self._crew = Crew(environment.runner, incoming, self._clock)
+        self._crew = WorkerGroup(environment.runner, incoming, self._clock)
         self._objective: Objective = objective_of(plan.scenario.model_dump(mode="json"))
 
     @property
@@ -88,7 +88,7 @@ class Conductor:
     def run(self) -> RunFolder:
         """Everything: the search for the knee if there is one to do, the stages, and the guard.
 
-        Raises `CannotConduct`, `ValueError` or `OSError`.
+        Raises `CoordinationFailed`, `ValueError` or `OSError`.
         """
         plan = self._plan
         address = address_of(plan.url)
@@ -106,7 +106,7 @@ class Conductor:
                 knee = self._search()
             if scenario.needs_knee and not self._stopped:
                 if knee is None:
-                    raise CannotConduct("no rate met the objective: there is no knee for stages to be a share of")
+                    raise CoordinationFailed("no rate met the objective: there is no knee for stages to be a share of")
                 scenario = scenario.with_rates(knee)
             for stage in scenario.stages:
                 if not self._stopped:
@@ -172,10 +172,10 @@ class Conductor:
         return search.knee
 
     def _check_reached(self, measured: Sequence[Record]) -> None:
-        """Raises `CannotConduct` if no request got as far as a connection: no lower rate would either."""
+        """Raises `CoordinationFailed` if no request got as far as a connection: no lower rate would either."""
         if measured and all(record.reason.startswith(NO_CONNECTION) for record in measured):
             reason = measured[0].reason
-            raise CannotConduct(f"{self._plan.url} cannot be reached: all {len(measured)} requests had {reason}")
+            raise CoordinationFailed(f"{self._plan.url} cannot be reached: all {len(measured)} requests had {reason}")
 
     def _send_stage(self, stage: Stage, is_search_step: bool = False) -> list[Record]:
         """Has the stage sent. Gives the records of its measured window."""
@@ -239,5 +239,5 @@ class Conductor:
 
 def _make_folder(folder: Path) -> None:
     if RunFolder(folder).records_file.exists():
-        raise CannotConduct(f"{folder} holds a run already")
+        raise CoordinationFailed(f"{folder} holds a run already")
     folder.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from functools import cache
 
 from pydantic import TypeAdapter
 
-from loadtest.coordination.answer_check import KeptAnswer
+from loadtest.coordination.answer_check import SampledAnswer
 
 # From the conductor to workers, and back.
 PREPARE, CLOCK, GO, STOP = "kvasir_prepare", "kvasir_clock", "kvasir_go", "kvasir_stop"
@@ -36,7 +36,7 @@ class StageDone:
     drained: float
     cpu_seconds: float
     nice: int
-    kept: tuple[KeptAnswer, ...]  # for the guard
+    kept: tuple[SampledAnswer, ...]  # for the guard
     population: int  # answers that those were drawn from
 
 

@@ -15,7 +15,7 @@ from gevent.event import Event
 from gevent.pool import Group
 from locust.env import Environment
 
-from loadtest.coordination.answer_check import AnswerSample, KeptAnswer
+from loadtest.coordination.answer_check import AnswerSample, SampledAnswer
 from loadtest.coordination.messages import (
     BROKEN,
     CLOCK,
@@ -232,7 +232,7 @@ class _WorkerStage:
         self._num_recorded += 1
         self._records.append(record)
         if answer is not None:
-            self._sample.offer(KeptAnswer(place.stage, record.number, answer.texts))
+            self._sample.offer(SampledAnswer(place.stage, record.number, answer.texts))
         self._show(record)
         if len(self._records) > _MAX_HELD_RECORDS and not self._flusher:
             self._flusher = gevent.spawn(self._hand_on, _MAX_HELD_RECORDS // 2)

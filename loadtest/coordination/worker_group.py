@@ -25,14 +25,14 @@ from loadtest.results.clock import NUM_ROUND_TRIPS, RoundTrip, RunClock, WorkerC
 _CHECK_SECONDS = 1.0
 
 
-class CannotConduct(Exception):
+class CoordinationFailed(Exception):
     """The load test cannot go on."""
 
 
-class Crew:
+class WorkerGroup:
     """All who send: the workers of a distributed test, or the one beside the conductor.
 
-    Every method that waits raises `CannotConduct` if a worker cannot go on or is gone.
+    Every method that waits raises `CoordinationFailed` if a worker cannot go on or is gone.
     """
 
     def __init__(self, runner: Runner, incoming: Queue, clock: RunClock) -> None:
@@ -56,7 +56,7 @@ class Crew:
         if self.is_distributed:
             self._workers = sorted(self._connected())
             if not self._workers:
-                raise CannotConduct("no worker is connected")
+                raise CoordinationFailed("no worker is connected")
 
     def prepare(self, order: Order) -> None:
         """Has everybody prepare their part of the stage; the worker's number in the order is filled in."""
@@ -115,12 +115,14 @@ class Crew:
                 self._check()
                 continue
             if kind == BROKEN:
-                raise CannotConduct(data["reason"])
+                raise CoordinationFailed(data["reason"])
             return kind, data
 
     def _check(self) -> None:
         if self.is_distributed and (lost := set(self._workers) - self._connected()):
-            raise CannotConduct(f"{len(lost)} of {len(self._workers)} workers are gone, and their requests with them")
+            raise CoordinationFailed(
+                f"{len(lost)} of {len(self._workers)} workers are gone, and their requests with them"
+            )
 
     def _connected(self) -> set[str]:
         assert isinstance(self._runner, MasterRunner)

@@ -13,7 +13,7 @@ from loadtest.results.thresholds import ExitCode, Thresholds, Verdict, interrupt
 from loadtest.results.totals import MAX_LAG_P99_MS, trials_of
 
 
-class Mood(StrEnum):
+class Severity(StrEnum):
     """How a line is marked."""
 
     PLAIN = "plain"
@@ -28,7 +28,7 @@ class Line:
     name: str
     value: str
     meaning: str
-    mood: Mood = Mood.PLAIN
+    mood: Severity = Severity.PLAIN
 
 
 def headline_of(totals: Totals, verdict: Verdict) -> list[Line]:
@@ -44,7 +44,7 @@ def headline_of(totals: Totals, verdict: Verdict) -> list[Line]:
             "Exit code",
             str(verdict.exit_code.value),
             "; ".join(verdict.reasons),
-            Mood.GOOD if verdict.exit_code is ExitCode.FINE else Mood.BAD,
+            Severity.GOOD if verdict.exit_code is ExitCode.FINE else Severity.BAD,
         ),
     ]
 
@@ -152,7 +152,7 @@ def _beyond(totals: Totals) -> Iterator[Line]:
 
 def _interruption(totals: Totals) -> Iterator[Line]:
     for sentence in interruption(totals):
-        yield Line("Complete", "no", f"{sentence}; its last stage may be cut short", Mood.BAD)
+        yield Line("Complete", "no", f"{sentence}; its last stage may be cut short", Severity.BAD)
 
 
 def _validity(totals: Totals) -> Line:
@@ -168,19 +168,19 @@ def _validity(totals: Totals) -> Line:
     if apart:
         lag += f", clocks of its workers at most {milliseconds(apart)} ms off ({MAX_UNCERTAINTY_MS:g} allowed)"
     if totals.headline.is_void:
-        return Line("Validity", "VOID", f"{lag}, in {', '.join(totals.headline.late_stages)}", Mood.BAD)
-    return Line("Validity", "valid", lag, Mood.GOOD)
+        return Line("Validity", "VOID", f"{lag}, in {', '.join(totals.headline.late_stages)}", Severity.BAD)
+    return Line("Validity", "valid", lag, Severity.GOOD)
 
 
 def _guard(totals: Totals) -> Line:
     share = totals.headline.guard_share
     if unanswered := not_answered_again(totals):
         compared = "nothing could be compared" if share is None else f"of {totals.headline.guard_checked} compared"
-        return Line("Same answers as when idle", percent(share), f"{compared}; {unanswered}", Mood.BAD)
+        return Line("Same answers as when idle", percent(share), f"{compared}; {unanswered}", Severity.BAD)
     if share is None:
         return Line("Same answers as when idle", "not checked", "no answer was compared with one of the idle server")
     meaning = f"of {totals.headline.guard_checked} answers compared byte for byte with those of the idle server"
-    return Line("Same answers as when idle", percent(share), meaning, Mood.GOOD if share == 1 else Mood.BAD)
+    return Line("Same answers as when idle", percent(share), meaning, Severity.GOOD if share == 1 else Severity.BAD)
 
 
 def _why_none(totals: Totals) -> str:

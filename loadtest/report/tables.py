@@ -9,7 +9,7 @@ from loadtest.report.request_plots import typical_stage
 from loadtest.results.figures import Sample, StageTotals, Totals
 from loadtest.results.percentiles import Percentiles
 from loadtest.results.records import Outcome
-from loadtest.results.run_folder import GuardResult
+from loadtest.results.run_folder import AnswerCheckResult
 from loadtest.results.samples import REST, SERVER_PHASES
 from loadtest.results.thresholds import ERRORS
 
@@ -25,7 +25,7 @@ class Table:
     is_text: bool = False  # columns of words, not of numbers
 
 
-def tables_of(totals: Totals, guard: GuardResult | None) -> list[Table]:
+def tables_of(totals: Totals, guard: AnswerCheckResult | None) -> list[Table]:
     """The tables that have a row."""
     tables = [
         _stages(totals.stages),
@@ -181,7 +181,7 @@ def _reasons(stages: Sequence[StageTotals]) -> Table:
     return Table("Why requests were not answered", "", ("stage", "reason", "requests"), rows)
 
 
-def _differences(guard: GuardResult | None) -> Table:
+def _differences(guard: AnswerCheckResult | None) -> Table:
     rows = tuple(
         (one.stage, str(one.number), one.text, one.offline, one.under_load)
         for one in (guard.different if guard else ())

@@ -14,7 +14,7 @@ from loadtest.report.server_plots import phases_plot, timeline_plot
 from loadtest.report.tables import tables_of
 from loadtest.results.figures import Totals, to_json
 from loadtest.results.records import Record
-from loadtest.results.run_folder import GuardResult, RunFolder, RunInfo
+from loadtest.results.run_folder import AnswerCheckResult, RunFolder, RunInfo
 from loadtest.results.thresholds import NO_THRESHOLDS, Thresholds, Verdict, verdict_of
 from loadtest.results.timeline import Timeline, timeline_of
 from loadtest.results.totals import totals_of
@@ -27,7 +27,7 @@ class Report:
     totals: Totals
     verdict: Verdict
     thresholds: Thresholds
-    guard: GuardResult | None
+    guard: AnswerCheckResult | None
     run: RunInfo
     timeline: Timeline
 

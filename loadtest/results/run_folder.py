@@ -3,7 +3,7 @@
 run.json        RunInfo
 records.jsonl   a Record a line
 metrics.jsonl   a MetricsSample a line; not there if the server has no /metrics
-guard.json      GuardResult; not there if the answers were not checked
+guard.json      AnswerCheckResult; not there if the answers were not checked
 totals.json, report.html, report.md, report.json   made from the above, at any time again
 """
 
@@ -130,7 +130,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardResult:
+class AnswerCheckResult:
     """Answers under load beside the answers to the same requests from an idle server."""
 
     checked: int
@@ -182,11 +182,11 @@ class RunFolder:
         with self.metrics_file.open(encoding="utf-8") as lines:
             return tuple(_metrics_type().validate_json(line) for line in lines)
 
-    def guard(self) -> GuardResult | None:
+    def guard(self) -> AnswerCheckResult | None:
         """What the check of the answers gave; None if there was none."""
         return self._read("guard.json", _guard_type()) if (self.path / "guard.json").is_file() else None
 
-    def write_guard(self, result: GuardResult) -> None:
+    def write_guard(self, result: AnswerCheckResult) -> None:
         """Writes guard.json."""
         self._write("guard.json", _guard_type().dump_json(result, indent=2))
 
@@ -216,5 +216,5 @@ def _metrics_type() -> TypeAdapter[MetricsSample]:
 
 
 @cache
-def _guard_type() -> TypeAdapter[GuardResult]:
-    return TypeAdapter(GuardResult)
+def _guard_type() -> TypeAdapter[AnswerCheckResult]:
+    return TypeAdapter(AnswerCheckResult)

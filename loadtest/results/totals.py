@@ -12,7 +12,7 @@ from loadtest.results.objective import Objective, objective_of
 from loadtest.results.occupancy import occupancy_of
 from loadtest.results.percentiles import encoded, histogram_of, percentiles_ms
 from loadtest.results.records import Outcome, Record
-from loadtest.results.run_folder import GuardResult, MetricsSample, RunFolder, RunInfo, StageInfo
+from loadtest.results.run_folder import AnswerCheckResult, MetricsSample, RunFolder, RunInfo, StageInfo
 from loadtest.results.samples import arrived_within, sample_of
 
 # A generator later than this, at p99, measures itself.
@@ -25,7 +25,7 @@ def totals(run: RunFolder) -> Totals:
 
 
 def totals_of(
-    info: RunInfo, records: Iterable[Record], metrics: Sequence[MetricsSample], guard: GuardResult | None
+    info: RunInfo, records: Iterable[Record], metrics: Sequence[MetricsSample], guard: AnswerCheckResult | None
 ) -> Totals:
     """All figures of a run, from what its folder holds."""
     objective = objective_of(info.scenario)
@@ -127,7 +127,7 @@ def _stage_totals(
 
 
 def _headline(
-    stages: Sequence[StageTotals], info: RunInfo, guard: GuardResult | None, objective: Objective
+    stages: Sequence[StageTotals], info: RunInfo, guard: AnswerCheckResult | None, objective: Objective
 ) -> Headline:
     fair = [stage for stage in stages if not stage.is_closed_loop and not stage.is_late and stage.all.sent]
     best = max(fair, key=lambda stage: stage.all.goodput, default=None)

@@ -14,7 +14,7 @@ import uvicorn
 from kernels.onnx_registration import running_kernels
 from server.http.app import create_app
 from server.http.state import ServerState
-from server.interface.engine_client import Generator
+from server.interface.engine_client import EngineClient
 from server.operations.log_lines import configure_logging
 from server.operations.metrics import Metrics
 from server.operations.model_loading import open_replicas
@@ -44,7 +44,7 @@ def serve(settings: Settings) -> int:
             generator.close()
 
 
-def _serve(settings: Settings, generators: Sequence[Generator], observer: Metrics) -> int:
+def _serve(settings: Settings, generators: Sequence[EngineClient], observer: Metrics) -> int:
     names = [generator.bundle.config.name for generator in generators]
     _log.info("loaded", extra={"models": names, "kernels": running_kernels()})
     app = create_app(settings, generators, observer)

@@ -23,12 +23,12 @@ from server.interface.engine_client import SentenceOutcome
 from server.operations.cpu_count import usable_cpus
 from server.text.language_detection import Detector
 from server.translation.limits import TranslationLimits
-from server.translation.pipeline import Translator
-from server.translation.router import Catalogue
-from server.translation.service import Interpretation, Interpreter
+from server.translation.pipeline import Pipeline
+from server.translation.router import Router
+from server.translation.service import TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest, TranslationResult
-from server.workers.engine_pool import ReplicaOptions, Replicas
-from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES, CachingGenerator
+from server.workers.engine_pool import EnginePool, PoolOptions
+from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES, CachedEngineClient
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNBOUNDED_SENTENCES = 1 << 30  # windows bound what waits
@@ -167,7 +167,7 @@ def translate_document_file(
     kind = format_of(source.name)
     stats = OfflineStats()
 
-    def observe(done: Interpretation) -> None:
+    def observe(done: TranslationOutcome) -> None:
         stats.add(0, done.result)
 
     def advance(num_done: int, _num_units: int) -> None:
@@ -179,7 +179,7 @@ def translate_document_file(
         await translate_document(source, unfinished, kind, translate, _DOCUMENT_LIMITS, size, advance)
 
     with _opened(bundle, options, stats) as translator, tempfile.TemporaryDirectory(dir=sink.parent) as folder:
-        interpreter = Interpreter(Catalogue([translator]), Detector(()), TranslationLimits())
+        interpreter = TranslationService(Router([translator]), Detector(()), TranslationLimits())
         asked = TranslationRequest((), "", "", options.beam_size)
         translate = document_translation(interpreter, asked, options.source, options.target, observe)
         unfinished = Path(folder) / sink.name
@@ -189,19 +189,19 @@ def translate_document_file(
 
 
 @contextmanager
-def _opened(bundle: Bundle, options: OfflineOptions, stats: OfflineStats) -> Iterator[Translator]:
+def _opened(bundle: Bundle, options: OfflineOptions, stats: OfflineStats) -> Iterator[Pipeline]:
     """A translator with engines of its own; `stats` get what only those know, when it is closed."""
     occupancy, outcomes = _Occupancy(), _Outcomes()
-    replica_options = ReplicaOptions(
+    replica_options = PoolOptions(
         replicas=options.threads or usable_cpus(),
         threads_per_replica=1,
         max_waiting=_UNBOUNDED_SENTENCES,
         observe=occupancy,
     )
-    generator = CachingGenerator(Replicas.open(bundle, replica_options), options.cache_sentences, outcomes)
+    generator = CachedEngineClient(EnginePool.open(bundle, replica_options), options.cache_sentences, outcomes)
     begun = time.perf_counter()
     try:
-        yield Translator(generator, TranslationLimits())
+        yield Pipeline(generator, TranslationLimits())
         stats.seconds = time.perf_counter() - begun
     finally:
         generator.close()
@@ -215,13 +215,13 @@ class _Run:
 
     def __init__(
         self,
-        translator: Translator,
+        translator: Pipeline,
         options: OfflineOptions,
         max_blocks: int,
         on_progress: Callable[[int], None],
         stats: OfflineStats,
     ) -> None:
-        self._route = Catalogue([translator]).find(options.source, options.target)
+        self._route = Router([translator]).find(options.source, options.target)
         self._options = options
         self._max_blocks = max_blocks
         self._on_progress = on_progress

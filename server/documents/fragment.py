@@ -100,7 +100,7 @@ def from_html(translated: str, source: Fragment) -> Fragment | None:
         return None
     try:
         fragment = joined(_read(body, nodes))
-    except _Alien:
+    except _ForeignElement:
         return None
     counts = Counter(str(node.key) for node in _nodes_in(fragment))
     for key, node in nodes.items():
@@ -110,7 +110,7 @@ def from_html(translated: str, source: Fragment) -> Fragment | None:
     return fragment
 
 
-class _Alien(Exception):
+class _ForeignElement(Exception):
     """An element that the source does not have."""
 
 
@@ -131,7 +131,7 @@ def _read(parent: LexborNode, nodes: dict[str, Wrap | Atom]) -> Iterator[Inline]
             known = nodes.get(child.attributes.get("id") or "") if child.is_element_node else None
             match known:
                 case None:
-                    raise _Alien
+                    raise _ForeignElement
                 case Atom():
                     yield known
                 case Wrap(key, _, is_soft):

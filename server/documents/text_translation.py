@@ -7,23 +7,23 @@ from functools import partial
 from server.documents.rewriting import Translate
 from server.text.language_tags import match_language
 from server.text.segmentation.sentences import split
-from server.translation.service import AUTO, Interpretation, Interpreter
+from server.translation.service import AUTO, TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest
 
 _DEFAULT_LANGUAGE = "en"  # whose rules tell where a text may be divided while its language is not known
 
 
 def document_translation(
-    interpreter: Interpreter,
+    interpreter: TranslationService,
     asked: TranslationRequest,
     source: str | None,
     target: str | None,
-    observe: Callable[[Interpretation], None],
+    observe: Callable[[TranslationOutcome], None],
 ) -> Translate:
     """Translate as `asked`, whose texts do not count; `observe` is told every result.
 
     Where the source is `AUTO`, the texts that a format hands over at once are in one language: a cell or a heading says
-    too little by itself. Raises as `Interpreter.check` does.
+    too little by itself. Raises as `TranslationService.check` does.
     """
     into = interpreter.check(asked, source, target)
     # How many texts a request may have is no limit for documents, which are cut into small blocks here.

@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.engine.decoding.registry import READING, SearchKind
-from server.engine.decoding.request_decoder import Guide
+from server.engine.decoding.request_decoder import RequestDecoder
 from server.engine.decoding.search import Choice, SearchLimits
 from server.engine.kv_cache import CrossKeysValues, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates, ModelRunner
 from server.engine.scheduler import AdmissionSource
-from server.engine.search_group import Group, sorted_logit_rows
-from server.engine.stream_tracker import Progress
+from server.engine.search_group import SearchGroup, sorted_logit_rows
+from server.engine.stream_tracker import StreamTracker
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, FinishReason, Request
 
@@ -52,7 +52,7 @@ class _Reader:
 
     request: Request
     row: int
-    guide: Guide
+    guide: RequestDecoder
 
 
 class Engine:
@@ -75,11 +75,11 @@ class Engine:
         self._replica = replica
         self._observer = observer
         self._encoded: deque[tuple[Request, CrossKeysValues]] = deque()
-        self._groups: dict[SearchKind, Group] = {}
+        self._groups: dict[SearchKind, SearchGroup] = {}
         self._have_read: list[_Reader] = []  # in this step, their search is yet to begin
         self._rows_taken = 0  # or to be taken after the first step: all beams of all requests that run
         self._without_a_token: list[Request] = []
-        self.progress = Progress()
+        self.progress = StreamTracker()
 
     def step(self) -> list[Completion]:
         """Admit whoever fits, decode one token for every live row, and return the requests that ended.
@@ -120,7 +120,7 @@ class Engine:
         """Rows of the requests that run, those included that a beam request takes after its first step."""
         return self._rows_taken
 
-    def _groups_at_work(self) -> list[Group]:
+    def _groups_at_work(self) -> list[SearchGroup]:
         return [group for group in self._groups.values() if group.requests]
 
     def _encode(self, admitted: list[Request]) -> None:
@@ -135,7 +135,7 @@ class Engine:
         now = self._clock()
         while self._encoded and self._rows_taken + self._encoded[0][0].params.num_rows <= self._cache.max_rows:
             request, cross = self._encoded.popleft()
-            guide = Guide.of(request.params, self.limits.end_token, self._runner.attention_scale)
+            guide = RequestDecoder.of(request.params, self.limits.end_token, self._runner.attention_scale)
             # In its group first: whatever fails from here on, it fails with those that run and is not lost.
             group = self._group(READING if guide is not None and guide.num_to_read else SearchKind.of(request.params))
             group.add(request, guide)
@@ -150,10 +150,10 @@ class Engine:
             self._without_a_token.append(request)
             self.progress.follow(request)
 
-    def _group(self, kind: SearchKind) -> Group:
+    def _group(self, kind: SearchKind) -> SearchGroup:
         if kind not in self._groups:
             rows = np.zeros((self.limits.max_requests // kind.num_rows, kind.num_rows), np.intp)
-            self._groups[kind] = Group(kind.open(self.limits), rows)
+            self._groups[kind] = SearchGroup(kind.open(self.limits), rows)
         return self._groups[kind]
 
     def _decode(self, ended: list[Completion]) -> None:
@@ -195,7 +195,7 @@ class Engine:
             self.progress.forget(completion.request)
         self._scheduler.retire(self._replica, [completion.request for completion in ended], now)
 
-    def _advance(self, group: Group, candidates: Candidates, logit_rows: RowIndices) -> list[Completion]:
+    def _advance(self, group: SearchGroup, candidates: Candidates, logit_rows: RowIndices) -> list[Completion]:
         """Let a group's search choose, and bring cache and group in line with the choice."""
         num_requests = len(group.requests)
         rows = group.rows[:num_requests]
@@ -215,7 +215,7 @@ class Engine:
         self._remove(group, ~choice.finished)
         return ended
 
-    def _read_on(self, group: Group, choice: Choice) -> list[Completion]:
+    def _read_on(self, group: SearchGroup, choice: Choice) -> list[Completion]:
         """Given tokens are read in one row; who has read them all is scored, or goes over to its search in this row."""
         rows = group.rows[: len(group.requests)]
         self._cache.previous_tokens[rows] = choice.tokens
@@ -238,14 +238,14 @@ class Engine:
         group.add(reader.request, reader.guide)
         group.rows[len(group.requests) - 1] = reader.row
 
-    def _remove(self, group: Group, is_kept: NDArray[np.bool_]) -> None:
+    def _remove(self, group: SearchGroup, is_kept: NDArray[np.bool_]) -> None:
         """Free the rows of the others, and forget them."""
         self._cache.release(group.rows[: len(group.requests)][~is_kept].ravel())
         gone = np.flatnonzero(~is_kept).tolist()
         self._rows_taken -= sum(group.requests[place].params.num_rows for place in gone)
         group.remove(is_kept)
 
-    def _complete(self, group: Group, place: int) -> Completion:
+    def _complete(self, group: SearchGroup, place: int) -> Completion:
         """The answer to a request that has finished, or what its options failed with."""
         request, guide = group.requests[place], group.guides[place]
         try:

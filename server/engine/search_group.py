@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from server.engine.decoding.forced_search import ReadingSearch
-from server.engine.decoding.request_decoder import Guide, GuidedRows
+from server.engine.decoding.forced_search import ForcedSearch
+from server.engine.decoding.request_decoder import RequestDecoder, RequestRows
 from server.engine.decoding.search import Choice, Search
 from server.engine.kv_cache import RowIndices, fill_holes
 from server.engine.model_runner import NO_ROWS, Candidates
@@ -14,7 +14,7 @@ from server.interface.request import Request
 
 
 @dataclass(slots=True)
-class Group:
+class SearchGroup:
     """The requests of one search and where their beams lie: `rows` [max_requests, beam_size].
 
     `guides` has one for each request that needs one, None for the others. `failures` are those of guides in the last
@@ -24,16 +24,16 @@ class Group:
     search: Search
     rows: RowIndices
     requests: list[Request] = field(default_factory=list)
-    guides: list[Guide | None] = field(default_factory=list)
+    guides: list[RequestDecoder | None] = field(default_factory=list)
     num_guided: int = 0
     failures: dict[int, Exception] = field(default_factory=dict)
 
     @property
     def reads(self) -> bool:
         """Whether its requests read given tokens."""
-        return isinstance(self.search, ReadingSearch)
+        return isinstance(self.search, ForcedSearch)
 
-    def add(self, request: Request, guide: Guide | None) -> None:
+    def add(self, request: Request, guide: RequestDecoder | None) -> None:
         """Take a request; its row is to be written to `rows` then."""
         self.requests.append(request)
         self.guides.append(guide)
@@ -92,7 +92,7 @@ class Group:
     def _guide(
         self,
         place: int,
-        guide: Guide,
+        guide: RequestDecoder,
         candidates: Candidates,
         logit_rows: RowIndices,
         told: tuple[NDArray[np.int64], NDArray[np.float32]],
@@ -101,14 +101,14 @@ class Group:
         tokens, log_probs = told
         rows = self.rows[place]
         has_logits = guide.needs_logits(self.reads)
-        guided = GuidedRows(
+        guided = RequestRows(
             tokens,
             log_probs,
             candidates.log_normalizer[rows],
             candidates.logits[np.searchsorted(logit_rows, rows)] if has_logits else None,
             candidates.cross_queries[guide.params.alignment_layer][rows] if guide.needs_attention else None,
         )
-        if isinstance(self.search, ReadingSearch):
+        if isinstance(self.search, ForcedSearch):
             tokens[:], log_probs[:] = guide.read(self.search.num_read(place), guided)
             return
         advised, advised_log_probs = guide.advise(self.search.prefixes(place), tokens.shape[1], guided)
@@ -117,7 +117,7 @@ class Group:
             tokens[:, : advised.shape[1]], log_probs[:, : advised.shape[1]] = advised, advised_log_probs
 
 
-def sorted_logit_rows(groups: list[Group]) -> RowIndices:
+def sorted_logit_rows(groups: list[SearchGroup]) -> RowIndices:
     """All rows whose distribution somebody wants, each once."""
     wanted = [row for group in groups if group.num_guided for row in group.rows_with_logits()]
     return np.unique(np.array(wanted, np.intp)) if wanted else NO_ROWS

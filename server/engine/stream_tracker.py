@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from server.engine.search_group import Group
+from server.engine.search_group import SearchGroup
 from server.interface.request import Request
 
 
-class Progress:
+class StreamTracker:
     """Of one engine. Costs nothing while nobody streams."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Progress:
         """Requests that stream."""
         return len(self._num_told)
 
-    def look(self, groups: Sequence[Group]) -> None:
+    def look(self, groups: Sequence[SearchGroup]) -> None:
         """After a step. Walks over all requests, so only when somebody streams."""
         if not self._num_told:
             return

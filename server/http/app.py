@@ -22,7 +22,7 @@ from server.http.protocols.native import documents, limits, models, score
 from server.http.protocols.native import texts as native
 from server.http.responses.errors import install_error_handlers
 from server.http.state import ServerState
-from server.interface.engine_client import Generator
+from server.interface.engine_client import EngineClient
 from server.operations.metrics import Metrics
 from server.operations.model_loading import open_replicas
 from server.operations.settings import Settings
@@ -36,7 +36,7 @@ timings instead. Every error has the body `{"error": {"code", "message"}}`, exce
 
 
 def create_app(
-    settings: Settings, generators: Sequence[Generator] | None = None, observer: Metrics | None = None
+    settings: Settings, generators: Sequence[EngineClient] | None = None, observer: Metrics | None = None
 ) -> FastAPI:
     """An application that opens the models of `settings` when it starts, unless engines are handed to it.
 

@@ -9,15 +9,15 @@ from typing import cast
 from fastapi import Request
 
 from server.documents.job_store import DocumentStore
-from server.interface.engine_client import Generator
+from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, QueueFull
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
 from server.text.language_detection import Detector
 from server.translation.glossary_store import GlossaryStore
-from server.translation.pipeline import Translator
-from server.translation.router import Catalogue
-from server.translation.service import Interpreter
+from server.translation.pipeline import Pipeline
+from server.translation.router import Router
+from server.translation.service import TranslationService
 from server.translation.types import Phases, TranslationResult
 
 _log = logging.getLogger("kvasir")
@@ -33,9 +33,9 @@ class ServerState:
 
     settings: Settings
     metrics: Metrics
-    generators: Sequence[Generator] = ()
-    catalogue: Catalogue | None = None
-    interpreter: Interpreter | None = None
+    generators: Sequence[EngineClient] = ()
+    catalogue: Router | None = None
+    interpreter: TranslationService | None = None
     glossaries: GlossaryStore | None = None
     num_characters_billed: int = 0  # since the start; nobody pays, but clients of DeepL ask
     draining: bool = False
@@ -54,21 +54,21 @@ class ServerState:
         if self.glossaries is not None:
             self.glossaries.close()
 
-    def open(self, generators: Sequence[Generator]) -> None:
+    def open(self, generators: Sequence[EngineClient]) -> None:
         """Serve with these from now on."""
         self.generators = generators
         self.glossaries = GlossaryStore(self.settings.glossary_file)
         limits = self.settings.limits
-        self.catalogue = Catalogue([Translator(generator, limits) for generator in generators], self.settings.pivot)
+        self.catalogue = Router([Pipeline(generator, limits) for generator in generators], self.settings.pivot)
         detector = Detector(self.settings.detect_languages or self.catalogue.source_languages)
         if detector.unknown:
             _log.warning("languages that cannot be detected", extra={"languages": detector.unknown})
-        self.interpreter = Interpreter(self.catalogue, detector, limits)
+        self.interpreter = TranslationService(self.catalogue, detector, limits)
         for generator in generators:
             self.metrics.model_served(generator.bundle.config, self.settings.device)
         self.metrics.watch(generators)
 
-    def accept(self) -> tuple[Interpreter, Catalogue]:
+    def accept(self) -> tuple[TranslationService, Router]:
         """Who takes a new request; raises `Draining` where nobody does."""
         if self.draining or self.interpreter is None or self.catalogue is None:
             raise Draining("this server takes no new requests; send it to another, or again in a moment")

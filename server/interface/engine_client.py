@@ -10,7 +10,7 @@ from server.interface.request import Completion, Request
 SentenceOutcome = Literal["decoded", "cached", "coalesced"]
 
 
-class GeneratorStatus(Protocol):
+class EngineStatus(Protocol):
     """How an engine is doing, all its replicas together."""
 
     @property
@@ -44,8 +44,8 @@ class GeneratorStatus(Protocol):
         ...
 
 
-class Generator(Protocol):
-    """An engine behind an asyncio face; `server.workers.engine_pool.Replicas` is the one that serves."""
+class EngineClient(Protocol):
+    """An engine behind an asyncio face; `server.workers.engine_pool.EnginePool` is the one that serves."""
 
     @property
     def bundle(self) -> Bundle:
@@ -63,7 +63,7 @@ class Generator(Protocol):
         """Raise `QueueFull` where it would refuse whatever is asked of it now, without looking at any of it."""
         ...
 
-    def status(self) -> GeneratorStatus:
+    def status(self) -> EngineStatus:
         """How it is doing now."""
         ...
 

@@ -6,7 +6,7 @@ from typing import get_args
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from bundle.manifest import BundleConfig
-from server.interface.engine_client import Generator, GeneratorStatus, SentenceOutcome
+from server.interface.engine_client import EngineClient, EngineStatus, SentenceOutcome
 from server.translation.types import TranslationResult
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0)
@@ -81,10 +81,10 @@ class Metrics:
             "kvasir_model_info", "1 for each model served.", ("model", "provider", "precision"), registry=registry
         )
 
-    def watch(self, generators: Sequence[Generator]) -> None:
+    def watch(self, generators: Sequence[EngineClient]) -> None:
         """Read the gauges off these engines from now on, at every scrape."""
 
-        def total(count: Callable[[GeneratorStatus], int]) -> int:
+        def total(count: Callable[[EngineStatus], int]) -> int:
             return sum(count(generator.status()) for generator in generators)
 
         gauges: dict[str, tuple[str, Callable[[], float]]] = {

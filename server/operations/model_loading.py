@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bundle.loading import Bundle, load_bundle
 from bundle.manifest import BundleError
-from server.interface.engine_client import Generator
+from server.interface.engine_client import EngineClient
 from server.interface.errors import KvasirError
 from server.operations.bundle_search import bundle_folders
 from server.operations.cpu_count import usable_cpus
@@ -16,8 +16,8 @@ from server.operations.metrics import Metrics
 from server.operations.settings import Settings
 from server.text.language_detection import Detector, load_identifier
 from server.translation.glossary_store import GlossaryStore
-from server.workers.engine_pool import ReplicaOptions, Replicas
-from server.workers.sentence_cache import CachingGenerator
+from server.workers.engine_pool import EnginePool, PoolOptions
+from server.workers.sentence_cache import CachedEngineClient
 
 _log = logging.getLogger("kvasir")
 
@@ -28,7 +28,7 @@ _ENGINE_NICENESS = 5
 _MAX_COPIED_BYTES = 256_000_000
 
 
-def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
+def open_replicas(settings: Settings, observer: Metrics) -> list[EngineClient]:
     """The engines of all models of `settings`, loaded and warm, each behind its cache.
 
     Raises `BundleError` for a bundle that cannot be served, with the file and the reason (what was opened is closed),
@@ -46,7 +46,7 @@ def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
         )
     folders = bundle_folders(settings.model)
     replicas, threads_per_replica = settings.shares(len(folders))
-    options = ReplicaOptions(
+    options = PoolOptions(
         replicas=replicas,
         threads_per_replica=threads_per_replica,
         max_rows=settings.max_rows,
@@ -57,7 +57,7 @@ def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
         niceness=_ENGINE_NICENESS,
         observe=observer,
     )
-    launched: list[Replicas] = []
+    launched: list[EnginePool] = []
     try:
         # All before the first is waited for: processes load their graphs side by side.
         for folder in folders:
@@ -65,14 +65,14 @@ def open_replicas(settings: Settings, observer: Metrics) -> list[Generator]:
             processes = settings.engine_processes
             if processes is None:
                 processes = settings.device == "cpu" and _num_bytes(bundle) < _MAX_COPIED_BYTES
-            launched.append(Replicas.launch(bundle, replace(options, processes=processes)))
+            launched.append(EnginePool.launch(bundle, replace(options, processes=processes)))
         for one in launched:
             _warm_up(one, options)
     except BaseException:
         for one in launched:
             one.close()
         raise
-    return [CachingGenerator(one, settings.cache_sentences, observer) for one in launched]
+    return [CachedEngineClient(one, settings.cache_sentences, observer) for one in launched]
 
 
 def _check_detection(languages: Sequence[str]) -> None:
@@ -92,7 +92,7 @@ def _num_bytes(bundle: Bundle) -> int:
     return sum(file.stat().st_size for file in bundle.path.iterdir() if file.is_file())
 
 
-def _warm_up(replicas: Replicas, options: ReplicaOptions) -> None:
+def _warm_up(replicas: EnginePool, options: PoolOptions) -> None:
     config = replicas.bundle.config
     try:
         replicas.warm_up_and_start()

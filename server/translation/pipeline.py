@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from bundle.loading import Bundle
 from server.interface.decoding_options import DecodingOptions
-from server.interface.engine_client import Generator
+from server.interface.engine_client import EngineClient
 from server.interface.errors import TextTooLong
 from server.interface.request import Completion, FinishReason, GenerationParams, Hypothesis, Request, Timings, TokenIds
 from server.text.glossary import Glossary, capitalized_like
@@ -16,11 +16,11 @@ from server.text.segmentation.sentences import Segment, join, split, whole
 from server.text.tokenizers.marian import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.limits import TranslationLimits
-from server.translation.protected_pipeline import LosslessTranslator
+from server.translation.protected_pipeline import ProtectedPipeline
 from server.translation.scoring import Scorer
 from server.translation.sentence_params import SentenceParams
 from server.translation.submission import dispatch, num_tokens, phases, sentence_tokens, time_is_up
-from server.translation.text_stream import TextFeed
+from server.translation.text_stream import TextStream
 from server.translation.token_details import sentence_details
 from server.translation.types import Alternative, SentenceDetails, Translation, TranslationRequest, TranslationResult
 
@@ -37,17 +37,17 @@ class _Prepared:
     requests: list[Request | None] = field(default_factory=list)
 
 
-class Translator:
+class Pipeline:
     """Translates with one model. `translate` may run many times at once on one event loop."""
 
     def __init__(
-        self, generator: Generator, limits: TranslationLimits, clock: Callable[[], float] = time.monotonic
+        self, generator: EngineClient, limits: TranslationLimits, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._generator = generator
         self._limits = limits
         self._clock = clock
         self._tokenizer = Tokenizer(generator.bundle)
-        self._lossless = LosslessTranslator(generator, limits, self._tokenizer, clock)
+        self._lossless = ProtectedPipeline(generator, limits, self._tokenizer, clock)
         self.scorer = Scorer(generator, limits, self._tokenizer, clock)
 
     @property
@@ -55,7 +55,7 @@ class Translator:
         """The model it translates with."""
         return self._generator.bundle
 
-    async def translate(self, request: TranslationRequest, feed: TextFeed | None = None) -> TranslationResult:
+    async def translate(self, request: TranslationRequest, feed: TextStream | None = None) -> TranslationResult:
         """All texts translated, in their order; `feed` gets them meanwhile, as they become final.
 
         Texts with anything but words are fed whole, at the end.
@@ -63,7 +63,7 @@ class Translator:
         What was taken from the feed, and what is left to take when this returns, are the texts of the result.
 
         Raises `InvalidRequest` or `TextTooLong` before anything is decoded, `DeadlineExceeded`, and whatever
-        `Generator.generate` raises. Cancelling it frees the rows of all its sentences.
+        `EngineClient.generate` raises. Cancelling it frees the rows of all its sentences.
         """
         arrived = self._clock()
         self._limits.check_size(request)

@@ -8,14 +8,14 @@ from typing import Protocol
 from server.interface.decoding_options import NO_OPTIONS
 from server.interface.errors import InvalidRequest
 from server.interface.request import FinishReason
-from server.translation.text_stream import TextFeed
+from server.translation.text_stream import TextStream
 from server.translation.types import Phases, TranslationRequest, TranslationResult
 
 
 class TextTranslator(Protocol):
     """Text in, text out, with one model or several."""
 
-    async def translate(self, request: TranslationRequest, feed: TextFeed | None = None) -> TranslationResult:
+    async def translate(self, request: TranslationRequest, feed: TextStream | None = None) -> TranslationResult:
         """All texts translated, in their order; `feed` gets them meanwhile, as they become final."""
         ...
 
@@ -28,7 +28,7 @@ class LastTranslator(TextTranslator, Protocol):
         ...
 
 
-class PivotTranslator:
+class PivotPipeline:
     """Two translators, one after the other. `pivot` is the language between them as the first and the second call it.
 
     Beams count for both; hypotheses, scores and what must or must not be said belong to the second.
@@ -46,7 +46,7 @@ class PivotTranslator:
         self._pivot = pivot
         self._clock = clock
 
-    async def translate(self, request: TranslationRequest, feed: TextFeed | None = None) -> TranslationResult:
+    async def translate(self, request: TranslationRequest, feed: TextStream | None = None) -> TranslationResult:
         """All texts translated, in their order; tokens, phases and splits are those of both together.
 
         Raises as `Translator.translate` does, and `InvalidRequest` for details that tie source tokens to target tokens.

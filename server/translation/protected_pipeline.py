@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from server.interface.engine_client import Generator
+from server.interface.engine_client import EngineClient
 from server.interface.errors import InvalidRequest
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.text.protection.capitals import is_shouted
@@ -18,7 +18,7 @@ from server.text.readers.html import read_html
 from server.text.readers.pieces import to_document
 from server.text.readers.plain_text import may_be_special, read_text, read_whole
 from server.text.readers.units import Document, Unit
-from server.text.readers.unknown_characters import Symbols
+from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.readers.xml import read_xml
 from server.text.segmentation.sentences import split, whole
 from server.text.tokenizers.marian import Tokenizer
@@ -45,7 +45,7 @@ _WORKERS = ThreadPoolExecutor(2, "lossless")
 
 
 @dataclass(slots=True)
-class TakenText:
+class SegmentedText:
     """A text taken apart; the sentences of each unit by the unit's place in the document."""
 
     document: Document
@@ -70,20 +70,20 @@ class TakenText:
         return [sentence for sentences in self.sentences.values() for sentence in sentences]
 
 
-class LosslessTranslator:
+class ProtectedPipeline:
     """Translates what has more than words. `translate` may run many times at once on one event loop."""
 
     def __init__(
-        self, generator: Generator, limits: TranslationLimits, tokenizer: Tokenizer, clock: Callable[[], float]
+        self, generator: EngineClient, limits: TranslationLimits, tokenizer: Tokenizer, clock: Callable[[], float]
     ) -> None:
         self._generator = generator
         self._limits = limits
         self._tokenizer = tokenizer
         self._clock = clock
         self._shapes = generator.bundle.config.shapes
-        self._symbols = Symbols(tokenizer.known_characters)
+        self._symbols = UnknownCharacters(tokenizer.known_characters)
 
-    async def take_apart(self, request: TranslationRequest, arrived: float) -> list[TakenText] | None:
+    async def take_apart(self, request: TranslationRequest, arrived: float) -> list[SegmentedText] | None:
         """The texts taken apart; None if there is nothing in them that a plain translation would lose.
 
         Raises `InvalidRequest` for XML that is not well-formed, and `DeadlineExceeded`.
@@ -102,7 +102,7 @@ class LosslessTranslator:
             raise time_is_up(math.inf if deadline is None else deadline - arrived) from None
 
     async def translate(
-        self, request: TranslationRequest, texts: Sequence[TakenText], arrived: float
+        self, request: TranslationRequest, texts: Sequence[SegmentedText], arrived: float
     ) -> TranslationResult:
         """These texts translated, in their order. Raises what `Translator.translate` does."""
         params = self._limits.generation_params(request, self._shapes)
@@ -153,13 +153,13 @@ class LosslessTranslator:
     def _may_be_special(self, request: TranslationRequest) -> bool:
         return request.format != "text" or any(may_be_special(text, self._symbols) for text in request.texts)
 
-    def _take_all_apart(self, request: TranslationRequest, deadline: float | None) -> list[TakenText] | None:
+    def _take_all_apart(self, request: TranslationRequest, deadline: float | None) -> list[SegmentedText] | None:
         """Raises `TimeoutError` where nobody waits for it any more."""
         taken = [self._take_apart(number, text, request, deadline) for number, text in enumerate(request.texts)]
         return taken if request.format != "text" or any(text.is_special for text in taken) else None
 
-    def _take_apart(self, number: int, text: str, request: TranslationRequest, deadline: float | None) -> TakenText:
-        taken = TakenText(self._read(replace_lone_surrogates(text), request))
+    def _take_apart(self, number: int, text: str, request: TranslationRequest, deadline: float | None) -> SegmentedText:
+        taken = SegmentedText(self._read(replace_lone_surrogates(text), request))
         for place, unit in enumerate(taken.document):
             if deadline is not None and self._clock() > deadline:
                 raise TimeoutError
@@ -194,10 +194,10 @@ class LosslessTranslator:
             text = text.replace(_MASK * 4, _NAME)
         return self._tokenizer.count_tokens(text) <= self._shapes.max_source_tokens
 
-    def _put_all_together(self, texts: Sequence[TakenText], request: TranslationRequest) -> list[Translation]:
+    def _put_all_together(self, texts: Sequence[SegmentedText], request: TranslationRequest) -> list[Translation]:
         return [self._put_together(text, request) for text in texts]
 
-    def _put_together(self, text: TakenText, request: TranslationRequest) -> Translation:
+    def _put_together(self, text: SegmentedText, request: TranslationRequest) -> Translation:
         best, *others = (self._alternative(text, rank) for rank in range(request.num_hypotheses))
         decoded = _completions(text)
         chosen = [hypothesis for sentence in text.all_sentences for hypothesis in _hypotheses(sentence, 0)]
@@ -217,7 +217,7 @@ class LosslessTranslator:
             else (),
         )
 
-    def _alternative(self, text: TakenText, rank: int) -> Alternative:
+    def _alternative(self, text: SegmentedText, rank: int) -> Alternative:
         written = "".join(
             part if isinstance(part, str) else _rendered(part, text.sentences[place], rank)
             for place, part in enumerate(text.document)
@@ -275,7 +275,7 @@ def _hypotheses(sentence: Sentence, rank: int) -> list[Hypothesis]:
     return [job.answers[min(rank, len(job.answers) - 1)][1] for job in sentence.jobs]
 
 
-def _completions(text: TakenText) -> list[Completion]:
+def _completions(text: SegmentedText) -> list[Completion]:
     """Of the attempts that came out, in order."""
     return [job.completion for sentence in text.all_sentences for job in sentence.jobs if job.completion is not None]
 

@@ -15,7 +15,7 @@ from bundle.manifest import Shapes
 from server.interface.decoding_options import MAX_REQUIRED_TOKENS
 from server.interface.errors import TextTooLong
 from server.interface.request import Completion, GenerationParams, Hypothesis, Request, Timings, Tokens
-from server.text.protection.protected_sentence import Answer, Draft, Part, draft, unchanged
+from server.text.protection.protected_sentence import Answer, Part, ProtectedSentence, draft, unchanged
 from server.text.protection.substitutes import NUM_ROUNDS, stand_ins
 from server.text.readers.units import Unit
 from server.text.tokenizers.marian import Tokenizer
@@ -31,7 +31,7 @@ _REQUIRED_BEAMS = 4
 class Job:
     """A draft on its way through the engine. `answers` are the hypotheses that lost nothing, best first."""
 
-    draft: Draft
+    draft: ProtectedSentence
     request: Request
     completion: Completion | None = None
     answers: list[tuple[Part, Hypothesis]] = field(default_factory=list)
@@ -128,7 +128,9 @@ class Attempts:
             yield unchanged(unit, (place, end))
             place = end
 
-    def _job(self, sentence: Sentence, told: Draft, required: Sequence[Tokens], goes_on: bool = False) -> Job | None:
+    def _job(
+        self, sentence: Sentence, told: ProtectedSentence, required: Sequence[Tokens], goes_on: bool = False
+    ) -> Job | None:
         """None where what is told is too long, or more must be said than can be required."""
         source = self._tokenizer.encode(told.text, self._request.target)
         if len(source) > (most := self._shapes.max_source_tokens):
@@ -146,7 +148,7 @@ class Attempts:
         return Job(told, Request(source, params, Timings(arrived=0.0), self._deadline, shared=not self._request.fresh))
 
     def _params(
-        self, sentence: Sentence, told: Draft, params: GenerationParams, required: Sequence[Tokens]
+        self, sentence: Sentence, told: ProtectedSentence, params: GenerationParams, required: Sequence[Tokens]
     ) -> GenerationParams:
         """Those of a plain sentence, unless it has something to copy or tags inside."""
         if _has_tags_inside(sentence) and not params.return_attention:

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from bundle.manifest import BundleConfig
 from server.interface.errors import InvalidRequest, UnsupportedPair
 from server.text.language_tags import match_language
-from server.translation.pipeline import Translator
-from server.translation.pivot import PivotTranslator, TextTranslator
+from server.translation.pipeline import Pipeline
+from server.translation.pivot import PivotPipeline, TextTranslator
 from server.translation.scoring import Scorer
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class RouteStep:
     """One model's part of the way, with the languages as its bundle calls them."""
 
-    translator: Translator
+    translator: Pipeline
     source: str
     target: str
 
@@ -29,7 +29,7 @@ class Leg:
 class Route:
     """Who translates from one language to another: one model, or two through a pivot."""
 
-    legs: tuple[Leg, ...]
+    legs: tuple[RouteStep, ...]
 
     @property
     def source(self) -> str:
@@ -62,7 +62,7 @@ class Route:
         if len(self.legs) == 1:
             return self.legs[0].translator
         first, second = self.legs
-        return PivotTranslator(first.translator, second.translator, (first.target, second.source))
+        return PivotPipeline(first.translator, second.translator, (first.target, second.source))
 
     @property
     def scorer(self) -> Scorer:
@@ -72,14 +72,14 @@ class Route:
         return self.legs[0].translator.scorer
 
 
-class Catalogue:
+class Router:
     """Translators by language pair; where two have the same pair, the one named first serves it.
 
     A pair without a model goes through `pivot` where both legs have one. Raises ValueError for two bundles of one
     name: metrics and answers could not tell them apart.
     """
 
-    def __init__(self, translators: Sequence[Translator], pivot: str = "") -> None:
+    def __init__(self, translators: Sequence[Pipeline], pivot: str = "") -> None:
         self._translators = tuple(translators)
         names = [config.name for config in self.configs]
         if twice := {name for name in names if names.count(name) > 1}:
@@ -91,7 +91,7 @@ class Catalogue:
             config = translator.bundle.config
             for source in config.source_languages:
                 for target in config.target_languages:
-                    self._routes.setdefault((source, target), Route((Leg(translator, source, target),)))
+                    self._routes.setdefault((source, target), Route((RouteStep(translator, source, target),)))
         direct = list(self._routes.values())
         if pivot:
             self._add_pivots(pivot, direct)

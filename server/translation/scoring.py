@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
-from server.interface.engine_client import Generator
+from server.interface.engine_client import EngineClient
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.request import GenerationParams, Request, Timings, Tokens
 from server.text.tokenizers.marian import Tokenizer
@@ -53,7 +53,7 @@ class Scorer:
     """Scores with one model. `score` may run many times at once on one event loop."""
 
     def __init__(
-        self, generator: Generator, limits: TranslationLimits, tokenizer: Tokenizer, clock: Callable[[], float]
+        self, generator: EngineClient, limits: TranslationLimits, tokenizer: Tokenizer, clock: Callable[[], float]
     ) -> None:
         self._generator = generator
         self._limits = limits

@@ -15,8 +15,8 @@ from server.text.language_tags import match_language
 from server.text.readers.visible_text import readable
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.limits import TranslationLimits
-from server.translation.router import Catalogue, Route
-from server.translation.text_stream import TextFeed
+from server.translation.router import Route, Router
+from server.translation.text_stream import TextStream
 from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
 
 AUTO = "auto"  # as source: the language of each text is detected
@@ -27,7 +27,7 @@ _PHASE_NAMES = tuple(field.name for field in fields(Phases))
 
 
 @dataclass(frozen=True, slots=True)
-class Interpretation:
+class TranslationOutcome:
     """What became of the texts, and who did it.
 
     `detected` has one entry a text where the source was `AUTO`, None in it for a text without letters; else it is
@@ -49,10 +49,10 @@ class Interpretation:
         return next((route.pivot for route in self.routes if route.pivot is not None), None)
 
 
-class Interpreter:
+class TranslationService:
     """Of one server. `translate` may run many times at once on one event loop."""
 
-    def __init__(self, catalogue: Catalogue, detector: Detector, limits: TranslationLimits) -> None:
+    def __init__(self, catalogue: Router, detector: Detector, limits: TranslationLimits) -> None:
         self._catalogue = catalogue
         self._detector = detector
         self._limits = limits
@@ -63,12 +63,12 @@ class Interpreter:
         return self._limits.max_text_characters
 
     async def translate(
-        self, asked: TranslationRequest, source: str | None, target: str | None, feed: TextFeed | None = None
-    ) -> Interpretation:
+        self, asked: TranslationRequest, source: str | None, target: str | None, feed: TextStream | None = None
+    ) -> TranslationOutcome:
         """`asked`, from and to these languages instead of its own; None where only one is possible, `AUTO` to detect.
 
         `feed` gets the texts meanwhile, as they become final.
-        A text that is in the target language already, or in none, comes back as it is. Raises as `Catalogue.find` and
+        A text that is in the target language already, or in none, comes back as it is. Raises as `Router.find` and
         `Translator.translate` do.
         """
         if feed is not None and asked.glossary is not None:
@@ -83,7 +83,7 @@ class Interpreter:
         if source != AUTO:
             route = self._catalogue.find(source, target)
             result = await route.translator.translate(_part(asked, range(len(asked.texts)), route), feed)
-            return Interpretation(result, (), (route,))
+            return TranslationOutcome(result, (), (route,))
         if asked.glossary is not None:
             raise InvalidRequest("a glossary is of one language: name the source instead of having it detected")
         target = self._target(target)
@@ -93,7 +93,7 @@ class Interpreter:
             for place in set(range(len(asked.texts))).difference(*(part.places for part in parts)):
                 feed.whole(place, replace_lone_surrogates(asked.texts[place]))
         results = await _all_or_none([self._translate_part(asked, part, feed) for part in parts])
-        return Interpretation(
+        return TranslationOutcome(
             _merge(asked.texts, [part.places for part in parts], results),
             tuple(detected),
             tuple(part.route for part in parts),
@@ -140,7 +140,7 @@ class Interpreter:
         return [_Part(route, its_places) for route, its_places in places.items()]
 
     @staticmethod
-    async def _translate_part(asked: TranslationRequest, part: "_Part", feed: TextFeed | None) -> TranslationResult:
+    async def _translate_part(asked: TranslationRequest, part: "_Part", feed: TextStream | None) -> TranslationResult:
         its_feed = None if feed is None else feed.part(part.places)
         return await part.route.translator.translate(_part(asked, part.places, part.route), its_feed)
 

@@ -2,20 +2,20 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from server.interface.engine_client import Generator
+from server.interface.engine_client import EngineClient
 from server.interface.errors import DeadlineExceeded, Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.translation.types import Phases
 
 
 async def dispatch(
-    generator: Generator, requests: Sequence[Request], now: float, allowed_seconds: float, continues: bool = False
+    generator: EngineClient, requests: Sequence[Request], now: float, allowed_seconds: float, continues: bool = False
 ) -> dict[int, Completion]:
     """Completions by request id, in the order of the requests; every one has a hypothesis.
 
     What `continues` a call that was taken, and has been waited for, is taken however many wait.
 
-    Raises `DeadlineExceeded`, with the `allowed_seconds` there were, and whatever `Generator.generate` raises.
+    Raises `DeadlineExceeded`, with the `allowed_seconds` there were, and whatever `EngineClient.generate` raises.
     """
     if not requests:
         return {}

@@ -12,7 +12,7 @@ from server.text.tokenizers.marian import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextDelta:
     """Text that goes on where the last piece of the same text ended. `index` is that of the text."""
 
     index: int
@@ -65,7 +65,7 @@ class _Text:
         return "".join(parts)
 
 
-class TextFeed:
+class TextStream:
     """One translation as it becomes final, from the tokens that its requests are told to the pieces a reader takes.
 
     What becomes final while the reader is busy makes one piece: for a slow reader waits never more than the answer.
@@ -79,9 +79,9 @@ class TextFeed:
         self._changed = asyncio.Event()
         self._grown: set[int] = set()  # texts that may have something to take
 
-    def part(self, places: Sequence[int]) -> "TextFeed":
+    def part(self, places: Sequence[int]) -> "TextStream":
         """The same feed for whoever translates the texts at these places and no others."""
-        part = TextFeed()
+        part = TextStream()
         part._texts, part._changed, part._grown = self._texts, self._changed, self._grown
         part._places = places
         return part
@@ -129,13 +129,13 @@ class TextFeed:
                     await self._changed.wait()
         return self._changed.is_set()
 
-    def take(self) -> list[Piece]:
+    def take(self) -> list[TextDelta]:
         """What is final and was not taken before, at most one piece a text."""
         self._changed.clear()
         grown = sorted(self._grown)
         self._grown.clear()  # not a new set: parts share it
         taken = [(index, self._texts[index].take()) for index in grown]
-        return [Piece(index, text) for index, text in taken if text]
+        return [TextDelta(index, text) for index, text in taken if text]
 
     def _listener(self, index: int, sentence: _Sentence) -> Callable[[list[int], bool], None]:
         def listen(token_ids: list[int], is_complete: bool) -> None:

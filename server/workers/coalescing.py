@@ -90,7 +90,7 @@ class Answer:
 
 
 @dataclass(slots=True, eq=False)
-class Broadcast:
+class TokenFanOut:
     """What is told of one sentence in flight, to everybody who listens; who comes late hears what they missed."""
 
     listeners: list[ProgressListener] = field(default_factory=list)
@@ -110,7 +110,7 @@ class Broadcast:
 
 
 @dataclass(slots=True, eq=False)
-class Flight:
+class InFlightRequest:
     """Sentences that went to the engine in one call, and how many calls wait for them.
 
     Those that somebody streamed from the beginning have a broadcast.
@@ -118,7 +118,7 @@ class Flight:
 
     requests: dict[SentenceKey, Request]
     num_calls: int = 0
-    broadcasts: dict[SentenceKey, Broadcast] = field(default_factory=dict)
+    broadcasts: dict[SentenceKey, TokenFanOut] = field(default_factory=dict)
     task: "asyncio.Task[dict[SentenceKey, Answer]]" = field(init=False)
 
     def completion(self, key: SentenceKey, request: Request) -> Completion:

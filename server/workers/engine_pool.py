@@ -18,8 +18,8 @@ from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.interface.errors import Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, Request
 from server.workers.messages import EngineSettings
-from server.workers.process_worker import EngineProcess
-from server.workers.thread_worker import EngineThread
+from server.workers.process_worker import ProcessWorker
+from server.workers.thread_worker import ThreadWorker
 
 _log = logging.getLogger("kvasir.workers")
 
@@ -30,7 +30,7 @@ _ROWS_A_ROW_AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaOptions:
+class PoolOptions:
     """How many engines, and how much each may take on. `max_waiting` counts sentences over all of them.
 
     `max_queue_seconds` is what a call may expect to wait for rows, unless a longer wait has only just begun. Engines
@@ -52,7 +52,7 @@ class ReplicaOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaStatus:
+class WorkerStatus:
     """A glance at the engines. `heartbeat_age_seconds` is the age of the oldest sign of life, see `Generator`."""
 
     waiting: int
@@ -63,10 +63,10 @@ class ReplicaStatus:
     draining: bool
 
 
-class Replicas:
+class EnginePool:
     """Engines that share one queue. Methods belong to the event loop's thread unless they say otherwise."""
 
-    def __init__(self, bundle: Bundle, runners: Sequence[ModelRunner] | None, options: ReplicaOptions) -> None:
+    def __init__(self, bundle: Bundle, runners: Sequence[ModelRunner] | None, options: PoolOptions) -> None:
         """An engine for each runner; None are as many as `options` say, each in a process of its own."""
         self.bundle = bundle
         self._options = options
@@ -84,7 +84,7 @@ class Replicas:
         self._futures: dict[Request, asyncio.Future[Completion]] = {}
         self._draining = False
         self._entrance = threading.Lock()  # whoever comes in while it closes is answered with the others, or refused
-        self._engines: list[EngineThread | EngineProcess] = []
+        self._engines: list[ThreadWorker | ProcessWorker] = []
         for replica in range(num_replicas):
             engine = self._in_a_process(replica) if runners is None else self._in_a_thread(replica, runners[replica])
             self._engines.append(engine)
@@ -92,29 +92,29 @@ class Replicas:
     @property
     def has_processes(self) -> bool:
         """Whether its engines have processes of their own."""
-        return any(isinstance(engine, EngineProcess) for engine in self._engines)
+        return any(isinstance(engine, ProcessWorker) for engine in self._engines)
 
-    def _in_a_thread(self, replica: int, runner: ModelRunner) -> EngineThread:
+    def _in_a_thread(self, replica: int, runner: ModelRunner) -> ThreadWorker:
         options, limits = self._options, SearchLimits.of(self.bundle.config, self._options.max_rows)
         engine = Engine(runner, self._scheduler, limits, time.monotonic, replica, options.observe)
-        return EngineThread(engine, self._scheduler, self, replica, options.niceness)
+        return ThreadWorker(engine, self._scheduler, self, replica, options.niceness)
 
-    def _in_a_process(self, replica: int) -> EngineProcess:
+    def _in_a_process(self, replica: int) -> ProcessWorker:
         options = self._options
         settings = EngineSettings(
             options.device, options.threads_per_replica, options.max_rows, options.max_encoder_tokens, options.niceness
         )
-        return EngineProcess(self.bundle, settings, self._scheduler, self, replica, options.observe)
+        return ProcessWorker(self.bundle, settings, self._scheduler, self, replica, options.observe)
 
     @classmethod
-    def open(cls, bundle: Bundle, options: ReplicaOptions) -> "Replicas":
+    def open(cls, bundle: Bundle, options: PoolOptions) -> "EnginePool":
         """Launch, warm up and start them. Raises what these raise."""
         replicas = cls.launch(bundle, options)
         replicas.warm_up_and_start()
         return replicas
 
     @classmethod
-    def launch(cls, bundle: Bundle, options: ReplicaOptions) -> "Replicas":
+    def launch(cls, bundle: Bundle, options: PoolOptions) -> "EnginePool":
         """Load the graphs, or start the processes that will.
 
         Raises `BundleError` when ONNX Runtime cannot load the graphs, and `DeviceUnavailable` when it would run them
@@ -236,9 +236,9 @@ class Replicas:
         for engine in self._engines:
             engine.look_for_work()
 
-    def status(self) -> ReplicaStatus:
+    def status(self) -> WorkerStatus:
         """How the engines stand right now."""
-        return ReplicaStatus(
+        return WorkerStatus(
             waiting=self._scheduler.num_waiting,
             running=self._scheduler.num_running,
             rows_in_use=sum(engine.num_rows_taken for engine in self._engines),

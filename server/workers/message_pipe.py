@@ -13,7 +13,7 @@ from server.workers.messages import Orders
 _AT_ONCE_BYTES = 16 * 1024
 
 
-class OrderPipe:
+class MessagePipe:
     """One end of a pipe, for messages of `Connection.recv`.
 
     An engine that is busy, or hangs, reads nothing, and a pipe holds some 200 KB. Neither the event loop may wait for

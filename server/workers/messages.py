@@ -23,7 +23,7 @@ class EngineSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SubmitMessage:
     """A request to decode, as little of it as its engine needs: pickling whole ones takes several times as long."""
 
     id: int
@@ -52,12 +52,12 @@ class Order:
 class Orders:
     """Requests that were admitted, and the ids of requests that nobody waits for any more."""
 
-    admitted: list[Order]
+    admitted: list[SubmitMessage]
     dropped: list[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CompletionMessage:
     """A completion without its request. `stations` are the times from `Timings.encoded` on, `error` is a message."""
 
     id: int
@@ -68,10 +68,10 @@ class Ended:
 
 
 @dataclass(slots=True)
-class Report:
+class StatusMessage:
     """What has happened since the last one; `steps` has rows and seconds of each decoder step."""
 
-    ended: list[Ended] = field(default_factory=list)
+    ended: list[CompletionMessage] = field(default_factory=list)
     progress: list[tuple[int, list[int]]] = field(default_factory=list)
     steps: list[tuple[int, float]] = field(default_factory=list)
     num_rows_taken: int = 0

@@ -18,7 +18,7 @@ from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Admission
 from server.engine.warm_up import warm_up
 from server.interface.request import Completion, FinishReason, Request
-from server.workers.messages import Ended, EngineSettings, Orders, Report
+from server.workers.messages import CompletionMessage, EngineSettings, Orders, StatusMessage
 
 _REPORT_SECONDS = 0.1  # a busy engine is heard of this often, whether or not anything has ended
 
@@ -59,7 +59,7 @@ class _ToParent(logging.handlers.QueueHandler):
         self._connection.send(record)
 
 
-class _Inbox:
+class _AdmittedQueue:
     """Stands where an engine has its scheduler: hands on whom the real one, in the other process, has admitted."""
 
     def __init__(self, max_encoder_tokens: int) -> None:
@@ -123,7 +123,7 @@ class _Worker:
             max_encoder_tokens=settings.max_encoder_tokens,
         )
         self._connection = connection
-        self._inbox = _Inbox(settings.max_encoder_tokens)
+        self._inbox = _AdmittedQueue(settings.max_encoder_tokens)
         self._steps = _Steps()
         limits = SearchLimits.of(bundle.config, settings.max_rows)
         self._engine = Engine(runner, self._inbox, limits, time.monotonic, observer=self._steps)
@@ -150,7 +150,7 @@ class _Worker:
         is_due = now - self._last_report > _REPORT_SECONDS or not engine.num_running
         if completions or engine.progress.found or is_due:
             self._connection.send(
-                Report(
+                StatusMessage(
                     [_ended(completion) for completion in completions],
                     [(request.id, tokens) for request, tokens in engine.progress.found],
                     self._steps.taken,
@@ -161,9 +161,9 @@ class _Worker:
             self._last_report = now
 
 
-def _ended(completion: Completion) -> Ended:
+def _ended(completion: Completion) -> CompletionMessage:
     timings = completion.request.timings
-    return Ended(
+    return CompletionMessage(
         completion.request.id,
         completion.hypotheses,
         completion.finish_reason,

@@ -11,8 +11,8 @@ from server.engine.scheduler import Scheduler
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, Request
 from server.workers.listener import EngineListener
-from server.workers.message_pipe import OrderPipe
-from server.workers.messages import Ended, EngineSettings, Order, Orders, Report
+from server.workers.message_pipe import MessagePipe
+from server.workers.messages import CompletionMessage, EngineSettings, Orders, StatusMessage, SubmitMessage
 from server.workers.process_main import run_engine
 
 _log = logging.getLogger("kvasir.workers")
@@ -28,7 +28,7 @@ _UNGUARDED = (
 _processes = multiprocessing.get_context("spawn")
 
 
-class EngineProcess:
+class ProcessWorker:
     """Starts the process, sends it whom the scheduler admits, and tells a listener what comes of them.
 
     A process that dies gives back the requests it had, and is started again.
@@ -83,7 +83,7 @@ class EngineProcess:
             self._running |= {request.id: request for request in admission.admitted}
             ours = [request.id for request, _ in admission.dropped if self._running.pop(request.id, None) is not None]
             if admission.admitted or ours:
-                self._orders.send(Orders([Order.of(request) for request in admission.admitted], ours))
+                self._orders.send(Orders([SubmitMessage.of(request) for request in admission.admitted], ours))
         for request, _ in admission.dropped:
             request.timings.finished = now
         if admission.dropped:
@@ -118,7 +118,7 @@ class EngineProcess:
         process.start()
         theirs.close()  # or the pipe would not end with the process
         self._connection, self._process = ours, process
-        self._orders = OrderPipe(ours, f"orders-{self._replica}")
+        self._orders = MessagePipe(ours, f"orders-{self._replica}")
 
     def _end(self) -> None:
         self._process.join(_END_SECONDS)
@@ -130,7 +130,7 @@ class EngineProcess:
         while True:
             try:
                 report = self._receive()
-                assert isinstance(report, Report), "an engine that runs sends nothing else"
+                assert isinstance(report, StatusMessage), "an engine that runs sends nothing else"
                 self._take(report)
             except (EOFError, OSError):
                 if self._closing.is_set():
@@ -138,15 +138,15 @@ class EngineProcess:
                 self._start_again()
             self.look_for_work()
 
-    def _receive(self) -> Report | Exception | None:
+    def _receive(self) -> StatusMessage | Exception | None:
         """The next message that is no log line; those are written here."""
         while True:
-            message: Report | Exception | logging.LogRecord | None = self._connection.recv()
+            message: StatusMessage | Exception | logging.LogRecord | None = self._connection.recv()
             if not isinstance(message, logging.LogRecord):
                 return message
             logging.getLogger(message.name).handle(message)
 
-    def _take(self, report: Report) -> None:
+    def _take(self, report: StatusMessage) -> None:
         with self._lock:  # a request is dropped or ends, not both
             self._last_heard = now = time.monotonic()
             self._num_rows_taken = report.num_rows_taken
@@ -195,7 +195,7 @@ class EngineProcess:
         return "not yet" if code is None else f"by signal {-code}" if code < 0 else f"with exit code {code}"
 
 
-def _completion(request: Request, ended: Ended) -> Completion:
+def _completion(request: Request, ended: CompletionMessage) -> Completion:
     timings = request.timings
     timings.encoded, timings.seated, timings.first_token, timings.finished = ended.stations
     error = None if ended.error is None else EngineFailed(ended.error)

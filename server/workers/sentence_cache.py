@@ -8,10 +8,10 @@ from typing import Protocol
 from cachetools import LRUCache
 
 from bundle.loading import Bundle
-from server.interface.engine_client import Generator, GeneratorStatus, SentenceOutcome
+from server.interface.engine_client import EngineClient, EngineStatus, SentenceOutcome
 from server.interface.errors import QueueFull
 from server.interface.request import Completion, Request, Timings
-from server.workers.coalescing import Answer, Broadcast, Flight, SentenceKey, is_finished, landed_or_expired
+from server.workers.coalescing import Answer, InFlightRequest, SentenceKey, TokenFanOut, is_finished, landed_or_expired
 
 DEFAULT_MAX_SENTENCES = 10_000
 # To read and take apart a call only to refuse it costs a full server a good part of what it could do instead. Where
@@ -35,8 +35,8 @@ class SentenceObserver(Protocol):
         ...
 
 
-class CachingGenerator:
-    """A `Generator` that sends another one only sentences whose answer it neither has nor is waiting for.
+class CachedEngineClient:
+    """A `EngineClient` that sends another one only sentences whose answer it neither has nor is waiting for.
 
     It keeps up to `max_sentences` answers, samples not among them, by source tokens and `GenerationParams`, and forgets
     the least recently used one first; large ones count as several. With 0 it hands everything on, identical or not, and
@@ -44,12 +44,12 @@ class CachingGenerator:
     else does.
     """
 
-    def __init__(self, generator: Generator, max_sentences: int, observer: SentenceObserver) -> None:
+    def __init__(self, generator: EngineClient, max_sentences: int, observer: SentenceObserver) -> None:
         self._generator = generator
         self._max_sentences = max_sentences
         self._observer = observer
         self._answers: LRUCache[SentenceKey, Answer] = LRUCache(max_sentences, _size)
-        self._flights: dict[SentenceKey, Flight] = {}
+        self._flights: dict[SentenceKey, InFlightRequest] = {}
         self._is_draining = False
         self._share_found = 0.0  # of the sentences of a call, here or in flight, averaged over the last calls
         self._num_unread = 0  # calls that found the engine full before they were looked at
@@ -131,7 +131,7 @@ class CachingGenerator:
             if self._share_found < _USEFUL_SHARE and self._num_unread % _CALLS_A_SAMPLE:
                 raise
 
-    def status(self) -> GeneratorStatus:
+    def status(self) -> EngineStatus:
         """That of the engine, which sees each sentence once."""
         return self._generator.status()
 
@@ -147,7 +147,7 @@ class CachingGenerator:
 
     def _flights_to_share(
         self, keys: Set[SentenceKey], num_sentences: int, streams: Set[SentenceKey]
-    ) -> dict[SentenceKey, Flight]:
+    ) -> dict[SentenceKey, InFlightRequest]:
         """Flights that a call of so many sentences joins.
 
         The engine answers a whole call at once. So a call joins none that is larger than itself: one sentence would
@@ -160,9 +160,9 @@ class CachingGenerator:
             if len(flight.requests) <= num_sentences and (key not in streams or key in flight.broadcasts)
         }
 
-    def _depart(self, requests: dict[SentenceKey, Request], streams: Set[SentenceKey]) -> Flight:
+    def _depart(self, requests: dict[SentenceKey, Request], streams: Set[SentenceKey]) -> InFlightRequest:
         """Send these to the engine in one call. They expire for nobody: who waits for them keeps the time."""
-        flight = Flight(
+        flight = InFlightRequest(
             {
                 key: Request(
                     request.source, request.params, Timings(request.timings.arrived), continues=request.continues
@@ -171,13 +171,13 @@ class CachingGenerator:
             }
         )
         for key in requests.keys() & streams:
-            flight.broadcasts[key] = Broadcast()
+            flight.broadcasts[key] = TokenFanOut()
             flight.requests[key].on_progress = flight.broadcasts[key].tell
         flight.task = asyncio.create_task(self._fly(flight))
         self._flights.update(dict.fromkeys(requests, flight))
         return flight
 
-    async def _fly(self, flight: Flight) -> dict[SentenceKey, Answer]:
+    async def _fly(self, flight: InFlightRequest) -> dict[SentenceKey, Answer]:
         try:
             completions = await self._generator.generate(list(flight.requests.values()))
         finally:
@@ -194,7 +194,7 @@ class CachingGenerator:
         self._observer.sentences("decoded", len(finished))
         return answers
 
-    def _leave(self, flight: Flight) -> None:
+    def _leave(self, flight: InFlightRequest) -> None:
         """One call less waits for a flight; without any it is cancelled."""
         flight.num_calls -= 1
         if flight.task.done():
@@ -204,7 +204,7 @@ class CachingGenerator:
             self._strike_off(flight)  # now, not when it has ended: nobody may board what is doomed
             flight.task.cancel()
 
-    def _strike_off(self, flight: Flight) -> None:
+    def _strike_off(self, flight: InFlightRequest) -> None:
         for key in flight.requests:
             if self._flights.get(key) is flight:  # not a smaller one that has taken its place
                 del self._flights[key]
@@ -218,7 +218,7 @@ def _listen(
     keys: Sequence[SentenceKey],
     requests: Sequence[Request],
     cached: Mapping[SentenceKey, Answer],
-    flights: Mapping[SentenceKey, Flight],
+    flights: Mapping[SentenceKey, InFlightRequest],
 ) -> None:
     """Let those of a call that stream hear what is known, and what becomes known."""
     for key, request in zip(keys, requests, strict=True):

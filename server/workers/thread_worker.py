@@ -13,7 +13,7 @@ from server.workers.listener import EngineListener
 _IDLE_SECONDS = 1.0  # an idle engine wakes this often to show that it is alive
 
 
-class EngineThread:
+class ThreadWorker:
     """Steps an engine as long as there is work, with `niceness` added to that of the process (Linux)."""
 
     def __init__(

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from server.interface.engine_client import SentenceOutcome
 from server.interface.request import Completion, GenerationParams, Request, Timings
-from server.workers.engine_pool import ReplicaOptions, Replicas
-from server.workers.sentence_cache import CachingGenerator
+from server.workers.engine_pool import EnginePool, PoolOptions
+from server.workers.sentence_cache import CachedEngineClient
 from tests.fakes.echo import EchoGenerator
 from tests.fakes.engine import END, FakeRunner, fake_bundle, random_table, request
 
@@ -37,7 +37,7 @@ class Cached:
     def __init__(self, echo: EchoGenerator, max_sentences: int = 100) -> None:
         self.echo = echo
         self.watcher = Watcher()
-        self.generator = CachingGenerator(echo, max_sentences, self.watcher)
+        self.generator = CachedEngineClient(echo, max_sentences, self.watcher)
 
     def hold(self) -> asyncio.Event:
         """From now on the engine answers only when this event is set."""
@@ -80,13 +80,13 @@ async def joined(cached: Cached, *calls: asyncio.Task[list[Completion]]) -> None
         await asyncio.sleep(0)
 
 
-def random_replicas(max_waiting: int = 100) -> Replicas:
+def random_replicas(max_waiting: int = 100) -> EnginePool:
     """An engine over a table of random answers, not started yet."""
     runner = FakeRunner(random_table(seed=3, vocab=12, end_bias=-1.0))
-    return Replicas(fake_bundle(12), [runner], ReplicaOptions(max_rows=16, max_waiting=max_waiting))
+    return EnginePool(fake_bundle(12), [runner], PoolOptions(max_rows=16, max_waiting=max_waiting))
 
 
-async def queued(replicas: Replicas, num_sentences: int) -> None:
+async def queued(replicas: EnginePool, num_sentences: int) -> None:
     """Lets calls go on until so many sentences wait in engines that have not been started."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     while replicas.status().waiting < num_sentences:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from server.interface.request import Completion, GenerationParams, Request, Timings
-from server.workers.engine_pool import ReplicaOptions, Replicas
+from server.workers.engine_pool import EnginePool, PoolOptions
 from tests.fakes.engine import END, FakeRunner, copying_table, fake_bundle, request
 
 VOCAB = 12
@@ -47,7 +47,7 @@ def tokens(completions: Sequence[Completion]) -> list[list[int]]:
     return [completion.hypotheses[0].token_ids for completion in completions]
 
 
-def begin(replicas: Replicas, *requests: Request) -> asyncio.Task[list[Completion]]:
+def begin(replicas: EnginePool, *requests: Request) -> asyncio.Task[list[Completion]]:
     """A call that runs beside the test."""
     return asyncio.create_task(replicas.generate(requests))
 
@@ -67,12 +67,12 @@ async def reached(event: threading.Event) -> None:
 
 def with_replicas(
     runners: Sequence[FakeRunner],
-    scenario: Callable[[Replicas], "asyncio.Future[None] | object"],
+    scenario: Callable[[EnginePool], "asyncio.Future[None] | object"],
     max_waiting: int = 100,
 ) -> None:
     """Runs a coroutine of a test beside started engines, and closes them whatever happens."""
-    options = ReplicaOptions(replicas=len(runners), max_rows=16, max_waiting=max_waiting)
-    replicas = Replicas(fake_bundle(VOCAB), runners, options)
+    options = PoolOptions(replicas=len(runners), max_rows=16, max_waiting=max_waiting)
+    replicas = EnginePool(fake_bundle(VOCAB), runners, options)
     replicas.start()
     try:
         asyncio.run(asyncio.wait_for(scenario(replicas), 2 * PATIENCE_SECONDS))  # type: ignore[arg-type]

@@ -12,9 +12,9 @@ import numpy as np
 
 from loadtest.results.records import Outcome, Record, RecordWriter
 from loadtest.results.run_folder import (
+    AnswerCheckResult,
     Difference,
     GeneratorInfo,
-    GuardResult,
     MachineInfo,
     MetricsSample,
     RunFolder,
@@ -67,7 +67,7 @@ class SimulatedServer:
 
 
 def write_run(
-    path: Path, server: SimulatedServer, seed: int = 1, label: str = "", guard: GuardResult | None = None
+    path: Path, server: SimulatedServer, seed: int = 1, label: str = "", guard: AnswerCheckResult | None = None
 ) -> RunFolder:
     """Writes run.json, records.jsonl and, if there are any, metrics.jsonl and guard.json."""
     path.mkdir(parents=True, exist_ok=True)
@@ -124,13 +124,13 @@ def write_run(
     return folder
 
 
-def good_guard() -> GuardResult:
-    return GuardResult(checked=300, identical=300, population=2000, share=1.0, different=())
+def good_guard() -> AnswerCheckResult:
+    return AnswerCheckResult(checked=300, identical=300, population=2000, share=1.0, different=())
 
 
-def failed_guard() -> GuardResult:
+def failed_guard() -> AnswerCheckResult:
     wrong = Difference(17, "twice the knee", "A <b>tea</b> & a biscuit.", "Ein Tee und ein Keks.", "Ein Tee und Keks.")
-    return GuardResult(checked=300, identical=299, population=2000, share=299 / 300, different=(wrong,))
+    return AnswerCheckResult(checked=300, identical=299, population=2000, share=299 / 300, different=(wrong,))
 
 
 def _records(load: Load, server: SimulatedServer, started: float, random: np.random.Generator) -> Iterator[Record]:

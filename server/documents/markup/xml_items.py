@@ -22,7 +22,7 @@ _WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 
 
 @dataclass(slots=True)
-class _Frame:
+class _OpenElement:
     """The inside of the document, of a block or of an island; `opening` is the raw tag that began it."""
 
     role: Role
@@ -45,7 +45,7 @@ class _Reader:
         self._content = content
         self._name = name
         self._classify = classify
-        self._frames = [_Frame(Role.STRUCTURE, "")]
+        self._frames = [_OpenElement(Role.STRUCTURE, "")]
         self._roles: list[Role] = []
         self._contexts = [Role.STRUCTURE]  # what text belongs to, for each element that is open
         self._opaque: list[str] | None = None  # pieces of an element that is taken over whole
@@ -139,7 +139,7 @@ class _Reader:
             self._opaque, self._opaque_text, self._opaque_depth = [raw], [], 0
             return
         if role is Role.ISLAND:
-            self._frames.append(_Frame(role, raw))
+            self._frames.append(_OpenElement(role, raw))
             context = Role.STRUCTURE
         elif role in _BLOCKS:
             self._add(Item(Kind.BREAK, raw))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.beam_search import NEVER, RunningBeams
-from server.engine.decoding.loop_detection import RepetitionGuard
+from server.engine.decoding.loop_detection import LoopDetector
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits
 from server.interface.request import FinishReason, GenerationParams, Hypothesis, num_hypotheses_held
 
@@ -53,7 +53,7 @@ class BeamSearch:
         self._beams = RunningBeams(capacity, beam_size, limits.max_new_tokens, limits.end_token)
         self._penalties = np.zeros(capacity, np.float32)
         self._early_stopping = np.zeros(capacity, np.bool_)
-        self._guard = RepetitionGuard(capacity)
+        self._guard = LoopDetector(capacity)
         self._worst_ended = np.zeros(capacity, np.float32)  # score of the worst held, -inf while there is room
 
     def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:

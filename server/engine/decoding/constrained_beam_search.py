@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from server.engine.decoding.loop_detection import RepetitionGuard
+from server.engine.decoding.loop_detection import LoopDetector
 from server.engine.decoding.phrase_matching import PhraseState, RequiredPhrases
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits
 from server.interface.decoding_options import MAX_REQUIRED_TOKENS
@@ -98,7 +98,7 @@ class _Constrained:
         self._limits = limits
         self._phrases = RequiredPhrases(params.required_phrases)
         self._num_held = num_hypotheses_held(params.patience, params.beam_size)
-        self._guard = RepetitionGuard(1)
+        self._guard = LoopDetector(1)
         self._guard.add(0, params)
         state = self._phrases.start
         for token in params.target_prefix:

@@ -7,7 +7,7 @@ from server.engine.decoding.search import Choice, EndBonus, SearchLimits
 from server.interface.request import GenerationParams, Hypothesis
 
 
-class ReadingSearch:
+class ForcedSearch:
     """One row a request. Takes the candidate it is told until all tokens are read; then it has finished here."""
 
     beam_size = 1

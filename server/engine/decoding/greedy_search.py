@@ -5,7 +5,7 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
-from server.engine.decoding.loop_detection import RepetitionGuard
+from server.engine.decoding.loop_detection import LoopDetector
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits
 from server.interface.request import FinishReason, GenerationParams, Hypothesis
 
@@ -27,7 +27,7 @@ class GreedySearch:
         self._penalties = np.zeros(limits.max_requests, np.float32)
         self._wants_score = np.zeros(limits.max_requests, np.bool_)
         self._has_looped = np.zeros(limits.max_requests, np.bool_)
-        self._guard = RepetitionGuard(limits.max_requests)
+        self._guard = LoopDetector(limits.max_requests)
         self._places = np.arange(limits.max_requests)
         self._parents = np.zeros((limits.max_requests, 1), np.intp)
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from server.engine.decoding.loop_detection import RepetitionGuard
+from server.engine.decoding.loop_detection import LoopDetector
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits
 from server.interface.request import FinishReason, GenerationParams, Hypothesis
 
@@ -31,7 +31,7 @@ class IndependentSearch:
         self._has_looped = np.zeros(per_answer, np.bool_)
         self._steps = np.zeros(capacity, np.int32)
         self._params: list[GenerationParams] = []
-        self._guard = RepetitionGuard(capacity)
+        self._guard = LoopDetector(capacity)
         self._parents = np.broadcast_to(np.arange(num_answers), per_answer)
 
     def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:

@@ -18,7 +18,7 @@ Scores = NDArray[np.float32]
 Prefixes = NDArray[np.int32]
 
 
-class Processor(Protocol):
+class LogitsProcessor(Protocol):
     """One rule."""
 
     def apply(self, scores: Scores, prefixes: Prefixes) -> None:
@@ -26,9 +26,9 @@ class Processor(Protocol):
         ...
 
 
-def processors_for(params: GenerationParams, end_token: int) -> list[Processor]:
+def processors_for(params: GenerationParams, end_token: int) -> list[LogitsProcessor]:
     """The rules that a request asks for, in the order in which Hugging Face applies them."""
-    rules: list[Processor] = []
+    rules: list[LogitsProcessor] = []
     if params.repetition_penalty != 1.0:
         rules.append(RepetitionPenalty(np.float32(params.repetition_penalty)))
     if params.no_repeat_ngram_size:

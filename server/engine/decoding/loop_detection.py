@@ -14,7 +14,7 @@ LONGEST_LOOP = 8  # tokens
 _NEVER = np.iinfo(np.int32).max
 
 
-class RepetitionGuard:
+class LoopDetector:
     """For the requests of one search, places as in the search. `looping` is called once after every step."""
 
     def __init__(self, max_requests: int) -> None:

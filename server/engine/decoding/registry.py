@@ -6,7 +6,7 @@ from typing import Literal
 from server.engine.decoding.beam_search import BeamSearch
 from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
 from server.engine.decoding.diverse_beam_search import DiverseBeamSearch
-from server.engine.decoding.forced_search import ReadingSearch
+from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.greedy_search import GreedySearch
 from server.engine.decoding.independent_search import IndependentSearch
 from server.engine.decoding.search import Search, SearchLimits
@@ -35,7 +35,7 @@ class SearchKind:
     def open(self, limits: SearchLimits) -> Search:
         """A search without requests."""
         if self.name == "reading":
-            return ReadingSearch(limits)
+            return ForcedSearch(limits)
         if self.name == "independent":
             return IndependentSearch(self.num_rows, limits)
         if self.name == "diverse":

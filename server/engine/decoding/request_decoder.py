@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from server.engine.decoding.cross_attention import attention_weights, coverage
 from server.engine.decoding.logits_processors import processors_for
 from server.engine.decoding.sampler import draw
-from server.engine.decoding.token_recorder import Note, Trace
+from server.engine.decoding.token_recorder import TokenRecord, TokenRecorder
 from server.engine.decoding.top_k import top_k
 from server.interface.request import FinishReason, GenerationParams, Hypothesis, TokenDetails
 
 
 @dataclass(frozen=True, slots=True)
-class GuidedRows:
+class RequestRows:
     """What a step said of one request's beams.
 
     `tokens` and `log_probs` [beams, num_candidates] are the graph's candidates. `logits` [beams, vocab] and `queries`
@@ -32,7 +32,7 @@ class GuidedRows:
     queries: NDArray[np.floating] | None
 
 
-class Guide:
+class RequestDecoder:
     """Of one request, from the moment it gets its row."""
 
     def __init__(self, params: GenerationParams, end_token: int, attention_scale: float) -> None:
@@ -46,10 +46,10 @@ class Guide:
         self._required = np.array(sorted({token for phrase in params.required_phrases for token in phrase}), np.int64)
         self._prompt_len = len(params.target_prefix)
         self._wants_token_scores = params.return_token_scores or bool(params.forced_target)
-        self._trace = Trace() if self._wants_token_scores or _needs_trace(params) else None
+        self._trace = TokenRecorder() if self._wants_token_scores or _needs_trace(params) else None
 
     @classmethod
-    def of(cls, params: GenerationParams, end_token: int, attention_scale: float) -> "Guide | None":
+    def of(cls, params: GenerationParams, end_token: int, attention_scale: float) -> "RequestDecoder | None":
         """A guide for a request that needs one."""
         if params.target_prefix or params.forced_target or _needs_logits(params) or _needs_trace(params):
             return cls(params, end_token, attention_scale)
@@ -70,7 +70,7 @@ class Guide:
         """Remember the source's keys [heads, source_len, head_dim] of the layer that the request looks at."""
         self._cross_keys = cross_keys
 
-    def read(self, num_read: int, rows: GuidedRows) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def read(self, num_read: int, rows: RequestRows) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The next given token [1, 1] as the only candidate, and its log-probability, NaN if nobody wants it."""
         token = self._to_read[num_read : num_read + 1].astype(np.int64)[None]
         log_prob = np.full((1, 1), np.nan, np.float32)
@@ -81,7 +81,7 @@ class Guide:
         return token, log_prob
 
     def advise(
-        self, prefixes: NDArray[np.int32], num_candidates: int, rows: GuidedRows
+        self, prefixes: NDArray[np.int32], num_candidates: int, rows: RequestRows
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Candidates [beams, num_candidates] of each beam, best first, as a search is told them.
 
@@ -178,7 +178,7 @@ class Guide:
         sequences: NDArray[np.int32],
         tokens: NDArray[np.int64],
         log_probs: NDArray[np.float32],
-        rows: GuidedRows,
+        rows: RequestRows,
     ) -> None:
         assert self._trace is not None
         num_alternatives = self.params.num_token_alternatives
@@ -192,9 +192,11 @@ class Guide:
         known = zip(tokens.tolist(), log_probs.tolist(), strict=True)
         for beam, (sequence, each) in enumerate(zip(sequences, known, strict=True)):
             log_probs_by_token = {token: gained for token, gained in zip(*each, strict=True) if gained != -np.inf}
-            self._trace.write(sequence, Note(log_probs_by_token, self._attention(beam, rows), alternatives[beam]))
+            self._trace.write(
+                sequence, TokenRecord(log_probs_by_token, self._attention(beam, rows), alternatives[beam])
+            )
 
-    def _attention(self, beam: int, rows: GuidedRows) -> NDArray[np.float32] | None:
+    def _attention(self, beam: int, rows: RequestRows) -> NDArray[np.float32] | None:
         if rows.queries is None or self._cross_keys is None:
             return None
         weights = attention_weights(rows.queries[beam], self._cross_keys, self._attention_scale)

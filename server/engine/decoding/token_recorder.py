@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class TokenRecord:
     """What was known when the token after a prefix was chosen.
 
     `log_probs` are the model's, of the tokens that could be chosen; `attention` [source_len] if anybody wants it;
@@ -23,14 +23,14 @@ class Note:
     alternatives: list[tuple[int, float]]
 
 
-class Trace:
+class TokenRecorder:
     """The notes of one request. Sequences [num_tokens] begin with its target prefix and lack the start token."""
 
     def __init__(self) -> None:
-        self._notes: dict[bytes, Note] = {}
+        self._notes: dict[bytes, TokenRecord] = {}
 
-    def write(self, prefix: NDArray[np.int32], note: Note) -> None:
-        """Note what may follow `prefix`. Samples with the same prefix may have drawn different tokens."""
+    def write(self, prefix: NDArray[np.int32], note: TokenRecord) -> None:
+        """TokenRecord what may follow `prefix`. Samples with the same prefix may have drawn different tokens."""
         known = self._notes.setdefault(prefix.tobytes(), note)
         if known is not note:
             known.log_probs.update(note.log_probs)
@@ -51,5 +51,5 @@ class Trace:
         noted = [note.attention for note in self._of(sequence)]
         return np.array([weights for weights in noted if weights is not None], np.float32)
 
-    def _of(self, sequence: NDArray[np.int32]) -> list[Note]:
+    def _of(self, sequence: NDArray[np.int32]) -> list[TokenRecord]:
         return [self._notes[sequence[:place].tobytes()] for place in range(sequence.size)]

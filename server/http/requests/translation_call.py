@@ -6,13 +6,13 @@ from fastapi import Request
 
 from server.http.requests.disconnect import unless_disconnected
 from server.http.state import RequestRecord, request_record, server_state
-from server.translation.service import Interpretation, Interpreter
+from server.translation.service import TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest
 
 
 async def interpret(
     request: Request, asked: TranslationRequest, source: str | None, target: str | None
-) -> Interpretation:
+) -> TranslationOutcome:
     """`asked` from and to these languages; noted for the log, and cancelled when the client goes away."""
     interpreter, asked = accept(request, asked)
     done = await unless_disconnected(request, interpreter.translate(asked, source, target))
@@ -20,7 +20,7 @@ async def interpret(
     return done
 
 
-def accept(request: Request, asked: TranslationRequest) -> tuple[Interpreter, TranslationRequest]:
+def accept(request: Request, asked: TranslationRequest) -> tuple[TranslationService, TranslationRequest]:
     """Who translates `asked`, and what exactly: with `Cache-Control: no-cache`, nothing that was translated before.
 
     Its size is noted for the log. Raises `Draining` where nobody translates.
@@ -32,6 +32,6 @@ def accept(request: Request, asked: TranslationRequest) -> tuple[Interpreter, Tr
     return interpreter, replace(asked, fresh=True) if "no-cache" in directives else asked
 
 
-def note(record: RequestRecord, done: Interpretation) -> None:
+def note(record: RequestRecord, done: TranslationOutcome) -> None:
     """Keep for the log and the metrics what was done."""
     record.result, record.model = done.result, done.model

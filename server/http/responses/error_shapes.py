@@ -7,7 +7,7 @@ from starlette.types import Scope
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorShape:
+class ErrorFormat:
     """Of one protocol: the body of an error, given its code and message, and the statuses of what a client got wrong,
     or asked for too early.
 
@@ -21,8 +21,8 @@ class ErrorShape:
     paths: tuple[str, ...] = ()
 
 
-NATIVE = ErrorShape(lambda code, message: {"error": {"code": code, "message": message}}, 422, 422)
-LIBRETRANSLATE = ErrorShape(
+NATIVE = ErrorFormat(lambda code, message: {"error": {"code": code, "message": message}}, 422, 422)
+LIBRETRANSLATE = ErrorFormat(
     lambda _, message: {"error": message},
     400,
     400,
@@ -38,10 +38,10 @@ LIBRETRANSLATE = ErrorShape(
         "/spec",
     ),
 )
-DEEPL = ErrorShape(lambda _, message: {"message": message}, 400, 413, not_ready_status=503, paths=("/v2/", "/v3/"))
+DEEPL = ErrorFormat(lambda _, message: {"message": message}, 400, 413, not_ready_status=503, paths=("/v2/", "/v3/"))
 
 
-def error_shape(scope: Scope) -> ErrorShape:
+def error_shape(scope: Scope) -> ErrorFormat:
     """That of the protocol whose address was asked for; ours, where it is nobody's."""
     path = str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
     for shape in (LIBRETRANSLATE, DEEPL):

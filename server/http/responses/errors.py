@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from server.http.responses.error_shapes import NATIVE, ErrorShape, error_shape
+from server.http.responses.error_shapes import NATIVE, ErrorFormat, error_shape
 from server.interface.errors import (
     ClientGone,
     DeadlineExceeded,
@@ -70,7 +70,7 @@ class ErrorBody(BaseModel):
     message: str
 
 
-class ErrorEnvelope(BaseModel):
+class ErrorResponse(BaseModel):
     """The body of every answer that is not a success."""
 
     error: ErrorBody
@@ -78,7 +78,7 @@ class ErrorEnvelope(BaseModel):
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, object]]:
     """These statuses for an operation's OpenAPI description."""
-    return {status: {"model": ErrorEnvelope, "description": _DESCRIPTIONS[status]} for status in statuses}
+    return {status: {"model": ErrorResponse, "description": _DESCRIPTIONS[status]} for status in statuses}
 
 
 class LibreTranslateError(BaseModel):
@@ -103,7 +103,7 @@ def deepl_responses(*statuses: int) -> dict[int | str, dict[str, object]]:
     return {status: {"model": DeepLError, "description": _DESCRIPTIONS[status]} for status in statuses}
 
 
-def error_response(error: KvasirError, shape: ErrorShape = NATIVE) -> JSONResponse:
+def error_response(error: KvasirError, shape: ErrorFormat = NATIVE) -> JSONResponse:
     """The answer to a request that failed with `error`."""
     status = next(_status(base, shape) for base in type(error).__mro__ if _status(base, shape))
     headers = {}
@@ -112,7 +112,7 @@ def error_response(error: KvasirError, shape: ErrorShape = NATIVE) -> JSONRespon
     return _answer(shape, status, error.code, str(error), headers)
 
 
-def _status(error: type, shape: ErrorShape) -> int:
+def _status(error: type, shape: ErrorFormat) -> int:
     """Of this very class; 0 where the table has only a class above it."""
     if error is TextTooLong:
         return shape.too_long_status
@@ -179,5 +179,5 @@ def _shown(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN_CHARACTERS else text[:_MAX_SHOWN_CHARACTERS] + "…"
 
 
-def _answer(shape: ErrorShape, status: int, code: str, message: str, headers: Mapping[str, str]) -> JSONResponse:
+def _answer(shape: ErrorFormat, status: int, code: str, message: str, headers: Mapping[str, str]) -> JSONResponse:
     return JSONResponse(shape.body(code, replace_lone_surrogates(message)), status, dict(headers))

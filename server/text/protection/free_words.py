@@ -16,7 +16,7 @@ Run = tuple[float, int, int]  # a sum of gains, and the target words from the fi
 
 
 @dataclass(frozen=True, slots=True)
-class Gains:
+class PlacementScores:
     """What speaks for target words to be inside a tag, or against it, in halves of a word: of those from `first` on.
 
     All others come from no word inside.
@@ -33,13 +33,13 @@ class TargetWords:
         self._against = [_AGAINST * CERTAIN if copied else _AGAINST for copied in is_copied]
         self._told = [place for place, copied in enumerate(is_copied) if not copied]
 
-    def values(self, gains: Gains, low: int, high: int) -> list[float]:
+    def values(self, gains: PlacementScores, low: int, high: int) -> list[float]:
         """The gain of each word from `low` to `high`."""
         first, last = _own(gains, low, high)
         own = gains.values[first - gains.first : last - gains.first] if first < last else ()
         return [*self._against[low:first], *own, *self._against[last:high]]
 
-    def best_run(self, gains: Gains, low: int, high: int) -> Run:
+    def best_run(self, gains: PlacementScores, low: int, high: int) -> Run:
         """The largest sum of neighbours between two places, the first of several; at least one of them."""
         first, last = _own(gains, low, high)
         best, best_first, best_last = self._best_outside(low, first)
@@ -64,7 +64,7 @@ class TargetWords:
         return self._against[place], place, place + 1
 
 
-class Gaps:
+class FreeWords:
     """The words between `low` and `high` that no tag has taken yet."""
 
     def __init__(self, words: TargetWords, low: int, high: int) -> None:
@@ -75,14 +75,14 @@ class Gaps:
         self._num_made = 0
         self._add(low, high)
 
-    def best_run(self, gains: Gains) -> Run | None:
+    def best_run(self, gains: PlacementScores) -> Run | None:
         """The best of all gaps, of several that of the oldest gap; None where no word is left."""
         end = gains.first + len(gains.values)
         near = range(max(bisect_right(self._lows, gains.first) - 1, 0), bisect_left(self._lows, end))
         lows = {self._lows[number] for number in near}
         while self._oldest and self._gaps.get(self._oldest[0][1], (0, -1))[1] != self._oldest[0][0]:
             heappop(self._oldest)
-        # Gaps elsewhere are all alike for this tag, so that one of them stands for the others.
+        # FreeWords elsewhere are all alike for this tag, so that one of them stands for the others.
         lows.update(low for _, low in self._oldest[:1])
         runs = [(self._words.best_run(gains, low, self._gaps[low][0]), self._gaps[low][1]) for low in lows]
         return max(runs, key=lambda run: (run[0][0], -run[1]), default=(None, 0))[0]
@@ -105,7 +105,7 @@ class Gaps:
             heappush(self._oldest, (self._num_made, low))
 
 
-def _own(gains: Gains, low: int, high: int) -> tuple[int, int]:
+def _own(gains: PlacementScores, low: int, high: int) -> tuple[int, int]:
     """The words between two places whose gains are given."""
     first = min(max(low, gains.first), high)
     return first, max(min(high, gains.first + len(gains.values)), first)

@@ -33,7 +33,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ProtectedSentence:
     """A sentence as a model is told it: `text`. `names` stand for what is copied; None: they are in other parts."""
 
     unit: Unit
@@ -133,7 +133,9 @@ class _Writing:
         self._place = end
 
 
-def draft(unit: Unit, range_: Range, names: Sequence[str], language: str, *, is_fragment: bool = False) -> Draft:
+def draft(
+    unit: Unit, range_: Range, names: Sequence[str], language: str, *, is_fragment: bool = False
+) -> ProtectedSentence:
     """What is told of a part of a unit; `names` are for what is copied in it."""
     start, end = range_
     copied = unit.copied_of(start, end)
@@ -156,7 +158,9 @@ def draft(unit: Unit, range_: Range, names: Sequence[str], language: str, *, is_
         told.append((len(text), len(text) + len(content)))
         text += content
         place = word[1]
-    return Draft(unit, range_, text + unit.text[place:end], words, told, places_of, names, shouting, is_fragment)
+    return ProtectedSentence(
+        unit, range_, text + unit.text[place:end], words, told, places_of, names, shouting, is_fragment
+    )
 
 
 def unchanged(unit: Unit, range_: Range) -> Part:

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from server.text.protection.free_words import CERTAIN, Gains, Gaps, TargetWords
+from server.text.protection.free_words import CERTAIN, FreeWords, PlacementScores, TargetWords
 from server.text.protection.word_alignment import Links, Range
 from server.text.readers.units import OBJECT, Tag, Unit
 
@@ -107,10 +107,10 @@ class _Words:
         """The source words inside a tag."""
         return range(self.first_after(tag.start), bisect_right(self._ends, tag.end))
 
-    def gains(self, inside: range) -> Gains:
+    def gains(self, inside: range) -> PlacementScores:
         """What speaks for target words to be inside a tag around these source words."""
         if not inside:
-            return Gains(0, ())
+            return PlacementScores(0, ())
         first = bisect_right(self._first_source, inside.start) - 1
         last = bisect_left(self._first_source, inside.stop)
         values: list[float] = []
@@ -119,7 +119,7 @@ class _Words:
             gains = columns.sum(axis=1) - np.float32(0.5)
             gains[list(block.copied)] *= CERTAIN
             values += gains.tolist()
-        return Gains(self._first_target[first], values)
+        return PlacementScores(self._first_target[first], values)
 
     def image(self, word: int) -> int:
         """The target word that a source word has become most likely."""
@@ -132,7 +132,7 @@ class _Words:
 
 def _place(siblings: Sequence[_Placed], low: int, high: int, words: _Words) -> None:
     """Give every tag target words between `low` and `high` of its own, the surest first."""
-    wanted: list[tuple[_Placed, Gains]] = []
+    wanted: list[tuple[_Placed, PlacementScores]] = []
     for each in siblings:
         inside = words.inside(each.tag)
         if each.tag.begins_before or each.tag.ends_behind:
@@ -148,7 +148,7 @@ def _place(siblings: Sequence[_Placed], low: int, high: int, words: _Words) -> N
             wanted.append((each, words.gains(inside)))
         else:
             each.first = each.last = _point(each.tag, words)
-    gaps = Gaps(words.told, low, high)
+    gaps = FreeWords(words.told, low, high)
     for each, its_gains in sorted(wanted, key=lambda item: -words.told.best_run(item[1], low, high)[0]):
         best = gaps.best_run(its_gains)
         if best is not None and best[0] > -CERTAIN / 4:

@@ -6,7 +6,7 @@ from enum import Enum, auto
 from html import escape, unescape
 
 from server.text.readers.units import Document, Unit, UnitBuilder
-from server.text.readers.unknown_characters import Symbols
+from server.text.readers.unknown_characters import UnknownCharacters
 
 _BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
@@ -65,7 +65,7 @@ class _Escape:
         return written
 
 
-def to_document(pieces: Iterable[Piece], symbols: Symbols) -> Document:
+def to_document(pieces: Iterable[Piece], symbols: UnknownCharacters) -> Document:
     """What is translated of a document, and all the rest as it is."""
     document: Document = []
     builder, escaper = _new(symbols)
@@ -103,7 +103,7 @@ def to_document(pieces: Iterable[Piece], symbols: Symbols) -> Document:
     return document
 
 
-def _new(symbols: Symbols) -> tuple[UnitBuilder, _Escape]:
+def _new(symbols: UnknownCharacters) -> tuple[UnitBuilder, _Escape]:
     escaper = _Escape()
     return UnitBuilder(symbols, escaper, collapses_space=True), escaper
 

@@ -7,7 +7,7 @@ from enum import Enum, auto
 
 import regex
 
-from server.text.readers.unknown_characters import Symbols
+from server.text.readers.unknown_characters import UnknownCharacters
 
 
 class Kind(Enum):
@@ -86,7 +86,7 @@ _GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M
 _MAX_CHARACTERS = 2000
 
 
-def find(text: str, symbols: Symbols) -> list[Found]:
+def find(text: str, symbols: UnknownCharacters) -> list[Found]:
     """What is to be kept of a text, in its order and without overlaps."""
     found = _marks(text)
     words = (Found(*match.span(), Kind.WORD) for match in _WORD.finditer(text))
@@ -116,7 +116,7 @@ def _marks(text: str) -> list[Found]:
     return found
 
 
-def _lost(text: str, symbols: Symbols) -> Iterator[Found]:
+def _lost(text: str, symbols: UnknownCharacters) -> Iterator[Found]:
     """Words and symbols with characters that the model would lose."""
     for match in _GRAPHEME_OR_WORD.finditer(text):
         content = match.group()

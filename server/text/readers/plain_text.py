@@ -10,7 +10,7 @@ import regex
 
 from server.text.readers.placeholders import FILE_ENDINGS, Found, find
 from server.text.readers.units import Document, Unit, UnitBuilder
-from server.text.readers.unknown_characters import Symbols
+from server.text.readers.unknown_characters import UnknownCharacters
 
 # Where none of these is, a text has nothing that would be kept and nothing that is told in other letters. Apart from
 # each other they are searched for in half the time that one pattern of all of them takes.
@@ -36,12 +36,12 @@ _INLINE = regex.compile(
 )
 
 
-def may_be_special(text: str, symbols: Symbols) -> bool:
+def may_be_special(text: str, symbols: UnknownCharacters) -> bool:
     """Whether a text may hold anything that a plain translation would lose; quick, and wrong on the safe side."""
     return any(hint.search(text) for hint in _HINTS) or not symbols.knows_all(text)
 
 
-def read_text(text: str, symbols: Symbols) -> Document:
+def read_text(text: str, symbols: UnknownCharacters) -> Document:
     """The document of a plain text."""
     document: Document = []
     in_fence = False
@@ -57,12 +57,12 @@ def read_text(text: str, symbols: Symbols) -> Document:
     return document
 
 
-def read_whole(text: str, symbols: Symbols) -> Document:
+def read_whole(text: str, symbols: UnknownCharacters) -> Document:
     """The document of a text that is taken as one, with all its lines."""
     return list(_cell(text, symbols))
 
 
-def _line(line: str, symbols: Symbols) -> Iterator[str | Unit]:
+def _line(line: str, symbols: UnknownCharacters) -> Iterator[str | Unit]:
     start = _LINE_START.match(line)
     first = start.end() if start else 0
     last = max(_end_of_words(line), first)
@@ -87,7 +87,7 @@ def _end_of_words(line: str) -> int:
     return len(words.rstrip("#").rstrip(_SPACE))
 
 
-def _cell(text: str, symbols: Symbols) -> Iterator[str | Unit]:
+def _cell(text: str, symbols: UnknownCharacters) -> Iterator[str | Unit]:
     builder = UnitBuilder(symbols)
     _inline(text, builder)
     unit = builder.build()

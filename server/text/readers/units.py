@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from server.text.readers.placeholders import Kind, find
-from server.text.readers.unknown_characters import Symbols
+from server.text.readers.unknown_characters import UnknownCharacters
 
 OBJECT = "\N{OBJECT REPLACEMENT CHARACTER}"  # stands in a unit's text for something that is no text
 
@@ -140,7 +140,7 @@ class UnitBuilder:
     Tags that are nested too deeply are kept as marks: both ends by themselves, beside the words they stood beside.
     """
 
-    symbols: Symbols
+    symbols: UnknownCharacters
     escape: Callable[[str], str] = str
     collapses_space: bool = False  # as HTML does
     _raw: list[str] = field(default_factory=list)

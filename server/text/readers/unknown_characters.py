@@ -20,7 +20,7 @@ _WEIGHTLESS = ("Zs", "Zl", "Zp")
 _DROPPED = ("So", "Cn", "Co")
 
 
-class Symbols:
+class UnknownCharacters:
     """What the source vocabulary of one model knows: the characters in `known`."""
 
     def __init__(self, known: Iterable[str]) -> None:

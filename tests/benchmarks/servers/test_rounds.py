@@ -11,10 +11,10 @@ from benchmarks.servers.loads import requests_for
 from benchmarks.servers.merging import merged
 from benchmarks.servers.process import Launch
 from benchmarks.servers.results import ServerFound
-from benchmarks.servers.rounds import Contestant, Procedure, run_rounds
-from benchmarks.servers.server_kinds import Contender, Settings
+from benchmarks.servers.rounds import Procedure, ServerUnderTest, run_rounds
+from benchmarks.servers.server_kinds import ServerKind, Settings
 from benchmarks.servers.tuning import Effort, tune
-from benchmarks.servers.turns import Turns
+from benchmarks.servers.turns import InterleavedRuns
 from loadtest.cli.run import LoadTestFailed, RunOptions
 from loadtest.results.run_folder import RunFolder
 from loadtest.results.totals import totals
@@ -33,7 +33,7 @@ class Simulation:
     def __init__(self) -> None:
         self.awake: list[set[str]] = []
         self.num_servers = dict(NUM_SERVERS)
-        self.turns: Turns
+        self.turns: InterleavedRuns
 
     def __call__(self, url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
         """As `run_scenario`."""
@@ -66,10 +66,10 @@ def launch(settings: Settings) -> Launch:
     return Launch(command, "/", dict(settings))
 
 
-def contestant(name: str) -> Contestant:
-    contender = Contender(name, "native", launch, {"window": "2"}, (({"window": "2"}, {"window": "5"}),))
+def contestant(name: str) -> ServerUnderTest:
+    contender = ServerKind(name, "native", launch, {"window": "2"}, (({"window": "2"}, {"window": "5"}),))
     found = ServerFound(name, "native", {"window": "2"}, capacity=CAPACITY[name])
-    return Contestant(contender, requests_for(load_scenario("steady"), "native", 4), found)
+    return ServerUnderTest(contender, requests_for(load_scenario("steady"), "native", 4), found)
 
 
 def procedure(folder: Path, rounds: int, give_up: float = float("inf")) -> Procedure:
@@ -82,14 +82,14 @@ def simulation() -> Simulation:
 
 
 @pytest.fixture
-def turns(simulation: Simulation, tmp_path: Path) -> Iterator[Turns]:
-    with Turns(tmp_path / "logs", seed=1, runner=simulation) as turns:
+def turns(simulation: Simulation, tmp_path: Path) -> Iterator[InterleavedRuns]:
+    with InterleavedRuns(tmp_path / "logs", seed=1, runner=simulation) as turns:
         simulation.turns = turns
         yield turns
 
 
 def test_servers_are_measured_in_turn_and_held_still_in_between(
-    simulation: Simulation, turns: Turns, tmp_path: Path
+    simulation: Simulation, turns: InterleavedRuns, tmp_path: Path
 ) -> None:
     both = [contestant("quick"), contestant("slow")]
     assert run_rounds(turns, both, procedure(tmp_path, rounds=2)) == 2
@@ -103,7 +103,7 @@ def test_servers_are_measured_in_turn_and_held_still_in_between(
     assert all("T" in awake and len(awake) == 2 for awake in simulation.awake[1:])
 
 
-def test_runs_of_a_server_become_one_run(turns: Turns, tmp_path: Path) -> None:
+def test_runs_of_a_server_become_one_run(turns: InterleavedRuns, tmp_path: Path) -> None:
     one = contestant("quick")
     run_rounds(turns, [one], procedure(tmp_path, rounds=2))
     whole = totals(merged(one.runs, tmp_path / "whole", "quick"))
@@ -113,7 +113,7 @@ def test_runs_of_a_server_become_one_run(turns: Turns, tmp_path: Path) -> None:
     assert len(parts) == 2 * (1 + len({load.rate for load in one.found.loads}))
 
 
-def test_no_round_is_begun_that_would_not_end_in_time(turns: Turns, tmp_path: Path) -> None:
+def test_no_round_is_begun_that_would_not_end_in_time(turns: InterleavedRuns, tmp_path: Path) -> None:
     one = contestant("quick")
     assert run_rounds(turns, [one], procedure(tmp_path, rounds=3, give_up=0.0)) == 1
     assert [each.round for each in one.found.knees] == [1]
@@ -127,7 +127,7 @@ def test_whoever_breaks_off_a_run_breaks_off_the_comparison(tmp_path: Path) -> N
         run.write_info(replace(run.info(), interrupted=True))
         return run
 
-    with Turns(tmp_path / "logs", seed=1, runner=broken_off) as simulation.turns:
+    with InterleavedRuns(tmp_path / "logs", seed=1, runner=broken_off) as simulation.turns:
         with pytest.raises(KeyboardInterrupt):
             run_rounds(simulation.turns, [contestant("quick")], procedure(tmp_path, rounds=1))
         assert not simulation.turns.pids
@@ -142,13 +142,15 @@ def test_a_server_that_fails_is_left_out_and_the_others_go_on(tmp_path: Path) ->
         return simulation(url, scenario, folder, options)
 
     both = [contestant("slow"), contestant("quick")]
-    with Turns(tmp_path / "logs", seed=1, runner=fails_for_slow) as simulation.turns:
+    with InterleavedRuns(tmp_path / "logs", seed=1, runner=fails_for_slow) as simulation.turns:
         run_rounds(simulation.turns, both, procedure(tmp_path, rounds=1))
     assert [one.found.not_run for one in both] == ["it answered nothing", None]
     assert both[1].found.loads
 
 
-def test_settings_are_tried_and_the_best_is_kept(simulation: Simulation, turns: Turns, tmp_path: Path) -> None:
+def test_settings_are_tried_and_the_best_is_kept(
+    simulation: Simulation, turns: InterleavedRuns, tmp_path: Path
+) -> None:
     def worse_with_a_window_of_5(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
         simulation.num_servers["quick"] = 2 if turns.started["quick"]["window"] == "5" else 4
         return simulation(url, scenario, folder, options)
@@ -162,7 +164,7 @@ def test_settings_are_tried_and_the_best_is_kept(simulation: Simulation, turns: 
     assert tuned.capacity > 5
 
 
-def test_nothing_is_tried_when_time_is_up(turns: Turns, tmp_path: Path) -> None:
+def test_nothing_is_tried_when_time_is_up(turns: InterleavedRuns, tmp_path: Path) -> None:
     one = contestant("quick")
     tuned = tune(turns, one.contender, {"window": "2"}, one.requests, tmp_path, EFFORT, lambda: False)
     assert (tuned.settings, tuned.tried) == ({"window": "2"}, {})

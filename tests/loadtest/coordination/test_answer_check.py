@@ -1,6 +1,6 @@
 from collections import Counter
 
-from loadtest.coordination.answer_check import AnswerSample, KeptAnswer, check_answers
+from loadtest.coordination.answer_check import AnswerSample, SampledAnswer, check_answers
 from loadtest.sending.addresses import address_of
 from loadtest.workload.requests import request_sequence
 from loadtest.workload.scenario import Kind, Scenario, Stage
@@ -12,7 +12,7 @@ SCENARIO = Scenario(
     kinds=(Kind(name="sentence"), Kind(name="list", text="list")),
     stages=(Stage(name="only", rate=1, seconds=1),),
 )
-ANSWERS = [KeptAnswer("only", number, ("text",)) for number in range(50)]
+ANSWERS = [SampledAnswer("only", number, ("text",)) for number in range(50)]
 
 
 def test_a_sample_is_the_same_however_the_answers_were_shared_out() -> None:
@@ -51,7 +51,7 @@ def _kept(numbers: range) -> AnswerSample:
     request = request_sequence(SCENARIO, 1, "only")
     sample = AnswerSample(100, 1)
     for number in numbers:
-        sample.offer(KeptAnswer("only", number, tuple(text.upper() for text in request(number).texts)))
+        sample.offer(SampledAnswer("only", number, tuple(text.upper() for text in request(number).texts)))
     return sample
 
 

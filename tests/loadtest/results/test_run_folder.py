@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from loadtest.results.run_folder import (
+    AnswerCheckResult,
     BadRunFolder,
     Difference,
     GeneratorInfo,
-    GuardResult,
     MachineInfo,
     MetricsSample,
     RunFolder,
@@ -37,7 +37,7 @@ INFO = RunInfo(
 
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    guard = GuardResult(3, 2, 40, 2 / 3, (Difference(7, "steady", "Hello.", "Hallo.", "Halo."),))
+    guard = AnswerCheckResult(3, 2, 40, 2 / 3, (Difference(7, "steady", "Hello.", "Hallo.", "Halo."),))
     folder.write_info(INFO)
     folder.write_guard(guard)
     assert folder.info() == INFO

@@ -9,7 +9,7 @@ from loadtest.report.headline import headline_of
 from loadtest.results.comparability import warnings_of
 from loadtest.results.figures import Totals
 from loadtest.results.records import Outcome, Record
-from loadtest.results.run_folder import GuardResult, StageInfo
+from loadtest.results.run_folder import AnswerCheckResult, StageInfo
 from loadtest.results.thresholds import ExitCode, Thresholds, verdict_of
 from loadtest.results.totals import totals_of
 from tests.loadtest.results.test_records import ANSWERED
@@ -30,7 +30,7 @@ def _records(lag: float = 0.0, seconds: float = 0.2, num_failed: int = 0, num_re
 
 
 def _totals(records: Sequence[Record], identical: int = 50, stage: StageInfo = STAGE) -> Totals:
-    guard = GuardResult(50, identical, 100, identical / 50, ())
+    guard = AnswerCheckResult(50, identical, 100, identical / 50, ())
     return totals_of(replace(INFO, stages=(stage,)), records, (), guard)
 
 
@@ -58,7 +58,7 @@ def test_a_missed_threshold_is_named_with_both_numbers(thresholds: Thresholds, s
 
 @pytest.mark.parametrize(("checked", "compared"), [(0, "nothing could be compared"), (40, "of 40 compared")])
 def test_what_the_idle_server_did_not_answer_again_is_not_called_different(checked: int, compared: str) -> None:
-    guard = GuardResult(checked, checked, 100, 1.0, (), {"HTTP 429": 7, "no answer: ConnectionRefusedError": 3})
+    guard = AnswerCheckResult(checked, checked, 100, 1.0, (), {"HTTP 429": 7, "no answer: ConnectionRefusedError": 3})
     totals = totals_of(replace(INFO, stages=(STAGE,)), _records(), (), guard)
     verdict = verdict_of(totals)
     unanswered = f"10 of {checked + 10} requests were not answered again by the idle server (HTTP 429)"

@@ -8,7 +8,7 @@ import pytest
 from loadtest.results.figures import Totals, from_json, to_json
 from loadtest.results.objective import Objective, objective_of
 from loadtest.results.records import Outcome, Record
-from loadtest.results.run_folder import GuardResult, MetricsSample, RunFolder, StageInfo
+from loadtest.results.run_folder import AnswerCheckResult, MetricsSample, RunFolder, StageInfo
 from loadtest.results.totals import Trial, knee, totals, totals_of
 from tests.loadtest.results.test_records import ANSWERED
 from tests.loadtest.results.test_run_folder import INFO
@@ -260,8 +260,8 @@ def test_totals_survive_json(folder: RunFolder) -> None:
 
 def test_the_guards_share_is_in_the_headline_unless_it_compared_nothing() -> None:
     info = replace(INFO, stages=(_stage(),))
-    assert totals_of(info, [], (), GuardResult(4, 3, 9, 0.75, ())).headline.guard_share == 0.75
-    assert totals_of(info, [], (), GuardResult(0, 0, 9, 1.0, ())).headline.guard_share is None
+    assert totals_of(info, [], (), AnswerCheckResult(4, 3, 9, 0.75, ())).headline.guard_share == 0.75
+    assert totals_of(info, [], (), AnswerCheckResult(0, 0, 9, 1.0, ())).headline.guard_share is None
 
 
 def test_a_simulated_server_past_its_capacity_keeps_its_goodput(folder: RunFolder) -> None:

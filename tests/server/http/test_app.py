@@ -133,7 +133,7 @@ def test_every_operation_documents_its_errors_in_the_envelope(client: TestClient
     assert set(responses) == {"200", "400", "404", "413", "422", "429", "500", "503", "504"}
     for status, response in responses.items():
         if status != "200":
-            assert response["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorEnvelope")
+            assert response["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorResponse")
 
 
 def test_health_is_ok_while_the_engine_moves(client: TestClient, echo: EchoGenerator) -> None:

@@ -5,14 +5,14 @@ from bundle.loading import Bundle
 from server.http.app import create_app
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
-from server.workers.sentence_cache import CachingGenerator
+from server.workers.sentence_cache import CachedEngineClient
 from tests.fakes.echo import EchoGenerator
 
 
 def test_the_same_text_twice_over_http_is_decoded_once_and_the_metrics_say_so(echo_bundle: Bundle) -> None:
     metrics = Metrics()
     echo = EchoGenerator(echo_bundle)
-    generator = CachingGenerator(echo, 100, metrics)
+    generator = CachedEngineClient(echo, 100, metrics)
     with TestClient(create_app(Settings(), [generator], metrics)) as client:
         body = {"text": "Good morning. Tea. Good morning."}
         first, second = (client.post("/v1/translate", json=body) for _ in range(2))
@@ -35,7 +35,7 @@ def test_with_cache_control_no_cache_a_text_is_decoded_anew(
 ) -> None:
     metrics = Metrics()
     echo = EchoGenerator(echo_bundle)
-    with TestClient(create_app(Settings(), [CachingGenerator(echo, 100, metrics)], metrics)) as client:
+    with TestClient(create_app(Settings(), [CachedEngineClient(echo, 100, metrics)], metrics)) as client:
         answers = [
             client.post(path, json=body, headers=headers)
             for headers in ({}, {"Cache-Control": "max-age=0, No-Cache"}, {"Cache-Control": "max-age=60"})

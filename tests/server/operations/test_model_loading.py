@@ -52,10 +52,10 @@ def test_a_program_that_its_engines_cannot_import_is_told_what_it_lacks(tmp_path
     program.write_text(
         """
 from bundle.loading import load_bundle
-from server.workers.engine_pool import ReplicaOptions, Replicas
+from server.workers.engine_pool import PoolOptions, EnginePool
 from server.operations.settings import DEFAULT_MODEL
 
-Replicas.open(load_bundle(DEFAULT_MODEL), ReplicaOptions(processes=True))
+EnginePool.open(load_bundle(DEFAULT_MODEL), PoolOptions(processes=True))
 """
     )
     done = subprocess.run(

@@ -10,7 +10,7 @@ from bundle.loading import Bundle
 from server.interface.request import Completion, Request, TokenDetails
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions
 from server.translation.limits import TranslationLimits
-from server.translation.pipeline import Translator
+from server.translation.pipeline import Pipeline
 from server.translation.types import TextFormat, TranslationRequest
 from tests.fakes.echo import SENTENCES, EchoGenerator
 
@@ -38,7 +38,7 @@ class Identity:
 
     def __init__(self, bundle: Bundle) -> None:
         self.generator = IdentityGenerator(bundle)
-        self.translator = Translator(self.generator, TranslationLimits())
+        self.translator = Pipeline(self.generator, TranslationLimits())
 
     def __call__(
         self, texts: Sequence[str], format_: TextFormat = "text", markup: MarkupOptions = NO_MARKUP_OPTIONS

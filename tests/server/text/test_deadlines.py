@@ -9,7 +9,7 @@ from server.interface.errors import DeadlineExceeded
 from server.interface.request import Request
 from server.translation import protected_pipeline as lossless
 from server.translation.limits import TranslationLimits
-from server.translation.pipeline import Translator
+from server.translation.pipeline import Pipeline
 from server.translation.protection_strategies import Attempts
 from server.translation.types import TranslationRequest
 from tests.server.text.identity import Identity
@@ -31,7 +31,7 @@ def test_no_more_sentences_are_worked_on_when_the_time_is_up(
         return plain(*args)
 
     monkeypatch.setattr(Attempts, phase, watched)
-    translator = Translator(identity.generator, TranslationLimits(), clock=lambda: now)
+    translator = Pipeline(identity.generator, TranslationLimits(), clock=lambda: now)
     with pytest.raises(DeadlineExceeded, match="within 1 seconds"):
         asyncio.run(translator.translate(TranslationRequest((TEXT,), "en", "de", timeout_seconds=1.0)))
     assert num_seen == 3

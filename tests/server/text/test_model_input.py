@@ -3,7 +3,7 @@
 import pytest
 
 from server.text.readers.plain_text import may_be_special
-from server.text.readers.unknown_characters import Symbols
+from server.text.readers.unknown_characters import UnknownCharacters
 from server.translation.types import TextFormat
 from tests.server.text.identity import Identity
 
@@ -17,6 +17,6 @@ def test_where_a_word_may_be_broken_is_not_told(identity: Identity, character: s
 
 
 def test_a_soft_hyphen_is_read_as_nothing_though_the_vocabulary_has_it() -> None:
-    symbols = Symbols(map(chr, range(0x250)))
+    symbols = UnknownCharacters(map(chr, range(0x250)))
     assert may_be_special("d\N{SOFT HYPHEN}og", symbols)
     assert symbols.readable("d\N{SOFT HYPHEN}og") == "dog"

@@ -19,7 +19,7 @@ from server.interface.errors import (
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.text.glossary import Glossary
 from server.translation.limits import TranslationLimits
-from server.translation.pipeline import Translator
+from server.translation.pipeline import Pipeline
 from server.translation.types import TranslationRequest, TranslationResult
 from tests.fakes.echo import MAX_TOKENS, SENTENCES, EchoGenerator
 
@@ -31,7 +31,7 @@ def _request(*texts: str) -> TranslationRequest:
 def _translate(
     generator: EchoGenerator, request: TranslationRequest, limits: TranslationLimits | None = None
 ) -> TranslationResult:
-    translator = Translator(generator, limits or TranslationLimits(), clock=lambda: 100.0)
+    translator = Pipeline(generator, limits or TranslationLimits(), clock=lambda: 100.0)
     return asyncio.run(translator.translate(request))
 
 
@@ -104,7 +104,7 @@ def test_a_sentence_longer_than_the_model_takes_is_divided_and_counted(echo: Ech
 def test_alternatives_join_the_hypotheses_of_equal_rank(echo: EchoGenerator) -> None:
     request = TranslationRequest(("Good morning. Where is it?",), "en", "de", beam_size=4, num_hypotheses=3)
     [translation] = _translate(echo, request).translations
-    tokenizer = Translator(echo, TranslationLimits())._tokenizer
+    tokenizer = Pipeline(echo, TranslationLimits())._tokenizer
     first, second = (tokenizer.encode(sentence).tolist()[:-1] for sentence in ("Good morning.", "Where is it?"))
     assert [alternative.text for alternative in translation.alternatives] == [
         f"{tokenizer.decode(first[:-rank])} {tokenizer.decode(second[:-rank])}" for rank in (1, 2)
@@ -198,7 +198,7 @@ def test_a_sentence_that_expired_fails_its_request_with_the_time_it_had(echo: Ec
 
 def test_markup_that_is_put_together_too_late_is_no_answer(echo: EchoGenerator) -> None:
     times = itertools.chain([0.0], itertools.repeat(3.0))
-    translator = Translator(echo, TranslationLimits(), clock=lambda: next(times))
+    translator = Pipeline(echo, TranslationLimits(), clock=lambda: next(times))
     request = replace(_request("<b>Good</b> morning."), format="html", timeout_seconds=2.5)
     with pytest.raises(DeadlineExceeded, match=r"within 2\.5 seconds"):
         asyncio.run(translator.translate(request))
@@ -230,7 +230,7 @@ def test_a_full_queue_reaches_the_caller(echo: EchoGenerator) -> None:
 def test_cancelling_a_translation_cancels_its_sentences(echo: EchoGenerator) -> None:
     async def scenario() -> None:
         echo.gate, echo.entered = asyncio.Event(), asyncio.Event()
-        task = asyncio.create_task(Translator(echo, TranslationLimits()).translate(_request("Good morning. Tea.")))
+        task = asyncio.create_task(Pipeline(echo, TranslationLimits()).translate(_request("Good morning. Tea.")))
         await echo.entered.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -5,19 +5,19 @@ import pytest
 from server.interface.errors import UnsupportedPair
 from server.text.language_tags import match_language
 from server.translation.limits import TranslationLimits
-from server.translation.pipeline import Translator
-from server.translation.router import Catalogue
+from server.translation.pipeline import Pipeline
+from server.translation.router import Router
 from tests.fakes.echo import EchoGenerator, make_bundle
 
 
-def _translator(folder: Path, source: str, target: str) -> Translator:
+def _translator(folder: Path, source: str, target: str) -> Pipeline:
     folder.mkdir()
-    return Translator(EchoGenerator(make_bundle(folder, languages=(source, target))), TranslationLimits())
+    return Pipeline(EchoGenerator(make_bundle(folder, languages=(source, target))), TranslationLimits())
 
 
 @pytest.fixture
-def catalogue(tmp_path: Path) -> Catalogue:
-    return Catalogue([_translator(tmp_path / "1", "en", "de"), _translator(tmp_path / "2", "de", "pt-BR")])
+def catalogue(tmp_path: Path) -> Router:
+    return Router([_translator(tmp_path / "1", "en", "de"), _translator(tmp_path / "2", "de", "pt-BR")])
 
 
 @pytest.mark.parametrize(
@@ -38,25 +38,25 @@ def test_other_tags_find_nothing(tag: str) -> None:
     assert match_language(tag, ["en", "de"]) is None
 
 
-def test_a_pair_finds_its_translator_and_the_names_its_bundle_uses(catalogue: Catalogue) -> None:
+def test_a_pair_finds_its_translator_and_the_names_its_bundle_uses(catalogue: Router) -> None:
     route = catalogue.find("DE", "pt")
     assert (route.source, route.target) == ("de", "pt-BR")
     assert route.models == ("echo-de-pt-BR",)
 
 
-def test_one_language_is_enough_where_it_leaves_no_choice(catalogue: Catalogue) -> None:
+def test_one_language_is_enough_where_it_leaves_no_choice(catalogue: Router) -> None:
     assert catalogue.find(None, "de").source == "en"
     assert catalogue.find("de", None).target == "pt-BR"
 
 
-def test_what_is_not_there_is_refused_with_what_is(catalogue: Catalogue) -> None:
+def test_what_is_not_there_is_refused_with_what_is(catalogue: Router) -> None:
     with pytest.raises(UnsupportedPair, match="from en to fr; there is de to pt-BR, en to de"):
         catalogue.find("en", "fr")
     with pytest.raises(UnsupportedPair, match="from en to pt; there is"):
         catalogue.find("en", "pt")
 
 
-def test_a_choice_is_not_guessed(catalogue: Catalogue) -> None:
+def test_a_choice_is_not_guessed(catalogue: Router) -> None:
     with pytest.raises(UnsupportedPair, match="say which"):
         catalogue.find(None, None)
 
@@ -64,27 +64,27 @@ def test_a_choice_is_not_guessed(catalogue: Catalogue) -> None:
 def test_two_bundles_of_one_name_are_refused(tmp_path: Path) -> None:
     twins = [_translator(tmp_path / name, "en", "de") for name in "12"]
     with pytest.raises(ValueError, match="two bundles are called echo-en-de"):
-        Catalogue(twins)
+        Router(twins)
 
 
 def test_the_very_tag_goes_before_another_of_the_same_language(tmp_path: Path) -> None:
-    catalogue = Catalogue([_translator(tmp_path / "1", "pt-BR", "de"), _translator(tmp_path / "2", "pt", "de")])
+    catalogue = Router([_translator(tmp_path / "1", "pt-BR", "de"), _translator(tmp_path / "2", "pt", "de")])
     assert catalogue.find("pt", "de").source == "pt"
     assert catalogue.find("pt-BR", "de").source == "pt-BR"
 
 
 def test_a_pair_without_a_model_goes_through_the_pivot_and_only_through_it(tmp_path: Path) -> None:
     translators = [_translator(tmp_path / pair, *pair.split("-")) for pair in ("de-en", "en-fr", "fr-es")]
-    route = Catalogue(translators, pivot="en").find("de", "fr")
+    route = Router(translators, pivot="en").find("de", "fr")
     assert (route.source, route.pivot, route.target) == ("de", "en", "fr")
     assert (route.name, route.models) == ("echo-de-en+echo-en-fr", ("echo-de-en", "echo-en-fr"))
     for pivot, source, target in (("", "de", "fr"), ("en", "de", "es"), ("en", "de", "de")):
         with pytest.raises(UnsupportedPair, match=f"from {source} to {target}"):
-            Catalogue(translators, pivot).find(source, target)
+            Router(translators, pivot).find(source, target)
 
 
 def test_a_model_goes_before_the_pivot(tmp_path: Path) -> None:
     translators = [_translator(tmp_path / pair, *pair.split("-")) for pair in ("de-en", "en-fr", "de-fr")]
-    catalogue = Catalogue(translators, pivot="en")
+    catalogue = Router(translators, pivot="en")
     assert catalogue.find("de", "fr").models == ("echo-de-fr",)
     assert catalogue.find(None, "en").models == ("echo-de-en",)

@@ -12,10 +12,10 @@ from server.interface.errors import InvalidRequest, QueueFull, TextTooLong, Unsu
 from server.text.glossary import Glossary
 from server.text.language_detection import Detector
 from server.translation.limits import TranslationLimits
-from server.translation.pipeline import Translator
-from server.translation.router import Catalogue
-from server.translation.service import AUTO, Interpretation, Interpreter
-from server.translation.text_stream import TextFeed
+from server.translation.pipeline import Pipeline
+from server.translation.router import Router
+from server.translation.service import AUTO, TranslationOutcome, TranslationService
+from server.translation.text_stream import TextStream
 from server.translation.types import TranslationRequest
 from tests.fakes.echo import EchoFor, EchoGenerator
 
@@ -24,7 +24,7 @@ ENGLISH, GERMAN = "Where is the railway station?", "Wo ist der Bahnhof? Er ist h
 LIMITS = TranslationLimits(max_texts=10, max_text_characters=1000, max_timeout_seconds=60.0)
 
 Echoes = dict[str, EchoGenerator]
-MakeInterpreter = Callable[..., Interpreter]
+MakeInterpreter = Callable[..., TranslationService]
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ def echoes(echo_for: EchoFor) -> Echoes:
 
 
 @pytest.fixture
-def interpreter(echoes: Echoes) -> Interpreter:
-    translators = [Translator(echo, LIMITS) for echo in echoes.values()]
-    return Interpreter(Catalogue(translators, pivot="en"), Detector(["en", "de"]), LIMITS)
+def interpreter(echoes: Echoes) -> TranslationService:
+    translators = [Pipeline(echo, LIMITS) for echo in echoes.values()]
+    return TranslationService(Router(translators, pivot="en"), Detector(["en", "de"]), LIMITS)
 
 
 def _asked(*texts: str) -> TranslationRequest:
@@ -43,16 +43,18 @@ def _asked(*texts: str) -> TranslationRequest:
 
 
 def _translate(
-    interpreter: Interpreter, asked: TranslationRequest, source: str | None, target: str | None
-) -> Interpretation:
+    interpreter: TranslationService, asked: TranslationRequest, source: str | None, target: str | None
+) -> TranslationOutcome:
     return asyncio.run(interpreter.translate(asked, source, target))
 
 
-def _texts(done: Interpretation) -> list[str]:
+def _texts(done: TranslationOutcome) -> list[str]:
     return [translation.text for translation in done.result.translations]
 
 
-def test_a_pair_without_a_model_goes_through_the_pivot_and_says_so(interpreter: Interpreter, echoes: Echoes) -> None:
+def test_a_pair_without_a_model_goes_through_the_pivot_and_says_so(
+    interpreter: TranslationService, echoes: Echoes
+) -> None:
     done = _translate(interpreter, replace(_asked(GERMAN), num_hypotheses=2, beam_size=3), "de", "fr")
     assert _texts(done) == [GERMAN]
     assert (done.model, done.pivot) == ("echo-de-en+echo-en-fr", "en")
@@ -65,13 +67,13 @@ def test_a_pair_without_a_model_goes_through_the_pivot_and_says_so(interpreter: 
     assert len(translation.alternatives) == 1
 
 
-def test_the_second_leg_has_the_time_that_the_first_one_left(interpreter: Interpreter, echoes: Echoes) -> None:
+def test_the_second_leg_has_the_time_that_the_first_one_left(interpreter: TranslationService, echoes: Echoes) -> None:
     _translate(interpreter, replace(_asked(GERMAN), timeout_seconds=5.0), "de", "fr")
     deadlines = [echoes[pair].batches[0][0].deadline for pair in ("de-en", "en-fr")]
     assert deadlines[0] == pytest.approx(deadlines[1], abs=0.5)
 
 
-def test_details_of_tokens_are_refused_through_a_pivot(interpreter: Interpreter, echoes: Echoes) -> None:
+def test_details_of_tokens_are_refused_through_a_pivot(interpreter: TranslationService, echoes: Echoes) -> None:
     asked = replace(_asked(GERMAN), options=DecodingOptions(return_alignments=True))
     with pytest.raises(InvalidRequest, match="from de to fr directly: through en there are no scores"):
         _translate(interpreter, asked, "de", "fr")
@@ -88,7 +90,7 @@ def test_details_of_tokens_are_refused_through_a_pivot(interpreter: Interpreter,
     ],
 )
 def test_what_the_second_leg_refuses_is_refused_before_the_first(
-    interpreter: Interpreter, echoes: Echoes, options: DecodingOptions, message: str
+    interpreter: TranslationService, echoes: Echoes, options: DecodingOptions, message: str
 ) -> None:
     asked = replace(_asked(GERMAN, GERMAN), num_hypotheses=2, options=options)
     with pytest.raises(InvalidRequest, match=message):
@@ -96,7 +98,7 @@ def test_what_the_second_leg_refuses_is_refused_before_the_first(
     assert not echoes["de-en"].batches
 
 
-def test_each_text_is_detected_and_goes_its_own_way(interpreter: Interpreter, echoes: Echoes) -> None:
+def test_each_text_is_detected_and_goes_its_own_way(interpreter: TranslationService, echoes: Echoes) -> None:
     texts = [GERMAN, "", ENGLISH, "12:30", GERMAN, " \n"]
     done = _translate(interpreter, _asked(*texts), AUTO, "fr")
     assert _texts(done) == texts
@@ -107,7 +109,7 @@ def test_each_text_is_detected_and_goes_its_own_way(interpreter: Interpreter, ec
 
 
 def test_a_text_that_is_in_the_target_language_already_comes_back_as_it_is(
-    interpreter: Interpreter, echoes: Echoes
+    interpreter: TranslationService, echoes: Echoes
 ) -> None:
     done = _translate(interpreter, _asked(GERMAN, ENGLISH), AUTO, "de")
     assert _texts(done) == [GERMAN, ENGLISH]
@@ -116,7 +118,7 @@ def test_a_text_that_is_in_the_target_language_already_comes_back_as_it_is(
     assert [len(echoes[pair].batches) for pair in ("de-en", "en-fr", "en-de")] == [0, 0, 1]
 
 
-def test_options_for_each_text_go_with_it(interpreter: Interpreter, echoes: Echoes) -> None:
+def test_options_for_each_text_go_with_it(interpreter: TranslationService, echoes: Echoes) -> None:
     asked = replace(_asked(GERMAN, ENGLISH), options=DecodingOptions(target_prefix=("Tea", "Where")))
     _translate(interpreter, asked, AUTO, "fr")
     english = next(batch for batch in echoes["en-fr"].batches if batch[0].source.size < 20)
@@ -125,7 +127,9 @@ def test_options_for_each_text_go_with_it(interpreter: Interpreter, echoes: Echo
         _translate(interpreter, replace(asked, options=DecodingOptions(target_prefix=("Tea",))), AUTO, "fr")
 
 
-def test_a_part_that_fails_fails_the_request_and_cancels_the_others(interpreter: Interpreter, echoes: Echoes) -> None:
+def test_a_part_that_fails_fails_the_request_and_cancels_the_others(
+    interpreter: TranslationService, echoes: Echoes
+) -> None:
     echoes["en-fr"].error = QueueFull("full", 1.0)
     echoes["de-en"].gate = asyncio.Event()
     with pytest.raises(QueueFull):
@@ -133,7 +137,7 @@ def test_a_part_that_fails_fails_the_request_and_cancels_the_others(interpreter:
     assert echoes["de-en"].num_cancelled == 2
 
 
-def test_the_limits_count_the_whole_request(interpreter: Interpreter) -> None:
+def test_the_limits_count_the_whole_request(interpreter: TranslationService) -> None:
     with pytest.raises(InvalidRequest, match="11 texts"):
         _translate(interpreter, _asked(*["Tea."] * 11), AUTO, "fr")
     with pytest.raises(TextTooLong, match="1001 characters"):
@@ -149,17 +153,17 @@ def test_the_limits_count_the_whole_request(interpreter: Interpreter) -> None:
     ],
 )
 def test_what_is_not_there_is_refused(
-    interpreter: Interpreter, source: str | None, target: str | None, message: str
+    interpreter: TranslationService, source: str | None, target: str | None, message: str
 ) -> None:
     with pytest.raises(UnsupportedPair, match=message):
         _translate(interpreter, _asked(GERMAN), source, target)
 
 
 def _streamed(
-    interpreter: Interpreter, asked: TranslationRequest, source: str, target: str
+    interpreter: TranslationService, asked: TranslationRequest, source: str, target: str
 ) -> tuple[list[str], list[str]]:
     """The texts put together from the feed, and those of the result."""
-    feed = TextFeed()
+    feed = TextStream()
     done = asyncio.run(interpreter.translate(asked, source, target, feed))
     texts = [""] * len(asked.texts)
     for piece in feed.take():
@@ -167,14 +171,14 @@ def _streamed(
     return texts, _texts(done)
 
 
-def test_a_feed_gets_every_text_in_its_place_whoever_translates_it(interpreter: Interpreter) -> None:
+def test_a_feed_gets_every_text_in_its_place_whoever_translates_it(interpreter: TranslationService) -> None:
     asked = _asked(f" {GERMAN}\n", "", ENGLISH, "12:30 !", GERMAN)
     for target in ("fr", "de"):
         streamed, whole = _streamed(interpreter, asked, AUTO, target)
         assert streamed == whole == list(asked.texts)
 
 
-def test_a_feed_gets_what_comes_behind_the_pivot_and_what_a_glossary_changed(interpreter: Interpreter) -> None:
+def test_a_feed_gets_what_comes_behind_the_pivot_and_what_a_glossary_changed(interpreter: TranslationService) -> None:
     assert _streamed(interpreter, _asked(GERMAN), "de", "fr") == ([GERMAN], [GERMAN])
     asked = replace(_asked("Where is the water?"), glossary=Glossary({"water": "where"}))
     streamed, whole = _streamed(interpreter, asked, "en", "de")

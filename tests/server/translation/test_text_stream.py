@@ -9,8 +9,8 @@ import pytest
 from server.interface.errors import EngineFailed
 from server.interface.request import Request
 from server.translation.limits import TranslationLimits
-from server.translation.pipeline import Translator
-from server.translation.text_stream import Piece, TextFeed
+from server.translation.pipeline import Pipeline
+from server.translation.text_stream import TextDelta, TextStream
 from server.translation.types import TranslationRequest, TranslationResult
 from tests.fakes.echo import SENTENCES, EchoGenerator
 
@@ -30,9 +30,9 @@ class Streaming:
     def __init__(self, echo: EchoGenerator, *texts: str) -> None:
         self.echo = echo
         echo.gate = asyncio.Event()
-        self.feed = TextFeed()
+        self.feed = TextStream()
         asked = TranslationRequest(texts, "en", "de")
-        self.task = asyncio.create_task(Translator(echo, TranslationLimits()).translate(asked, self.feed))
+        self.task = asyncio.create_task(Pipeline(echo, TranslationLimits()).translate(asked, self.feed))
 
     async def requests(self) -> list[Request]:
         """Those the engine got, in the order of their arrival there: longest first."""
@@ -96,7 +96,7 @@ def test_sentences_come_in_their_order_whichever_is_decoded_first(echo: EchoGene
         tell(second, 1000)
         assert streaming.feed.take() == []
         tell(first, 1000)
-        assert streaming.feed.take() == [Piece(0, "Tea.\n\nThe quick brown fox jumps.")]
+        assert streaming.feed.take() == [TextDelta(0, "Tea.\n\nThe quick brown fox jumps.")]
         await streaming.result()
 
     run(scenario)
@@ -107,9 +107,9 @@ def test_texts_do_not_wait_for_each_other(echo: EchoGenerator) -> None:
         streaming = Streaming(echo, "Tea.", "The quick brown fox jumps.")
         second, _ = await streaming.requests()
         tell(second, 1000)
-        assert streaming.feed.take() == [Piece(1, "The quick brown fox jumps.")]
+        assert streaming.feed.take() == [TextDelta(1, "The quick brown fox jumps.")]
         await streaming.result()
-        assert streaming.feed.take() == [Piece(0, "Tea.")]
+        assert streaming.feed.take() == [TextDelta(0, "Tea.")]
 
     run(scenario)
 
@@ -120,7 +120,7 @@ def test_what_becomes_final_while_nobody_reads_is_one_piece(echo: EchoGenerator)
         [request] = await streaming.requests()
         for num_tokens in range(1, 1000):
             tell(request, num_tokens)
-        assert streaming.feed.take() == [Piece(0, "The quick brown fox jumps.")]
+        assert streaming.feed.take() == [TextDelta(0, "The quick brown fox jumps.")]
         await streaming.result()
 
     run(scenario)

@@ -4,7 +4,7 @@ import pytest
 
 from server.interface.errors import EngineFailed, QueueFull
 from server.interface.request import FinishReason
-from server.workers.sentence_cache import CachingGenerator
+from server.workers.sentence_cache import CachedEngineClient
 from tests.fakes.cached_echo import (
     PATIENCE_SECONDS,
     SOON_SECONDS,
@@ -234,7 +234,7 @@ def test_a_call_that_fails_through_a_sentence_it_joined_takes_its_own_sentences_
 
 def test_a_full_queue_takes_nothing_of_a_call_and_who_joined_keeps_waiting() -> None:
     replicas = random_replicas(max_waiting=2)
-    generator = CachingGenerator(replicas, 100, Watcher())
+    generator = CachedEngineClient(replicas, 100, Watcher())
 
     async def scenario() -> None:
         first = asyncio.create_task(generator.generate([ask(4), ask(5)]))

@@ -9,7 +9,7 @@ import pytest
 
 from server.interface.errors import Draining, EngineFailed, InvalidRequest, QueueFull
 from server.interface.request import FinishReason, GenerationParams, Request
-from server.workers.engine_pool import ReplicaOptions, Replicas
+from server.workers.engine_pool import EnginePool, PoolOptions
 from tests.fakes.engine import END, FakeRunner, copying_table, fake_bundle, request
 from tests.fakes.held_worker import (
     PATIENCE_SECONDS,
@@ -25,7 +25,7 @@ from tests.fakes.held_worker import (
 
 
 def test_completions_come_in_the_order_of_the_requests() -> None:
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         completions = await replicas.generate([sentence(9), sentence(2), sentence(5, beam_size=3)])
         assert tokens(completions) == [[3] * 8, [3], [3] * 4]
         assert [done.request.params.beam_size for done in completions] == [1, 1, 3]
@@ -34,7 +34,7 @@ def test_completions_come_in_the_order_of_the_requests() -> None:
 
 
 def test_no_requests_have_no_completions() -> None:
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         assert await replicas.generate([]) == []
 
     with_replicas([FakeRunner(copying_table(VOCAB))], scenario)
@@ -43,7 +43,7 @@ def test_no_requests_have_no_completions() -> None:
 def test_callers_on_one_loop_share_the_engine() -> None:
     runner = HeldRunner()
 
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         first = begin(replicas, sentence(8))
         await reached(runner.entered)
         others = [begin(replicas, sentence(length)) for length in (3, 4)]
@@ -59,7 +59,7 @@ def test_callers_on_one_loop_share_the_engine() -> None:
 def test_two_replicas_share_the_work() -> None:
     runners = [HeldRunner(), HeldRunner()]
 
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         task = begin(replicas, *(sentence(4) for _ in range(6)))
         for runner in runners:
             await reached(runner.entered)
@@ -75,7 +75,7 @@ def test_two_replicas_share_the_work() -> None:
 def test_cancelling_the_awaiting_task_frees_its_rows_and_leaves_the_others() -> None:
     runner = HeldRunner()
 
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         stays = begin(replicas, sentence(6))
         goes = begin(replicas, sentence(60, beam_size=4), sentence(60))
         await reached(runner.entered)
@@ -97,7 +97,7 @@ def test_cancelling_the_awaiting_task_frees_its_rows_and_leaves_the_others() -> 
 def test_cancelling_requests_that_wait_takes_them_out_of_the_queue() -> None:
     runner = HeldRunner()
 
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         running = begin(replicas, *(sentence(3) for _ in range(16)))
         await reached(runner.entered)
         waiting = begin(replicas, *(sentence(40) for _ in range(5)))
@@ -116,7 +116,7 @@ def test_cancelling_requests_that_wait_takes_them_out_of_the_queue() -> None:
 def test_a_full_queue_takes_nothing_and_what_waits_is_answered() -> None:
     runner = HeldRunner()
 
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         running = begin(replicas, *(sentence(2) for _ in range(16)))
         await reached(runner.entered)
         waiting = begin(replicas, sentence(3), sentence(3))
@@ -132,7 +132,7 @@ def test_a_full_queue_takes_nothing_and_what_waits_is_answered() -> None:
 
 
 def test_an_expired_request_comes_back_without_hypotheses() -> None:
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         expired = sentence(5, deadline=time.monotonic() - 1.0)
         late, in_time = await replicas.generate([expired, sentence(3)])
         assert (late.request, late.finish_reason, late.hypotheses) == (expired, FinishReason.DEADLINE, [])
@@ -144,7 +144,7 @@ def test_an_expired_request_comes_back_without_hypotheses() -> None:
 def test_an_error_of_the_engine_reaches_its_caller_and_the_next_request_works() -> None:
     runner = FakeRunner(copying_table(VOCAB))
 
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         runner.decode_error = RuntimeError("the device is gone")
         with pytest.raises(EngineFailed, match="RuntimeError"):
             await replicas.generate([sentence(5), sentence(5)])
@@ -157,7 +157,7 @@ def test_an_error_of_the_engine_reaches_its_caller_and_the_next_request_works() 
 def test_draining_waits_for_what_runs_and_refuses_what_comes() -> None:
     runner = HeldRunner()
 
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         running = begin(replicas, sentence(6))
         await reached(runner.entered)
         draining = asyncio.create_task(replicas.drain(PATIENCE_SECONDS))
@@ -175,7 +175,7 @@ def test_draining_waits_for_what_runs_and_refuses_what_comes() -> None:
 def test_draining_gives_up_when_its_time_is_over_and_what_ran_is_told_when_the_engines_close() -> None:
     runner = HeldRunner()
 
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         running = begin(replicas, sentence(60))
         await reached(runner.entered)
         assert await replicas.drain(0.0) is False
@@ -202,7 +202,7 @@ def test_draining_gives_up_when_its_time_is_over_and_what_ran_is_told_when_the_e
     ],
 )
 def test_tokens_that_a_model_has_not_are_refused(source: list[int], params: GenerationParams, message: str) -> None:
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         with pytest.raises(InvalidRequest, match=message):
             await asyncio.wait_for(replicas.generate([sentence(3), request(source, params)]), 1.0)
         assert replicas.status().waiting == replicas.status().running == 0
@@ -219,7 +219,7 @@ def test_a_call_that_comes_in_while_the_engines_close_is_answered() -> None:
                 replicas.close()
             return super().__iter__()
 
-    replicas = Replicas(fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB))], ReplicaOptions())
+    replicas = EnginePool(fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB))], PoolOptions())
     replicas.start()
     with pytest.raises(Draining):
         asyncio.run(asyncio.wait_for(replicas.generate(Slow([sentence(3)])), 1.0))
@@ -227,8 +227,8 @@ def test_a_call_that_comes_in_while_the_engines_close_is_answered() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, threads have no priority of their own")
 def test_engine_threads_give_way_to_the_event_loop_where_that_is_asked_for() -> None:
-    options = ReplicaOptions(replicas=2, niceness=3)
-    replicas = Replicas(fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB)) for _ in range(2)], options)
+    options = PoolOptions(replicas=2, niceness=3)
+    replicas = EnginePool(fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB)) for _ in range(2)], options)
     replicas.start()
     ours = os.getpriority(os.PRIO_PROCESS, 0)
     try:
@@ -241,8 +241,8 @@ def test_engine_threads_give_way_to_the_event_loop_where_that_is_asked_for() -> 
 
 def test_closing_ends_the_threads_and_a_closed_engine_takes_nothing() -> None:
     before = set(threading.enumerate())
-    replicas = Replicas(
-        fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB)) for _ in range(2)], ReplicaOptions(replicas=2)
+    replicas = EnginePool(
+        fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB)) for _ in range(2)], PoolOptions(replicas=2)
     )
     replicas.start()
     assert {thread.name for thread in set(threading.enumerate()) - before} == {"engine-0", "engine-1"}
@@ -253,13 +253,13 @@ def test_closing_ends_the_threads_and_a_closed_engine_takes_nothing() -> None:
 
 
 def test_engines_that_were_never_started_can_be_closed() -> None:
-    Replicas(fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB))], ReplicaOptions()).close()
+    EnginePool(fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB))], PoolOptions()).close()
 
 
 def test_the_heartbeat_is_as_old_as_the_step_that_hangs() -> None:
     runner = HeldRunner()
 
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         task = begin(replicas, sentence(2))
         await reached(runner.entered)
         age = replicas.status().heartbeat_age_seconds
@@ -274,6 +274,6 @@ def test_the_heartbeat_is_as_old_as_the_step_that_hangs() -> None:
 def test_a_model_that_cannot_decode_one_sentence_does_not_start() -> None:
     runner = FakeRunner(copying_table(VOCAB))
     runner.decode_error = RuntimeError("no kernel for this device")
-    replicas = Replicas(fake_bundle(VOCAB), [runner], ReplicaOptions())
+    replicas = EnginePool(fake_bundle(VOCAB), [runner], PoolOptions())
     with pytest.raises(EngineFailed):
         replicas.warm_up_and_start()

@@ -23,8 +23,8 @@ from server.interface.errors import Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, GenerationParams, Request, Sampling, Timings
 from server.operations.settings import DEFAULT_MODEL
 from server.text.tokenizers.marian import Tokenizer
-from server.workers.engine_pool import ReplicaOptions, Replicas
-from server.workers.process_worker import EngineProcess
+from server.workers.engine_pool import EnginePool, PoolOptions
+from server.workers.process_worker import ProcessWorker
 from tests.fakes.held_worker import PATIENCE_SECONDS, begin, until
 
 TEXTS = (
@@ -51,10 +51,10 @@ def bundle() -> Bundle:
 
 
 @pytest.fixture(scope="module")
-def processes(bundle: Bundle) -> Iterator[Replicas]:
+def processes(bundle: Bundle) -> Iterator[EnginePool]:
     """Two engines, each in its process, for tests that leave them as they were."""
     steps = _Steps()
-    replicas = Replicas.open(bundle, ReplicaOptions(replicas=2, max_rows=16, processes=True, observe=steps))
+    replicas = EnginePool.open(bundle, PoolOptions(replicas=2, max_rows=16, processes=True, observe=steps))
     yield replicas
     replicas.close()
     assert steps.num_steps
@@ -81,14 +81,14 @@ def _run(awaitable: "asyncio.Future[list[Completion]] | object") -> list[Complet
     return asyncio.run(asyncio.wait_for(awaitable, 3 * PATIENCE_SECONDS))  # type: ignore[arg-type]
 
 
-def _engines(replicas: Replicas) -> list[EngineProcess]:
-    return [engine for engine in replicas._engines if isinstance(engine, EngineProcess)]
+def _engines(replicas: EnginePool) -> list[ProcessWorker]:
+    return [engine for engine in replicas._engines if isinstance(engine, ProcessWorker)]
 
 
 def test_processes_answer_what_threads_answer_to_everything_that_can_be_asked(
-    bundle: Bundle, processes: Replicas
+    bundle: Bundle, processes: EnginePool
 ) -> None:
-    threads = Replicas.open(bundle, ReplicaOptions(replicas=2, max_rows=16))
+    threads = EnginePool.open(bundle, PoolOptions(replicas=2, max_rows=16))
     try:
         expected = _run(threads.generate(_requests(bundle, *KINDS)))
     finally:
@@ -107,7 +107,7 @@ def test_processes_answer_what_threads_answer_to_everything_that_can_be_asked(
         assert stations[0] > 0
 
 
-def test_what_streams_is_told_bit_by_bit_and_then_whole(bundle: Bundle, processes: Replicas) -> None:
+def test_what_streams_is_told_bit_by_bit_and_then_whole(bundle: Bundle, processes: EnginePool) -> None:
     [request] = _requests(bundle, GenerationParams())[1:2]
     heard: list[tuple[list[int], bool]] = []
     request.on_progress = lambda tokens, is_complete: heard.append((tokens, is_complete))
@@ -121,7 +121,7 @@ def test_what_streams_is_told_bit_by_bit_and_then_whole(bundle: Bundle, processe
         assert tokens == whole[: len(tokens)]
 
 
-def test_cancelled_and_expired_requests_leave_and_the_others_stay(bundle: Bundle, processes: Replicas) -> None:
+def test_cancelled_and_expired_requests_leave_and_the_others_stay(bundle: Bundle, processes: EnginePool) -> None:
     async def scenario() -> list[Completion]:
         goes = begin(processes, *_requests(bundle, LONG))
         expires = begin(processes, *_requests(bundle, LONG, deadline=time.monotonic() + 0.05))
@@ -140,14 +140,14 @@ def test_cancelled_and_expired_requests_leave_and_the_others_stay(bundle: Bundle
     assert all(completion.hypotheses for completion in _run(scenario()))
 
 
-def test_an_idle_engine_is_not_silent_however_long_it_idles(processes: Replicas) -> None:
+def test_an_idle_engine_is_not_silent_however_long_it_idles(processes: EnginePool) -> None:
     assert processes.status().heartbeat_age_seconds == 0.0
 
 
 def test_what_a_killed_process_had_is_decoded_again_but_not_a_third_time(
     bundle: Bundle, caplog: pytest.LogCaptureFixture
 ) -> None:
-    replicas = Replicas.open(bundle, ReplicaOptions(replicas=1, max_rows=16, processes=True))
+    replicas = EnginePool.open(bundle, PoolOptions(replicas=1, max_rows=16, processes=True))
     [engine] = _engines(replicas)
     killed: list[int | None] = []
 
@@ -174,7 +174,7 @@ def test_what_a_killed_process_had_is_decoded_again_but_not_a_third_time(
 
 
 def test_a_stream_goes_on_where_it_was_when_its_process_is_killed(bundle: Bundle) -> None:
-    replicas = Replicas.open(bundle, ReplicaOptions(replicas=1, max_rows=16, processes=True))
+    replicas = EnginePool.open(bundle, PoolOptions(replicas=1, max_rows=16, processes=True))
     [engine] = _engines(replicas)
     [request] = _requests(bundle, GenerationParams(max_new_tokens=250, min_new_tokens=249, max_repetitions=1000))[:1]
     heard: list[list[int]] = []
@@ -197,7 +197,7 @@ def test_a_stream_goes_on_where_it_was_when_its_process_is_killed(bundle: Bundle
 
 
 def test_an_engine_that_hangs_makes_nobody_wait_longer_than_they_would(bundle: Bundle) -> None:
-    replicas = Replicas.open(bundle, ReplicaOptions(replicas=1, max_rows=16, processes=True))
+    replicas = EnginePool.open(bundle, PoolOptions(replicas=1, max_rows=16, processes=True))
     [engine] = _engines(replicas)
     pid = engine._process.pid or 0
     # More than a pipe holds, again and again.
@@ -231,7 +231,7 @@ def test_an_engine_that_hangs_makes_nobody_wait_longer_than_they_would(bundle: B
 
 
 def test_an_error_in_the_process_reaches_caller_and_log_and_the_engine_goes_on(
-    bundle: Bundle, processes: Replicas, caplog: pytest.LogCaptureFixture
+    bundle: Bundle, processes: EnginePool, caplog: pytest.LogCaptureFixture
 ) -> None:
     no_such_layer = GenerationParams(return_attention=True, alignment_layer=99)
     [impossible] = _requests(bundle, no_such_layer)[:1]
@@ -252,13 +252,13 @@ def test_a_bundle_that_cannot_be_loaded_is_refused_and_no_process_stays(bundle: 
     assert (tmp_path / MANIFEST_FILE).exists()
     before = set(active_children())
     with pytest.raises(BundleError, match=DECODER_FILE):
-        Replicas.open(Bundle(tmp_path, bundle.config), ReplicaOptions(replicas=2, processes=True))
+        EnginePool.open(Bundle(tmp_path, bundle.config), PoolOptions(replicas=2, processes=True))
     assert set(active_children()) <= before
 
 
 def test_closing_ends_the_processes_and_what_they_had(bundle: Bundle) -> None:
     before = set(active_children())
-    replicas = Replicas.open(bundle, ReplicaOptions(replicas=1, max_rows=16, processes=True))
+    replicas = EnginePool.open(bundle, PoolOptions(replicas=1, max_rows=16, processes=True))
 
     async def scenario() -> list[Completion]:
         running = begin(replicas, *_requests(bundle, LONG))
@@ -275,11 +275,11 @@ def test_processes_end_when_the_one_that_started_them_is_killed() -> None:
     program = """
 import time
 from bundle.loading import load_bundle
-from server.workers.engine_pool import ReplicaOptions, Replicas
+from server.workers.engine_pool import PoolOptions, EnginePool
 from server.operations.settings import DEFAULT_MODEL
 
 if __name__ == "__main__":
-    replicas = Replicas.open(load_bundle(DEFAULT_MODEL), ReplicaOptions(processes=True))
+    replicas = EnginePool.open(load_bundle(DEFAULT_MODEL), PoolOptions(processes=True))
     print(*(engine._process.pid for engine in replicas._engines), flush=True)
     time.sleep(600)
 """

@@ -6,7 +6,7 @@ import pytest
 
 from server.interface.errors import Draining
 from server.interface.request import FinishReason, GenerationParams, Request, Sampling
-from server.workers.sentence_cache import CachingGenerator
+from server.workers.sentence_cache import CachedEngineClient
 from tests.fakes.cached_echo import (
     GREEDY,
     PATIENCE_SECONDS,
@@ -254,7 +254,7 @@ def _answers(max_sentences: int) -> list[list[str]]:
     kinds = [(source, params) for source in sources for params in (GREEDY, beams)]
     replicas = random_replicas()
     replicas.start()
-    generator = CachingGenerator(replicas, max_sentences, Watcher())
+    generator = CachedEngineClient(replicas, max_sentences, Watcher())
     answers: list[list[str]] = []
 
     async def scenario() -> None:
@@ -279,7 +279,7 @@ def test_answers_are_the_same_with_and_without_a_cache() -> None:
 
 def test_a_draining_engine_takes_nothing_new_and_finishes_what_is_shared() -> None:
     replicas = random_replicas()
-    generator = CachingGenerator(replicas, 100, Watcher())
+    generator = CachedEngineClient(replicas, 100, Watcher())
 
     async def scenario() -> None:
         calls = [asyncio.create_task(generator.generate([ask(4)])) for _ in range(2)]

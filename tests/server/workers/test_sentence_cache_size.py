@@ -9,7 +9,7 @@ import pytest
 
 from bundle.loading import Bundle
 from server.interface.request import Completion, Request, TokenDetails
-from server.workers.sentence_cache import CachingGenerator
+from server.workers.sentence_cache import CachedEngineClient
 from tests.fakes.cached_echo import Watcher, ask, run
 from tests.fakes.echo import EchoGenerator
 
@@ -43,7 +43,7 @@ def test_a_large_answer_counts_as_several(
         _DetailedEcho(echo_bundle, attention_kib=attention_kib, num_alternatives=num_alternatives),
         Watcher(),
     )
-    generator = CachingGenerator(echo, 8, watcher)
+    generator = CachedEngineClient(echo, 8, watcher)
 
     async def scenario() -> None:
         for token in range(20):

@@ -8,8 +8,8 @@ import pytest
 
 from server.interface.errors import QueueFull
 from server.interface.request import GenerationParams, Request
-from server.workers.engine_pool import Replicas
-from server.workers.sentence_cache import CachingGenerator
+from server.workers.engine_pool import EnginePool
+from server.workers.sentence_cache import CachedEngineClient
 from tests.fakes.cached_echo import Cached, Watcher, ask, joined, run
 from tests.fakes.echo import EchoGenerator
 from tests.fakes.held_worker import HeldRunner, begin, reached, sentence, until, with_replicas
@@ -28,12 +28,14 @@ def _token_by_token(num_tokens: int) -> Told:
     return [*(([3] * count, False) for count in range(1, num_tokens + 1)), ([3] * num_tokens, True)]
 
 
-def _with_cache(scenario: Callable[[CachingGenerator, Replicas, HeldRunner], Awaitable[None]], room: int = 100) -> None:
+def _with_cache(
+    scenario: Callable[[CachedEngineClient, EnginePool, HeldRunner], Awaitable[None]], room: int = 100
+) -> None:
     """Runs a scenario with a cache before an engine whose steps wait."""
     runner = HeldRunner()
 
-    async def begun(replicas: Replicas) -> None:
-        await scenario(CachingGenerator(replicas, 100, Watcher()), replicas, runner)
+    async def begun(replicas: EnginePool) -> None:
+        await scenario(CachedEngineClient(replicas, 100, Watcher()), replicas, runner)
 
     with_replicas([runner], begun, max_waiting=room)
 
@@ -42,7 +44,7 @@ def test_a_request_hears_of_itself_before_its_answer_and_of_its_end_before_other
     runner = HeldRunner()
     heard: list[tuple[int, list[int], bool]] = []
 
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         loop_thread = threading.get_ident()
         requests = [sentence(3), sentence(4), sentence(6), sentence(5)]
 
@@ -71,7 +73,7 @@ def test_nobody_hears_of_a_request_that_was_cancelled() -> None:
     runner = HeldRunner()
     asked, told = _streamed(sentence(60))
 
-    async def scenario(replicas: Replicas) -> None:
+    async def scenario(replicas: EnginePool) -> None:
         task = begin(replicas, asked)
         await reached(runner.entered)
         task.cancel()
@@ -86,7 +88,7 @@ def test_nobody_hears_of_a_request_that_was_cancelled() -> None:
 
 
 def test_a_kept_answer_is_heard_at_once_and_whole_while_the_others_are_decoded() -> None:
-    async def scenario(generator: CachingGenerator, _: Replicas, runner: HeldRunner) -> None:
+    async def scenario(generator: CachedEngineClient, _: EnginePool, runner: HeldRunner) -> None:
         runner.go_on.set()
         await generator.generate([sentence(4)])
         runner.go_on.clear()
@@ -102,7 +104,7 @@ def test_a_kept_answer_is_heard_at_once_and_whole_while_the_others_are_decoded()
 
 
 def test_who_joins_late_hears_what_was_told_and_then_the_rest() -> None:
-    async def scenario(generator: CachingGenerator, _: Replicas, runner: HeldRunner) -> None:
+    async def scenario(generator: CachedEngineClient, _: EnginePool, runner: HeldRunner) -> None:
         (first, told_first), (late, told_late) = _streamed(sentence(6)), _streamed(sentence(6))
         calls = [asyncio.create_task(generator.generate([first]))]
         runner.one_step()
@@ -120,7 +122,7 @@ def test_who_joins_late_hears_what_was_told_and_then_the_rest() -> None:
 
 
 def test_a_sentence_that_stands_twice_in_a_call_is_decoded_once_and_told_twice() -> None:
-    async def scenario(generator: CachingGenerator, _: Replicas, runner: HeldRunner) -> None:
+    async def scenario(generator: CachedEngineClient, _: EnginePool, runner: HeldRunner) -> None:
         runner.go_on.set()
         (first, told_first), (second, told_second) = _streamed(sentence(4)), _streamed(sentence(4))
         await generator.generate([first, sentence(4), second])
@@ -150,7 +152,7 @@ def test_a_sentence_that_streams_joins_only_those_that_stream_and_others_join_it
 
 
 def test_a_full_queue_refuses_before_anything_is_told() -> None:
-    async def scenario(generator: CachingGenerator, replicas: Replicas, runner: HeldRunner) -> None:
+    async def scenario(generator: CachedEngineClient, replicas: EnginePool, runner: HeldRunner) -> None:
         runner.go_on.set()
         await generator.generate([sentence(4)])
         runner.go_on.clear()
@@ -170,7 +172,7 @@ def test_a_full_queue_refuses_before_anything_is_told() -> None:
 
 
 def test_what_is_streamed_and_what_is_not_have_one_place_in_the_cache() -> None:
-    async def scenario(generator: CachingGenerator, _: Replicas, runner: HeldRunner) -> None:
+    async def scenario(generator: CachedEngineClient, _: EnginePool, runner: HeldRunner) -> None:
         runner.go_on.set()
         streamed, told = _streamed(sentence(5, beam_size=2))
         [first] = await generator.generate([streamed])

@@ -8,7 +8,7 @@ from server.http.state import ServerState
 from server.interface.errors import InvalidRequest, NotFound, UnsupportedPair
 from server.text.glossary import Glossary
 from server.text.language_tags import match_language
-from server.translation.router import Catalogue
+from server.translation.router import Router
 
 # Targets that this protocol knows by their variants only; a model writes whichever it writes.
 _VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
@@ -32,7 +32,7 @@ def names_of(sent: Parameters, name: str) -> tuple[str, ...]:
     return tuple(part.strip() for value in sent.texts(name) for part in value.split(",") if part.strip())
 
 
-def source_tag(sent: Parameters, catalogue: Catalogue) -> str | None:
+def source_tag(sent: Parameters, catalogue: Router) -> str | None:
     """`source_lang` as the models call it; None where the language is to be detected."""
     code = _code(sent, "source_lang")
     if not code:
@@ -43,7 +43,7 @@ def source_tag(sent: Parameters, catalogue: Catalogue) -> str | None:
     return tag
 
 
-def target_tag(sent: Parameters, catalogue: Catalogue) -> str:
+def target_tag(sent: Parameters, catalogue: Router) -> str:
     """`target_lang` as the models call it, from `source_lang` where there is one."""
     code = _code(sent, "target_lang")
     if not code:

@@ -15,7 +15,7 @@ from server.http.state import server_state
 from server.interface.errors import InvalidRequest
 from server.text.glossary import parse_entries
 from server.translation.glossary_store import GlossaryInfo
-from server.translation.router import Catalogue
+from server.translation.router import Router
 
 router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
 
@@ -126,7 +126,7 @@ async def delete(request: Request, glossary_id: str) -> None:
     await asyncio.to_thread(server_state(request).stored_glossaries().delete, glossary_id)
 
 
-def _pairs(catalogue: Catalogue) -> list[tuple[str, str]]:
+def _pairs(catalogue: Router) -> list[tuple[str, str]]:
     direct = (route for route in catalogue.routes if route.pivot is None)
     codes = ((language_code(route.source).lower(), language_code(route.target).lower()) for route in direct)
     return sorted(set(codes))

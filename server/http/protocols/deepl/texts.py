@@ -24,7 +24,7 @@ from server.http.state import ServerState, request_record, server_state
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.text.language_tags import display_name
 from server.text.readers.pieces import MarkupOptions
-from server.translation.service import Interpretation
+from server.translation.service import TranslationOutcome
 from server.translation.types import TranslationRequest
 
 router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
@@ -195,7 +195,7 @@ def _check_accepted(sent: Parameters) -> None:
 
 
 def _answer(
-    done: Interpretation, texts: tuple[str, ...], source: str | None, model_type: ModelType | None
+    done: TranslationOutcome, texts: tuple[str, ...], source: str | None, model_type: ModelType | None
 ) -> TranslationsAnswer:
     answers = []
     for place, translation in enumerate(done.result.translations):

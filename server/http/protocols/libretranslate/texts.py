@@ -15,8 +15,8 @@ from server.http.state import ServerState, server_state
 from server.interface.errors import InvalidRequest, UnsupportedPair
 from server.text.language_detection import Detection
 from server.text.language_tags import display_name, match_language
-from server.translation.router import Catalogue
-from server.translation.service import AUTO, Interpretation
+from server.translation.router import Router
+from server.translation.service import AUTO, TranslationOutcome
 from server.translation.types import TranslationRequest
 
 router = APIRouter(tags=["LibreTranslate-compatible"], dependencies=[Depends(closes_forms)])
@@ -168,7 +168,7 @@ def _check_size(texts: Sequence[str], server: ServerState) -> None:
             raise InvalidRequest(f"Invalid request: request ({size}) exceeds text limit ({limit})")
 
 
-def check_languages(catalogue: Catalogue, source: str, target: str) -> None:
+def check_languages(catalogue: Router, source: str, target: str) -> None:
     """Raise `InvalidRequest` in the words of the protocol unless these can be translated."""
     known = catalogue.source_languages + catalogue.target_languages
     for tag in (source, target):
@@ -186,7 +186,7 @@ def check_languages(catalogue: Catalogue, source: str, target: str) -> None:
             ) from error
 
 
-def _answer(done: Interpretation, is_list: bool, num_alternatives: int) -> Translated:
+def _answer(done: TranslationOutcome, is_list: bool, num_alternatives: int) -> Translated:
     translations = done.result.translations
     texts = [translation.text for translation in translations]
     others = [

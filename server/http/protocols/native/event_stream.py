@@ -20,8 +20,8 @@ from server.http.responses.errors import error_response
 from server.http.state import RequestRecord
 from server.interface.errors import ClientGone, EngineFailed, KvasirError
 from server.operations.metrics import Metrics
-from server.translation.service import Interpretation
-from server.translation.text_stream import Piece, TextFeed
+from server.translation.service import TranslationOutcome
+from server.translation.text_stream import TextDelta, TextStream
 
 HEARTBEAT_SECONDS = 10.0  # of silence; proxies close what has been silent for some thirty
 
@@ -65,8 +65,8 @@ class EventStream(Response):
 
     def __init__(
         self,
-        translate: Callable[[TextFeed], Coroutine[None, None, Interpretation]],
-        answer: Callable[[Interpretation], BaseModel],
+        translate: Callable[[TextStream], Coroutine[None, None, TranslationOutcome]],
+        answer: Callable[[TranslationOutcome], BaseModel],
         record: RequestRecord,
         metrics: Metrics,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
@@ -103,7 +103,7 @@ class EventStream(Response):
 
     async def _stream(self, send: Send) -> str:
         """Send all of the text; returns the data of the last event."""
-        feed = TextFeed()
+        feed = TextStream()
         translation = asyncio.create_task(self._translate(feed))
         translation.add_done_callback(lambda _: feed.wake())
         try:
@@ -121,7 +121,7 @@ class EventStream(Response):
             translation.cancel()
             await asyncio.gather(translation, return_exceptions=True)
 
-    async def _send_pieces(self, send: Send, pieces: Sequence[Piece]) -> None:
+    async def _send_pieces(self, send: Send, pieces: Sequence[TextDelta]) -> None:
         if not pieces:
             return
         events = (_json({"index": piece.index, "text": piece.text}) for piece in pieces)

@@ -25,7 +25,7 @@ from server.interface.request import FinishReason
 from server.text.glossary import Glossary
 from server.text.language_detection import Detection
 from server.translation.limits import MAX_BEAM_SIZE
-from server.translation.service import Interpretation
+from server.translation.service import TranslationOutcome
 from server.translation.types import TextFormat, Translation, TranslationRequest
 
 router = APIRouter(prefix="/v1", tags=["translation"])
@@ -175,7 +175,7 @@ async def _glossary(body: TranslateBody, server: ServerState) -> Glossary | None
     return None
 
 
-def _answer(asked: TranslationRequest, done: Interpretation) -> TranslateAnswer:
+def _answer(asked: TranslationRequest, done: TranslationOutcome) -> TranslateAnswer:
     detected = done.detected or (None,) * len(asked.texts)
     translations = [
         _translation(translation, asked, language)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from server.engine.decoding.loop_detection import LONGEST_LOOP, RepetitionGuard
+from server.engine.decoding.loop_detection import LONGEST_LOOP, LoopDetector
 from server.interface.request import DEFAULT_MAX_REPETITIONS, FinishReason, GenerationParams
 from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request, spelled_out
 
@@ -24,7 +24,7 @@ def test_the_guard_finds_every_loop_in_the_step_it_becomes_one(limit: int) -> No
         # Mostly repetitions of a short sequence, with a slip now and then.
         pattern = random.integers(1, 4, random.integers(1, 10))
         tokens = np.where(random.random((1, 2, 60)) < 0.05, 4, np.resize(pattern, 60)).astype(np.int32)
-        guard = RepetitionGuard(1)
+        guard = LoopDetector(1)
         guard.add(0, GenerationParams(max_repetitions=limit))
         for length in range(1, 61):
             found = guard.looping(tokens, np.array([length], np.int32))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from server.engine.decoding.request_decoder import Guide
+from server.engine.decoding.request_decoder import RequestDecoder
 from server.interface.request import Completion, FinishReason, GenerationParams, Request
 from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request, spelled_out
 from tests.fakes.reference_search import everything
@@ -229,14 +229,14 @@ def test_alternatives_begin_with_the_most_likely_tokens_and_go_on_greedily(promp
 
 @pytest.mark.parametrize("method", ["advise", "read", "annotate", "scored"])
 def test_an_option_that_fails_fails_its_own_request_and_no_other(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    works = getattr(Guide, method)
+    works = getattr(RequestDecoder, method)
 
-    def fails_for_one(guide: Guide, *arguments: object) -> object:
+    def fails_for_one(guide: RequestDecoder, *arguments: object) -> object:
         if guide.params.suppress_tokens == (8,):
             raise RuntimeError("a bug of this option")
         return works(guide, *arguments)
 
-    monkeypatch.setattr(Guide, method, fails_for_one)
+    monkeypatch.setattr(RequestDecoder, method, fails_for_one)
     table = random_table(9, VOCAB, end_bias=0.5)
     for beam_size in (1, 2):
         broken = replace(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from server.text.protection.free_words import CERTAIN, Gains, Gaps, Run, TargetWords
+from server.text.protection.free_words import CERTAIN, FreeWords, PlacementScores, Run, TargetWords
 from server.text.protection.tag_placement import Block, render
 from server.text.protection.word_alignment import words_of
 from server.text.readers.units import Tag, Unit
@@ -33,12 +33,12 @@ def test_the_words_taken_are_those_that_weighing_all_words_gives() -> None:
         words = TargetWords(is_copied)
         low = drawn.randint(0, num_words - 1)
         high = drawn.randint(low, num_words)
-        gaps, free = Gaps(words, low, high), [(low, high)]
+        gaps, free = FreeWords(words, low, high), [(low, high)]
         for _ in range(6):
             first = drawn.randint(0, num_words)
             own = [drawn.choice((-0.5, -0.25, 0, 0.25, 0.5)) for _ in range(drawn.randint(0, num_words - first))]
             own = [gain * (CERTAIN if is_copied[first + place] else 1) for place, gain in enumerate(own)]
-            gains = Gains(first, own)
+            gains = PlacementScores(first, own)
             all_gains = [-0.5 * (CERTAIN if copied else 1) for copied in is_copied]
             all_gains[first : first + len(own)] = own
             assert words.values(gains, low, high) == all_gains[low:high]

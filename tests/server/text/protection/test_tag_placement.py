@@ -10,9 +10,9 @@ from server.text.protection.tag_placement import Block, render
 from server.text.protection.word_alignment import links, words_of
 from server.text.readers.plain_text import read_text
 from server.text.readers.units import Tag, Unit, UnitBuilder
-from server.text.readers.unknown_characters import Symbols
+from server.text.readers.unknown_characters import UnknownCharacters
 
-ASCII = Symbols(map(chr, range(128)))
+ASCII = UnknownCharacters(map(chr, range(128)))
 
 
 def _unit(markup: str) -> Unit:

@@ -9,12 +9,12 @@ import pytest
 
 from server.text.readers.plain_text import may_be_special, read_text
 from server.text.readers.units import Copied, Unit
-from server.text.readers.unknown_characters import Symbols
+from server.text.readers.unknown_characters import UnknownCharacters
 from server.translation.types import TranslationRequest
 from tests.fakes.echo import make_bundle
 from tests.server.text.identity import LETTERS, Identity
 
-SYMBOLS = Symbols(map(chr, range(0x250)))
+SYMBOLS = UnknownCharacters(map(chr, range(0x250)))
 
 _LENGTH = 1000
 _GROWTH = 8  # of the length; the time of something quadratic grows 64 times

@@ -7,9 +7,9 @@ from server.text.protection.substitutes import MAX_STAND_INS, places, stand_ins
 from server.text.readers import placeholders
 from server.text.readers.placeholders import Kind, find
 from server.text.readers.plain_text import may_be_special
-from server.text.readers.unknown_characters import Symbols
+from server.text.readers.unknown_characters import UnknownCharacters
 
-SYMBOLS = Symbols(map(chr, range(0x250)))
+SYMBOLS = UnknownCharacters(map(chr, range(0x250)))
 
 
 def _found(text: str) -> list[str]:

@@ -10,11 +10,11 @@ from server.interface.errors import DeadlineExceeded
 from server.interface.request import GenerationParams
 from server.text.readers.plain_text import may_be_special, read_text
 from server.text.readers.units import Unit
-from server.text.readers.unknown_characters import Symbols
+from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.tokenizers.marian import Tokenizer
 from server.translation import protected_pipeline as lossless
 from server.translation.limits import TranslationLimits
-from server.translation.pipeline import Translator
+from server.translation.pipeline import Pipeline
 from server.translation.protection_strategies import Attempts
 from server.translation.types import TranslationRequest
 from tests.fakes.echo import MAX_TOKENS, EchoGenerator, make_bundle
@@ -88,7 +88,7 @@ def test_a_placeholder_that_is_lost_every_time_is_put_between_what_is_around_it(
     echo_bundle_of_letters: EchoGenerator,
 ) -> None:
     """Even by a model that never says a name."""
-    translator = Translator(echo_bundle_of_letters, TranslationLimits())
+    translator = Pipeline(echo_bundle_of_letters, TranslationLimits())
     request = TranslationRequest(("where is {name}, and %s",), "en", "de")
     [translation] = asyncio.run(translator.translate(request)).translations
     assert translation.text == "where {name}, an %s"
@@ -99,7 +99,7 @@ def _asked_apart(generator: EchoGenerator, options: DecodingOptions, num_hypothe
     asked = TranslationRequest(
         ("where is {name}, the dog and %s",), "en", "de", num_hypotheses=num_hypotheses, options=options
     )
-    asyncio.run(Translator(generator, TranslationLimits()).translate(asked))
+    asyncio.run(Pipeline(generator, TranslationLimits()).translate(asked))
     return [request.params for request in generator.batches[-1]]
 
 
@@ -188,14 +188,14 @@ def test_sentences_without_anything_to_keep_are_asked_for_as_ever(identity: Iden
     ],
 )
 def test_every_start_of_a_line_is_looked_for(start: str) -> None:
-    symbols = Symbols(map(chr, range(0x3000)))
+    symbols = UnknownCharacters(map(chr, range(0x3000)))
     for text in (f"{start}the dog", f"the fox\n  {start}the dog"):
         assert may_be_special(text, symbols)
         assert "the dog" in [part.text for part in read_text(text, symbols) if isinstance(part, Unit)]
 
 
 def test_everyday_text_is_not_special() -> None:
-    symbols = Symbols(map(chr, range(0x250)))
+    symbols = UnknownCharacters(map(chr, range(0x250)))
     for text in (
         "Where is the dog? It's here, isn't it.",
         "Größe, Übermut & Ärger: (nicht) wahr!"[:14],
@@ -214,7 +214,7 @@ def test_a_text_that_only_looks_special_is_translated_as_ever(identity: Identity
 def test_a_long_text_is_not_looked_at_on_the_event_loop(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: set[threading.Thread] = set()
 
-    def look(text: str, symbols: Symbols) -> bool:
+    def look(text: str, symbols: UnknownCharacters) -> bool:
         threads.add(threading.current_thread())
         return may_be_special(text, symbols)
 
@@ -245,7 +245,7 @@ def test_a_long_text_whose_time_is_up_while_it_waits_is_never_read(
 
 def test_a_text_is_not_read_on_when_its_time_is_up(identity: Identity) -> None:
     times = iter([0.0, 0.0, 0.5, 0.5, 2.0])  # arrived, asked for, two lines, and the one that is too late
-    translator = Translator(identity.generator, TranslationLimits(), clock=lambda: next(times))
+    translator = Pipeline(identity.generator, TranslationLimits(), clock=lambda: next(times))
     request = TranslationRequest(("the dog {name}\n" * 1000,), "en", "de", timeout_seconds=1.0)
     with pytest.raises(DeadlineExceeded, match="within 1 seconds"):
         asyncio.run(translator.translate(request))

@@ -20,9 +20,9 @@ from server.interface.request import Completion, FinishReason, Request
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
 from server.translation.limits import TranslationLimits
-from server.translation.pipeline import Translator
-from server.translation.service import Interpretation
-from server.translation.text_stream import TextFeed
+from server.translation.pipeline import Pipeline
+from server.translation.service import TranslationOutcome
+from server.translation.text_stream import TextStream
 from server.translation.types import TranslationRequest
 from tests.fakes.echo import EchoGenerator
 from tests.fakes.event_stream import read_events, texts_of
@@ -189,11 +189,11 @@ class Stream:
         echo.gate = asyncio.Event()
         self.connection = Connection()
         self.record = RequestRecord("a test")
-        translator = Translator(echo, TranslationLimits())
+        translator = Pipeline(echo, TranslationLimits())
 
-        async def translate(feed: TextFeed) -> Interpretation:
+        async def translate(feed: TextStream) -> TranslationOutcome:
             result = await translator.translate(TranslationRequest((text,), "en", "de"), feed)
-            return Interpretation(result, (), ())
+            return TranslationOutcome(result, (), ())
 
         self.response = EventStream(translate, lambda _: _Nothing(), self.record, Metrics(), heartbeat_seconds)
 
