@@ -2,20 +2,32 @@
 # `make serve` installs what serving needs, without torch; `make test` adds the rest to the same .venv, once.
 
 VENV ?= .venv
-PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := $(VENV)/bin
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# $(call pip-install,ENVIRONMENT,ARGUMENTS). pip reports the cause of a conflict on standard output, so --quiet would hide it.
+pip-install = $(1)/bin/python -m pip install --progress-bar off --disable-pip-version-check --no-input $(2) > $(1)/pip.log \
+	|| { tail -n 12 $(1)/pip.log >&2; echo "Installation failed; $(1)/pip.log has the complete output of pip" >&2; exit 1; }
+# Several builds share one version of torch. Without the pin on the installed build, pip answers any conflict by
+# downloading the other builds and their gigabytes of CUDA before it reports the conflict.
+TORCH_PIN := $(VENV)/torch.txt
+
+define INSTALL_TORCH
+	@echo "Installing torch (CPU build, about 200 MB; several GB if pip is offered the CUDA build alone)"
+	@$(call pip-install,$(VENV),-c constraints.txt torch==2.13.0)
+	@$(BIN)/python -c "from importlib.metadata import version; print('torch==' + version('torch'))" > $(TORCH_PIN)
+endef
 
 # One stamp for each set of packages; all are out of date as soon as a requirement changes.
 SERVE_STAMP := $(VENV)/.installed-serve
 DEV_STAMP := $(VENV)/.installed-dev
 BENCH_STAMP := $(VENV)/.installed-bench
+RESOLVED := $(VENV)-constraints
 # Installing compiles the native operators too, so their sources count among what an installation depends on.
 REQUIREMENTS := pyproject.toml constraints.txt setup.py $(wildcard kernels/source/*)
 KERNELS := kernels/libkvasir.so
 # pip shows nothing of a build that went through, and one without operators does.
-SAY_IF_SLOW := test -f $(KERNELS) || echo "$(KERNELS) was not built, and int8 models run more slowly without it;" \
+WARN_IF_SLOW := test -f $(KERNELS) || echo "$(KERNELS) was not built, and int8 models run more slowly without it;" \
 	"to see why: $(BIN)/python -m pip install -v -e ." >&2
 
 URL ?= http://127.0.0.1:8000
@@ -23,31 +35,37 @@ SMOKE_PORT ?= 8137
 SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format loadtest loadtest-smoke peers clients page-test bench venv venv-dev constraints clean
+.PHONY: help serve test check lint types contracts tests format loadtest loadtest-smoke peers clients page-test bench venv venv-dev constraints \
+	constraints-check clean
 
 help:  ## List the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 20
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found: name one with make PYTHON=/path/to/python3.11"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer not found; set it with make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) || { rm -f $@; exit 1; }
 
 $(SERVE_STAMP): $(REQUIREMENTS) | $(BIN)/python
-	$(PIP_INSTALL) -e .
-	@$(SAY_IF_SLOW)
+	@echo "Installing Kvasir for serving and compiling its native operators (about 200 MB)"
+	@$(call pip-install,$(VENV),-c constraints.txt -e .)
+	@$(WARN_IF_SLOW)
 	@touch $@
 
 # torch comes first and alone, so that a CPU build offered beside the default one is the one taken.
 $(DEV_STAMP): $(REQUIREMENTS) | $(BIN)/python
-	$(PIP_INSTALL) torch==2.13.0
-	$(PIP_INSTALL) -e '.[dev]'
-	@$(SAY_IF_SLOW)
+	$(INSTALL_TORCH)
+	@echo "Installing Kvasir for export, training, tests and load tests (about 400 MB)"
+	@$(call pip-install,$(VENV),-c constraints.txt -c $(TORCH_PIN) -e '.[dev]')
+	@$(WARN_IF_SLOW)
 	@touch $(SERVE_STAMP) $@
 
 $(BENCH_STAMP): $(REQUIREMENTS) | $(BIN)/python
-	$(PIP_INSTALL) torch==2.13.0
-	$(PIP_INSTALL) -e '.[bench]'
-	@$(SAY_IF_SLOW)
+	$(INSTALL_TORCH)
+	@echo "Installing Kvasir for benchmarks"
+	@$(call pip-install,$(VENV),-c constraints.txt -c $(TORCH_PIN) -e '.[bench]')
+	@$(WARN_IF_SLOW)
 	@touch $(SERVE_STAMP) $@
 
 venv: $(SERVE_STAMP)  ## Set up .venv for serving (no torch)
@@ -103,16 +121,24 @@ page-test: $(DEV_STAMP)  ## The page in a real Chromium (Debian: apt-get install
 bench: $(BENCH_STAMP)  ## Compare with other engines; flags: make bench ARGS="--limit 200 --repetitions 3"
 	$(BIN)/python -m benchmarks.engines.compare $(ARGS)
 
-# A second environment, so that nothing installed by hand gets into the file.
-constraints:  ## Resolve all versions anew and write constraints.txt
-	$(PYTHON) -m venv $(VENV)-constraints
-	$(VENV)-constraints/bin/python -m pip install --quiet torch==2.13.0
-	$(VENV)-constraints/bin/python -m pip install --quiet '.[dev,bench]'
-	{ head -n 2 constraints.txt; \
-	  $(VENV)-constraints/bin/python -m pip freeze | grep -v '^kvasir' | sed 's/+cpu$$//'; } > constraints.new
-	mv constraints.new constraints.txt
-	rm -rf $(VENV)-constraints
+# A separate environment, so that packages installed by hand stay out of the file. pip resolves for the Python that runs
+# it; the check then compares the result with the oldest supported one.
+constraints:  ## Resolve all versions again, write constraints.txt and check it
+	@echo "Creating $(RESOLVED) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear $(RESOLVED)
+	@echo "Installing torch (CPU build, about 200 MB; several GB if pip is offered the CUDA build alone)"
+	@$(call pip-install,$(RESOLVED),torch==2.13.0)
+	@echo "Resolving and installing everything else (about 500 MB)"
+	@$(call pip-install,$(RESOLVED),'.[dev]' '.[bench]')
+	@$(RESOLVED)/bin/python -m pip freeze > $(RESOLVED)/frozen.txt
+	@{ head -n 2 constraints.txt; grep -v '^kvasir' $(RESOLVED)/frozen.txt | sed 's/+cpu$$//'; } > $(RESOLVED)/new.txt
+	@mv $(RESOLVED)/new.txt constraints.txt
+	$(RESOLVED)/bin/python -m pytest --quiet tests/test_constraints.py
+	rm -rf $(RESOLVED)
+
+constraints-check: $(DEV_STAMP)  ## Check that constraints.txt resolves on every supported Python
+	$(BIN)/pytest --quiet tests/test_constraints.py
 
 clean:  ## Remove the environment and everything that can be made again
-	rm -rf $(VENV) $(VENV)-constraints .clients build dist $(KERNELS) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(RESOLVED) .clients build dist $(KERNELS) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
