@@ -131,7 +131,7 @@ constraints:  ## Resolve all versions again, write constraints.txt and check it
 	@echo "Resolving and installing everything else (about 500 MB)"
 	@$(call pip-install,$(RESOLVED),'.[dev]' '.[bench]')
 	@$(RESOLVED)/bin/python -m pip freeze > $(RESOLVED)/frozen.txt
-	@{ head -n 2 constraints.txt; grep -v '^kvasir' $(RESOLVED)/frozen.txt | sed 's/+cpu$$//'; } > $(RESOLVED)/new.txt
+	@{ head -n 2 constraints.txt; grep -v '^kvasir-server' $(RESOLVED)/frozen.txt | sed 's/+cpu$$//'; } > $(RESOLVED)/new.txt
 	@mv $(RESOLVED)/new.txt constraints.txt
 	$(RESOLVED)/bin/python -m pytest --quiet tests/test_constraints.py
 	rm -rf $(RESOLVED)

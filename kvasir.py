@@ -164,7 +164,7 @@ def train(context: typer.Context) -> None:
         try:
             from model.training.command import app as training
         except ModuleNotFoundError as error:
-            raise _failure(f'{error.name} is missing: pip install "kvasir[train]"') from error
+            raise _missing_extra(error.name, "train") from error
         training(context.args, prog_name="kvasir train")
 
 
@@ -185,7 +185,7 @@ def export(
         try:
             from export.exporter import export_bundle
         except ModuleNotFoundError as error:
-            raise _failure(f'{error.name} is missing: pip install "kvasir[export]"') from error
+            raise _missing_extra(error.name, "export") from error
         written = export_bundle(
             checkpoint, bundle, precision, name, lambda message: typer.echo(message, err=True), source or ()
         )
@@ -272,6 +272,11 @@ def _failure(message: str, code: int = 1) -> typer.Exit:
     """An exit to raise, after one line on standard error."""
     typer.echo(f"kvasir: {' '.join(message.split())}", err=True)
     return typer.Exit(code)
+
+
+def _missing_extra(package: str | None, extra: str) -> typer.Exit:
+    """Return the exit for a command whose extra is not installed."""
+    return _failure(f"`{package}` is not installed; run `make venv-dev` or `pip install '.[{extra}]'` in a checkout")
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def test_without_torch_a_command_names_the_extra_that_brings_it(command: str, mo
         monkeypatch.delitem(sys.modules, name)
     result = _run(command, "checkpoint", "bundle")
     assert result.exit_code == 1
-    assert f'pip install "kvasir[{command}]"' in result.stderr
+    assert f"`torch` is not installed; run `make venv-dev` or `pip install '.[{command}]'`" in result.stderr
 
 
 def test_a_file_is_translated_line_by_line(tmp_path: Path) -> None:

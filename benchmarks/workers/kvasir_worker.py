@@ -44,7 +44,7 @@ def main(
         by_request = {completion.request: completion for completion in completions}
         return [by_request[request].hypotheses[0].token_ids for request in requests]
 
-    serve(decode, ["kvasir", "onnxruntime", "numpy"])
+    serve(decode, ["kvasir-server", "onnxruntime", "numpy"])
     engines.close()
 
 

@@ -11,7 +11,7 @@ import psutil
 from loadtest.results.run_folder import MachineInfo
 
 URGENT_NICE = -10
-_PACKAGES = ("kvasir", "locust", "gevent", "geventhttpclient")
+_PACKAGES = ("kvasir-server", "locust", "gevent", "geventhttpclient")
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,16 @@ def test_no_file_names_a_path_of_one_machine_or_a_package_registry(word: str) ->
     assert not named_in
 
 
+def test_no_text_installs_the_project_of_another_author_from_a_package_registry() -> None:
+    install = re.compile(r"""(pip3?|pipx|uv) (tool )?(install|add)\b.*?[ "'`]kvasir\b(?!-server)|["'`\s]kvasir\[""")
+    assert install.search("pip install -U 'kvasir[train]'")
+    assert install.search("pipx install kvasir")
+    assert install.search('needs "kvasir[export]"')
+    assert not install.search("/opt/kvasir/bin/pip install --no-deps .")
+    found = [path for path in _project_files() if path != "tests/test_layout.py" and install.search(_text(path))]
+    assert not found, "`kvasir` on PyPI is another project; name `make venv-dev` or `pip install '.[train]'` instead"
+
+
 def test_every_package_marker_is_empty() -> None:
     filled = [path for path in _project_files() if path.endswith("__init__.py") and _text(path).strip()]
     assert not filled, "no re-exports: import a name from the module that defines it"

@@ -25,7 +25,7 @@ def test_a_worker_decodes_and_can_be_asked_again(bundle: Bundle, tmp_path: Path)
     workload = text_workload("en-de", tokenizer, file, None, "greedy", 256)
     command = [sys.executable, "-m", "benchmarks.workers.kvasir_worker", str(BUNDLE)]
     with Worker(command, tmp_path / "worker.log", timeout_seconds=60) as worker:
-        assert worker.versions.keys() >= {"kvasir", "onnxruntime", "python"}
+        assert worker.versions.keys() >= {"kvasir-server", "onnxruntime", "python"}
         first = worker.run(workload.job(return_outputs=True))
         again = worker.run(workload.job())
     assert first.outputs is not None

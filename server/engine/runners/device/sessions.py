@@ -17,7 +17,7 @@ from server.engine.runners.device.memory import DeviceMemory
 CUDA_PROVIDER = "CUDAExecutionProvider"
 CPU_PROVIDER = "CPUExecutionProvider"
 INSTALL = (
-    'pip install "kvasir[gpu]" and then pip uninstall onnxruntime, pip install --force-reinstall --no-deps '
+    "in a checkout, run pip install '.[gpu]', pip uninstall onnxruntime and pip install --force-reinstall --no-deps "
     "onnxruntime-gpu==1.31.1; or serve with --device cpu"
 )
 
