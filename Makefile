@@ -23,6 +23,7 @@ SERVE_STAMP := $(VENV)/.installed-serve
 DEV_STAMP := $(VENV)/.installed-dev
 BENCH_STAMP := $(VENV)/.installed-bench
 RESOLVED := $(VENV)-constraints
+OUTSIDE := $(VENV)-wheel
 # Installing compiles the native operators too, so their sources count among what an installation depends on.
 REQUIREMENTS := pyproject.toml constraints.txt setup.py $(wildcard kernels/source/*)
 KERNELS := kernels/libkvasir.so
@@ -36,7 +37,7 @@ SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test check lint types contracts tests format loadtest loadtest-smoke peers clients page-test bench venv venv-dev constraints \
-	constraints-check clean
+	constraints-check wheel-smoke clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 20
@@ -139,6 +140,16 @@ constraints:  ## Resolve all versions again, write constraints.txt and check it
 constraints-check: $(DEV_STAMP)  ## Check that constraints.txt resolves on every supported Python
 	$(BIN)/pytest --quiet tests/test_constraints.py
 
+# Removes build/ first, because setuptools packs whatever an earlier build left there.
+wheel-smoke:  ## Install the wheel into a clean environment and translate with it outside the checkout
+	@rm -rf build
+	@echo "Creating $(OUTSIDE) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear $(OUTSIDE)
+	@echo "Building and installing the wheel (about 200 MB)"
+	@$(call pip-install,$(OUTSIDE),-c constraints.txt .)
+	cd / && echo "Good morning." | $(abspath $(OUTSIDE))/bin/kvasir translate | grep Guten
+	rm -rf $(OUTSIDE) build
+
 clean:  ## Remove the environment and everything that can be made again
-	rm -rf $(VENV) $(RESOLVED) .clients build dist $(KERNELS) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(RESOLVED) $(OUTSIDE) .clients build dist $(KERNELS) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,6 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, NoReturn
 
+# `python -m` puts the working directory first: a `server.py` there would replace the package of that name.
+if __name__ == "__main__" and not sys.flags.safe_path and Path(sys.path[0]) != Path(__file__).parent:
+    del sys.path[0]
+
 import typer
 from typer.models import OptionInfo
 
@@ -161,10 +165,8 @@ def translate(
 def train(context: typer.Context) -> None:
     """Train a model from parallel text: see kvasir train --help."""
     with _one_line_errors():
-        try:
+        with _needs_extra("train"):
             from model.training.command import app as training
-        except ModuleNotFoundError as error:
-            raise _missing_extra(error.name, "train") from error
         training(context.args, prog_name="kvasir train")
 
 
@@ -182,10 +184,8 @@ def export(
 ) -> None:
     """Turn a checkpoint into a bundle that can be served, and verify it."""
     with _one_line_errors():
-        try:
+        with _needs_extra("export"):
             from export.exporter import export_bundle
-        except ModuleNotFoundError as error:
-            raise _missing_extra(error.name, "export") from error
         written = export_bundle(
             checkpoint, bundle, precision, name, lambda message: typer.echo(message, err=True), source or ()
         )
@@ -224,7 +224,7 @@ def loadtest(
     """Load a server as a scenario says, and report latencies, goodput and whether the answers stayed the same."""
     if context.invoked_subcommand is not None:
         return
-    with _one_line_errors():
+    with _one_line_errors(), _needs_extra("loadtest"):
         from loadtest.cli.command import load_test, scenario_list
         from loadtest.cli.run import RunOptions
         from loadtest.results.thresholds import Thresholds
@@ -248,7 +248,7 @@ def loadtest_report(
     max_error_ratio: MaxErrorRatio = None,
 ) -> None:
     """Write the report of a run again, with the thresholds it was run with where no others are given."""
-    with _one_line_errors():
+    with _one_line_errors(), _needs_extra("loadtest"):
         from loadtest.cli.command import report_on
         from loadtest.results.run_folder import RunFolder
         from loadtest.results.thresholds import Thresholds
@@ -262,7 +262,7 @@ def loadtest_compare(
     out: Annotated[Path, typer.Option(help="Folder for the comparison.")] = Path("loadtest-runs/comparison"),
 ) -> None:
     """Compare runs, with differences marked."""
-    with _one_line_errors():
+    with _one_line_errors(), _needs_extra("loadtest"):
         from loadtest.cli.command import compare_runs
 
         compare_runs(runs, out)
@@ -274,9 +274,14 @@ def _failure(message: str, code: int = 1) -> typer.Exit:
     return typer.Exit(code)
 
 
-def _missing_extra(package: str | None, extra: str) -> typer.Exit:
-    """Return the exit for a command whose extra is not installed."""
-    return _failure(f"`{package}` is not installed; run `make venv-dev` or `pip install '.[{extra}]'` in a checkout")
+@contextmanager
+def _needs_extra(extra: str) -> Iterator[None]:
+    """Report a package that is not installed in one line, with the extra that brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        way_out = f"run `make venv-dev` or `pip install '.[{extra}]'` in a checkout"
+        raise _failure(f"`{error.name}` is not installed; {way_out}") from error
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def _details(error: ValidationError) -> str:
 def _read_manifest(folder: Path) -> BundleConfig:
     manifest = folder / MANIFEST_FILE
     if not folder.is_dir():
-        raise BundleError(f"{folder} is not a folder; `kvasir export CHECKPOINT {folder}` makes one")
+        raise BundleError(f"{folder} is not a folder; `kvasir export CHECKPOINT FOLDER` makes one")
     if not manifest.is_file():
         raise BundleError(f"{manifest} is missing, so {folder} is not a Kvasir bundle or its export did not finish")
     try:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 import signal
 import subprocess
@@ -96,6 +97,30 @@ def test_without_torch_a_command_names_the_extra_that_brings_it(command: str, mo
     result = _run(command, "checkpoint", "bundle")
     assert result.exit_code == 1
     assert f"`torch` is not installed; run `make venv-dev` or `pip install '.[{command}]'`" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--list"], ["report", "run"], ["compare", "run", "run"]])
+def test_without_its_packages_a_load_test_names_the_extra_that_brings_them(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "hdrh.histogram", None)
+    for name in [name for name in sys.modules if name.split(".")[0] == "loadtest"]:
+        monkeypatch.delitem(sys.modules, name)
+    result = _run("loadtest", *arguments)
+    assert result.exit_code == 1
+    assert "is not installed; run `make venv-dev` or `pip install '.[loadtest]'`" in result.stderr
+
+
+@pytest.mark.parametrize("foreign", ["server.py", "server/__init__.py", "export.py", "typer.py"])
+def test_modules_in_the_working_directory_do_not_replace_those_of_kvasir(foreign: str, tmp_path: Path) -> None:
+    (tmp_path / foreign).parent.mkdir(exist_ok=True)
+    (tmp_path / foreign).write_text("raise ImportError('a module of the working directory')\n", encoding="utf-8")
+    command = [sys.executable, "-m", "kvasir", "translate", "--model", "nowhere"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("kvasir: nowhere is not a folder")
+    assert ran.stderr.count("\n") == 1
 
 
 def test_a_file_is_translated_line_by_line(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def bundle_folders(folders: Iterable[Path]) -> list[Path]:
         if not inside:
             raise BundleError(
                 f"{folder} is no bundle, and no folder in it is one: {MANIFEST_FILE} is missing; "
-                f"`kvasir export CHECKPOINT {folder}` makes a bundle"
+                "`kvasir export CHECKPOINT FOLDER` makes a bundle"
             )
         found += inside
     return list(dict.fromkeys(found))

@@ -87,7 +87,9 @@ def test_no_file_names_a_path_of_one_machine_or_a_package_registry(word: str) ->
 
 
 def test_no_text_installs_the_project_of_another_author_from_a_package_registry() -> None:
-    install = re.compile(r"""(pip3?|pipx|uv) (tool )?(install|add)\b.*?[ "'`]kvasir\b(?!-server)|["'`\s]kvasir\[""")
+    install = re.compile(
+        r"""(pip3?|pipx|uv) (tool )?(install|add)\b[^&;:\n]*?[ "'`]kvasir\b(?!-server)|["'`\s]kvasir\["""
+    )
     assert install.search("pip install -U 'kvasir[train]'")
     assert install.search("pipx install kvasir")
     assert install.search('needs "kvasir[export]"')

@@ -1,0 +1,23 @@
+"""The wheel contains the default bundles, at the place where a server without `--model` looks for them."""
+
+import fnmatch
+import tomllib
+from pathlib import Path
+
+from server.settings import DEFAULT_MODEL
+
+ROOT = Path(__file__).resolve().parent.parent
+MODELS = ROOT / "models"
+
+
+def test_the_default_bundles_are_data_of_a_package_beside_the_others() -> None:
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    found = setuptools["packages"]["find"]
+    assert DEFAULT_MODEL.parent == MODELS
+    assert (MODELS / "__init__.py").is_file()
+    assert any(fnmatch.fnmatchcase("models", pattern) for pattern in found["include"])
+    packed = {path for pattern in setuptools["package-data"]["models"] for path in MODELS.glob(pattern)}
+    bundles = [path.parent for path in MODELS.glob("*/bundle.json")]
+    assert {bundle.name for bundle in bundles} == {"en-de", "de-en"}
+    missing = {path for bundle in bundles for path in bundle.iterdir()} - packed
+    assert not missing
