@@ -134,11 +134,11 @@ constraints:  ## Resolve all versions again, write constraints.txt and check it
 	@$(RESOLVED)/bin/python -m pip freeze > $(RESOLVED)/frozen.txt
 	@{ head -n 2 constraints.txt; grep -v '^kvasir-server' $(RESOLVED)/frozen.txt | sed 's/+cpu$$//'; } > $(RESOLVED)/new.txt
 	@mv $(RESOLVED)/new.txt constraints.txt
-	$(RESOLVED)/bin/python -m pytest --quiet tests/test_constraints.py
+	$(RESOLVED)/bin/python -m pytest --quiet tests/architecture/test_constraints.py
 	rm -rf $(RESOLVED)
 
 constraints-check: $(DEV_STAMP)  ## Check that constraints.txt resolves on every supported Python
-	$(BIN)/pytest --quiet tests/test_constraints.py
+	$(BIN)/pytest --quiet tests/architecture/test_constraints.py
 
 # Removes build/ first, because setuptools packs whatever an earlier build left there.
 wheel-smoke:  ## Install the wheel into a clean environment and translate with it outside the checkout

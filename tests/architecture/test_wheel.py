@@ -4,9 +4,9 @@ import fnmatch
 import tomllib
 from pathlib import Path
 
-from server.settings import DEFAULT_MODEL
+from server.operations.settings import DEFAULT_MODEL
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
 
 

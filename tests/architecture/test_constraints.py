@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 # Extras that one environment can hold. `gpu` is not among them: it replaces onnxruntime.
 EXTRAS = frozenset({"dev", "bench"})
 OLDEST = "3.11.0"
