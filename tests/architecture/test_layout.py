@@ -94,7 +94,7 @@ def test_no_text_installs_the_project_of_another_author_from_a_package_registry(
     assert install.search("pipx install kvasir")
     assert install.search('needs "kvasir[export]"')
     assert not install.search("/opt/kvasir/bin/pip install --no-deps .")
-    found = [path for path in _project_files() if path != "tests/test_layout.py" and install.search(_text(path))]
+    found = [path for path in _project_files() if path != "tests/architecture/test_layout.py" and install.search(_text(path))]
     assert not found, "`kvasir` on PyPI is another project; name `make venv-dev` or `pip install '.[train]'` instead"
 
 
