@@ -20,7 +20,7 @@ from model.transformer import Transformer
 # and values reach further.
 _LENGTHS = (2, 4, 8, 16, 32)
 _TOKENS_OF_EACH = 1024
-# Random tokens come within a third of what real sentences reach; see DECISIONS.md.
+# Random tokens come within a third of what real sentences reach; see docs/decisions/int8.md.
 _MARGIN = 1.5
 # Of the largest range of a layer: a channel that random sentences hardly move may be moved by others.
 _SMALLEST = 0.1

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import regex
 
-# In the order of how reliably the default model copies them; see DECISIONS.md for numbers.
+# In the order of how reliably the default model copies them; see docs/decisions/text.md for numbers.
 _NAMES = ("Tom", "Maria", "Boston", "Paris", "John", "Mary", "Anna", "Peter", "Berlin", "London")
 
 MAX_STAND_INS = len(_NAMES) // 2  # of a sentence; one with more is translated between them
