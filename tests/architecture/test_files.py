@@ -1,0 +1,60 @@
+"""Rules about single files: length, name, package markers, foreign paths and hosts."""
+
+import re
+
+import pytest
+
+from tests.architecture.project_files import project_files, text_of
+
+MAX_LINES = 300
+EMPTY_WORD = re.compile(r"(^|[/_])(utils?|helpers?|common|managers?|misc)(?=[/_.])")
+
+INSTALL_OF_ANOTHER = re.compile(
+    r"""(pip3?|pipx|uv) (tool )?(install|add)\b[^&;:\n]*?[ "'`]kvasir\b(?!-server)|["'`\s]kvasir\["""
+)
+THIS_FILE = "tests/architecture/test_files.py"
+
+# Written in pieces, so that this file does not find itself.
+FOREIGN_PATHS = ["/wo" + "rk/", "/ro" + "ot/", "/opt/" + "pypi", "/ho" + "me/"]
+REGISTRY_HOSTS = ["pypi" + ".org", "pythonhosted" + ".org", "registry.npmjs" + ".org", "deb.debian" + ".org"]
+
+
+def test_a_long_python_file_has_a_reason_in_the_decisions() -> None:
+    page = "docs/decisions/project.md"
+    lengths = {path: text_of(path).count("\n") for path in project_files() if path.endswith(".py")}
+    too_long = _without_reason(lengths, text_of(page))
+    assert not too_long, f"over {MAX_LINES} lines and not in {page}: {too_long}"
+
+
+def test_a_long_file_without_a_reason_is_found() -> None:
+    lengths = {"long.py": MAX_LINES + 1, "explained.py": MAX_LINES + 1, "short.py": MAX_LINES}
+    assert _without_reason(lengths, "`explained.py` is long") == {"long.py": MAX_LINES + 1}
+
+
+@pytest.mark.parametrize("word", [*FOREIGN_PATHS, *REGISTRY_HOSTS])
+def test_no_file_names_a_path_of_one_machine_or_a_package_registry(word: str) -> None:
+    named_in = [path for path in project_files() if word in text_of(path)]
+    assert not named_in
+
+
+def test_no_text_installs_the_project_of_another_author_from_a_package_registry() -> None:
+    assert INSTALL_OF_ANOTHER.search("pip install -U 'kvasir[train]'")
+    assert INSTALL_OF_ANOTHER.search("pipx install kvasir")
+    assert INSTALL_OF_ANOTHER.search('needs "kvasir[export]"')
+    assert not INSTALL_OF_ANOTHER.search("/opt/kvasir/bin/pip install --no-deps .")
+    found = [path for path in project_files() if path != THIS_FILE and INSTALL_OF_ANOTHER.search(text_of(path))]
+    assert not found, "`kvasir` on PyPI is another project; name `make venv-dev` or `pip install '.[train]'` instead"
+
+
+def test_every_package_marker_is_empty() -> None:
+    filled = [path for path in project_files() if path.endswith("__init__.py") and text_of(path).strip()]
+    assert not filled, "no re-exports: import a name from the module that defines it"
+
+
+def test_no_module_name_is_an_empty_word() -> None:
+    assert not [path for path in project_files() if path.endswith(".py") and EMPTY_WORD.search(path)]
+    assert EMPTY_WORD.search("server/text_utils.py")
+
+
+def _without_reason(lengths: dict[str, int], decisions: str) -> dict[str, int]:
+    return {path: lines for path, lines in lengths.items() if lines > MAX_LINES and f"`{path}`" not in decisions}

@@ -1,0 +1,82 @@
+"""Import contracts: they hold, and a wrong import or an unlisted module breaks them."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.project_files import ROOT
+
+PACKAGES = ("benchmarks", "bundle", "export", "kernels", "loadtest", "model", "server")
+
+# Runs in a process where torch and packages of its size cannot be imported, as on a serving machine.
+IMPORT_THE_SERVER = """
+import importlib, pathlib, sys
+for name in ("torch", "transformers", "onnx", "onnxscript", "safetensors", "huggingface_hub", "locust", "model"):
+    sys.modules[name] = None
+for path in sorted(pathlib.Path("server").rglob("*.py")):
+    if "static" not in path.parts:
+        importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
+importlib.import_module("kvasir")
+"""
+
+
+def test_the_import_contracts_hold() -> None:
+    checked = _lint_imports(ROOT)
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("server/interface/errors.py", "import torch"),
+        ("server/interface/request.py", "from model import transformer"),
+        ("server/interface/request.py", "import loadtest.cli.run"),
+        ("server/interface/errors.py", "from export import exporter"),
+        ("bundle/manifest.py", "import onnx"),
+        ("loadtest/cli/run.py", "import server.interface.request"),
+        ("loadtest/cli/run.py", "import model.config"),
+        ("kernels/weight_layout.py", "import bundle.manifest"),
+        ("model/training/trainer.py", "import export.exporter"),
+        ("model/families/marian/reading.py", "import model.training.settings"),
+    ],
+)
+def test_a_wrong_import_breaks_a_contract(module: str, line: str, tmp_path: Path) -> None:
+    _copy_packages(tmp_path)
+    planted = tmp_path / module
+    planted.write_text(f"{line}\n{planted.read_text(encoding='utf-8')}", encoding="utf-8")
+    checked = _lint_imports(tmp_path)
+    assert checked.returncode == 1
+    assert "BROKEN" in checked.stdout
+
+
+def test_a_module_without_a_row_breaks_its_contract(tmp_path: Path) -> None:
+    _copy_packages(tmp_path)
+    (tmp_path / "server" / "text" / "unlisted.py").write_text("", encoding="utf-8")
+    checked = _lint_imports(tmp_path)
+    assert checked.returncode == 1
+    assert "unlisted" in checked.stdout
+
+
+def test_the_server_starts_where_torch_cannot_be_imported() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", IMPORT_THE_SERVER], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_locust_is_not_in_the_process_of_the_tests() -> None:
+    assert not {"locust", "gevent"} & set(sys.modules), "importing locust patches threads and sockets for every test"
+
+
+def _copy_packages(folder: Path) -> None:
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__", "static"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+
+
+def _lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
