@@ -114,6 +114,6 @@ def test_the_default_model_lies_beside_the_packages() -> None:
     assert DEFAULT_MODEL == ROOT / "models" / "en-de"
 
 
-def test_the_readme_holds_the_table_of_settings() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert settings_table() in readme, "insert the output of server.operations.settings.settings_table() into README.md"
+def test_the_settings_page_contains_the_table_of_settings() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert settings_table() in page, "insert the output of server.operations.settings.settings_table()"

@@ -1,0 +1,80 @@
+"""Links between documents: every relative link leads to a file, and every anchor to a heading."""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from tests.architecture.project_files import project_files, text_of
+
+DOCUMENTS = tuple(path for path in project_files() if path.endswith(".md"))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_every_relative_link_leads_somewhere(path: str) -> None:
+    assert not _broken(path, text_of(path), project_files(), text_of)
+
+
+def test_links_of_the_documentation_stay_in_its_folder() -> None:
+    pages = [path for path in DOCUMENTS if path.startswith("docs/")]
+    assert pages
+    assert not {page: links for page in pages if (links := _leaving("docs", page, text_of(page)))}
+    assert _leaving("docs", "docs/decisions/a.md", "[b](../b.md) [c](../../c.md#d)") == ["../../c.md#d"]
+
+
+@pytest.mark.parametrize(
+    ("link", "is_broken"),
+    [
+        ("a.md", False),
+        ("a.md#two-words-here", False),
+        ("../README.md", False),
+        ("decisions", False),
+        ("#own", False),
+        ("https://example.org", False),
+        ("b.md", True),
+        ("a.md#three", True),
+        ("#three", True),
+    ],
+)
+def test_a_broken_link_is_found(link: str, is_broken: bool) -> None:
+    text = f"# Own\n[text]({link})\n`[code](gone.md)`\n"
+    files = {"docs/here.md": text, "docs/a.md": "## Two words, `here`", "README.md": "", "docs/decisions/x.md": ""}
+    assert bool(_broken("docs/here.md", text, files, files.__getitem__)) == is_broken
+
+
+def _leaving(folder: str, path: str, text: str) -> list[str]:
+    """Return relative links to files outside `folder`, which a site made of the folder lacks."""
+    found = {target: posixpath.normpath(posixpath.join(posixpath.dirname(path), target)) for target in _links(text)}
+    return [target for target, file in found.items() if not file.startswith(f"{folder}/")]
+
+
+def _links(text: str) -> list[str]:
+    targets = re.findall(r"\]\(([^)\s]+)\)", _without_code(text))
+    return [target for target in targets if not re.match(r"[a-z]+:", target)]
+
+
+def _broken(path: str, text: str, files: Iterable[str], read: Callable[[str], str]) -> list[str]:
+    files = set(files)
+    folders = {parent for file in files for parent in _parents(file)}
+    broken = []
+    for target in _links(text):
+        name, _, anchor = target.partition("#")
+        found = posixpath.normpath(posixpath.join(posixpath.dirname(path), name)) if name else path
+        if found not in files | folders or (anchor and anchor not in _anchors(text if not name else read(found))):
+            broken.append(target)
+    return broken
+
+
+def _anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def _parents(file: str) -> list[str]:
+    parts = file.split("/")[:-1]
+    return ["/".join(parts[: number + 1]) for number in range(len(parts))]
