@@ -7,7 +7,7 @@ import pytest
 
 from tests.loopback_only import NetworkBlocked
 
-# Addresses set aside for documentation (RFC 5737, RFC 3849): if the guard were gone, nobody would be reached.
+# Addresses set aside for documentation (RFC 5737, RFC 3849): without the guard, no host would be reached.
 ELSEWHERE = ("192.0.2.1", 80)
 ELSEWHERE_6 = ("2001:db8::1", 80)
 

@@ -101,7 +101,8 @@ def _pronouns(path: str, text: str) -> list[Hit]:
     name = PurePosixPath(path)
     if name.suffix not in WRITTEN and name.name not in WRITTEN_NAMES:
         return []
-    return _lines_with(PRONOUN, path, enumerate(text.splitlines(), 1))
+    lines = _messages(path, text) if name.suffix == ".md" else enumerate(text.splitlines(), 1)
+    return _lines_with(PRONOUN, path, lines)
 
 
 def _speech(path: str, text: str) -> list[Hit]:
