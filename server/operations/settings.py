@@ -1,4 +1,4 @@
-"""Every setting of the server: a flag of `kvasir serve`, an environment variable, and a row of the README's table."""
+"""Settings of the server: each is a flag of `kvasir serve`, an environment variable and a row of `docs/settings.md`."""
 
 import difflib
 from collections.abc import Iterable, Sequence
