@@ -9,7 +9,7 @@ import pytest
 
 from tests.architecture.project_files import ROOT
 
-PACKAGES = ("benchmarks", "bundle", "export", "kernels", "loadtest", "model", "server")
+PACKAGES = ("benchmarks", "bundle", "export", "kernels", "kvasir_client", "loadtest", "model", "server")
 
 # Runs in a process where torch and packages of its size cannot be imported, as on a serving machine.
 IMPORT_THE_SERVER = """
@@ -39,6 +39,7 @@ def test_the_import_contracts_hold() -> None:
         ("loadtest/cli/run.py", "import server.interface.request"),
         ("loadtest/cli/run.py", "import model.config"),
         ("kernels/weight_layout.py", "import bundle.manifest"),
+        ("kvasir_client/calls.py", "import server.interface.request"),
         ("model/training/trainer.py", "import export.exporter"),
         ("model/families/marian/reading.py", "import model.training.settings"),
     ],

@@ -1,0 +1,45 @@
+"""Python client of a Kvasir server: `Client` and `AsyncClient`. It imports nothing of the server."""
+
+from kvasir_client.answers import (
+    Alternative,
+    DetectedLanguage,
+    Document,
+    Limits,
+    Models,
+    Score,
+    Sentence,
+    TextDelta,
+    Translation,
+    TranslationResult,
+)
+from kvasir_client.async_client import AsyncClient
+from kvasir_client.client import Client
+from kvasir_client.errors import (
+    ConnectionFailed,
+    DocumentFailed,
+    KvasirError,
+    Overloaded,
+    ResponseError,
+    TimedOut,
+)
+
+__all__ = [
+    "Alternative",
+    "AsyncClient",
+    "Client",
+    "ConnectionFailed",
+    "DetectedLanguage",
+    "Document",
+    "DocumentFailed",
+    "KvasirError",
+    "Limits",
+    "Models",
+    "Overloaded",
+    "ResponseError",
+    "Score",
+    "Sentence",
+    "TextDelta",
+    "TimedOut",
+    "Translation",
+    "TranslationResult",
+]

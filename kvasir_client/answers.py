@@ -1,0 +1,195 @@
+"""Values that calls return. Fields that a newer server adds are ignored."""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedLanguage:
+    """The likeliest source language of a text. `confidence` is a probability, 0 to 1."""
+
+    language: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another translation of the same text. Scores are there with `return_scores`."""
+
+    text: str
+    score: float | None = None
+    log_probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAlternative:
+    """A token that the model considered in place of the one it chose, with its log-probability."""
+
+    token: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Token details of one sentence. Details that the request did not ask for are None.
+
+    `alignment` has an index into `source_tokens`, and `attention` a row of weights over them, for each target token but
+    the end.
+    """
+
+    source_tokens: list[str]
+    target_tokens: list[str]
+    token_scores: list[float | None] | None = None
+    token_alternatives: list[list[TokenAlternative]] | None = None
+    alignment: list[int] | None = None
+    attention: list[list[float]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """Translation of one text.
+
+    `finish_reason` is "stop", "length" or "repetition"; the last two mean that a sentence was cut. `score` and
+    `log_probability` are there with `return_scores`, `alternatives` with `num_hypotheses`, and `sentences` with any
+    option for token details.
+    """
+
+    text: str
+    source_tokens: int
+    target_tokens: int
+    finish_reason: str
+    detected_language: DetectedLanguage | None = None
+    score: float | None = None
+    log_probability: float | None = None
+    alternatives: list[Alternative] | None = None
+    sentences: list[Sentence] | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationResult:
+    """Response to one call, with its translations in the order of the texts.
+
+    `model` names the bundle; two names joined by "+" mean that the second one translated the output of the first one,
+    in the language `pivot`. `seed` reproduces sampled translations.
+    """
+
+    translations: list[Translation]
+    model: str | None = None
+    pivot: str | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """Next final part of a streamed translation. `index` is the index of its text in the call."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model of the server."""
+
+    name: str
+    source_languages: list[str]
+    target_languages: list[str]
+    precision: str
+    num_parameters: int
+    max_source_tokens: int
+    max_target_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two languages between which the server translates, directly or through the language `pivot`."""
+
+    source: str
+    target: str
+    models: list[str]
+    pivot: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Models and language pairs of the server."""
+
+    models: list[Model]
+    pairs: list[Pair]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Largest request that the server accepts, and its defaults."""
+
+    max_text_characters: int
+    max_texts: int
+    max_body_bytes: int
+    max_beam_size: int
+    default_beam_size: int
+    request_timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Probability that a model gives to a translation. `sentence` is there with any option for token details."""
+
+    log_probability: float | None
+    score: float | None
+    target_tokens: int
+    sentence: Sentence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorInfo:
+    """Why a document failed."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """State of a document. `status` is "queued", "translating", "done" or "error"; `progress` is 0 to 1."""
+
+    id: str
+    name: str
+    status: str
+    progress: float
+    units_done: int
+    num_units: int
+    num_characters: int
+    seconds_remaining: float | None = None
+    error: ErrorInfo | None = None
+
+
+def parse(kind: type[T], data: Mapping[str, object]) -> T:
+    """Build a dataclass from decoded JSON, nested ones included. Raises `KeyError` if a required field is missing."""
+    hints = typing.get_type_hints(kind)
+    values: dict[str, object] = {}
+    for field in dataclasses.fields(typing.cast(Any, kind)):
+        if field.name in data:
+            values[field.name] = _value(hints[field.name], data[field.name])
+        elif field.default is dataclasses.MISSING:
+            raise KeyError(field.name)
+    return kind(**values)
+
+
+def _value(hint: Any, value: Any) -> object:  # noqa: ANN401 - annotations and JSON values have no narrower type
+    if isinstance(hint, types.UnionType):
+        [hint] = [each for each in typing.get_args(hint) if each is not type(None)] or [hint]
+    if value is None:
+        return None
+    if typing.get_origin(hint) is list:
+        [item] = typing.get_args(hint)
+        return [_value(item, each) for each in value]
+    return parse(hint, value) if dataclasses.is_dataclass(hint) and isinstance(hint, type) else value

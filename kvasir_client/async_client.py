@@ -1,0 +1,203 @@
+"""Asyncio client of a Kvasir server: the methods of `client.py` as coroutines."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar, Unpack, overload
+
+import httpx2
+
+from kvasir_client import calls
+from kvasir_client.answers import Document, Limits, Models, Score, TextDelta, Translation, TranslationResult
+from kvasir_client.calls import Call, Options, Texts
+from kvasir_client.client import POLL_SECONDS
+from kvasir_client.errors import ConnectionFailed, KvasirError
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """Asyncio client; keeps connections open. Close it, or use it as an asynchronous context manager.
+
+    `timeout` is in seconds, for each response. Requests that the server rejects for overload are sent again up to
+    `max_retries` times, after the time that the server names. `api_key` is sent as a bearer token.
+
+    Every method raises `ConnectionFailed`, `TimedOut`, or `ResponseError` with the server's code and message.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        *,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        max_retries: int = 2,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+        self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=timeout, transport=transport)
+        self._max_retries = max_retries
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    @overload
+    async def translate(
+        self, text: str, *, source: str | None = None, target: str | None = None, **options: Unpack[Options]
+    ) -> Translation: ...
+    @overload
+    async def translate(
+        self, text: Texts, *, source: str | None = None, target: str | None = None, **options: Unpack[Options]
+    ) -> list[Translation]: ...
+    async def translate(
+        self,
+        text: str | Texts,
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        **options: Unpack[Options],
+    ) -> Translation | list[Translation]:
+        """Translate one text, or a list of texts in one call.
+
+        `source` may be "auto". Languages are optional if the server has one language pair only.
+        """
+        translations = (await self.translate_with_details(text, source=source, target=target, **options)).translations
+        return translations[0] if isinstance(text, str) else translations
+
+    async def translate_with_details(
+        self,
+        text: str | Texts,
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        **options: Unpack[Options],
+    ) -> TranslationResult:
+        """Translate like `translate` and return the model, the pivot language and the seed, too."""
+        return await self._send(calls.translate(text, source, target, options))
+
+    async def stream(
+        self,
+        text: str | Texts,
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncIterator[TextDelta | TranslationResult]:
+        """Yield parts of the translations as they become final, and last of all the complete result."""
+        call = calls.translate(text, source, target, options)
+        request = self._http.stream(call.method, call.path, json={**(call.json or {}), "stream": True})
+        with calls.connection_errors():
+            async with request as response:
+                if response.is_error:
+                    await response.aread()
+                    raise calls.error_of(response)
+                async for event in httpx2.EventSource(response):
+                    part = calls.read_event(event)
+                    yield part
+                    if isinstance(part, TranslationResult):
+                        return
+        raise ConnectionFailed("the stream ended before its last event")
+
+    async def score(
+        self, texts: Sequence[str], translations: Sequence[str], *, source: str | None = None, target: str | None = None
+    ) -> list[Score]:
+        """Return the probability that the model gives to each translation; each text is one sentence."""
+        return await self._send(calls.score(texts, translations, source, target))
+
+    async def models(self) -> Models:
+        """Return the models and language pairs of the server."""
+        return await self._send(calls.models())
+
+    async def limits(self) -> Limits:
+        """Return the largest request that the server accepts, and its defaults."""
+        return await self._send(calls.limits())
+
+    async def submit_document(
+        self,
+        path: str | Path,
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+    ) -> Document:
+        """Upload a document and return at once; its file name extension names the format."""
+        call = calls.submit_document(source, target, beam_size, length_penalty)
+        return await self._send(call, Path(path))
+
+    async def document(self, document_id: str) -> Document:
+        """Return the state of a document."""
+        return await self._send(calls.document(document_id))
+
+    async def download_document(self, document_id: str, output: str | Path) -> Path:
+        """Write a translated document to `output`."""
+        request = self._http.stream("GET", f"/v1/documents/{document_id}/content")
+        with calls.connection_errors():
+            async with request as response:
+                if response.is_error:
+                    await response.aread()
+                    raise calls.error_of(response)
+                with calls.complete_file(Path(output)) as file:
+                    async for chunk in response.aiter_bytes():
+                        file.write(chunk)
+        return Path(output)
+
+    async def delete_document(self, document_id: str) -> None:
+        """Stop the translation of a document and delete it on the server."""
+        await self._send(calls.delete_document(document_id))
+
+    async def translate_document(
+        self,
+        path: str | Path,
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        output: str | Path | None = None,
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+    ) -> Path:
+        """Translate a document, write it and return where; by default beside the original (`letter.de.docx`).
+
+        The document is deleted on the server, also after an error. Raises `DocumentFailed` if it cannot be translated.
+        """
+        document = await self.submit_document(
+            path, source=source, target=target, beam_size=beam_size, length_penalty=length_penalty
+        )
+        try:
+            while not calls.is_finished(document):
+                await asyncio.sleep(POLL_SECONDS)
+                document = await self.document(document.id)
+            where = calls.output_path(Path(path), document, None if output is None else Path(output))
+            return await self.download_document(document.id, where)
+        finally:
+            with suppress(KvasirError):  # the server deletes it later, and this error must not hide the first one
+                await self.delete_document(document.id)
+
+    async def _send(self, call: Call[T], file: Path | None = None) -> T:
+        attempt = 0
+        while True:
+            with calls.connection_errors():
+                response = await self._request(call, file)
+            if response.is_success:
+                return call.read(response.json() if response.content else {})
+            await asyncio.sleep(calls.retry_delay(calls.error_of(response), attempt, self._max_retries))
+            attempt += 1
+
+    async def _request(self, call: Call[T], file: Path | None) -> httpx2.Response:
+        if file is None:
+            return await self._http.request(call.method, call.path, json=call.json)
+        with file.open("rb") as content:
+            return await self._http.request(
+                call.method, call.path, data=dict(call.form or {}), files={"file": (file.name, content)}
+            )

@@ -1,0 +1,198 @@
+"""Calls to the native API of a Kvasir server: what to send, and how to read the response. No input or output."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Generic, TypedDict, TypeVar
+
+import httpx2
+
+from kvasir_client.answers import Document, Limits, Models, Score, TextDelta, TranslationResult, parse
+from kvasir_client.errors import ConnectionFailed, DocumentFailed, Overloaded, ResponseError, TimedOut
+
+T = TypeVar("T")
+
+# Not every sequence of strings: a str is one too.
+Texts = list[str] | tuple[str, ...]
+
+
+class Options(TypedDict, total=False):
+    """Options of a translation, under their names in `POST /v1/translate`; the server documents and checks them."""
+
+    alignment_heads: list[int]
+    alignment_layer: int
+    beam_size: int
+    coverage_penalty: float
+    diversity_penalty: float
+    early_stopping: bool
+    format: str
+    glossary: Mapping[str, str]
+    glossary_id: str
+    length_penalty: float
+    max_length_ratio: float
+    max_new_tokens: int
+    max_repetitions: int
+    min_new_tokens: int
+    min_p: float
+    no_repeat_ngram_size: int
+    num_beam_groups: int
+    num_hypotheses: int
+    num_token_alternatives: int
+    patience: float
+    repetition_penalty: float
+    required_phrases: Sequence[str]
+    return_alignments: bool
+    return_alternatives: bool
+    return_attention: bool
+    return_scores: bool
+    return_token_scores: bool
+    seed: int
+    suppress_phrases: Sequence[str]
+    suppress_tokens: Sequence[int]
+    target_prefix: str | Sequence[str]
+    temperature: float
+    timeout_seconds: float
+    top_k: int
+    top_p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One HTTP request. `read` turns the decoded JSON of a success into the value that the call returns."""
+
+    method: str
+    path: str
+    read: Callable[[Mapping[str, object]], T]
+    json: Mapping[str, object] | None = None
+    form: Mapping[str, str] | None = None
+
+
+def translate(texts: str | Texts, source: str | None, target: str | None, options: Options) -> Call[TranslationResult]:
+    """Translate texts; a str is one text."""
+    text = texts if isinstance(texts, str) else list(texts)
+    body = {"text": text, "source": source, "target": target, **options}
+    return Call("POST", "/v1/translate", lambda data: parse(TranslationResult, data), json=_without_none(body))
+
+
+def score(
+    texts: Sequence[str], translations: Sequence[str], source: str | None, target: str | None
+) -> Call[list[Score]]:
+    """Score translations, one for each text."""
+    body = {"text": list(texts), "translation": list(translations), "source": source, "target": target}
+
+    def read(data: Mapping[str, object]) -> list[Score]:
+        scores = data["scores"]
+        assert isinstance(scores, list)
+        return [parse(Score, each) for each in scores]
+
+    return Call("POST", "/v1/score", read, json=_without_none(body))
+
+
+def models() -> Call[Models]:
+    """List models and language pairs."""
+    return Call("GET", "/v1/models", lambda data: parse(Models, data))
+
+
+def limits() -> Call[Limits]:
+    """Read the limits of a request."""
+    return Call("GET", "/v1/limits", lambda data: parse(Limits, data))
+
+
+def submit_document(
+    source: str | None, target: str | None, beam_size: int | None, length_penalty: float | None
+) -> Call[Document]:
+    """Submit a document; the client adds the file."""
+    fields = {"source": source, "target": target, "beam_size": beam_size, "length_penalty": length_penalty}
+    form = {name: str(value) for name, value in _without_none(fields).items()}
+    return Call("POST", "/v1/documents", lambda data: parse(Document, data), form=form)
+
+
+def document(document_id: str) -> Call[Document]:
+    """Read the state of a document."""
+    return Call("GET", f"/v1/documents/{document_id}", lambda data: parse(Document, data))
+
+
+def delete_document(document_id: str) -> Call[None]:
+    """Stop the translation of a document and delete it."""
+    return Call("DELETE", f"/v1/documents/{document_id}", lambda data: None)
+
+
+def output_path(given: Path, document: Document, output: Path | None) -> Path:
+    """Return where a translated document goes: `output`, or beside the original under the server's name for it."""
+    return given.with_name(Path(document.name).name) if output is None else output
+
+
+def is_finished(document: Document) -> bool:
+    """Return whether a document is translated. Raises `DocumentFailed` if it never will be."""
+    if document.status == "error":
+        code, message = (document.error.code, document.error.message) if document.error else ("unknown", "")
+        raise DocumentFailed(code, message)
+    return document.status == "done"
+
+
+def error_of(response: httpx2.Response) -> ResponseError:
+    """Return the exception for an error response whose body was read."""
+    try:
+        error = response.json()["error"]
+        code, message = str(error["code"]), str(error["message"])
+    except (ValueError, KeyError, TypeError):
+        code, message = "", response.text[:200] or response.reason_phrase
+    kind = Overloaded if response.status_code in {429, 503} else ResponseError
+    found = kind(response.status_code, code, message, response.headers.get("x-request-id"))
+    if isinstance(found, Overloaded):
+        found.retry_after_seconds = _seconds(response.headers.get("retry-after"))
+    return found
+
+
+def read_event(event: httpx2.ServerSentEvent) -> TextDelta | TranslationResult:
+    """Read a server-sent event of a streamed translation. Raises `ResponseError` for an `error` event."""
+    data = event.json()
+    assert isinstance(data, dict)
+    if event.event == "error":
+        raise ResponseError(200, str(data["error"]["code"]), str(data["error"]["message"]))
+    return parse(TranslationResult, data) if event.event == "done" else parse(TextDelta, data)
+
+
+def retry_delay(error: ResponseError, attempt: int, max_retries: int) -> float:
+    """Return the seconds to wait before the next attempt: the server's `Retry-After`, else 0.5, 1, 2, ... up to 8.
+
+    Raises `error` if it is not one of overload, or if this was the last attempt.
+    """
+    if not isinstance(error, Overloaded) or attempt >= max_retries:
+        raise error
+    return min(8.0, 0.5 * 2.0**attempt) if error.retry_after_seconds is None else error.retry_after_seconds
+
+
+@contextmanager
+def connection_errors() -> Iterator[None]:
+    """Replace the exceptions of the HTTP library by those of this package."""
+    try:
+        yield
+    except httpx2.TimeoutException as error:
+        raise TimedOut(str(error) or "the server did not respond in time") from error
+    except httpx2.TransportError as error:
+        raise ConnectionFailed(str(error)) from error
+
+
+@contextmanager
+def complete_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears at `path` once it is complete; an interrupted one is removed."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return None if header is None else float(header)
+    except ValueError:  # a date, which Kvasir does not send
+        return None
+
+
+def _without_none(body: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in body.items() if value is not None}
