@@ -9,7 +9,7 @@ from server.engine.engine import Engine
 from server.engine.model_runner import ModelRunner
 from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 from server.engine.scheduler import Scheduler, SchedulerLimits
-from server.interface.request import Completion, GenerationParams, Request, Timings, TokenIds
+from server.interface.request import Completion, Request, SentenceParams, Timings, TokenIds
 
 
 class InProcessEngine:
@@ -38,7 +38,7 @@ class InProcessEngine:
             time.monotonic,
         )
 
-    def decode(self, sources: Sequence[TokenIds], params: GenerationParams) -> list[Completion]:
+    def decode(self, sources: Sequence[TokenIds], params: SentenceParams) -> list[Completion]:
         """Decode all of these together, the longest first; completions in the order of `sources`."""
         requests = [Request(source, params, Timings(time.monotonic())) for source in sources]
         self._scheduler.submit(sorted(requests, key=lambda request: -len(request.source)))

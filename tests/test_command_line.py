@@ -8,15 +8,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
-from inspect import signature
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from kvasir import app, translate
-from server.interface.decoding_options import DecodingOptions
+from kvasir import app
 from server.operations.settings import DEFAULT_MODEL
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -170,17 +167,10 @@ def test_json_lines_have_all_that_was_asked_for_and_nothing_else() -> None:
     assert "Danke" not in re.findall(r"\w+", first["text"])
 
 
-def test_every_option_of_decoding_is_a_flag_with_the_same_default() -> None:
-    flags = signature(translate).parameters
-    for field in fields(DecodingOptions):
-        default = flags[field.name].default
-        assert (() if default is None and field.default == () else default) == field.default
-
-
 def test_options_that_contradict_each_other_are_told_in_one_line() -> None:
     result = _run("translate", "--temperature", "0.5", "--beam-size", "4", text="Good morning.\n")
     assert result.exit_code == 1
-    assert result.stderr.startswith("kvasir: temperature does not go together with beam_size of 4")
+    assert result.stderr.startswith("kvasir: `temperature` cannot be combined with a beam_size of 4")
 
 
 def test_standard_input_goes_to_standard_output() -> None:
@@ -225,7 +215,7 @@ def test_translate_takes_a_document_into_a_document(tmp_path: Path) -> None:
 def test_a_document_is_not_written_as_another_kind(output: str, tmp_path: Path) -> None:
     result = _run("translate", "letter.docx", "--output", output if output == "-" else str(tmp_path / output))
     assert result.exit_code == 2
-    assert "a translated .docx is a .docx" in result.stderr
+    assert "the output of a .docx file must end in .docx" in result.stderr
 
 
 def test_a_damaged_document_leaves_no_output(tmp_path: Path) -> None:

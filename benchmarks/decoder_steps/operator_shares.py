@@ -19,7 +19,7 @@ from benchmarks.in_process import InProcessEngine
 from benchmarks.workers.process import ROOT
 from benchmarks.workloads import read_lines
 from bundle.loading import Bundle, load_bundle
-from server.interface.request import GenerationParams, TokenIds
+from server.interface.request import SentenceParams, TokenIds
 from server.text.tokenizers.marian import Tokenizer
 
 DEFAULT_BUNDLE = ROOT / "models" / "en-de"
@@ -49,8 +49,8 @@ def main(
         print("\n" + _operators(bundle, sources, search, rows, threads))
 
 
-def _params(search: str, bundle: Bundle) -> GenerationParams:
-    return GenerationParams(SEARCHES[search], max_new_tokens=bundle.config.shapes.max_target_tokens)
+def _params(search: str, bundle: Bundle) -> SentenceParams:
+    return SentenceParams(beam_size=SEARCHES[search], max_new_tokens=bundle.config.shapes.max_target_tokens)
 
 
 def _python_share(bundle: Bundle, sources: list[TokenIds], search: str, rows: int, threads: int) -> str:

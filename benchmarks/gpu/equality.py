@@ -12,14 +12,14 @@ from benchmarks.workloads import read_lines
 from bundle.loading import Bundle, load_bundle
 from server.engine.runners.device.runner import DeviceRunner
 from server.engine.runners.device.sessions import DeviceSessions
-from server.interface.request import GenerationParams, TokenIds
+from server.interface.request import SentenceParams, TokenIds
 from server.text.tokenizers.marian import Tokenizer
 
 SENTENCES = Path(__file__).resolve().parent.parent.parent / "loadtest" / "workload" / "sentences.txt"
 
 
 def share_of_equal(
-    half: Bundle, reference: Bundle, sources: list[TokenIds], params: GenerationParams, device: str, max_rows: int = 64
+    half: Bundle, reference: Bundle, sources: list[TokenIds], params: SentenceParams, device: str, max_rows: int = 64
 ) -> float:
     """The share of sentences whose best answers are the same, token for token."""
     runner = DeviceRunner(DeviceSessions.open(half, open_memory(device)), max_rows, 4096)
@@ -45,7 +45,7 @@ def main() -> None:
     tokenizer = Tokenizer(half)
     lines = read_lines(options.sentences, options.limit)
     sources = [tokenizer.encode(line) for line in lines if line.strip()]
-    params = GenerationParams(options.beam_size, max_new_tokens=half.config.shapes.max_target_tokens)
+    params = SentenceParams(beam_size=options.beam_size, max_new_tokens=half.config.shapes.max_target_tokens)
     share = share_of_equal(half, reference, sources, params, options.device)
     print(f"{share:.2%} of {len(sources)} sentences have the same tokens, beam size {options.beam_size}")
 

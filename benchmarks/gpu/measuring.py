@@ -12,7 +12,8 @@ from bundle.loading import Bundle
 from server.engine.runners.device.memory import DeviceMemory
 from server.engine.runners.device.runner import DeviceRunner
 from server.engine.runners.device.sessions import DeviceSessions
-from server.interface.request import GenerationParams, TokenIds
+from server.interface.decoding_options import DecodingOptions
+from server.interface.request import SentenceParams, TokenIds
 
 SOURCE_TOKENS = 20
 
@@ -72,7 +73,9 @@ def tokens_per_second(sessions: DeviceSessions, rows: int, beam_size: int, windo
     runner = DeviceRunner(sessions, rows, max(rows * SOURCE_TOKENS, 16))
     engine = InProcessEngine.over(runner, sessions.bundle)
     sources = random_sources(sessions.bundle, max(2 * rows // beam_size, 1))
-    params = GenerationParams(beam_size, max_new_tokens=window.answer_tokens, max_repetitions=0)
+    params = SentenceParams(
+        DecodingOptions(max_repetitions=0), beam_size=beam_size, max_new_tokens=window.answer_tokens
+    )
     engine.decode(sources, params)
     rates = []
     for _ in range(window.repetitions):

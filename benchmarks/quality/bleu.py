@@ -15,7 +15,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from benchmarks.in_process import InProcessEngine
 from benchmarks.workloads import read_lines
 from bundle.loading import load_bundle
-from server.interface.request import GenerationParams
+from server.interface.request import SentenceParams
 from server.text.tokenizers.marian import Tokenizer
 
 BEAM_SIZES = {"greedy": 1, "beam 4": 4}
@@ -39,7 +39,7 @@ def main(
             tokenizer, engine = Tokenizer(bundle), InProcessEngine(bundle)
             sources = [tokenizer.encode(pair[source_column]) for pair in pairs]
             for name, beam_size in BEAM_SIZES.items():
-                params = GenerationParams(beam_size, max_new_tokens=bundle.config.shapes.max_target_tokens)
+                params = SentenceParams(beam_size=beam_size, max_new_tokens=bundle.config.shapes.max_target_tokens)
                 completions = engine.decode(sources, params)
                 texts = [tokenizer.decode(completion.hypotheses[0].token_ids) for completion in completions]
                 print(

@@ -20,16 +20,17 @@ from transformers import MarianMTModel, MarianTokenizer
 from benchmarks.in_process import InProcessEngine
 from benchmarks.workloads import read_lines
 from bundle.loading import load_bundle
-from server.interface.request import Completion, GenerationParams
+from server.interface.decoding_options import DecodingOptions
+from server.interface.request import Completion, SentenceParams
 from server.text.tokenizers.marian import Tokenizer
 
 TOLERANCE = 1e-4
 BATCH = 16
 
 SETTINGS = {
-    "greedy": GenerationParams(beam_size=1),
-    "beam 4": GenerationParams(beam_size=4),
-    "beam 4, early stopping": GenerationParams(beam_size=4, early_stopping=True),
+    "greedy": SentenceParams(beam_size=1),
+    "beam 4": SentenceParams(beam_size=4),
+    "beam 4, early stopping": SentenceParams(DecodingOptions(early_stopping=True), beam_size=4),
 }
 
 
@@ -69,15 +70,12 @@ def main(
     raise typer.Exit(1 if mistakes else 0)
 
 
-def _within(params: GenerationParams, model: MarianMTModel) -> GenerationParams:
+def _within(params: SentenceParams, model: MarianMTModel) -> SentenceParams:
     # Hugging Face counts the start token in max_length.
-    return GenerationParams(
+    return SentenceParams(
+        params.options.with_changes(return_scores=True, max_repetitions=0),
         beam_size=params.beam_size,
-        length_penalty=params.length_penalty,
         max_new_tokens=model.generation_config.max_length - 1,
-        early_stopping=params.early_stopping,
-        return_scores=True,
-        max_repetitions=0,
     )
 
 
@@ -86,7 +84,7 @@ def _ours(completion: Completion) -> Answer:
     return Answer(best.token_ids, best.score)
 
 
-def _reference(model: MarianMTModel, sources: Sequence[list[int]], params: GenerationParams) -> Iterator[Answer]:
+def _reference(model: MarianMTModel, sources: Sequence[list[int]], params: SentenceParams) -> Iterator[Answer]:
     """Answers of `generate`, sentences of similar length in one batch, in the order of `sources`."""
     pad, end = model.config.pad_token_id, model.config.eos_token_id
     # A forced last token is no choice, and costs nothing.
@@ -103,7 +101,7 @@ def _reference(model: MarianMTModel, sources: Sequence[list[int]], params: Gener
                 input_ids=tokens,
                 attention_mask=(tokens != pad).long(),
                 num_beams=params.beam_size,
-                **({"early_stopping": params.early_stopping} if params.beam_size > 1 else {}),
+                **({"early_stopping": params.options.early_stopping} if params.beam_size > 1 else {}),
                 return_dict_in_generate=True,
                 output_scores=True,
                 output_logits=params.beam_size == 1,

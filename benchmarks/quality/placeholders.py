@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from bundle.loading import load_bundle
+from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Request
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
@@ -84,7 +85,9 @@ def main(
     replicas = EnginePool.open(bundle, PoolOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20))
     try:
         source, target = bundle.config.source_languages[0], bundle.config.target_languages[0]
-        request = TranslationRequest(tuple(text for text, _ in sentences), source, target, beam_size=beam_size)
+        request = TranslationRequest(
+            tuple(text for text, _ in sentences), source, target, DecodingOptions(beam_size=beam_size)
+        )
         begun = time.perf_counter()
         result = asyncio.run(Pipeline(replicas, TranslationLimits()).translate(request))
         seconds = time.perf_counter() - begun

@@ -14,7 +14,8 @@ import typer
 
 from benchmarks.workers.protocol import Job, serve
 from bundle.loading import load_bundle
-from server.interface.request import GenerationParams, Request, Timings
+from server.interface.decoding_options import DecodingOptions
+from server.interface.request import Request, SentenceParams, Timings
 from server.workers.engine_pool import EnginePool, PoolOptions
 
 
@@ -31,11 +32,11 @@ def main(
     engines = EnginePool.open(load_bundle(bundle), options)
 
     def decode(job: Job) -> Sequence[Sequence[int]]:
-        params = GenerationParams(
+        params = SentenceParams(
+            # The others let a loop run to its limit, and random models do nothing else.
+            DecodingOptions(length_penalty=job.length_penalty, max_repetitions=0),
             beam_size=job.beam_size,
-            length_penalty=job.length_penalty,
             max_new_tokens=job.max_new_tokens,
-            max_repetitions=0,  # the others let a loop run to its limit, and random models do nothing else
         )
         now = time.monotonic()
         requests = [Request(np.array(source, np.int32), params, Timings(now)) for source in job.sources]

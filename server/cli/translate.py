@@ -56,15 +56,9 @@ class OfflineOptions:
 
     source: str | None = None
     target: str | None = None
-    beam_size: int | None = None
+    decoding: DecodingOptions = NO_OPTIONS
     threads: int | None = None  # None: every usable processor
     cache_sentences: int = DEFAULT_MAX_SENTENCES  # 0: every sentence is decoded
-    length_penalty: float = 1.0
-    max_new_tokens: int | None = None
-    num_hypotheses: int = 1
-    early_stopping: bool = False
-    return_scores: bool = False
-    decoding: DecodingOptions = NO_OPTIONS
     as_json: bool = False
 
 
@@ -180,7 +174,7 @@ def translate_document_file(
 
     with _opened(bundle, options, stats) as translator, tempfile.TemporaryDirectory(dir=sink.parent) as folder:
         interpreter = TranslationService(Router([translator]), Detector(()), TranslationLimits())
-        asked = TranslationRequest((), "", "", options.beam_size)
+        asked = TranslationRequest((), "", "", DecodingOptions(beam_size=options.decoding.beam_size))
         translate = document_translation(interpreter, asked, options.source, options.target, observe)
         unfinished = Path(folder) / sink.name
         asyncio.run(run(translate, unfinished))
@@ -251,12 +245,6 @@ class _Run:
             texts=tuple(lines),
             source=self._route.source,
             target=self._route.target,
-            beam_size=self._options.beam_size,
-            length_penalty=self._options.length_penalty,
-            max_new_tokens=self._options.max_new_tokens,
-            num_hypotheses=self._options.num_hypotheses,
-            early_stopping=self._options.early_stopping,
-            return_scores=self._options.return_scores,
             options=self._options.decoding,
         )
         return await self._route.translator.translate(request)

@@ -38,7 +38,7 @@ class SearchGroup:
         self.requests.append(request)
         self.guides.append(guide)
         self.num_guided += guide is not None
-        has_bonus = guide is not None and request.params.coverage_penalty
+        has_bonus = guide is not None and request.params.options.coverage_penalty
         self.search.add(request.params, guide.coverage_bonus if guide is not None and has_bonus else None)
 
     def remove(self, is_kept: NDArray[np.bool_]) -> None:

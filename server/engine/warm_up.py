@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from server.engine.engine import Engine
-from server.interface.request import GenerationParams, Request, Timings
+from server.interface.request import Request, SentenceParams, Timings
 
 
 def warm_up(engine: Engine, submit: Callable[[Request], None]) -> None:
@@ -15,7 +15,7 @@ def warm_up(engine: Engine, submit: Callable[[Request], None]) -> None:
     `submit` hands it to whom the engine asks for work. Raises `EngineFailed` when the engine cannot decode it.
     """
     source = np.array([engine.limits.end_token], np.int32)
-    submit(Request(source, GenerationParams(max_new_tokens=2), Timings(time.monotonic())))
+    submit(Request(source, SentenceParams(max_new_tokens=2), Timings(time.monotonic())))
     while not (completions := engine.step()):
         pass
     if (error := completions[0].error) is not None:

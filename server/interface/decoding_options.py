@@ -1,221 +1,294 @@
-"""What may be asked of decoding beyond beams and lengths, in text, not in tokens; how much; what goes together."""
+"""Decoding options. Each is declared once: its type, range, default, description, and the searches it applies to.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Final
+Request bodies inherit these fields, `kvasir translate` has a flag for each of them, and docs/options.md lists them.
+"""
 
-from server.interface.errors import InvalidRequest
-from server.interface.request import DEFAULT_MAX_REPETITIONS, Sampling
+from collections.abc import Mapping
+from typing import Annotated, Final, Self
 
-MAX_REQUIRED_TOKENS = 64  # of all phrases of a request
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
+from server.interface.option_metadata import (
+    ALTERNATIVES,
+    BEAM,
+    GREEDY,
+    RESOLVED,
+    SAMPLING,
+    Applies,
+    SearchMode,
+)
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Values a number may have, both ends included."""
-
-    least: float
-    most: float
-
-    def __str__(self) -> str:
-        return f"from {self.least:.15g} to {self.most:.15g}"
-
-
-MAX_PHRASES = 64  # of one request and kind
-MAX_REQUIRED_PHRASES = 8
-MAX_SUPPRESSED_TOKENS = 1000
+MAX_BEAM_SIZE = 8  # on any server
+MAX_LENGTH_PENALTY = 10.0  # of either sign
+MAX_SEED = 2**53 - 1  # JSON readers that keep numbers as doubles read integers exactly up to here
+MAX_REQUIRED_TOKENS = 64  # in all phrases of one sentence
 MAX_PHRASE_CHARACTERS = 200
+DEFAULT_MAX_REPETITIONS = 32  # no sane translation repeats anything this often in a row
 _SMALLEST = 0.001
 
-RANGES: Final[Mapping[str, Range]] = {
-    "coverage_penalty": Range(0, 10),
-    "patience": Range(0.1, 10),
-    "num_beam_groups": Range(1, 8),
-    "diversity_penalty": Range(0, 100),
-    "temperature": Range(_SMALLEST, 100),
-    "top_k": Range(1, 1_000_000),
-    "top_p": Range(_SMALLEST, 1),
-    "min_p": Range(0, 1),
-    "seed": Range(0, 2**53 - 1),  # whatever JSON reader is in between knows these exactly
-    "no_repeat_ngram_size": Range(0, 64),
-    "repetition_penalty": Range(0.1, 10),
-    "min_new_tokens": Range(0, 1_000_000),
-    "max_length_ratio": Range(0.1, 100),
-    "max_repetitions": Range(0, 10_000),
-    "num_token_alternatives": Range(0, 10),
-}
-_OF_BEAMS = ("patience", "coverage_penalty", "num_beam_groups", "diversity_penalty", "required_phrases")
-_OF_SAMPLING = ("temperature", "top_k", "top_p", "min_p", "seed")
+
+def _check_phrase(phrase: str) -> str:
+    if not phrase.strip():
+        raise PydanticCustomError("blank_phrase", "a phrase must have characters other than white space")
+    return phrase
 
 
-@dataclass(frozen=True, slots=True)
-class DecodingOptions:
-    """Every one has no effect by default. README.md explains them; what is said of a sentence is of one whole text.
+Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE_CHARACTERS), AfterValidator(_check_phrase)]
 
-    Naming any of `temperature`, `top_k`, `top_p`, `min_p` and `seed` asks for sampling. `target_prefix` is one for all
-    texts, or one for each. `max_length_ratio` limits new tokens by those of the source. Layers count from 0, or from
-    the last one with -1.
-    """
 
-    coverage_penalty: float = 0.0
-    patience: float = 1.0
-    num_beam_groups: int = 1
-    diversity_penalty: float = 0.0
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    seed: int | None = None
-    target_prefix: str | tuple[str, ...] | None = None
-    required_phrases: tuple[str, ...] = ()
-    suppress_phrases: tuple[str, ...] = ()
-    suppress_tokens: tuple[int, ...] = ()
-    no_repeat_ngram_size: int = 0
-    repetition_penalty: float = 1.0
-    min_new_tokens: int = 0
-    max_length_ratio: float | None = None
-    max_repetitions: int = DEFAULT_MAX_REPETITIONS
-    return_alternatives: bool = False
-    return_token_scores: bool = False
-    num_token_alternatives: int = 0
-    return_alignments: bool = False
-    return_attention: bool = False
-    alignment_layer: int = -1
-    alignment_heads: tuple[int, ...] = ()
+class DetailOptions(BaseModel):
+    """Options of searching and scoring: what each token of an answer comes with."""
 
-    @property
-    def is_sampling(self) -> bool:
-        """Whether tokens are drawn."""
-        return any(getattr(self, name) is not None for name in _OF_SAMPLING)
+    # Strict: a client that sends true or "4" for a number has a bug, which a conversion would hide.
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
-    @property
-    def decodes_independently(self) -> bool:
-        """Whether answers are found one by one instead of by beams."""
-        return self.is_sampling or self.return_alternatives
-
-    @property
-    def is_about_whole_texts(self) -> bool:
-        """Whether each text is taken as one sentence: what is asked for could not be shared out among several."""
-        return bool(self.target_prefix or self.required_phrases or self.return_alternatives)
+    length_penalty: Annotated[
+        float,
+        Field(
+            ge=-MAX_LENGTH_PENALTY,
+            le=MAX_LENGTH_PENALTY,
+            description="exponent of the length in the score of a hypothesis; above 0 favours longer translations",
+        ),
+    ] = 1.0
+    return_token_scores: Annotated[bool, Field(description="return the log-probability of each token")] = False
+    num_token_alternatives: Annotated[
+        int, Field(ge=0, le=10, description="number of most likely tokens to return at each position")
+    ] = 0
+    return_alignments: Annotated[
+        bool, RESOLVED, Field(description="return the source token that each target token attends to most")
+    ] = False
+    return_attention: Annotated[
+        bool, RESOLVED, Field(description="return all cross-attention weights, target tokens by source tokens")
+    ] = False
+    alignment_layer: Annotated[
+        int, RESOLVED, Field(description="decoder layer of alignments and attention, counted from 0; -1 is the last")
+    ] = -1
+    alignment_heads: Annotated[
+        tuple[int, ...],
+        Field(strict=False, max_length=64, description="heads of that layer to average; by default all"),
+    ] = ()
 
     @property
     def wants_details(self) -> bool:
-        """Whether anything is answered of each token."""
+        """Whether the answer has anything for each token."""
         return bool(
             self.return_token_scores or self.num_token_alternatives or self.return_alignments or self.return_attention
         )
 
-    def sampling(self, draw_seed: Callable[[], int]) -> Sampling | None:
-        """How tokens are drawn, with a seed of `draw_seed` where none was named."""
-        if not self.is_sampling:
-            return None
-        return Sampling(
-            temperature=1.0 if self.temperature is None else self.temperature,
-            top_k=self.top_k or 0,
-            top_p=1.0 if self.top_p is None else self.top_p,
-            min_p=self.min_p or 0.0,
-            seed=draw_seed() if self.seed is None else self.seed,
-        )
+
+class DecodingOptions(DetailOptions):
+    """All decoding options. No option has an effect by default. Frozen and hashable."""
+
+    beam_size: Annotated[
+        int | None,
+        RESOLVED,
+        Field(
+            ge=1,
+            le=MAX_BEAM_SIZE,
+            description="number of hypotheses that the search keeps; 1 is greedy search; by default 4",
+        ),
+    ] = None
+    num_hypotheses: Annotated[
+        int,
+        RESOLVED,
+        Field(
+            ge=1,
+            le=MAX_BEAM_SIZE,
+            description="number of translations of each text: the best one, and the others as alternatives",
+        ),
+    ] = 1
+    max_new_tokens: Annotated[
+        int | None,
+        RESOLVED,
+        Field(
+            ge=1,
+            description="maximum tokens of a sentence, its end included; by default three times the tokens of its "
+            "source, and at least 50",
+        ),
+    ] = None
+    min_new_tokens: Annotated[
+        int,
+        RESOLVED,
+        Field(ge=0, description="minimum tokens of a sentence, its end not counted; max_length_ratio takes precedence"),
+    ] = 0
+    max_length_ratio: Annotated[
+        float | None,
+        RESOLVED,
+        Field(ge=0.1, le=100, description="maximum tokens of a sentence for each token of its source"),
+    ] = None
+    return_scores: Annotated[
+        bool, Field(description="return the score and the log-probability of each translation")
+    ] = False
+    return_alternatives: Annotated[
+        bool,
+        Applies(ALTERNATIVES),
+        Field(
+            description="return num_hypotheses translations with different first tokens after target_prefix, each "
+            "continued greedily; each text is one sentence"
+        ),
+    ] = False
+    early_stopping: Annotated[
+        bool,
+        Applies(GREEDY | BEAM),
+        Field(description="end a beam search as soon as beam_size * patience hypotheses are complete"),
+    ] = False
+    patience: Annotated[
+        float,
+        Applies(BEAM),
+        Field(
+            ge=0.1,
+            le=10,
+            description="number of complete hypotheses that end a beam search, as a multiple of beam_size (Kasai et "
+            "al. 2022)",
+        ),
+    ] = 1.0
+    coverage_penalty: Annotated[
+        float,
+        Applies(BEAM),
+        Field(ge=0, le=10, description="penalty on source tokens without attention (Wu et al. 2016)"),
+    ] = 0.0
+    num_beam_groups: Annotated[
+        int,
+        Applies(BEAM),
+        Field(ge=1, le=8, description="number of beam groups, which choose one after the other; must divide beam_size"),
+    ] = 1
+    diversity_penalty: Annotated[
+        float,
+        Applies(BEAM),
+        Field(ge=0, le=100, description="penalty on a token for each earlier beam group that chose it at this step"),
+    ] = 0.0
+    temperature: Annotated[
+        float | None,
+        RESOLVED,
+        Applies(SAMPLING),
+        Field(ge=_SMALLEST, le=100, description="sample tokens; below 1 favours likely tokens, above 1 unlikely ones"),
+    ] = None
+    top_k: Annotated[
+        int | None,
+        RESOLVED,
+        Applies(SAMPLING),
+        Field(ge=1, le=1_000_000, description="sample from the k most likely tokens"),
+    ] = None
+    top_p: Annotated[
+        float | None,
+        RESOLVED,
+        Applies(SAMPLING),
+        Field(ge=_SMALLEST, le=1, description="sample from the most likely tokens that together have this probability"),
+    ] = None
+    min_p: Annotated[
+        float | None,
+        RESOLVED,
+        Applies(SAMPLING),
+        Field(ge=0, le=1, description="sample from tokens this likely at least, relative to the most likely one"),
+    ] = None
+    seed: Annotated[
+        int | None,
+        RESOLVED,
+        Applies(SAMPLING),
+        Field(ge=0, le=MAX_SEED, description="sample the same tokens for the same seed; by default a random one"),
+    ] = None
+    target_prefix: Annotated[
+        str | Annotated[tuple[str, ...], Field(strict=False)] | None,
+        RESOLVED,
+        Field(description="beginning of every translation, or a list of one for each text; each text is one sentence"),
+    ] = None
+    required_phrases: Annotated[
+        tuple[Phrase, ...],
+        RESOLVED,
+        Applies(BEAM, excludes=("num_beam_groups",)),
+        Field(strict=False, max_length=8, description="phrases that each translation has; each text is one sentence"),
+    ] = ()
+    suppress_phrases: Annotated[
+        tuple[Phrase, ...], RESOLVED, Field(strict=False, max_length=64, description="phrases that no translation has")
+    ] = ()
+    suppress_tokens: Annotated[
+        tuple[int, ...], Field(strict=False, max_length=1000, description="ids of tokens that no translation has")
+    ] = ()
+    no_repeat_ngram_size: Annotated[
+        int, Field(ge=0, le=64, description="number of tokens in sequences that cannot occur twice; 0 allows all")
+    ] = 0
+    repetition_penalty: Annotated[
+        float, Field(ge=0.1, le=10, description="above 1 makes tokens less likely that were generated before")
+    ] = 1.0
+    max_repetitions: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=10_000,
+            description="end a sentence when 1 to 8 tokens occur more often than this in a row; 0 does not",
+        ),
+    ] = DEFAULT_MAX_REPETITIONS
+
+    @classmethod
+    def given(cls, values: Mapping[str, object]) -> "DecodingOptions":
+        """Return validated options of these values. Raises `ValidationError` of pydantic."""
+        return cls.model_validate(values) if values else NO_OPTIONS
+
+    @classmethod
+    def of(cls, body: DetailOptions) -> "DecodingOptions":
+        """Return the decoding options among the fields of `body`."""
+        return cls.given({name: getattr(body, name) for name in body.model_fields_set & _NAMES})
+
+    def changed(self) -> dict[str, object]:
+        """Return the options whose value differs from the default, in the order of declaration."""
+        if not (named := self.model_fields_set):
+            return {}
+        values = self.__dict__
+        return {
+            name: values[name]
+            for name, default in NO_OPTIONS.__dict__.items()
+            if name in named and values[name] != default
+        }
+
+    def without_resolved(self) -> "DecodingOptions":
+        """Return the options that the engine reads, without those that `SentenceParams` has fields for."""
+        kept = {name: value for name, value in self.changed().items() if name not in _RESOLVED_NAMES}
+        return DecodingOptions.given(kept)
+
+    def with_changes(self, **changes: object) -> Self:
+        """Return a copy with other values, which are not validated."""
+        return self.model_copy(update=changes)
+
+    @property
+    def is_sampling(self) -> bool:
+        """Whether tokens are sampled: any option of sampling asks for it."""
+        values = self.__dict__
+        return any(values[name] is not None for name in SAMPLING_NAMES)
+
+    @property
+    def decodes_independently(self) -> bool:
+        """Whether each hypothesis is decoded by itself, without beams."""
+        return self.return_alternatives or self.is_sampling
+
+    @property
+    def is_about_whole_texts(self) -> bool:
+        """Whether each text is decoded as one sentence, because an option cannot be divided among several."""
+        return bool(self.target_prefix or self.required_phrases or self.return_alternatives)
+
+    def search_mode(self, beam_size: int) -> SearchMode:
+        """Return the search that these options ask for, with this many beams where they have an effect."""
+        if self.is_sampling:
+            return SAMPLING
+        if self.return_alternatives:
+            return ALTERNATIVES
+        return GREEDY if beam_size == 1 else BEAM
 
     def prefix_of(self, text: int) -> str:
-        """The target prefix of the text with this number."""
+        """Return the target prefix of the text with this number."""
         if isinstance(self.target_prefix, tuple):
             return self.target_prefix[text]
         return self.target_prefix or ""
 
 
-def decoding_options(named: Mapping[str, object]) -> DecodingOptions:
-    """Those of `named` that are options of decoding; lists become tuples, and None is what it is by default."""
-    options: dict[str, Any] = {
-        field.name: tuple(value) if isinstance(value, list) else value
-        for field in fields(DecodingOptions)
-        if (value := named.get(field.name)) is not None
-    }
-    return DecodingOptions(**options)
+def applies(name: str) -> Applies | None:
+    """Return where the option with this name applies; None if it applies everywhere."""
+    return next((each for each in DecodingOptions.model_fields[name].metadata if isinstance(each, Applies)), None)
 
 
 NO_OPTIONS: Final = DecodingOptions()
-
-
-@dataclass(frozen=True, slots=True)
-class AskedOfBeams:
-    """What a request asks of its search, beside its options, and how many texts it is for."""
-
-    num_texts: int
-    beam_size: int
-    beam_size_was_named: bool
-    num_hypotheses: int
-    early_stopping: bool
-    max_new_tokens: int
-
-
-def check_options(options: DecodingOptions, asked: AskedOfBeams) -> None:
-    """Raise `InvalidRequest` for a value beyond its range, and for two options that contradict each other."""
-    for name, range_ in RANGES.items():
-        value = getattr(options, name)
-        if value is not None and not range_.least <= value <= range_.most:
-            raise InvalidRequest(f"{name} is {value:.15g}; it must be {range_}")
-    _check_sizes(options, asked)
-    for reason in _contradictions(options, asked):
-        raise InvalidRequest(reason)
-
-
-def _check_sizes(options: DecodingOptions, asked: AskedOfBeams) -> None:
-    for name, most in (
-        ("required_phrases", MAX_REQUIRED_PHRASES),
-        ("suppress_phrases", MAX_PHRASES),
-        ("suppress_tokens", MAX_SUPPRESSED_TOKENS),
-    ):
-        if (number := len(getattr(options, name))) > most:
-            raise InvalidRequest(f"{name} has {number} entries; it may have {most}")
-    for name in ("required_phrases", "suppress_phrases"):
-        for phrase in getattr(options, name):
-            if not phrase.strip() or len(phrase) > MAX_PHRASE_CHARACTERS:
-                raise InvalidRequest(
-                    f"{name} holds a phrase of {len(phrase)} characters; it must have from 1 to "
-                    f"{MAX_PHRASE_CHARACTERS}, and not only spaces"
-                )
-    if isinstance(options.target_prefix, tuple) and len(options.target_prefix) != asked.num_texts:
-        raise InvalidRequest(
-            f"target_prefix has {len(options.target_prefix)} entries for {asked.num_texts} texts: "
-            "give one for each, or a single one for all"
-        )
-
-
-def _contradictions(options: DecodingOptions, asked: AskedOfBeams) -> list[str]:
-    """What does not go together, each with both names."""
-    found: list[str] = []
-    changed = {field.name for field in fields(options) if getattr(options, field.name) != field.default}
-    if options.decodes_independently:
-        alone = next((name for name in _OF_SAMPLING if name in changed), "return_alternatives")
-        against = [name for name in _OF_BEAMS if name in changed]
-        if asked.beam_size_was_named and asked.beam_size > 1:
-            against.insert(0, f"beam_size of {asked.beam_size}")
-        if asked.early_stopping:
-            against.append("early_stopping")
-        if options.is_sampling and options.return_alternatives:
-            against.append("return_alternatives")
-        found += [f"{alone} does not go together with {name}: it follows no beams" for name in against]
-    elif asked.beam_size == 1:
-        found += [
-            f"{name} needs a beam_size of 2 or more, not 1"
-            for name in ("patience", "coverage_penalty", "required_phrases")
-            if name in changed
-        ]
-    if not options.decodes_independently and asked.beam_size % options.num_beam_groups:
-        found.append(
-            f"num_beam_groups is {options.num_beam_groups} and beam_size {asked.beam_size}: "
-            "groups must divide beam_size without a rest"
-        )
-    if options.diversity_penalty and options.num_beam_groups == 1:
-        found.append(f"diversity_penalty is {options.diversity_penalty:g}, but num_beam_groups is 1: name 2 or more")
-    if options.required_phrases and options.num_beam_groups > 1:
-        found.append("required_phrases does not go together with num_beam_groups")
-    if both := set(options.required_phrases) & set(options.suppress_phrases):
-        found.append(f"required_phrases and suppress_phrases both have {min(both)!r}")
-    if options.min_new_tokens >= asked.max_new_tokens:
-        found.append(
-            f"min_new_tokens is {options.min_new_tokens} and max_new_tokens {asked.max_new_tokens}, "
-            "which counts the end as well: min_new_tokens must be less"
-        )
-    return found
+_NAMES: Final = frozenset(DecodingOptions.model_fields)
+_RESOLVED_NAMES: Final = frozenset(
+    name for name, field in DecodingOptions.model_fields.items() if RESOLVED in field.metadata
+)
+SAMPLING_NAMES: Final = tuple(name for name in DecodingOptions.model_fields if applies(name) == Applies(SAMPLING))

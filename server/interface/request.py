@@ -1,20 +1,21 @@
 """What travels between the translator and the engine: one sentence to decode, and what came of it."""
 
+import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from itertools import count
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bundle.manifest import Shapes
+from server.interface.decoding_options import MAX_SEED, NO_OPTIONS, DecodingOptions
 from server.interface.errors import InvalidRequest
 
 TokenIds = NDArray[np.int32]
 Tokens = tuple[int, ...]  # the same where it must be hashable
-
-DEFAULT_MAX_REPETITIONS = 32  # no sane translation says anything so often in a row
 
 # Is told, on the event loop's thread, the tokens that a request's best answer is certain to begin with, each time from
 # the first one on, and whether they are all of it.
@@ -54,50 +55,63 @@ class Sampling:
     min_p: float = 0.0
     seed: int = 0
 
+    @classmethod
+    def of(cls, options: DecodingOptions) -> "Sampling | None":
+        """Return how tokens are sampled, with a random seed where the options have none; None if they are not."""
+        if not options.is_sampling:
+            return None
+        return cls(
+            temperature=1.0 if options.temperature is None else options.temperature,
+            top_k=options.top_k or 0,
+            top_p=1.0 if options.top_p is None else options.top_p,
+            min_p=options.min_p or 0.0,
+            seed=secrets.randbelow(MAX_SEED + 1) if options.seed is None else options.seed,
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class GenerationParams:
-    """How one request is decoded. Values are checked where they enter the house, not here.
+class SentenceParams:
+    """How one sentence is decoded: the options of its request, and what they come to for this sentence.
 
-    `max_new_tokens` counts the end-of-sequence token and not the start token; `min_new_tokens` counts neither, nor
-    does either count `target_prefix`, which every answer begins with. `length_penalty` is the exponent of the
-    hypothesis length in the beam score: log-probability / num_tokens ** length_penalty. The other scores and limits
-    are explained where they work, in server.decoding. With `return_alternatives` the hypotheses begin with the most
-    likely first tokens, one each, and go on greedily; the end is no first token. `forced_target` asks for the score
-    of these tokens, the end included, instead of an answer.
+    `options` hold the defaults of the options that have a field here (`DecodingOptions.without_resolved`).
+    `max_new_tokens` counts the end-of-sequence token and not the start token; `min_new_tokens` counts neither. Neither
+    counts `target_prefix`, which every hypothesis begins with. `length_penalty` is the exponent of the hypothesis
+    length in the beam score: log-probability / num_tokens ** length_penalty. `forced_target` asks for the score of
+    these tokens, the end included, instead of a translation.
     """
 
+    options: DecodingOptions = NO_OPTIONS
     beam_size: int = 1
-    length_penalty: float = 1.0
-    max_new_tokens: int = 256
     num_hypotheses: int = 1
-    early_stopping: bool = False
-    return_scores: bool = False
-    coverage_penalty: float = 0.0
-    patience: float = 1.0
-    num_beam_groups: int = 1
-    diversity_penalty: float = 0.0
+    max_new_tokens: int = 256
+    min_new_tokens: int = 0
     sampling: Sampling | None = None
-    return_alternatives: bool = False
     target_prefix: Tokens = ()
     required_phrases: tuple[Tokens, ...] = ()
-    suppress_tokens: Tokens = ()
     suppress_phrases: tuple[Tokens, ...] = ()
-    no_repeat_ngram_size: int = 0
-    repetition_penalty: float = 1.0
-    min_new_tokens: int = 0
-    max_repetitions: int = DEFAULT_MAX_REPETITIONS
-    return_token_scores: bool = False
-    num_token_alternatives: int = 0
     return_attention: bool = False
     alignment_layer: int = -1
-    alignment_heads: Tokens = ()  # none named: all
     forced_target: Tokens = ()
+    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        # Kept: one value serves many sentences, and the sentence cache hashes it several times for each.
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash(_COMPARED(self)))
+        return self._hash  # type: ignore[return-value]  # set above
+
+    @property
+    def decodes_independently(self) -> bool:
+        """Whether each hypothesis is decoded by itself, without beams."""
+        return self.sampling is not None or self.options.return_alternatives
 
     @property
     def num_rows(self) -> int:
         """Rows that a request takes: one for each beam, sample or alternative."""
-        return self.num_hypotheses if self.sampling is not None or self.return_alternatives else self.beam_size
+        return self.num_hypotheses if self.decodes_independently else self.beam_size
+
+
+_COMPARED = attrgetter(*(each.name for each in fields(SentenceParams) if each.compare))
 
 
 def num_hypotheses_held(patience: float, beam_size: int) -> int:
@@ -174,7 +188,7 @@ class Request:
     """
 
     source: TokenIds
-    params: GenerationParams
+    params: SentenceParams
     timings: Timings
     deadline: float | None = None
     on_progress: ProgressListener | None = None

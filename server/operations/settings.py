@@ -10,8 +10,9 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.job_store import StoreOptions
+from server.interface.decoding_options import MAX_BEAM_SIZE
 from server.operations.cpu_count import usable_cpus
-from server.translation.limits import MAX_BEAM_SIZE, TranslationLimits
+from server.translation.limits import TranslationLimits
 from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES
 
 ENVIRONMENT_PREFIX = "KVASIR_"

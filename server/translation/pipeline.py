@@ -10,7 +10,7 @@ from bundle.loading import Bundle
 from server.interface.decoding_options import DecodingOptions
 from server.interface.engine_client import EngineClient
 from server.interface.errors import TextTooLong
-from server.interface.request import Completion, FinishReason, GenerationParams, Hypothesis, Request, Timings, TokenIds
+from server.interface.request import Completion, FinishReason, Hypothesis, Request, SentenceParams, Timings, TokenIds
 from server.text.glossary import Glossary, capitalized_like
 from server.text.segmentation.sentences import Segment, join, split, whole
 from server.text.tokenizers.marian import Tokenizer
@@ -18,7 +18,7 @@ from server.text.unicode_text import replace_lone_surrogates
 from server.translation.limits import TranslationLimits
 from server.translation.protected_pipeline import ProtectedPipeline
 from server.translation.scoring import Scorer
-from server.translation.sentence_params import SentenceParams
+from server.translation.sentence_params import ParamsResolver
 from server.translation.submission import dispatch, num_tokens, phases, sentence_tokens, time_is_up
 from server.translation.text_stream import TextStream
 from server.translation.token_details import sentence_details
@@ -81,7 +81,7 @@ class Pipeline:
                 feed.open([([whole(each.text)], [None]) for each in result.translations], self._tokenizer)
                 feed.wake()
             return result
-        params = self._limits.generation_params(request, self.bundle.config.shapes)
+        params = self._limits.sentence_params(request, self.bundle.config.shapes)
         deadline = self._limits.deadline(request, arrived)
         inline = request.num_characters <= _INLINE_CHARACTERS
         if inline:
@@ -110,26 +110,21 @@ class Pipeline:
 
     def check(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` for options that this server or this model has not, by any text."""
-        params = self._limits.generation_params(request, self.bundle.config.shapes)
-        sentence_params = self._sentence_params(request, params)
+        resolver = self._resolver(request, self._limits.sentence_params(request, self.bundle.config.shapes))
         for number in range(len(request.texts)):
-            sentence_params.of(number, 1)
+            resolver.resolve(number, 1)
 
-    def _sentence_params(self, request: TranslationRequest, params: GenerationParams) -> SentenceParams:
-        shapes, names_length = self.bundle.config.shapes, request.max_new_tokens is not None
-        return SentenceParams(params, request.options, self._tokenizer, shapes, names_length)
+    def _resolver(self, request: TranslationRequest, params: SentenceParams) -> ParamsResolver:
+        return ParamsResolver(params, request.options, self._tokenizer, self.bundle.config.shapes)
 
-    def _prepare(
-        self, request: TranslationRequest, params: GenerationParams, deadline: float | None
-    ) -> list[_Prepared]:
-        sentence_params = self._sentence_params(request, params)
+    def _prepare(self, request: TranslationRequest, params: SentenceParams, deadline: float | None) -> list[_Prepared]:
+        resolver = self._resolver(request, params)
         return [
-            self._prepare_text(number, text, request, sentence_params, deadline)
-            for number, text in enumerate(request.texts)
+            self._prepare_text(number, text, request, resolver, deadline) for number, text in enumerate(request.texts)
         ]
 
     def _prepare_text(
-        self, number: int, text: str, request: TranslationRequest, params: SentenceParams, deadline: float | None
+        self, number: int, text: str, request: TranslationRequest, resolver: ParamsResolver, deadline: float | None
     ) -> _Prepared:
         readable = replace_lone_surrogates(text)
         max_tokens = self.bundle.config.shapes.max_source_tokens
@@ -152,7 +147,7 @@ class Pipeline:
                 what = "a text taken as one sentence" if is_whole else "a part of the text that cannot be divided"
                 raise TextTooLong(f"{what} has {len(source)} tokens; this model takes {max_tokens}")
             terms = request.glossary.target_terms(segment.text) if request.glossary else ()
-            asked = params.of(number, len(source), terms)
+            asked = resolver.resolve(number, len(source), terms)
             prepared.requests.append(Request(source, asked, Timings(arrived=0.0), deadline, shared=not request.fresh))
         return prepared
 
@@ -165,7 +160,7 @@ class Pipeline:
         self, prepared: _Prepared, completions: Mapping[int, Completion], request: TranslationRequest
     ) -> Translation:
         done = [None if request is None else completions[request.id] for request in prepared.requests]
-        ranks = range(request.num_hypotheses)
+        ranks = range(request.options.num_hypotheses)
         best, *others = (self._alternative(prepared.segments, done, rank, request.glossary) for rank in ranks)
         decoded = [completion for completion in done if completion is not None]
         return Translation(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from server.interface.decoding_options import NO_OPTIONS
+from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest
 from server.interface.request import FinishReason
 from server.translation.text_stream import TextStream
@@ -67,11 +67,9 @@ class PivotPipeline:
             replace(
                 request,
                 target=self._pivot[0],
-                num_hypotheses=1,
-                max_new_tokens=None,
-                early_stopping=False,
-                return_scores=False,
-                options=NO_OPTIONS,
+                options=DecodingOptions(
+                    beam_size=request.options.beam_size, length_penalty=request.options.length_penalty
+                ),
             )
         )
         seconds_left = request.timeout_seconds

@@ -25,7 +25,7 @@ from server.text.tokenizers.marian import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.limits import TranslationLimits
 from server.translation.protection_strategies import NUM_ATTEMPTS, Attempts, Sentence
-from server.translation.sentence_params import SentenceParams
+from server.translation.sentence_params import ParamsResolver
 from server.translation.submission import dispatch, num_tokens, phases, sentence_tokens, time_is_up
 from server.translation.token_details import sentence_details
 from server.translation.types import Alternative, Phases, Translation, TranslationRequest, TranslationResult
@@ -105,18 +105,15 @@ class ProtectedPipeline:
         self, request: TranslationRequest, texts: Sequence[SegmentedText], arrived: float
     ) -> TranslationResult:
         """These texts translated, in their order. Raises what `Translator.translate` does."""
-        params = self._limits.generation_params(request, self._shapes)
+        params = self._limits.sentence_params(request, self._shapes)
         deadline = self._limits.deadline(request, arrived)
         if request.format != "text" and request.options.is_about_whole_texts:
             raise InvalidRequest(
-                "target_prefix, required_phrases and return_alternatives are about whole texts; they do not go "
-                f"together with format {request.format}"
+                "`target_prefix`, `required_phrases` and `return_alternatives` are about whole texts; they cannot be "
+                f"combined with format {request.format}"
             )
-        names_length = request.max_new_tokens is not None
-        sentence_params = SentenceParams(params, request.options, self._tokenizer, self._shapes, names_length)
-        attempts = Attempts(
-            request, sentence_params, self._tokenizer, self._shapes, self._limits.max_beam_size, deadline
-        )
+        resolver = ParamsResolver(params, request.options, self._tokenizer, self._shapes)
+        attempts = Attempts(request, resolver, self._tokenizer, self._shapes, self._limits.max_beam_size, deadline)
         pending = [sentence for text in texts for sentence in text.all_sentences]
         allowed_seconds = math.inf if deadline is None else deadline - arrived
         spent = Phases()
@@ -198,7 +195,7 @@ class ProtectedPipeline:
         return [self._put_together(text, request) for text in texts]
 
     def _put_together(self, text: SegmentedText, request: TranslationRequest) -> Translation:
-        best, *others = (self._alternative(text, rank) for rank in range(request.num_hypotheses))
+        best, *others = (self._alternative(text, rank) for rank in range(request.options.num_hypotheses))
         decoded = _completions(text)
         chosen = [hypothesis for sentence in text.all_sentences for hypothesis in _hypotheses(sentence, 0)]
         return Translation(

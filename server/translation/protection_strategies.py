@@ -14,12 +14,12 @@ import numpy as np
 from bundle.manifest import Shapes
 from server.interface.decoding_options import MAX_REQUIRED_TOKENS
 from server.interface.errors import TextTooLong
-from server.interface.request import Completion, GenerationParams, Hypothesis, Request, Timings, Tokens
+from server.interface.request import Completion, Hypothesis, Request, SentenceParams, Timings, Tokens
 from server.text.protection.protected_sentence import Answer, Part, ProtectedSentence, draft, unchanged
 from server.text.protection.substitutes import NUM_ROUNDS, stand_ins
 from server.text.readers.units import Unit
 from server.text.tokenizers.marian import Tokenizer
-from server.translation.sentence_params import SentenceParams
+from server.translation.sentence_params import ParamsResolver
 from server.translation.types import TranslationRequest
 
 _REQUIRED, _APART = NUM_ROUNDS, NUM_ROUNDS + 1
@@ -60,14 +60,14 @@ class Attempts:
     def __init__(
         self,
         request: TranslationRequest,
-        sentence_params: SentenceParams,
+        resolver: ParamsResolver,
         tokenizer: Tokenizer,
         shapes: Shapes,
         max_beam_size: int,
         deadline: float | None,
     ) -> None:
         self._request = request
-        self._sentence_params = sentence_params
+        self._resolver = resolver
         self._tokenizer = tokenizer
         self._shapes = shapes
         self._max_beam_size = max_beam_size
@@ -88,7 +88,7 @@ class Attempts:
             job.completion = completions[job.request.id]
             parts = ((self._part(job, hypothesis), hypothesis) for hypothesis in job.completion.hypotheses)
             found = ((part, hypothesis) for part, hypothesis in parts if part is not None)
-            job.answers = list(islice(found, self._request.num_hypotheses))
+            job.answers = list(islice(found, self._request.options.num_hypotheses))
         return all(job.answers for job in sentence.jobs)
 
     def _made_of(self, sentence: Sentence, attempt: int) -> list[Job | Part] | None:
@@ -141,15 +141,15 @@ class Attempts:
             )
         glossary = self._request.glossary
         terms = () if glossary is None else glossary.target_terms(told.text)
-        plain = self._sentence_params.of(sentence.text, len(source), terms, goes_on)
+        plain = self._resolver.resolve(sentence.text, len(source), terms, goes_on)
         params = self._params(sentence, told, plain, required)
         if required and sum(map(len, params.required_phrases)) > min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1):
             return None
         return Job(told, Request(source, params, Timings(arrived=0.0), self._deadline, shared=not self._request.fresh))
 
     def _params(
-        self, sentence: Sentence, told: ProtectedSentence, params: GenerationParams, required: Sequence[Tokens]
-    ) -> GenerationParams:
+        self, sentence: Sentence, told: ProtectedSentence, params: SentenceParams, required: Sequence[Tokens]
+    ) -> SentenceParams:
         """Those of a plain sentence, unless it has something to copy or tags inside."""
         if _has_tags_inside(sentence) and not params.return_attention:
             layer = max(self._shapes.num_decoder_layers - 2, 0)  # the last but one tells more than the last
@@ -160,15 +160,14 @@ class Attempts:
                 params,
                 beam_size=beam_size,
                 num_hypotheses=beam_size,
-                num_beam_groups=1,
-                diversity_penalty=0.0,
-                patience=1.0,
+                options=params.options.with_changes(
+                    num_beam_groups=1, diversity_penalty=0.0, patience=1.0, return_alternatives=False
+                ),
                 sampling=None,
-                return_alternatives=False,
                 required_phrases=tuple(dict.fromkeys((*params.required_phrases, *required))),
             )
-        searches_beams = params.sampling is None and not params.return_alternatives and params.num_beam_groups == 1
-        if told.names and searches_beams and params.patience >= 1:
+        searches_beams = not params.decodes_independently and params.options.num_beam_groups == 1
+        if told.names and searches_beams and params.options.patience >= 1:
             return replace(params, num_hypotheses=params.beam_size)
         return params
 

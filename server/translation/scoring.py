@@ -5,10 +5,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
+from server.interface.decoding_options import NO_OPTIONS, DecodingOptions, DetailOptions
 from server.interface.engine_client import EngineClient
 from server.interface.errors import InvalidRequest, TextTooLong
-from server.interface.request import GenerationParams, Request, Timings, Tokens
+from server.interface.request import Request, SentenceParams, Timings, Tokens
 from server.text.tokenizers.marian import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.limits import TranslationLimits
@@ -19,15 +19,14 @@ from server.translation.types import Phases, SentenceDetails, TranslationRequest
 
 @dataclass(frozen=True, slots=True)
 class ScoreRequest:
-    """Texts and their translations, each taken as one sentence. `options` may ask for details, the rest is ignored."""
+    """Texts and their translations. Each text is one sentence."""
 
     texts: tuple[str, ...]
     translations: tuple[str, ...]
     source: str
     target: str
-    length_penalty: float = 1.0
+    options: DetailOptions = NO_OPTIONS
     timeout_seconds: float | None = None
-    options: DecodingOptions = NO_OPTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +91,10 @@ class Scorer:
 
     def _prepare(self, asked: ScoreRequest, deadline: float | None) -> list[Request]:
         options, shapes = asked.options, self._generator.bundle.config.shapes
-        params = GenerationParams(
-            length_penalty=asked.length_penalty,
-            return_scores=True,
-            return_token_scores=options.return_token_scores,
-            num_token_alternatives=options.num_token_alternatives,
+        params = SentenceParams(
+            DecodingOptions.of(options).without_resolved().with_changes(return_scores=True),
             return_attention=options.return_attention or options.return_alignments,
             alignment_layer=options.alignment_layer,
-            alignment_heads=options.alignment_heads,
         )
         requests = []
         for number, (text, translation) in enumerate(zip(asked.texts, asked.translations, strict=True)):

@@ -1,4 +1,4 @@
-"""How one sentence is decoded: options that were said in text, or relative to it, become tokens and numbers."""
+"""Resolution of decoding options for one sentence: text becomes tokens, and relative lengths become limits."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from functools import lru_cache
 from bundle.manifest import Shapes
 from server.interface.decoding_options import MAX_REQUIRED_TOKENS, DecodingOptions
 from server.interface.errors import InvalidRequest, TextTooLong
-from server.interface.request import GenerationParams, Tokens
+from server.interface.request import SentenceParams, Tokens
 from server.text.tokenizers.marian import Tokenizer
 
 _BEAMS_FOR_TERMS = 4  # at least; a single one cannot look for what it must say
@@ -19,34 +19,36 @@ _SHORT_TARGET_TOKENS = 50
 
 
 @lru_cache(maxsize=1024)
-def _limited(params: GenerationParams, max_new_tokens: int) -> GenerationParams:
+def _limited(params: SentenceParams, max_new_tokens: int) -> SentenceParams:
     return replace(params, max_new_tokens=max_new_tokens)
 
 
-def _without_beginning(params: GenerationParams) -> GenerationParams:
-    """The same for the rest of a sentence, whose beginning has what it must say, and as many tokens as it must have."""
+def _without_beginning(params: SentenceParams) -> SentenceParams:
+    """Return the parameters for the rest of a sentence whose first part meets the options about the whole."""
     params = replace(params, target_prefix=(), required_phrases=(), min_new_tokens=0)
-    return replace(params, return_alternatives=False, num_hypotheses=1) if params.return_alternatives else params
+    if not params.options.return_alternatives:
+        return params
+    return replace(params, options=params.options.with_changes(return_alternatives=False), num_hypotheses=1)
 
 
-class SentenceParams:
-    """Of one request: `of` each of its sentences. Raises `InvalidRequest` where an option does not fit the model.
+class ParamsResolver:
+    """Resolves the options of one request for each of its sentences.
 
-    Where a request says nothing of lengths, `names_length` is False, and sentences are limited by their sources.
+    Without any option about lengths, the length of a sentence is limited by its source. Raises `InvalidRequest` if an
+    option does not fit the model.
     """
 
     def __init__(
         self,
-        params: GenerationParams,
+        params: SentenceParams,
         options: DecodingOptions,
         tokenizer: Tokenizer,
         shapes: Shapes,
-        names_length: bool = True,
     ) -> None:
         self._options = options
-        # What must be said may be longer than what is translated.
+        # Required phrases may be longer than the source.
         self._names_length = bool(
-            names_length or options.max_length_ratio or options.min_new_tokens or options.required_phrases
+            options.max_new_tokens or options.max_length_ratio or options.min_new_tokens or options.required_phrases
         )
         self._tokenizer = tokenizer
         self._shapes = shapes
@@ -62,12 +64,13 @@ class SentenceParams:
         num_required = sum(map(len, self._params.required_phrases))
         limit = min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1)
         if num_required > limit:
-            raise InvalidRequest(f"required_phrases have {num_required} tokens together; they may have {limit} here")
+            raise InvalidRequest(f"`required_phrases` may have {limit} tokens together. Given: {num_required}")
 
-    def of(self, text: int, source_len: int, terms: Sequence[str] = (), goes_on: bool = False) -> GenerationParams:
-        """For a sentence of `source_len` tokens in the text with this number, whose translation must have `terms`.
+    def resolve(self, text: int, source_len: int, terms: Sequence[str] = (), goes_on: bool = False) -> SentenceParams:
+        """Return the parameters of a sentence of `source_len` tokens in the text with this number.
 
-        One that only `goes_on` with what another has begun does without what is said of the whole.
+        `terms` are required phrases of a glossary. With `goes_on` the sentence continues another one, and options about
+        the whole do not apply.
         """
         params = self._params if self._is_plain else self._of_text(text, source_len)
         if goes_on:
@@ -76,11 +79,11 @@ class SentenceParams:
             params = self._with_terms(params, terms)
         return params if self._names_length else self._of_length(params, source_len)
 
-    def _of_length(self, params: GenerationParams, source_len: int) -> GenerationParams:
+    def _of_length(self, params: SentenceParams, source_len: int) -> SentenceParams:
         limit = max(_MAX_TARGET_FACTOR * source_len, _SHORT_TARGET_TOKENS) + sum(map(len, params.required_phrases))
         return params if limit >= params.max_new_tokens else _limited(params, limit)
 
-    def _of_text(self, text: int, source_len: int) -> GenerationParams:
+    def _of_text(self, text: int, source_len: int) -> SentenceParams:
         params, prefix = self._params, self._prefix(self._options.prefix_of(text))
         max_new_tokens = min(params.max_new_tokens, self._shapes.max_target_tokens - len(prefix))
         if self._options.max_length_ratio is not None:
@@ -93,8 +96,8 @@ class SentenceParams:
             min_new_tokens=min(params.min_new_tokens, max_new_tokens - 1),
         )
 
-    def _with_terms(self, params: GenerationParams, terms: Sequence[str]) -> GenerationParams:
-        """The same with these terms, as many as there may be, and beams that can look for them."""
+    def _with_terms(self, params: SentenceParams, terms: Sequence[str]) -> SentenceParams:
+        """Require as many of these terms as the limit allows, with enough beams to search for them."""
         phrases = list(params.required_phrases)
         tokens_left = min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1) - sum(map(len, phrases))
         for term in terms:
@@ -109,12 +112,12 @@ class SentenceParams:
             tokens = self._tokens(prefix, "target_prefix") if prefix.strip() else ()
             limit = self._shapes.max_target_tokens - 1
             if len(tokens) > limit:
-                raise TextTooLong(f"target_prefix has {len(tokens)} tokens; with this model it may have {limit}")
+                raise TextTooLong(f"`target_prefix` may have {limit} tokens with this model. Given: {len(tokens)}")
             self._prefixes[prefix] = tokens
         return self._prefixes[prefix]
 
     def _tokens(self, text: str, name: str) -> Tokens:
         tokens = tuple(self._tokenizer.encode_target(text))
         if not tokens or self._tokenizer.unknown_token in tokens:
-            raise InvalidRequest(f"{name}: {text!r} has characters that this model cannot write")
+            raise InvalidRequest(f"`{name}`: {text!r} has characters that this model cannot write")
         return tokens

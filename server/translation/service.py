@@ -104,7 +104,7 @@ class TranslationService:
         if source == AUTO:
             return self._target(target)
         route = self._catalogue.find(source, target)
-        self._limits.generation_params(asked, route.legs[-1].translator.bundle.config.shapes)
+        self._limits.sentence_params(asked, route.legs[-1].translator.bundle.config.shapes)
         return route.target
 
     async def detect(self, asked: TranslationRequest) -> list[Detection | None]:
@@ -161,7 +161,7 @@ def _part(asked: TranslationRequest, places: Sequence[int], route: Route) -> Tra
                 f"target_prefix has {len(options.target_prefix)} entries for {len(asked.texts)} texts: "
                 "give one for each, or a single one for all"
             )
-        options = replace(options, target_prefix=tuple(options.target_prefix[place] for place in places))
+        options = options.with_changes(target_prefix=tuple(options.target_prefix[place] for place in places))
     return replace(
         asked,
         texts=tuple(asked.texts[place] for place in places),

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from server.interface.decoding_options import DecodingOptions
+from server.interface.decoding_options import DetailOptions
 from server.interface.request import FinishReason, Hypothesis, TokenIds
 from server.text.tokenizers.marian import Tokenizer
 from server.translation.types import SentenceDetails, TokenScore
 
 
 def sentence_details(
-    source: TokenIds, hypothesis: Hypothesis, options: DecodingOptions, tokenizer: Tokenizer
+    source: TokenIds, hypothesis: Hypothesis, options: DetailOptions, tokenizer: Tokenizer
 ) -> SentenceDetails:
     """Of a sentence and its translation."""
     details = hypothesis.details

@@ -26,14 +26,8 @@ class TranslationRequest:
     texts: tuple[str, ...]
     source: str
     target: str
-    beam_size: int | None = None
-    length_penalty: float = 1.0
-    max_new_tokens: int | None = None
-    num_hypotheses: int = 1
-    early_stopping: bool = False
-    return_scores: bool = False
-    timeout_seconds: float | None = None
     options: DecodingOptions = NO_OPTIONS
+    timeout_seconds: float | None = None
     glossary: Glossary | None = None
     size_is_checked: bool = False  # a part, or the second leg, of a request whose size was found good
     continues: bool = False  # the second leg of a request that was taken: it is not refused for want of room

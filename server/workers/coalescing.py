@@ -9,16 +9,16 @@ from typing import Self
 from server.interface.request import (
     Completion,
     FinishReason,
-    GenerationParams,
     Hypothesis,
     ProgressListener,
     Request,
+    SentenceParams,
     Timings,
     TokenDetails,
 )
 
 # All that an answer of one model depends on: the bytes of the source tokens, and how to decode them.
-SentenceKey = tuple[bytes, GenerationParams]
+SentenceKey = tuple[bytes, SentenceParams]
 
 # Of what an answer holds, roughly: a hypothesis without tokens, a Python number in a list, a pair of two.
 _HYPOTHESIS_BYTES, _NUMBER_BYTES, _PAIR_BYTES = 512, 32, 128

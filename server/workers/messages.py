@@ -5,10 +5,11 @@ from typing import Self
 
 import numpy as np
 
-from server.interface.request import FinishReason, GenerationParams, Hypothesis, Request, Timings
+from server.interface.decoding_options import DecodingOptions
+from server.interface.request import FinishReason, Hypothesis, Request, SentenceParams, Timings
 
-_DEFAULT_PARAMS = GenerationParams()
-_PARAM_NAMES = tuple(param.name for param in fields(GenerationParams))
+_DEFAULT_PARAMS = SentenceParams()
+_RESOLVED_NAMES = tuple(param.name for param in fields(SentenceParams) if param.init and param.name != "options")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class SubmitMessage:
 
     id: int
     source: bytes
+    options: dict[str, object]
     params: dict[str, object]
     streams: bool
 
@@ -36,14 +38,15 @@ class SubmitMessage:
         """What is sent."""
         differing = {
             name: value
-            for name in _PARAM_NAMES
+            for name in _RESOLVED_NAMES
             if (value := getattr(request.params, name)) != getattr(_DEFAULT_PARAMS, name)
         }
-        return cls(request.id, request.source.tobytes(), differing, request.on_progress is not None)
+        options = request.params.options.changed()
+        return cls(request.id, request.source.tobytes(), options, differing, request.on_progress is not None)
 
     def request(self) -> Request:
         """What is decoded. Its listener is in the other process, and one that hears nothing stands for it."""
-        params = GenerationParams(**self.params)  # type: ignore[arg-type]  # they are its own
+        params = SentenceParams(DecodingOptions.given(self.options), **self.params)  # type: ignore[arg-type]  # its own
         source = np.frombuffer(self.source, np.int32)
         return Request(source, params, Timings(0.0), on_progress=_unheard if self.streams else None, id=self.id)
 

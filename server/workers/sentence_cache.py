@@ -38,7 +38,7 @@ class SentenceObserver(Protocol):
 class CachedEngineClient:
     """A `EngineClient` that sends another one only sentences whose answer it neither has nor is waiting for.
 
-    It keeps up to `max_sentences` answers, samples not among them, by source tokens and `GenerationParams`, and forgets
+    It keeps up to `max_sentences` answers, samples not among them, by source tokens and `SentenceParams`, and forgets
     the least recently used one first; large ones count as several. With 0 it hands everything on, identical or not, and
     always what is not to be shared. Methods belong to the event loop's thread. Answers outlive an event loop, nothing
     else does.

@@ -6,6 +6,7 @@ import pytest
 
 from bundle.loading import load_bundle
 from server.cli.translate import OfflineOptions, translate_file
+from server.interface.decoding_options import DecodingOptions
 from server.operations.settings import DEFAULT_MODEL
 
 MODELS = DEFAULT_MODEL.parent
@@ -32,5 +33,6 @@ def test_a_model_that_comes_along_is_small_and_described(name: str) -> None:
 def test_a_model_that_comes_along_translates_what_people_say_every_day(name: str) -> None:
     written = io.BytesIO()
     lines = io.BytesIO("\n".join(EVERYDAY[name]).encode())
-    translate_file(load_bundle(MODELS / name), lines, written, OfflineOptions(beam_size=4, threads=1))
+    options = OfflineOptions(threads=1, decoding=DecodingOptions(beam_size=4))
+    translate_file(load_bundle(MODELS / name), lines, written, options)
     assert written.getvalue().decode().splitlines() == list(EVERYDAY[name].values())

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +11,12 @@ import torch
 from bundle.loading import load_bundle
 from bundle.tensors import Precision
 from model.transformer import Transformer
-from server.interface.request import Completion, GenerationParams, Request
+from server.interface.request import Completion, Request, SentenceParams
 from server.operations.settings import DEFAULT_MODEL
 from server.text.tokenizers.marian import Tokenizer
 from tests.end_to_end.exported import MAX_SOURCE_TOKENS, Exported, driven_engine
 from tests.fakes.engine import DrivenEngine, request
+from tests.fakes.sentence_params import changed, sentence_params
 
 SENTENCES = Path(__file__).resolve().parents[2] / "loadtest" / "workload" / "sentences.txt"
 LIMIT = 40
@@ -27,9 +27,9 @@ def float32(exported: Callable[[Precision], Exported]) -> Exported:
     return exported("float32")
 
 
-def _mixed_params(number: int) -> GenerationParams:
+def _mixed_params(number: int) -> SentenceParams:
     beam_size = number % 5 + 1
-    return GenerationParams(
+    return sentence_params(
         beam_size,
         length_penalty=(1.0, 0.0, 0.6)[number % 3],
         max_new_tokens=(LIMIT, 3, 12, 24)[number % 4],
@@ -101,7 +101,7 @@ def _teacher_forced(model: Transformer, source: Sequence[int], target: Sequence[
 def test_the_score_of_a_hypothesis_is_that_of_teacher_forcing_it(float32: Exported) -> None:
     model, end = float32.model, float32.bundle.config.special_tokens.end_of_sequence
     requests = [
-        request(each.source.tolist(), replace(each.params, return_scores=True, max_repetitions=0))
+        request(each.source.tolist(), changed(each.params, return_scores=True, max_repetitions=0))
         for each in _mixed(60)
     ]
     for done in float32.engine().run(requests):
@@ -114,11 +114,11 @@ def test_the_score_of_a_hypothesis_is_that_of_teacher_forcing_it(float32: Export
             num_charged = min(len(targets), params.max_new_tokens - 1)
             gained = float(log_probs[range(num_charged), targets[:num_charged]].sum())
             assert hypothesis.log_probability == pytest.approx(gained, abs=1e-4)
-            assert hypothesis.score == pytest.approx(gained / len(targets) ** params.length_penalty, abs=1e-4)
+            assert hypothesis.score == pytest.approx(gained / len(targets) ** params.options.length_penalty, abs=1e-4)
 
 
 def test_greedy_with_the_cache_equals_greedy_without_it(float32: Exported) -> None:
-    params = GenerationParams(max_new_tokens=LIMIT, max_repetitions=0)
+    params = sentence_params(max_new_tokens=LIMIT, max_repetitions=0)
     model, special = float32.model, float32.bundle.config.special_tokens
     requests = [request(each.source.tolist(), params) for each in _mixed(30)]
     for done in float32.engine().run(requests):
@@ -132,12 +132,10 @@ def test_greedy_with_the_cache_equals_greedy_without_it(float32: Exported) -> No
 
 def test_a_short_request_that_arrives_while_a_long_one_decodes_is_answered_first(float32: Exported) -> None:
     engine = float32.engine()
-    answered = engine.run(
-        [request(each.source.tolist(), GenerationParams(max_new_tokens=LIMIT)) for each in _mixed(40)]
-    )
+    answered = engine.run([request(each.source.tolist(), sentence_params(max_new_tokens=LIMIT)) for each in _mixed(40)])
     longest = max(answered, key=lambda done: len(done.hypotheses[0].token_ids))
     [long] = _again([longest.request])
-    short = request([5, 6, 7, 0], GenerationParams(max_new_tokens=4))
+    short = request([5, 6, 7, 0], sentence_params(max_new_tokens=4))
     engine.scheduler.submit([long])
     for _ in range(3):
         assert engine.step() == []
@@ -152,7 +150,7 @@ def test_a_decoder_step_writes_one_position_of_each_row_and_nothing_else(float32
     engine = float32.engine()
     cache = engine.runner.cache
     engine.scheduler.submit(
-        [request([*range(1, length), 0], GenerationParams(max_new_tokens=LIMIT)) for length in (9, 4)]
+        [request([*range(1, length), 0], sentence_params(max_new_tokens=LIMIT)) for length in (9, 4)]
     )
     engine.step()
     rows = cache.num_rows

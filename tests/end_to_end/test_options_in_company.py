@@ -11,31 +11,32 @@ from numpy.typing import NDArray
 
 from bundle.tensors import Precision
 from model.layers import DecoderLayer
-from server.interface.request import Completion, FinishReason, GenerationParams, Request, Sampling
+from server.interface.request import Completion, FinishReason, Request, Sampling, SentenceParams
 from tests.end_to_end.exported import MAX_SOURCE_TOKENS, Exported
 from tests.fakes.engine import request
+from tests.fakes.sentence_params import changed, sentence_params
 
 END, VOCAB, NUM_REQUESTS = 0, 60, 78
-PLAIN = GenerationParams(max_new_tokens=20, return_scores=True)
-DETAILS = GenerationParams(
+PLAIN = sentence_params(max_new_tokens=20, return_scores=True)
+DETAILS = sentence_params(
     max_new_tokens=20, return_scores=True, return_token_scores=True, num_token_alternatives=2, return_attention=True
 )
 WITHOUT_BEAMS = [
     PLAIN,
     replace(PLAIN, sampling=Sampling(seed=5), num_hypotheses=3),
     replace(DETAILS, sampling=Sampling(1.4, top_k=20, top_p=0.95, min_p=0.01, seed=9), num_hypotheses=2),
-    replace(PLAIN, return_alternatives=True, num_hypotheses=4, target_prefix=(7, 9)),
+    changed(PLAIN, return_alternatives=True, num_hypotheses=4, target_prefix=(7, 9)),
     replace(DETAILS, forced_target=(11, 5, 5, 31, END)),
-    replace(DETAILS, repetition_penalty=1.5, no_repeat_ngram_size=2),
-    replace(DETAILS, target_prefix=(4, 8, 8), min_new_tokens=6, alignment_layer=0, alignment_heads=(1, 3)),
+    changed(DETAILS, repetition_penalty=1.5, no_repeat_ngram_size=2),
+    changed(DETAILS, target_prefix=(4, 8, 8), min_new_tokens=6, alignment_layer=0, alignment_heads=(1, 3)),
 ]
 WITH_BEAMS = [
     PLAIN,
-    replace(DETAILS, coverage_penalty=0.5),
-    replace(PLAIN, num_beam_groups=3, diversity_penalty=0.8),
+    changed(DETAILS, coverage_penalty=0.5),
+    changed(PLAIN, num_beam_groups=3, diversity_penalty=0.8),
     replace(PLAIN, required_phrases=((3, 44), (17,))),
-    replace(DETAILS, suppress_tokens=(5, 6, 7), suppress_phrases=((8, 9), (10,)), target_prefix=(13,)),
-    replace(PLAIN, patience=2.0, early_stopping=True, repetition_penalty=1.3),
+    changed(DETAILS, suppress_tokens=(5, 6, 7), suppress_phrases=((8, 9), (10,)), target_prefix=(13,)),
+    changed(PLAIN, patience=2.0, early_stopping=True, repetition_penalty=1.3),
 ]
 
 
@@ -106,7 +107,7 @@ def test_log_probabilities_and_attention_are_those_of_the_model_teacher_forced(
 
 
 def _teacher_forced(
-    bundle: Exported, source: torch.Tensor, targets: list[int], params: GenerationParams
+    bundle: Exported, source: torch.Tensor, targets: list[int], params: SentenceParams
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Log-probabilities [target_len, vocab] and attention [target_len, source_len] of the layer and heads asked for."""
     model = bundle.model
@@ -120,5 +121,5 @@ def _teacher_forced(
             logits = model(source, torch.ones_like(source, dtype=torch.bool), inputs)[0]
     finally:
         hook.remove()
-    heads = list(params.alignment_heads) or slice(None)
+    heads = list(params.options.alignment_heads) or slice(None)
     return torch.log_softmax(logits, dim=-1).numpy(), seen[0][0, heads].mean(dim=0).numpy()

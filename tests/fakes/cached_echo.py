@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
 from server.interface.engine_client import SentenceOutcome
-from server.interface.request import Completion, GenerationParams, Request, Timings
+from server.interface.request import Completion, Request, SentenceParams, Timings
 from server.workers.engine_pool import EnginePool, PoolOptions
 from server.workers.sentence_cache import CachedEngineClient
 from tests.fakes.echo import EchoGenerator
 from tests.fakes.engine import END, FakeRunner, fake_bundle, random_table, request
+from tests.fakes.sentence_params import sentence_params
 
 PATIENCE_SECONDS = 20.0
 SOON_SECONDS = 0.01
-GREEDY = GenerationParams(max_new_tokens=16)
+GREEDY = sentence_params(max_new_tokens=16)
 
 
 class Watcher:
@@ -55,7 +56,7 @@ class Cached:
         return [[each.source.tolist() for each in batch] for batch in self.echo.batches]
 
 
-def ask(*tokens: int, params: GenerationParams = GREEDY, expires_in: float | None = None) -> Request:
+def ask(*tokens: int, params: SentenceParams = GREEDY, expires_in: float | None = None) -> Request:
     """A sentence that arrives now and expires in so many seconds."""
     now = time.monotonic()
     asked = request([*tokens, END], params, None if expires_in is None else now + expires_in)

@@ -18,7 +18,8 @@ from server.engine.engine import Engine, EngineObserver
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates, ModelRunner
 from server.engine.scheduler import Scheduler, SchedulerLimits
-from server.interface.request import Completion, GenerationParams, Request, Timings, TokenIds
+from server.interface.request import Completion, Request, SentenceParams, Timings, TokenIds
+from tests.fakes.sentence_params import sentence_params
 
 END = 0
 START = 1000  # in no table's vocabulary, so that it can only come from the cache
@@ -187,9 +188,9 @@ class FakeClock:
         return self.now
 
 
-def request(source: Sequence[int], params: GenerationParams | None = None, deadline: float | None = None) -> Request:
+def request(source: Sequence[int], params: SentenceParams | None = None, deadline: float | None = None) -> Request:
     """A request that arrived at the start of the fake clock."""
-    return Request(np.array(source, np.int32), params or GenerationParams(max_new_tokens=16), Timings(100.0), deadline)
+    return Request(np.array(source, np.int32), params or sentence_params(max_new_tokens=16), Timings(100.0), deadline)
 
 
 class DrivenEngine:

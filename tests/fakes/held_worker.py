@@ -5,9 +5,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from server.interface.request import Completion, GenerationParams, Request, Timings
+from server.interface.request import Completion, Request, Timings
 from server.workers.engine_pool import EnginePool, PoolOptions
 from tests.fakes.engine import END, FakeRunner, copying_table, fake_bundle, request
+from tests.fakes.sentence_params import sentence_params
 
 VOCAB = 12
 PATIENCE_SECONDS = 20.0
@@ -37,7 +38,7 @@ class HeldRunner(FakeRunner):
 
 def sentence(length: int, beam_size: int = 1, deadline: float | None = None) -> Request:
     """A sentence of so many tokens, the end among them, that is its own translation."""
-    asked = request([*([3] * (length - 1)), END], GenerationParams(beam_size, max_new_tokens=64), deadline)
+    asked = request([*([3] * (length - 1)), END], sentence_params(beam_size, max_new_tokens=64), deadline)
     asked.timings = Timings(time.monotonic())
     return asked
 

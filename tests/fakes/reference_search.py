@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Callable
 
-from server.interface.request import GenerationParams
+from server.interface.request import SentenceParams
 from tests.fakes.engine import END, Table, Tokens
 
 Scored = tuple[Tokens, float, float]  # tokens without the end, log-probability, score
@@ -12,7 +12,7 @@ Scored = tuple[Tokens, float, float]  # tokens without the end, log-probability,
 SOURCE = (7, 8, END)
 
 
-def greedy(table: Table, params: GenerationParams, forced_end: bool = False) -> Scored:
+def greedy(table: Table, params: SentenceParams, forced_end: bool = False) -> Scored:
     """The most likely token, until the end or the limit."""
     prefix: Tokens = ()
     total = 0.0
@@ -24,12 +24,12 @@ def greedy(table: Table, params: GenerationParams, forced_end: bool = False) -> 
 
 def beam(
     table: Table,
-    params: GenerationParams,
+    params: SentenceParams,
     forced_end: bool = False,
     bonus: Callable[[Tokens], float] = lambda _: 0.0,
 ) -> list[Scored]:
     """Beam search as the top of server/engine/decoding/beam_search.py words it; `bonus` is added to what ends."""
-    num_held = max(math.floor(params.beam_size * params.patience + 0.5), 1)
+    num_held = max(math.floor(params.beam_size * params.options.patience + 0.5), 1)
     running: list[tuple[Tokens, float]] = [((), 0.0)]
     held: list[Scored] = []
     for length in range(1, params.max_new_tokens + 1):
@@ -52,13 +52,13 @@ def beam(
         if not running:
             break
         if len(held) == num_held:
-            best_possible = running[0][1] / length**params.length_penalty
-            if params.early_stopping or best_possible <= held[-1][2]:
+            best_possible = running[0][1] / length**params.options.length_penalty
+            if params.options.early_stopping or best_possible <= held[-1][2]:
                 break
     return held[: params.num_hypotheses]
 
 
-def everything(table: Table, vocab: int, params: GenerationParams) -> list[Scored]:
+def everything(table: Table, vocab: int, params: SentenceParams) -> list[Scored]:
     """Every sequence that ends within the limit or reaches it, best first."""
     limit = params.max_new_tokens
     sequences: list[Tokens] = [
@@ -72,7 +72,7 @@ def everything(table: Table, vocab: int, params: GenerationParams) -> list[Score
     return sorted(scored, key=lambda each: -each[2])
 
 
-def _continuations(table: Table, prefix: Tokens, params: GenerationParams, forced_end: bool) -> list[tuple[int, float]]:
+def _continuations(table: Table, prefix: Tokens, params: SentenceParams, forced_end: bool) -> list[tuple[int, float]]:
     """Tokens and their log-probabilities, best first; of equals the one with the smaller id."""
     if forced_end and len(prefix) + 1 == params.max_new_tokens:
         return [(END, 0.0)]
@@ -81,6 +81,6 @@ def _continuations(table: Table, prefix: Tokens, params: GenerationParams, force
     return sorted(possible, key=lambda each: -each[1])
 
 
-def _scored(tokens: Tokens, total: float, params: GenerationParams) -> Scored:
+def _scored(tokens: Tokens, total: float, params: SentenceParams) -> Scored:
     answer = tokens[:-1] if tokens[-1] == END else tokens
-    return answer, total, total / len(tokens) ** params.length_penalty
+    return answer, total, total / len(tokens) ** params.options.length_penalty

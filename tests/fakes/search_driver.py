@@ -6,12 +6,12 @@ import numpy as np
 
 from server.engine.decoding.search import Search
 from server.engine.kv_cache import fill_holes
-from server.interface.request import GenerationParams, Hypothesis
+from server.interface.request import Hypothesis, SentenceParams
 from tests.fakes.engine import Table, Tokens
 from tests.fakes.reference_search import SOURCE
 
 
-def drive(search: Search, tables: Sequence[Table], params: Sequence[GenerationParams]) -> list[list[Hypothesis]]:
+def drive(search: Search, tables: Sequence[Table], params: Sequence[SentenceParams]) -> list[list[Hypothesis]]:
     """The hypotheses of several requests that start together, one table each."""
     for one in params:
         search.add(one)

@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 from kernels.beam_search import NEVER, RunningBeams
 from server.engine.decoding.loop_detection import LoopDetector
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits
-from server.interface.request import FinishReason, GenerationParams, Hypothesis, num_hypotheses_held
+from server.interface.request import FinishReason, Hypothesis, SentenceParams, num_hypotheses_held
 
 
 @dataclass(slots=True)
 class _Ended:
     """The hypotheses a request holds, best first."""
 
-    params: GenerationParams
+    params: SentenceParams
     bonus: EndBonus | None
     num_held: int
     hypotheses: list[Hypothesis]
@@ -56,17 +56,17 @@ class BeamSearch:
         self._guard = LoopDetector(capacity)
         self._worst_ended = np.zeros(capacity, np.float32)  # score of the worst held, -inf while there is room
 
-    def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
+    def add(self, params: SentenceParams, bonus: EndBonus | None = None) -> None:
         """Take one more request. Its beams are all alike until the first step, so only the first one counts."""
         place = self._num_requests
         self._num_requests += 1
-        self._ended.append(_Ended(params, bonus, num_hypotheses_held(params.patience, self.beam_size), []))
+        self._ended.append(_Ended(params, bonus, num_hypotheses_held(params.options.patience, self.beam_size), []))
         self._beams.sums[place] = NEVER
         self._beams.sums[place, 0] = 0.0
         self._beams.lengths[place] = 0
         self._beams.max_lengths[place] = params.max_new_tokens
-        self._penalties[place] = params.length_penalty
-        self._early_stopping[place] = params.early_stopping
+        self._penalties[place] = params.options.length_penalty
+        self._early_stopping[place] = params.options.early_stopping
         self._worst_ended[place] = -np.inf
         self._guard.add(place, params)
 

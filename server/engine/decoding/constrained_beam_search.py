@@ -21,7 +21,7 @@ from server.engine.decoding.loop_detection import LoopDetector
 from server.engine.decoding.phrase_matching import PhraseState, RequiredPhrases
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits
 from server.interface.decoding_options import MAX_REQUIRED_TOKENS
-from server.interface.request import FinishReason, GenerationParams, Hypothesis, num_hypotheses_held
+from server.interface.request import FinishReason, Hypothesis, SentenceParams, num_hypotheses_held
 
 
 class ConstrainedBeamSearch:
@@ -36,7 +36,7 @@ class ConstrainedBeamSearch:
         self._limits = limits
         self._requests: list[_Constrained] = []
 
-    def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
+    def add(self, params: SentenceParams, bonus: EndBonus | None = None) -> None:
         """Take one more request. Its beams are all alike until the first step, so only the first one counts."""
         self._requests.append(_Constrained(params, bonus, self._limits))
 
@@ -91,13 +91,13 @@ class _Beam:
 class _Constrained:
     """One request: its running beams, and what has ended, best first, with how many tokens of phrases it has."""
 
-    def __init__(self, params: GenerationParams, bonus: EndBonus | None, limits: SearchLimits) -> None:
+    def __init__(self, params: SentenceParams, bonus: EndBonus | None, limits: SearchLimits) -> None:
         self.params = params
         self.ended: list[tuple[int, Hypothesis]] = []
         self._bonus = bonus
         self._limits = limits
         self._phrases = RequiredPhrases(params.required_phrases)
-        self._num_held = num_hypotheses_held(params.patience, params.beam_size)
+        self._num_held = num_hypotheses_held(params.options.patience, params.beam_size)
         self._guard = LoopDetector(1)
         self._guard.add(0, params)
         state = self._phrases.start
@@ -132,8 +132,9 @@ class _Constrained:
         self.beams = running
         if len(self.ended) < self._num_held:
             return False
-        best_possible = max(beam.log_probability for beam in running) / np.float32(length) ** self.params.length_penalty
-        return self.params.early_stopping or bool(best_possible <= self.ended[-1][1].score)
+        options = self.params.options
+        best_possible = max(beam.log_probability for beam in running) / np.float32(length) ** options.length_penalty
+        return options.early_stopping or bool(best_possible <= self.ended[-1][1].score)
 
     @property
     def _places(self) -> range:
@@ -194,7 +195,7 @@ class _Constrained:
 
     def _end(self, beam: _Beam, reason: FinishReason) -> None:
         num_tokens = max(len(beam.tokens), 1)
-        score = float(beam.log_probability / np.float32(num_tokens) ** self.params.length_penalty)
+        score = float(beam.log_probability / np.float32(num_tokens) ** self.params.options.length_penalty)
         answer = beam.tokens[:-1] if beam.tokens[-1:] == [self._limits.end_token] else beam.tokens
         if self._bonus is not None:
             score += self._bonus(np.array(beam.tokens, np.int32))

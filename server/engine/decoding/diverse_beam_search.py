@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from server.engine.decoding.beam_search import BeamSearch
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits
-from server.interface.request import GenerationParams, Hypothesis
+from server.interface.request import Hypothesis, SentenceParams
 
 _NO_TOKEN = -1
 
@@ -31,10 +31,10 @@ class DiverseBeamSearch:
         self._end_token = limits.end_token
         self._group_size = beam_size // num_groups
         self._groups = [BeamSearch(self._group_size, limits) for _ in range(num_groups)]
-        self._params: list[GenerationParams] = []
+        self._params: list[SentenceParams] = []
         self._has_finished = np.zeros((num_groups, limits.max_requests), np.bool_)
 
-    def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
+    def add(self, params: SentenceParams, bonus: EndBonus | None = None) -> None:
         """Take one more request."""
         self._has_finished[:, len(self._params)] = False
         self._params.append(params)
@@ -44,7 +44,7 @@ class DiverseBeamSearch:
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
         """One step of every group, in order."""
         num = len(self._params)
-        penalties = np.array([params.diversity_penalty for params in self._params], np.float32)[:, None, None]
+        penalties = np.array([params.options.diversity_penalty for params in self._params], np.float32)[:, None, None]
         chosen = np.zeros((num, self.beam_size), np.int32)
         counted = np.full((num, self.beam_size), _NO_TOKEN, np.int32)
         parents = np.zeros((num, self.beam_size), np.intp)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits
-from server.interface.request import GenerationParams, Hypothesis
+from server.interface.request import Hypothesis, SentenceParams
 
 
 class ForcedSearch:
@@ -21,7 +21,7 @@ class ForcedSearch:
         self._num_to_read = np.zeros(limits.max_requests, np.intp)
         self._parents = np.zeros((limits.max_requests, 1), np.intp)
 
-    def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
+    def add(self, params: SentenceParams, bonus: EndBonus | None = None) -> None:
         """Take one more request."""
         self._num_read[self._num_requests] = 0
         self._num_to_read[self._num_requests] = len(params.forced_target or params.target_prefix)

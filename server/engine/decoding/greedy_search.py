@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from server.engine.decoding.loop_detection import LoopDetector
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits
-from server.interface.request import FinishReason, GenerationParams, Hypothesis
+from server.interface.request import FinishReason, Hypothesis, SentenceParams
 
 
 class GreedySearch:
@@ -36,15 +36,15 @@ class GreedySearch:
         """Whether any request asked for its score."""
         return bool(self._wants_score[: self._num_requests].any())
 
-    def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
+    def add(self, params: SentenceParams, bonus: EndBonus | None = None) -> None:
         """Take one more request."""
         place = self._num_requests
         self._num_requests += 1
         self._lengths[place] = 0
         self._max_lengths[place] = params.max_new_tokens
         self._log_probs[place] = 0.0
-        self._penalties[place] = params.length_penalty
-        self._wants_score[place] = params.return_scores
+        self._penalties[place] = params.options.length_penalty
+        self._wants_score[place] = params.options.return_scores
         self._has_looped[place] = False
         self._guard.add(place, params)
 

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from server.engine.decoding.loop_detection import LoopDetector
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits
-from server.interface.request import FinishReason, GenerationParams, Hypothesis
+from server.interface.request import FinishReason, Hypothesis, SentenceParams
 
 
 class IndependentSearch:
@@ -30,11 +30,11 @@ class IndependentSearch:
         self._has_ended = np.zeros(per_answer, np.bool_)
         self._has_looped = np.zeros(per_answer, np.bool_)
         self._steps = np.zeros(capacity, np.int32)
-        self._params: list[GenerationParams] = []
+        self._params: list[SentenceParams] = []
         self._guard = LoopDetector(capacity)
         self._parents = np.broadcast_to(np.arange(num_answers), per_answer)
 
-    def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
+    def add(self, params: SentenceParams, bonus: EndBonus | None = None) -> None:
         """Take one more request."""
         place = self._num_requests
         self._num_requests += 1
@@ -77,7 +77,7 @@ class IndependentSearch:
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """Samples with the best first, among which may be equals; alternatives in the order of their first tokens."""
         answers = [self._answer(place, row) for row in range(self.beam_size)]
-        if self._params[place].return_alternatives:
+        if self._params[place].options.return_alternatives:
             return answers
         return sorted(answers, key=lambda hypothesis: -hypothesis.score)
 
@@ -90,7 +90,7 @@ class IndependentSearch:
         if self._has_looped[place, row]:
             reason = FinishReason.REPETITION
         log_probability = float(self._log_probs[place, row])
-        score = log_probability / num_tokens**params.length_penalty
+        score = log_probability / num_tokens**params.options.length_penalty
         return Hypothesis(tokens[:-1] if ended else tokens, log_probability, score, reason)
 
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:

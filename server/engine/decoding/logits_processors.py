@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from server.interface.request import GenerationParams, Tokens
+from server.interface.request import SentenceParams, Tokens
 
 Scores = NDArray[np.float32]
 Prefixes = NDArray[np.int32]
@@ -26,19 +26,19 @@ class LogitsProcessor(Protocol):
         ...
 
 
-def processors_for(params: GenerationParams, end_token: int) -> list[LogitsProcessor]:
+def processors_for(params: SentenceParams, end_token: int) -> list[LogitsProcessor]:
     """The rules that a request asks for, in the order in which Hugging Face applies them."""
     rules: list[LogitsProcessor] = []
-    if params.repetition_penalty != 1.0:
-        rules.append(RepetitionPenalty(np.float32(params.repetition_penalty)))
-    if params.no_repeat_ngram_size:
-        rules.append(NoRepeatedNgram(params.no_repeat_ngram_size))
+    if params.options.repetition_penalty != 1.0:
+        rules.append(RepetitionPenalty(np.float32(params.options.repetition_penalty)))
+    if params.options.no_repeat_ngram_size:
+        rules.append(NoRepeatedNgram(params.options.no_repeat_ngram_size))
     if params.suppress_phrases:
         rules.append(SuppressedPhrases(params.suppress_phrases))
     if params.min_new_tokens:
         rules.append(MinNewTokens(params.min_new_tokens + len(params.target_prefix), end_token))
-    if params.suppress_tokens:
-        rules.append(SuppressedTokens(list(params.suppress_tokens)))
+    if params.options.suppress_tokens:
+        rules.append(SuppressedTokens(list(params.options.suppress_tokens)))
     return rules
 
 

@@ -8,7 +8,7 @@ sentence without repetitions is hardly ever looked at: a step counts down, and t
 import numpy as np
 from numpy.typing import NDArray
 
-from server.interface.request import GenerationParams
+from server.interface.request import SentenceParams
 
 LONGEST_LOOP = 8  # tokens
 _NEVER = np.iinfo(np.int32).max
@@ -22,9 +22,9 @@ class LoopDetector:
         self._due = np.zeros(max_requests, np.int32)  # the number of tokens at which to look again
         self._steps_left = _NEVER  # until some request is due, at least
 
-    def add(self, place: int, params: GenerationParams) -> None:
+    def add(self, place: int, params: SentenceParams) -> None:
         """A request whose hypotheses end when a sequence comes more than `max_repetitions` times in a row; 0: never."""
-        limit = params.max_repetitions
+        limit = params.options.max_repetitions
         self._limits[place] = limit
         self._due[place] = limit + 1 if limit else _NEVER
         self._steps_left = min(self._steps_left, int(self._due[place]))

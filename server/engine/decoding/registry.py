@@ -10,7 +10,7 @@ from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.greedy_search import GreedySearch
 from server.engine.decoding.independent_search import IndependentSearch
 from server.engine.decoding.search import Search, SearchLimits
-from server.interface.request import GenerationParams
+from server.interface.request import SentenceParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class SearchKind:
     num_groups: int = 1
 
     @classmethod
-    def of(cls, params: GenerationParams) -> "SearchKind":
+    def of(cls, params: SentenceParams) -> "SearchKind":
         """The kind that these parameters ask for."""
-        if params.sampling is not None or params.return_alternatives:
+        if params.decodes_independently:
             return cls("independent", params.num_hypotheses)
-        if params.num_beam_groups > 1:
-            return cls("diverse", params.beam_size, params.num_beam_groups)
+        if params.options.num_beam_groups > 1:
+            return cls("diverse", params.beam_size, params.options.num_beam_groups)
         if params.required_phrases:
             return cls("constrained", params.beam_size)
         return _GREEDY if params.beam_size == 1 else cls("beam", params.beam_size)

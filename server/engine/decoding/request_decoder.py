@@ -14,7 +14,7 @@ from server.engine.decoding.logits_processors import processors_for
 from server.engine.decoding.sampler import draw
 from server.engine.decoding.token_recorder import TokenRecord, TokenRecorder
 from server.engine.decoding.top_k import top_k
-from server.interface.request import FinishReason, GenerationParams, Hypothesis, TokenDetails
+from server.interface.request import FinishReason, Hypothesis, SentenceParams, TokenDetails
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class RequestRows:
 class RequestDecoder:
     """Of one request, from the moment it gets its row."""
 
-    def __init__(self, params: GenerationParams, end_token: int, attention_scale: float) -> None:
+    def __init__(self, params: SentenceParams, end_token: int, attention_scale: float) -> None:
         self.params = params
-        self.needs_attention = bool(params.coverage_penalty) or params.return_attention
+        self.needs_attention = bool(params.options.coverage_penalty) or params.return_attention
         self._processors = processors_for(params, end_token)
         self._end_token = end_token
         self._attention_scale = attention_scale
@@ -45,11 +45,11 @@ class RequestDecoder:
         self._to_read = np.array(params.forced_target or params.target_prefix, np.int32)
         self._required = np.array(sorted({token for phrase in params.required_phrases for token in phrase}), np.int64)
         self._prompt_len = len(params.target_prefix)
-        self._wants_token_scores = params.return_token_scores or bool(params.forced_target)
+        self._wants_token_scores = params.options.return_token_scores or bool(params.forced_target)
         self._trace = TokenRecorder() if self._wants_token_scores or _needs_trace(params) else None
 
     @classmethod
-    def of(cls, params: GenerationParams, end_token: int, attention_scale: float) -> "RequestDecoder | None":
+    def of(cls, params: SentenceParams, end_token: int, attention_scale: float) -> "RequestDecoder | None":
         """A guide for a request that needs one."""
         if params.target_prefix or params.forced_target or _needs_logits(params) or _needs_trace(params):
             return cls(params, end_token, attention_scale)
@@ -63,7 +63,7 @@ class RequestDecoder:
     def needs_logits(self, is_reading: bool) -> bool:
         """Whether whole rows of logits are needed in the next step."""
         if is_reading:
-            return self._wants_token_scores or bool(self.params.num_token_alternatives)
+            return self._wants_token_scores or bool(self.params.options.num_token_alternatives)
         return _needs_logits(self.params)
 
     def look_at(self, cross_keys: NDArray[np.float32]) -> None:
@@ -100,7 +100,7 @@ class RequestDecoder:
 
     def coverage_bonus(self, tokens: NDArray[np.int32]) -> float:
         """What the coverage penalty adds to the score of a hypothesis with these tokens [num_tokens]."""
-        return self.params.coverage_penalty * coverage(self._attention_of(self._with_prompt(tokens.tolist())))
+        return self.params.options.coverage_penalty * coverage(self._attention_of(self._with_prompt(tokens.tolist())))
 
     def annotate(self, hypothesis: Hypothesis) -> Hypothesis:
         """The hypothesis as it is answered: behind the target prefix, with the model's own log-probability."""
@@ -124,9 +124,9 @@ class RequestDecoder:
         assert self._trace is not None
         log_probability = float(np.sum(self._trace.log_probabilities(self._to_read)))
         answer = self._to_read[:-1]
-        score = log_probability / self._to_read.size**self.params.length_penalty
-        if self.params.coverage_penalty:
-            score += self.params.coverage_penalty * coverage(self._attention_of(self._to_read))
+        score = log_probability / self._to_read.size**self.params.options.length_penalty
+        if self.params.options.coverage_penalty:
+            score += self.params.options.coverage_penalty * coverage(self._attention_of(self._to_read))
         details = self._details(answer, self._to_read)
         return Hypothesis(answer.tolist(), log_probability, score, FinishReason.STOP, details)
 
@@ -153,7 +153,7 @@ class RequestDecoder:
             drawn = [draw(row, self.params.sampling, sample, place) for sample, row in enumerate(scores)]
             tokens = np.array(drawn, np.int64)[:, None]
             best = np.take_along_axis(scores, tokens, axis=1)
-        elif self.params.return_alternatives and sequences.shape[1] == self._prompt_len:
+        elif self.params.options.return_alternatives and sequences.shape[1] == self._prompt_len:
             scores[0, self._end_token] = -np.inf
             first_tokens, _ = top_k(scores[:1], len(sequences))
             tokens = first_tokens.T
@@ -181,7 +181,7 @@ class RequestDecoder:
         rows: RequestRows,
     ) -> None:
         assert self._trace is not None
-        num_alternatives = self.params.num_token_alternatives
+        num_alternatives = self.params.options.num_token_alternatives
         alternatives: list[list[tuple[int, float]]] = [[] for _ in sequences]
         if num_alternatives and rows.logits is not None:
             best, logits = top_k(rows.logits, num_alternatives)
@@ -200,7 +200,7 @@ class RequestDecoder:
         if rows.queries is None or self._cross_keys is None:
             return None
         weights = attention_weights(rows.queries[beam], self._cross_keys, self._attention_scale)
-        chosen = list(self.params.alignment_heads)
+        chosen = list(self.params.options.alignment_heads)
         mean: NDArray[np.float32] = (weights[chosen] if chosen else weights).mean(axis=0)
         return mean
 
@@ -214,37 +214,37 @@ class RequestDecoder:
         """Of an answer, and of the sequence that has its end-of-sequence token as well, where it was generated."""
         assert self._trace is not None
         params = self.params
-        if not (self._wants_token_scores or params.num_token_alternatives or params.return_attention):
+        if not (self._wants_token_scores or params.options.num_token_alternatives or params.return_attention):
             return None
         return TokenDetails(
             self._trace.log_probabilities(sequence) if self._wants_token_scores else [],
-            self._trace.alternatives(sequence) if self.params.num_token_alternatives else [],
+            self._trace.alternatives(sequence) if self.params.options.num_token_alternatives else [],
             self._attention_of(answer) if self.params.return_attention else None,
         )
 
 
-def _needs_logits(params: GenerationParams) -> bool:
+def _needs_logits(params: SentenceParams) -> bool:
     """Whether a search cannot be told the graph's own candidates."""
     return bool(
         params.sampling
-        or params.return_alternatives
-        or params.repetition_penalty != 1.0
-        or params.no_repeat_ngram_size
+        or params.options.return_alternatives
+        or params.options.repetition_penalty != 1.0
+        or params.options.no_repeat_ngram_size
         or params.suppress_phrases
-        or params.suppress_tokens
+        or params.options.suppress_tokens
         or params.min_new_tokens
         or params.required_phrases
-        or params.num_token_alternatives
+        or params.options.num_token_alternatives
     )
 
 
-def _needs_trace(params: GenerationParams) -> bool:
+def _needs_trace(params: SentenceParams) -> bool:
     """Whether answers are annotated, or ranked by more than the model's log-probabilities."""
     return bool(
-        params.return_token_scores
-        or params.num_token_alternatives
+        params.options.return_token_scores
+        or params.options.num_token_alternatives
         or params.return_attention
-        or params.coverage_penalty
-        or params.repetition_penalty != 1.0
-        or params.num_beam_groups > 1
+        or params.options.coverage_penalty
+        or params.options.repetition_penalty != 1.0
+        or params.options.num_beam_groups > 1
     )

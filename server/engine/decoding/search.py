@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bundle.manifest import BundleConfig
-from server.interface.request import GenerationParams, Hypothesis
+from server.interface.request import Hypothesis, SentenceParams
 
 EndBonus = Callable[[NDArray[np.int32]], float]
 """What is added to the score of a hypothesis that ends, by all its tokens [num_tokens]; never positive."""
@@ -63,7 +63,7 @@ class Search(Protocol):
         """Whether log-probabilities are wanted in the next step; they cost a second pass over the vocabulary."""
         ...
 
-    def add(self, params: GenerationParams, bonus: EndBonus | None = None) -> None:
+    def add(self, params: SentenceParams, bonus: EndBonus | None = None) -> None:
         """Take one more request; its place is after those already here."""
         ...
 

@@ -157,7 +157,8 @@ def _describe(problem: Mapping[str, object]) -> str:
         context = problem.get("ctx")
         reason = context.get("error") if isinstance(context, dict) else "not valid"
         return f"the body is not JSON: {reason} at character {location[-1]}"
-    path = ".".join(str(part) for part in location if part != "body")
+    # Options are tuples, so that they can be hashed; JSON has lists.
+    path = ".".join(str(part).replace("tuple[str, ...]", "list[str]") for part in location if part != "body")
     if kind == "string_unicode" and not path:
         return "the body has a field whose name is not valid Unicode"
     if not path:
@@ -166,7 +167,7 @@ def _describe(problem: Mapping[str, object]) -> str:
         return f"{_shown(path)} is missing"
     if kind == "extra_forbidden":
         return f"{_shown(path)} is not a field of this request"
-    message = str(problem["msg"])
+    message = str(problem["msg"]).replace("Tuple should", "List should").replace("valid tuple", "valid list")
     given = "" if kind == "text_item_type" else f", not {_shown(problem.get('input'))}"
     return f"{_shown(path)}: {message[:1].lower()}{message[1:]}{given}"
 

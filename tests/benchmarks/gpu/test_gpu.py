@@ -10,8 +10,8 @@ from benchmarks.gpu.equality import share_of_equal
 from benchmarks.gpu.measuring import random_sources
 from benchmarks.gpu.models import SIZES, cache_bytes, make_bundle, open_bundle, weight_bytes
 from bundle.loading import load_bundle
-from server.interface.request import GenerationParams
 from server.operations.settings import DEFAULT_MODEL
+from tests.fakes.sentence_params import sentence_params
 
 
 def test_all_figures_are_taken_and_written_down(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_what_could_not_be_taken_says_why() -> None:
 
 def test_answers_of_two_bundles_are_compared_token_for_token(tmp_path: Path) -> None:
     bundle = make_bundle(SIZES["tiny"], tmp_path / "tiny", "float32")
-    params = GenerationParams(max_new_tokens=4)
+    params = sentence_params(max_new_tokens=4)
     sources = random_sources(load_bundle(DEFAULT_MODEL), 2)
     # Another model, whose vocabulary is the larger one.
     sources = [np.minimum(source, 300).astype(np.int32) for source in sources]

@@ -4,12 +4,14 @@ import pytest
 
 from bundle.loading import Bundle
 from server.cli.translate import NotUtf8, OfflineOptions, OfflineStats, translate_file
+from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, UnsupportedPair
 
 
 def _translate(bundle: Bundle, text: bytes, options: OfflineOptions | None = None) -> tuple[list[str], OfflineStats]:
     sink = io.BytesIO()
-    stats = translate_file(bundle, io.BytesIO(text), sink, options or OfflineOptions(beam_size=1, threads=1))
+    options = options or OfflineOptions(threads=1, decoding=DecodingOptions(beam_size=1))
+    stats = translate_file(bundle, io.BytesIO(text), sink, options)
     lines = sink.getvalue().decode().split("\n")
     assert lines.pop() == ""
     return lines, stats
@@ -30,7 +32,7 @@ def test_every_line_gets_its_line_whatever_it_holds(default_bundle: Bundle) -> N
 
 def test_lines_do_not_depend_on_the_order_they_are_decoded_in(default_bundle: Bundle) -> None:
     lines = [b"Tom likes tea.", b"Where is the railway station?", b"Yes.", b"I would like to go home now, please."] * 40
-    options = OfflineOptions(beam_size=1, threads=1, cache_sentences=0)
+    options = OfflineOptions(threads=1, cache_sentences=0, decoding=DecodingOptions(beam_size=1))
     translated, stats = _translate(default_bundle, b"\n".join(lines), options)
     assert translated == translated[:4] * 40
     assert stats.sentences == stats.decoded == 160
@@ -39,7 +41,7 @@ def test_lines_do_not_depend_on_the_order_they_are_decoded_in(default_bundle: Bu
 
 def test_a_sentence_that_occurs_often_is_decoded_once_and_translated_the_same(default_bundle: Bundle) -> None:
     lines = b"\n".join([b"Tom likes tea.", b"Yes.", b"Tom likes tea. Where is the railway station?"] * 50)
-    uncached = OfflineOptions(beam_size=1, threads=1, cache_sentences=0)
+    uncached = OfflineOptions(threads=1, cache_sentences=0, decoding=DecodingOptions(beam_size=1))
     translated, stats = _translate(default_bundle, lines)
     assert translated == _translate(default_bundle, lines, uncached)[0]
     assert stats.sentences == stats.decoded + stats.cached + stats.coalesced == 200
@@ -49,7 +51,7 @@ def test_a_sentence_that_occurs_often_is_decoded_once_and_translated_the_same(de
 def test_the_numbers_of_a_run_add_up(default_bundle: Bundle) -> None:
     told: list[int] = []
     sink = io.BytesIO()
-    options = OfflineOptions(beam_size=1, threads=1)
+    options = OfflineOptions(threads=1, decoding=DecodingOptions(beam_size=1))
     stats = translate_file(default_bundle, io.BytesIO(b"Good morning. Yes.\nNo.\n"), sink, options, told.append)
     assert (stats.lines, stats.sentences, sum(told)) == (2, 3, 2)
     assert stats.source_tokens > 3
@@ -74,7 +76,8 @@ def test_languages_the_model_has_not_are_refused(default_bundle: Bundle) -> None
         _translate(default_bundle, b"Tea.", OfflineOptions(target="fr", threads=1))
 
 
-def test_a_wrong_beam_size_is_refused_with_the_numbers(default_bundle: Bundle) -> None:
+def test_a_wrong_number_of_hypotheses_is_rejected_with_the_numbers(default_bundle: Bundle) -> None:
+    options = OfflineOptions(threads=1, decoding=DecodingOptions(beam_size=2, num_hypotheses=3))
     with pytest.raises(ExceptionGroup) as caught:
-        _translate(default_bundle, b"Tea.", OfflineOptions(beam_size=9, threads=1))
-    assert caught.group_contains(InvalidRequest, match="beam_size is 9; it must be from 1 to 8")
+        _translate(default_bundle, b"Tea.", options)
+    assert caught.group_contains(InvalidRequest, match="`num_hypotheses` must be from 1 to 2 .* Given: 3")

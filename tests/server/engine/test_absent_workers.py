@@ -3,14 +3,15 @@
 import time
 
 from server.engine.scheduler import Admission, Scheduler, SchedulerLimits
-from server.interface.request import GenerationParams, Request
+from server.interface.request import Request
 from tests.fakes.engine import request
+from tests.fakes.sentence_params import sentence_params
 
 NOW = 100.0
 
 
 def _requests(scheduler: Scheduler, beam_size: int, count: int) -> list[Request]:
-    asked = [request([5, 5, 5], GenerationParams(beam_size)) for _ in range(count)]
+    asked = [request([5, 5, 5], sentence_params(beam_size)) for _ in range(count)]
     scheduler.submit(asked)
     return asked
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from server.interface.errors import EngineFailed
-from server.interface.request import Completion, FinishReason, GenerationParams, Request
+from server.interface.request import Completion, FinishReason, Request
 from tests.fakes.engine import END, FakeEngine, Tokens, copying_table, random_table, request, spelled_out
+from tests.fakes.sentence_params import sentence_params
 
 VOCAB = 12
 LIMITS = (1, 5, 12)
@@ -14,13 +15,13 @@ LIMITS = (1, 5, 12)
 
 def _greedy(length: int, max_new_tokens: int = 64) -> Request:
     """A request that the copying table answers after `length` steps."""
-    return request([*([3] * (length - 1)), END], GenerationParams(max_new_tokens=max_new_tokens, max_repetitions=0))
+    return request([*([3] * (length - 1)), END], sentence_params(max_new_tokens=max_new_tokens, max_repetitions=0))
 
 
 def _beam(length: int, beam_size: int) -> Request:
     return request(
         [*([3] * (length - 1)), END],
-        GenerationParams(beam_size, max_new_tokens=64, early_stopping=True, max_repetitions=0),
+        sentence_params(beam_size, max_new_tokens=64, early_stopping=True, max_repetitions=0),
     )
 
 
@@ -28,7 +29,7 @@ def _mixed(num_requests: int) -> list[Request]:
     """Requests of every beam size, limit, penalty and length, no two of the same source."""
     choices = itertools.cycle(itertools.product(LIMITS, [1, 2, 4, 3, 5, 1], [0.0, 1.0], [False, True]))
     params = [
-        GenerationParams(
+        sentence_params(
             beam_size, penalty, limit, num_hypotheses=beam_size, early_stopping=early, return_scores=limit == 5
         )
         for _, (limit, beam_size, penalty, early) in zip(range(num_requests), choices, strict=False)
@@ -116,7 +117,7 @@ def test_a_short_request_that_arrives_while_a_long_one_decodes_is_answered_first
 
 def test_answers_and_times_are_those_of_the_table_and_the_clock() -> None:
     engine = FakeEngine(copying_table(VOCAB))
-    [done] = engine.run([request([5, 6, END], GenerationParams(max_new_tokens=8, return_scores=True))])
+    [done] = engine.run([request([5, 6, END], sentence_params(max_new_tokens=8, return_scores=True))])
     assert done.hypotheses[0].token_ids == [5, 6]
     assert done.hypotheses[0].log_probability == -0.375
     assert done.hypotheses[0].score == -0.125
@@ -152,7 +153,7 @@ def test_rows_of_the_cancelled_and_the_expired_are_free_within_a_step_and_neighb
     table = random_table(13, VOCAB, end_bias=-3.0)
     engine = FakeEngine(table, max_rows=16)
     neighbours = _mixed(5)
-    params = GenerationParams(beam_size, max_new_tokens=60)
+    params = sentence_params(beam_size, max_new_tokens=60)
     deadline = 100.0 + steps_before if reason is FinishReason.DEADLINE else None
     doomed = request([9, 9, END], params, deadline)
     engine.scheduler.submit([*neighbours[:2], doomed, *neighbours[2:]])
@@ -238,7 +239,7 @@ def test_a_model_that_says_nan_fails_the_requests_it_says_it_of() -> None:
         return healthy(source, prefix)
 
     engine = FakeEngine(table)
-    params = GenerationParams(beam_size=3, max_new_tokens=8)
+    params = sentence_params(beam_size=3, max_new_tokens=8)
     ill, *others = engine.run([request([9, 5, END], params), _beam(4, beam_size=3), _greedy(4)])
     assert isinstance(ill.error, EngineFailed)
     assert [done.hypotheses[0].token_ids for done in others] == [[3] * 3] * 2
@@ -266,7 +267,7 @@ def test_who_ended_before_an_error_in_the_same_step_keeps_the_answer(monkeypatch
 def test_forced_ends_reach_the_searches() -> None:
     table = spelled_out({(): [0.0, 0.5, 0.5], (1,): [0.0, 1.0, 0.0], (1, 1): [0.0, 1.0, 0.0]})
     engine = FakeEngine(table, forced_end=True)
-    params = [GenerationParams(beam_size, max_new_tokens=3) for beam_size in (1, 2)]
+    params = [sentence_params(beam_size, max_new_tokens=3) for beam_size in (1, 2)]
     completions = engine.run([request([5, END], each) for each in params])
     assert [done.hypotheses[0].token_ids for done in completions] == [[1, 1], [1, 1]]
     assert {done.finish_reason for done in completions} == {FinishReason.LENGTH}

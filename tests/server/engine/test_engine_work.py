@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from server.interface.request import GenerationParams, Request
+from server.interface.request import Request
 from tests.fakes.engine import END, FakeEngine, copying_table, request
+from tests.fakes.sentence_params import sentence_params
 
 VOCAB = 12
 
@@ -16,7 +17,7 @@ def _greedy(length: int) -> Request:
 def _beam(length: int, beam_size: int) -> Request:
     return request(
         [*([3] * (length - 1)), END],
-        GenerationParams(beam_size, max_new_tokens=64, early_stopping=True, max_repetitions=0),
+        sentence_params(beam_size, max_new_tokens=64, early_stopping=True, max_repetitions=0),
     )
 
 

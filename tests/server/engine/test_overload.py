@@ -6,15 +6,16 @@ import pytest
 
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.interface.errors import QueueFull
-from server.interface.request import GenerationParams, Request
+from server.interface.request import Request
 from tests.fakes.engine import request
+from tests.fakes.sentence_params import sentence_params
 
 SERVICE_SECONDS = 0.1
 MAX_QUEUE_SECONDS = 0.5
 
 
 def _arriving(now: float) -> Request:
-    asked = request([5, 2], GenerationParams())
+    asked = request([5, 2], sentence_params())
     asked.timings.arrived = now
     return asked
 

@@ -4,7 +4,7 @@ import pytest
 
 from server.engine.scheduler import Admission, Scheduler, SchedulerLimits
 from server.interface.errors import QueueFull
-from server.interface.request import FinishReason, GenerationParams, Request
+from server.interface.request import FinishReason, Request, SentenceParams
 from tests.fakes.engine import request
 
 NOW = 100.0
@@ -17,7 +17,7 @@ def _scheduler(
 
 
 def _request(beam_size: int = 1, source_len: int = 3, deadline: float | None = None, arrived: float = 0.0) -> Request:
-    asked = request([5] * source_len, GenerationParams(beam_size), deadline)
+    asked = request([5] * source_len, SentenceParams(beam_size=beam_size), deadline)
     asked.timings.arrived = arrived
     return asked
 

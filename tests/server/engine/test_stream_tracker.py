@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from server.interface.request import Completion, GenerationParams, Request, Sampling
+from server.interface.request import Completion, Request, Sampling, SentenceParams
 from tests.fakes.engine import FakeEngine, Table, Tokens, random_table, request, spelled_out
+from tests.fakes.sentence_params import sentence_params
 
 VOCAB = 8
 
@@ -15,7 +16,7 @@ def _ignore(_token_ids: list[int], _is_complete: bool) -> None:
     """Makes a request one that streams; an engine alone tells nobody."""
 
 
-def _request(source: Sequence[int], params: GenerationParams, streams: bool) -> Request:
+def _request(source: Sequence[int], params: SentenceParams, streams: bool) -> Request:
     asked = request(source, params)
     asked.on_progress = _ignore if streams else None
     return asked
@@ -42,7 +43,7 @@ def _mixed(streams: Sequence[bool]) -> list[Request]:
     return [
         _request(
             [number % 7 + 1, number % 3 + 1, 0],
-            GenerationParams(
+            sentence_params(
                 beam_size=(1, 2, 4, 3)[number % 4],
                 length_penalty=(1.0, 0.0, -0.5, 2.0)[number // 4 % 4],
                 max_new_tokens=(16, 3, 30)[number % 3],
@@ -57,7 +58,7 @@ def _mixed(streams: Sequence[bool]) -> list[Request]:
 
 def test_greedy_tells_every_token_in_its_step() -> None:
     table: dict[Tokens, list[float]] = {(): [0, 0, 1, 0], (2,): [0, 0, 0, 1], (2, 3): [0, 1, 0, 0]}
-    asked = _request([5, 0], GenerationParams(max_new_tokens=9), streams=True)
+    asked = _request([5, 0], sentence_params(max_new_tokens=9), streams=True)
     [done], told = _run(FakeEngine(spelled_out(table)), [asked])
     assert _best(done) == [2, 3, 1]
     assert told == {asked: [[2], [2, 3], [2, 3, 1]]}
@@ -72,7 +73,7 @@ def test_beams_tell_what_all_of_them_and_the_best_ended_one_agree_on() -> None:
         (1, 2): [0, 0, 0, 1],
         (1, 2, 3): [0.5, 0, 0, 0.5],
     }
-    asked = _request([5, 0], GenerationParams(beam_size=2, max_new_tokens=9), streams=True)
+    asked = _request([5, 0], sentence_params(beam_size=2, max_new_tokens=9), streams=True)
     [done], told = _run(FakeEngine(spelled_out(table)), [asked])
     assert _best(done) == [1, 1]
     assert told == {asked: [[1]]}
@@ -85,7 +86,7 @@ def test_an_ended_hypothesis_that_is_not_the_best_holds_nothing_up() -> None:
         (2,): [1, 0, 0, 0],
         (3,): [1, 0, 0, 0],
     }
-    params = GenerationParams(beam_size=3, length_penalty=0.0, max_new_tokens=9, num_hypotheses=2)
+    params = sentence_params(beam_size=3, length_penalty=0.0, max_new_tokens=9, num_hypotheses=2)
     asked = _request([5, 0], params, streams=True)
     engine = FakeEngine(spelled_out(table))
     engine.scheduler.submit([asked])
@@ -124,7 +125,7 @@ def test_answers_are_the_same_with_streams_among_them_and_only_those_tell() -> N
 
 def test_nothing_is_remembered_of_those_that_ended_were_dropped_or_failed() -> None:
     engine = FakeEngine(random_table(2, VOCAB, end_bias=-9.0))
-    cancelled, failed = (_request([each, 0], GenerationParams(max_new_tokens=30), streams=True) for each in (1, 2))
+    cancelled, failed = (_request([each, 0], sentence_params(max_new_tokens=30), streams=True) for each in (1, 2))
     engine.scheduler.submit([cancelled, failed])
     engine.step()
     engine.scheduler.cancel([cancelled])
@@ -133,23 +134,21 @@ def test_nothing_is_remembered_of_those_that_ended_were_dropped_or_failed() -> N
     engine.runner.decode_error = RuntimeError("the device is gone")
     assert [done.request for done in engine.step()] == [failed]
     assert engine.engine.progress.found == []
-    engine.run([_request([3, 0], GenerationParams(beam_size=2, max_new_tokens=5), streams=True)])
+    engine.run([_request([3, 0], sentence_params(beam_size=2, max_new_tokens=5), streams=True)])
     assert engine.engine.progress.followed == 0
 
 
 _OPTIONS = {
-    "a target prefix": GenerationParams(beam_size=4, max_new_tokens=12, target_prefix=(4, 2)),
-    "a prefix read greedily": GenerationParams(max_new_tokens=12, target_prefix=(4, 2, 4)),
-    "one sample": GenerationParams(max_new_tokens=12, sampling=Sampling(seed=5, temperature=2.0)),
-    "several samples": GenerationParams(
-        max_new_tokens=12, num_hypotheses=3, sampling=Sampling(seed=5, temperature=2.0)
-    ),
-    "alternatives": GenerationParams(max_new_tokens=12, num_hypotheses=3, return_alternatives=True),
-    "groups": GenerationParams(beam_size=4, max_new_tokens=12, num_beam_groups=2, diversity_penalty=0.5),
-    "required phrases": GenerationParams(beam_size=4, max_new_tokens=12, required_phrases=((3, 5),)),
-    "rules": GenerationParams(beam_size=3, max_new_tokens=12, repetition_penalty=1.5, no_repeat_ngram_size=2),
-    "coverage": GenerationParams(beam_size=4, max_new_tokens=12, coverage_penalty=0.5, patience=2.0),
-    "loops": GenerationParams(beam_size=3, max_new_tokens=30, max_repetitions=2),
+    "a target prefix": sentence_params(beam_size=4, max_new_tokens=12, target_prefix=(4, 2)),
+    "a prefix read greedily": sentence_params(max_new_tokens=12, target_prefix=(4, 2, 4)),
+    "one sample": sentence_params(max_new_tokens=12, sampling=Sampling(seed=5, temperature=2.0)),
+    "several samples": sentence_params(max_new_tokens=12, num_hypotheses=3, sampling=Sampling(seed=5, temperature=2.0)),
+    "alternatives": sentence_params(max_new_tokens=12, num_hypotheses=3, return_alternatives=True),
+    "groups": sentence_params(beam_size=4, max_new_tokens=12, num_beam_groups=2, diversity_penalty=0.5),
+    "required phrases": sentence_params(beam_size=4, max_new_tokens=12, required_phrases=((3, 5),)),
+    "rules": sentence_params(beam_size=3, max_new_tokens=12, repetition_penalty=1.5, no_repeat_ngram_size=2),
+    "coverage": sentence_params(beam_size=4, max_new_tokens=12, coverage_penalty=0.5, patience=2.0),
+    "loops": sentence_params(beam_size=3, max_new_tokens=30, max_repetitions=2),
 }
 
 

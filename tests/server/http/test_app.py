@@ -72,8 +72,8 @@ def test_every_parameter_reaches_the_engine(client: TestClient, echo: EchoGenera
     answer = client.post("/v1/translate", json=body)
     [[request]] = echo.batches
     params = request.params
-    assert (params.beam_size, params.length_penalty, params.max_new_tokens) == (5, 0.5, 20)
-    assert (params.num_hypotheses, params.early_stopping, params.return_scores) == (2, True, True)
+    assert (params.beam_size, params.options.length_penalty, params.max_new_tokens) == (5, 0.5, 20)
+    assert (params.num_hypotheses, params.options.early_stopping, params.options.return_scores) == (2, True, True)
     assert request.deadline is not None
     [translation] = answer.json()["translations"]
     assert translation["score"] == -1

@@ -55,7 +55,9 @@ def _texts(done: TranslationOutcome) -> list[str]:
 def test_a_pair_without_a_model_goes_through_the_pivot_and_says_so(
     interpreter: TranslationService, echoes: Echoes
 ) -> None:
-    done = _translate(interpreter, replace(_asked(GERMAN), num_hypotheses=2, beam_size=3), "de", "fr")
+    done = _translate(
+        interpreter, replace(_asked(GERMAN), options=DecodingOptions(num_hypotheses=2, beam_size=3)), "de", "fr"
+    )
     assert _texts(done) == [GERMAN]
     assert (done.model, done.pivot) == ("echo-de-en+echo-en-fr", "en")
     [[first, *_]], [[second, *_]] = echoes["de-en"].batches, echoes["en-fr"].batches
@@ -83,16 +85,16 @@ def test_details_of_tokens_are_refused_through_a_pivot(interpreter: TranslationS
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (DecodingOptions(suppress_tokens=(9999,)), "suppress_tokens has 9999; it must be from 0"),
-        (DecodingOptions(patience=0.1), "num_hypotheses is 2; it must be from 1 to 1 with a patience of 0.1"),
-        (DecodingOptions(required_phrases=("日本",)), "required_phrases: '日本' has characters"),
-        (DecodingOptions(target_prefix=("", "日本")), "target_prefix: '日本' has characters"),
+        (DecodingOptions(suppress_tokens=(9999,)), "`suppress_tokens` must be from 0 to .* Given: 9999"),
+        (DecodingOptions(patience=0.1), "`num_hypotheses` must be from 1 to 1 with a patience of 0.1. Given: 2"),
+        (DecodingOptions(required_phrases=("日本",)), "`required_phrases`: '日本' has characters"),
+        (DecodingOptions(target_prefix=("", "日本")), "`target_prefix`: '日本' has characters"),
     ],
 )
 def test_what_the_second_leg_refuses_is_refused_before_the_first(
     interpreter: TranslationService, echoes: Echoes, options: DecodingOptions, message: str
 ) -> None:
-    asked = replace(_asked(GERMAN, GERMAN), num_hypotheses=2, options=options)
+    asked = replace(_asked(GERMAN, GERMAN), options=options.with_changes(num_hypotheses=2))
     with pytest.raises(InvalidRequest, match=message):
         _translate(interpreter, asked, "de", "fr")
     assert not echoes["de-en"].batches

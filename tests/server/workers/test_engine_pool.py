@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from server.interface.errors import Draining, EngineFailed, InvalidRequest, QueueFull
-from server.interface.request import FinishReason, GenerationParams, Request
+from server.interface.request import FinishReason, Request, SentenceParams
 from server.workers.engine_pool import EnginePool, PoolOptions
 from tests.fakes.engine import END, FakeRunner, copying_table, fake_bundle, request
 from tests.fakes.held_worker import (
@@ -22,6 +22,7 @@ from tests.fakes.held_worker import (
     until,
     with_replicas,
 )
+from tests.fakes.sentence_params import sentence_params
 
 
 def test_completions_come_in_the_order_of_the_requests() -> None:
@@ -192,16 +193,16 @@ def test_draining_gives_up_when_its_time_is_over_and_what_ran_is_told_when_the_e
 @pytest.mark.parametrize(
     ("source", "params", "message"),
     [
-        ([VOCAB, END], GenerationParams(), f"source has token {VOCAB}; this model's are from 0 to {VOCAB - 1}"),
-        ([-1, END], GenerationParams(), "source has token -1; this model's are from 0"),
-        ([], GenerationParams(), "source has 0 tokens; it must have from 1 to 64 with this model"),
-        ([3] * 65, GenerationParams(), "source has 65 tokens; it must have from 1 to 64"),
-        ([3, END], GenerationParams(target_prefix=(3, 2**40)), f"target_prefix has token {2**40}"),
-        ([3, END], GenerationParams(target_prefix=(3,) * 64), "target_prefix has 64 tokens; it must have from 0 to 63"),
-        ([3, END], GenerationParams(forced_target=(VOCAB, END)), f"forced_target has token {VOCAB}"),
+        ([VOCAB, END], sentence_params(), f"source has token {VOCAB}; this model's are from 0 to {VOCAB - 1}"),
+        ([-1, END], sentence_params(), "source has token -1; this model's are from 0"),
+        ([], sentence_params(), "source has 0 tokens; it must have from 1 to 64 with this model"),
+        ([3] * 65, sentence_params(), "source has 65 tokens; it must have from 1 to 64"),
+        ([3, END], sentence_params(target_prefix=(3, 2**40)), f"target_prefix has token {2**40}"),
+        ([3, END], sentence_params(target_prefix=(3,) * 64), "target_prefix has 64 tokens; it must have from 0 to 63"),
+        ([3, END], sentence_params(forced_target=(VOCAB, END)), f"forced_target has token {VOCAB}"),
     ],
 )
-def test_tokens_that_a_model_has_not_are_refused(source: list[int], params: GenerationParams, message: str) -> None:
+def test_tokens_that_a_model_has_not_are_refused(source: list[int], params: SentenceParams, message: str) -> None:
     async def scenario(replicas: EnginePool) -> None:
         with pytest.raises(InvalidRequest, match=message):
             await asyncio.wait_for(replicas.generate([sentence(3), request(source, params)]), 1.0)

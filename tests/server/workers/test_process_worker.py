@@ -20,12 +20,13 @@ from bundle.loading import Bundle, load_bundle
 from bundle.manifest import MANIFEST_FILE, BundleError
 from bundle.tensors import DECODER_FILE
 from server.interface.errors import Draining, EngineFailed
-from server.interface.request import Completion, FinishReason, GenerationParams, Request, Sampling, Timings
+from server.interface.request import Completion, FinishReason, Request, Sampling, SentenceParams, Timings
 from server.operations.settings import DEFAULT_MODEL
 from server.text.tokenizers.marian import Tokenizer
 from server.workers.engine_pool import EnginePool, PoolOptions
 from server.workers.process_worker import ProcessWorker
 from tests.fakes.held_worker import PATIENCE_SECONDS, begin, until
+from tests.fakes.sentence_params import sentence_params
 
 TEXTS = (
     "Good morning.",
@@ -35,14 +36,14 @@ TEXTS = (
 )
 # Each asks for something else that has to come through the pipe whole.
 KINDS = (
-    GenerationParams(),
-    GenerationParams(beam_size=4, num_hypotheses=3, return_scores=True),
-    GenerationParams(sampling=Sampling(temperature=1.3, seed=5), num_hypotheses=2),
-    GenerationParams(return_token_scores=True, num_token_alternatives=2, return_attention=True),
-    GenerationParams(target_prefix=(17, 4), no_repeat_ngram_size=3),
-    GenerationParams(forced_target=(17, 4, 0), return_token_scores=True),
+    sentence_params(),
+    sentence_params(beam_size=4, num_hypotheses=3, return_scores=True),
+    sentence_params(sampling=Sampling(temperature=1.3, seed=5), num_hypotheses=2),
+    sentence_params(return_token_scores=True, num_token_alternatives=2, return_attention=True),
+    sentence_params(target_prefix=(17, 4), no_repeat_ngram_size=3),
+    sentence_params(forced_target=(17, 4, 0), return_token_scores=True),
 )
-LONG = GenerationParams(beam_size=4, max_new_tokens=250, min_new_tokens=249, max_repetitions=1000)
+LONG = sentence_params(beam_size=4, max_new_tokens=250, min_new_tokens=249, max_repetitions=1000)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ class _Steps:
         self.num_rows += rows
 
 
-def _requests(bundle: Bundle, *kinds: GenerationParams, deadline: float | None = None) -> list[Request]:
+def _requests(bundle: Bundle, *kinds: SentenceParams, deadline: float | None = None) -> list[Request]:
     tokenizer, now = Tokenizer(bundle), time.monotonic()
     return [Request(tokenizer.encode(text), kind, Timings(now), deadline) for kind in kinds for text in TEXTS]
 
@@ -108,7 +109,7 @@ def test_processes_answer_what_threads_answer_to_everything_that_can_be_asked(
 
 
 def test_what_streams_is_told_bit_by_bit_and_then_whole(bundle: Bundle, processes: EnginePool) -> None:
-    [request] = _requests(bundle, GenerationParams())[1:2]
+    [request] = _requests(bundle, sentence_params())[1:2]
     heard: list[tuple[list[int], bool]] = []
     request.on_progress = lambda tokens, is_complete: heard.append((tokens, is_complete))
     [completion] = _run(processes.generate([request]))
@@ -125,7 +126,7 @@ def test_cancelled_and_expired_requests_leave_and_the_others_stay(bundle: Bundle
     async def scenario() -> list[Completion]:
         goes = begin(processes, *_requests(bundle, LONG))
         expires = begin(processes, *_requests(bundle, LONG, deadline=time.monotonic() + 0.05))
-        stays = begin(processes, *_requests(bundle, GenerationParams()))
+        stays = begin(processes, *_requests(bundle, sentence_params()))
         await until(lambda: processes.status().rows_in_use > 0)
         goes.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -162,7 +163,7 @@ def test_what_a_killed_process_had_is_decoded_again_but_not_a_third_time(
         await killed_while_it_works()
         with pytest.raises(EngineFailed, match="ended, by signal 9, twice"):
             await stubborn
-        ordinary = begin(replicas, *_requests(bundle, GenerationParams(min_new_tokens=60)))
+        ordinary = begin(replicas, *_requests(bundle, sentence_params(min_new_tokens=60)))
         await killed_while_it_works()
         return await ordinary
 
@@ -176,7 +177,7 @@ def test_what_a_killed_process_had_is_decoded_again_but_not_a_third_time(
 def test_a_stream_goes_on_where_it_was_when_its_process_is_killed(bundle: Bundle) -> None:
     replicas = EnginePool.open(bundle, PoolOptions(replicas=1, max_rows=16, processes=True))
     [engine] = _engines(replicas)
-    [request] = _requests(bundle, GenerationParams(max_new_tokens=250, min_new_tokens=249, max_repetitions=1000))[:1]
+    [request] = _requests(bundle, sentence_params(max_new_tokens=250, min_new_tokens=249, max_repetitions=1000))[:1]
     heard: list[list[int]] = []
     request.on_progress = lambda tokens, is_complete: heard.append(tokens)
 
@@ -216,11 +217,11 @@ def test_an_engine_that_hangs_makes_nobody_wait_longer_than_they_would(bundle: B
         watcher = asyncio.create_task(watch())
         for _ in range(8):
             soon = time.monotonic() + 0.05
-            expired = replicas.generate(_requests(bundle, GenerationParams(suppress_phrases=phrases), deadline=soon))
+            expired = replicas.generate(_requests(bundle, sentence_params(suppress_phrases=phrases), deadline=soon))
             assert {done.finish_reason for done in await expired} == {FinishReason.DEADLINE}
         watcher.cancel()
         os.kill(pid, signal.SIGCONT)
-        return await replicas.generate(_requests(bundle, GenerationParams()))
+        return await replicas.generate(_requests(bundle, sentence_params()))
 
     try:
         assert all(completion.hypotheses for completion in _run(scenario()))
@@ -233,7 +234,7 @@ def test_an_engine_that_hangs_makes_nobody_wait_longer_than_they_would(bundle: B
 def test_an_error_in_the_process_reaches_caller_and_log_and_the_engine_goes_on(
     bundle: Bundle, processes: EnginePool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    no_such_layer = GenerationParams(return_attention=True, alignment_layer=99)
+    no_such_layer = sentence_params(return_attention=True, alignment_layer=99)
     [impossible] = _requests(bundle, no_such_layer)[:1]
     with pytest.raises(EngineFailed, match="the model failed on this request"):
         _run(processes.generate([impossible]))
@@ -241,7 +242,7 @@ def test_an_error_in_the_process_reaches_caller_and_log_and_the_engine_goes_on(
     assert records
     assert records[0].levelno == logging.ERROR
     assert "Traceback" in records[0].getMessage()
-    assert _run(processes.generate(_requests(bundle, GenerationParams())))
+    assert _run(processes.generate(_requests(bundle, sentence_params())))
 
 
 def test_a_bundle_that_cannot_be_loaded_is_refused_and_no_process_stays(bundle: Bundle, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from server.interface.errors import Draining
-from server.interface.request import FinishReason, GenerationParams, Request, Sampling
+from server.interface.request import FinishReason, Request, Sampling
 from server.workers.sentence_cache import CachedEngineClient
 from tests.fakes.cached_echo import (
     GREEDY,
@@ -22,6 +22,7 @@ from tests.fakes.cached_echo import (
 )
 from tests.fakes.echo import EchoGenerator, EchoStatus
 from tests.fakes.engine import END
+from tests.fakes.sentence_params import changed, sentence_params
 
 
 def test_a_sentence_that_was_decoded_is_answered_from_the_cache(echo: EchoGenerator) -> None:
@@ -64,7 +65,7 @@ def test_a_sentence_that_is_not_to_be_shared_is_decoded_for_its_asker_alone(echo
 
 def test_samples_are_shared_in_flight_and_not_kept(echo: EchoGenerator) -> None:
     cached = Cached(echo)
-    sampled = GenerationParams(max_new_tokens=16, sampling=Sampling(seed=3))
+    sampled = sentence_params(max_new_tokens=16, sampling=Sampling(seed=3))
 
     async def scenario() -> None:
         for _ in range(2):
@@ -109,11 +110,11 @@ def test_other_parameters_are_another_sentence(echo: EchoGenerator) -> None:
     all_params = [
         GREEDY,
         replace(GREEDY, beam_size=2),
-        replace(GREEDY, length_penalty=0.5),
+        changed(GREEDY, length_penalty=0.5),
         replace(GREEDY, max_new_tokens=15),
         replace(GREEDY, beam_size=2, num_hypotheses=2),
-        replace(GREEDY, early_stopping=True),
-        replace(GREEDY, return_scores=True),
+        changed(GREEDY, early_stopping=True),
+        changed(GREEDY, return_scores=True),
     ]
 
     async def scenario() -> None:
@@ -249,7 +250,7 @@ def test_status_bundle_and_end_are_those_of_the_engine(echo: EchoGenerator) -> N
 
 def _answers(max_sentences: int) -> list[list[str]]:
     """What many overlapping calls get of one engine, some of them twice."""
-    beams = GenerationParams(beam_size=3, num_hypotheses=2, max_new_tokens=12, return_scores=True)
+    beams = sentence_params(beam_size=3, num_hypotheses=2, max_new_tokens=12, return_scores=True)
     sources = [(token, other) for token in range(3, 8) for other in (3, 9)]
     kinds = [(source, params) for source in sources for params in (GREEDY, beams)]
     replicas = random_replicas()

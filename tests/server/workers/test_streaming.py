@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from server.interface.errors import QueueFull
-from server.interface.request import GenerationParams, Request
+from server.interface.request import Request
 from server.workers.engine_pool import EnginePool
 from server.workers.sentence_cache import CachedEngineClient
 from tests.fakes.cached_echo import Cached, Watcher, ask, joined, run
 from tests.fakes.echo import EchoGenerator
 from tests.fakes.held_worker import HeldRunner, begin, reached, sentence, until, with_replicas
+from tests.fakes.sentence_params import sentence_params
 
 Told = list[tuple[list[int], bool]]
 
@@ -180,6 +181,6 @@ def test_what_is_streamed_and_what_is_not_have_one_place_in_the_cache() -> None:
         assert first.hypotheses == second.hypotheses
         assert told[-1] == (first.hypotheses[0].token_ids, True)
         assert len(runner.encoded) == 1
-        assert streamed.params == GenerationParams(2, max_new_tokens=64)
+        assert streamed.params == sentence_params(2, max_new_tokens=64)
 
     _with_cache(scenario)

@@ -21,6 +21,7 @@ from server.http.requests.parameters import Parameters, closes_forms, read_param
 from server.http.requests.translation_call import interpret
 from server.http.responses.errors import deepl_responses
 from server.http.state import ServerState, request_record, server_state
+from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.text.language_tags import display_name
 from server.text.readers.pieces import MarkupOptions
@@ -125,7 +126,7 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
         told,
         "",
         "",
-        beam_size=_beam_size(model_type, server),
+        DecodingOptions(beam_size=_beam_size(model_type, server)),
         glossary=await glossary_of(sent, server, source, target),
         format="xml" if tag_handling == "xml" else "html" if tag_handling == "html" else "text",
         markup=MarkupOptions(

@@ -12,6 +12,7 @@ from server.http.requests.parameters import Parameters, closes_forms, read_param
 from server.http.requests.translation_call import interpret
 from server.http.responses.errors import libretranslate_responses
 from server.http.state import ServerState, server_state
+from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, UnsupportedPair
 from server.text.language_detection import Detection
 from server.text.language_tags import display_name, match_language
@@ -92,7 +93,7 @@ async def translate(request: Request) -> Translated:
     if format_ == "html":
         asked = TranslationRequest(texts, "", "", format="html")
     else:
-        asked = TranslationRequest(texts, "", "", num_hypotheses=1 + num_alternatives)
+        asked = TranslationRequest(texts, "", "", DecodingOptions(num_hypotheses=1 + num_alternatives))
     done = await interpret(request, asked, source, target)
     return _answer(done, sent.is_list("q"), num_alternatives)
 

@@ -12,7 +12,7 @@ from server.documents.text_translation import document_translation
 from server.http.responses.download import download
 from server.http.responses.errors import ErrorBody, error_responses
 from server.http.state import ServerState, server_state
-from server.translation.limits import MAX_BEAM_SIZE, MAX_LENGTH_PENALTY
+from server.interface.decoding_options import MAX_BEAM_SIZE, MAX_LENGTH_PENALTY, DecodingOptions
 from server.translation.types import TranslationRequest
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
@@ -54,7 +54,7 @@ async def submit(
     It is translated in the background: ask after it, fetch it, delete it. `Location` is where.
     """
     interpreter, _ = server.accept()
-    asked = TranslationRequest((), "", "", beam_size=beam_size, length_penalty=length_penalty)
+    asked = TranslationRequest((), "", "", DecodingOptions(beam_size=beam_size, length_penalty=length_penalty))
     into = interpreter.check(asked, source, target)
     translate = document_translation(
         interpreter, asked, source, target, lambda done: server.metrics.translated(done.result)

@@ -5,30 +5,31 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
-from server.http.protocols.native.decoding_fields import (
+from server.http.protocols.native.fields import (
     MAX_TAG_CHARACTERS,
-    DetailFields,
     SentenceAnswer,
+    Timeout,
     finite,
     sentence_answer,
 )
 from server.http.requests.disconnect import unless_disconnected
 from server.http.responses.errors import error_responses
 from server.http.state import RequestRecord, ServerState, request_record, server_state
-from server.interface.decoding_options import decoding_options
+from server.interface.decoding_options import DetailOptions
 from server.translation.scoring import Score, ScoreRequest
 from server.translation.types import TranslationResult
 
 router = APIRouter(prefix="/v1", tags=["translation"])
 
 
-class ScoreBody(DetailFields):
+class ScoreBody(DetailOptions):
     """Texts and their translations; each is taken as one sentence."""
 
     text: str | list[str] = Field(description="a text, or a list of texts")
     translation: str | list[str] = Field(description="its translation, or a list with one for each text")
     source: str | None = Field(None, max_length=MAX_TAG_CHARACTERS, description="language of the texts")
     target: str | None = Field(None, max_length=MAX_TAG_CHARACTERS, description="language of the translations")
+    timeout_seconds: Timeout = None
 
 
 class ScoreAnswer(BaseModel):
@@ -66,9 +67,8 @@ async def score(
         translations=translations,
         source=route.source,
         target=route.target,
-        length_penalty=body.length_penalty,
+        options=body,
         timeout_seconds=body.timeout_seconds,
-        options=decoding_options(body.model_dump()),
     )
     result = await unless_disconnected(request, route.scorer.score(asked))
     record.result = TranslationResult([], result.phases, result.sentence_tokens, num_splits=0)

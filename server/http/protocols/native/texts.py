@@ -7,31 +7,30 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from server.http.protocols.native.decoding_fields import (
+from server.http.protocols.native.event_stream import EVENTS_CONTENT, EventStream
+from server.http.protocols.native.fields import (
     MAX_TAG_CHARACTERS,
-    DecodingFields,
     SentenceAnswer,
+    Timeout,
     finite,
     sentence_answer,
 )
-from server.http.protocols.native.event_stream import EVENTS_CONTENT, EventStream
 from server.http.requests.admission import check_room
 from server.http.requests.translation_call import accept, interpret
 from server.http.responses.errors import error_responses
 from server.http.state import ServerState, request_record, server_state
-from server.interface.decoding_options import decoding_options
+from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest
 from server.interface.request import FinishReason
 from server.text.glossary import Glossary
 from server.text.language_detection import Detection
-from server.translation.limits import MAX_BEAM_SIZE
 from server.translation.service import TranslationOutcome
 from server.translation.types import TextFormat, Translation, TranslationRequest
 
 router = APIRouter(prefix="/v1", tags=["translation"])
 
 
-class TranslateBody(DecodingFields):
+class TranslateBody(DecodingOptions):
     """One text or several, and how to translate them."""
 
     model_config = ConfigDict(
@@ -49,22 +48,10 @@ class TranslateBody(DecodingFields):
         max_length=MAX_TAG_CHARACTERS,
         description="language to translate into; not needed where only one is possible",
     )
-    beam_size: int | None = Field(
-        None, ge=1, le=MAX_BEAM_SIZE, description="hypotheses followed at once; 1 is greedy; the server has a default"
-    )
-    max_new_tokens: int | None = Field(
-        None, ge=1, description="most tokens of a sentence; by default three times its source's, and 50 in any case"
-    )
-    num_hypotheses: int = Field(
-        1, ge=1, le=MAX_BEAM_SIZE, description="translations of each text: the best, and the others as alternatives"
-    )
-    early_stopping: bool = Field(
-        False, description="end a beam search as soon as beam_size * patience hypotheses are complete"
-    )
     glossary: dict[str, str] | None = Field(None, description="terms of the source language, and what is said for them")
     glossary_id: str | None = Field(None, max_length=64, description="a stored glossary instead; see /v2/glossaries")
     stream: bool = Field(False, description="answer with server-sent events, text by text as it becomes final")
-    return_scores: bool = Field(False, description="add the score and the log-probability of each translation")
+    timeout_seconds: Timeout = None
     format: TextFormat = Field("text", description="html and xml keep their tags, and are translated around them")
 
     @field_validator("text", mode="before")
@@ -146,15 +133,9 @@ async def translate(
         texts=texts,
         source="",
         target="",
-        beam_size=body.beam_size,
-        length_penalty=body.length_penalty,
-        max_new_tokens=body.max_new_tokens,
-        num_hypotheses=body.num_hypotheses,
-        early_stopping=body.early_stopping,
-        return_scores=body.return_scores,
+        options=DecodingOptions.of(body),
         glossary=await _glossary(body, server_state(request)),
         timeout_seconds=body.timeout_seconds,
-        options=decoding_options(body.model_dump()),
         format=body.format,
     )
     if body.stream:
@@ -203,10 +184,10 @@ def _translation(translation: Translation, asked: TranslationRequest, detected: 
         finish_reason=translation.finish_reason,
         score=_score(translation.score, asked),
         log_probability=_score(translation.log_probability, asked),
-        alternatives=others if asked.num_hypotheses > 1 else None,
+        alternatives=others if asked.options.num_hypotheses > 1 else None,
         sentences=[sentence_answer(details) for details in translation.sentences] or None,
     )
 
 
 def _score(score: float, asked: TranslationRequest) -> float | None:
-    return finite(score) if asked.return_scores else None
+    return finite(score) if asked.options.return_scores else None

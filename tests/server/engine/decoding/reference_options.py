@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from server.interface.request import GenerationParams
+from server.interface.request import SentenceParams
 from tests.fakes.engine import END, FakeRunner, LogProbs, Table, Tokens, cross_query, log_normalizer
 from tests.fakes.reference_search import Scored, beam, greedy
 
 
-def expected(table: Table, source: Tokens, params: GenerationParams) -> list[Scored]:
+def expected(table: Table, source: Tokens, params: SentenceParams) -> list[Scored]:
     """Answers with their target prefix, the model's own log-probability and the score that was ranked by."""
     ruled, bare = under_rules(table, source, params), replace(params, target_prefix=())
     if params.beam_size == 1:
@@ -23,7 +23,7 @@ def expected(table: Table, source: Tokens, params: GenerationParams) -> list[Sco
         generated = tokens if len(tokens) == params.max_new_tokens else (*tokens, END)
         own = own_log_probability(table, source, params.target_prefix, generated)
         if params.beam_size == 1:
-            score = own / len(generated) ** params.length_penalty
+            score = own / len(generated) ** params.options.length_penalty
         answers.append(((*params.target_prefix, *tokens), own, score))
     return answers
 
@@ -35,7 +35,7 @@ def own_log_probability(table: Table, source: Tokens, prompt: Tokens, generated:
     )
 
 
-def under_rules(table: Table, source: Tokens, params: GenerationParams) -> Table:
+def under_rules(table: Table, source: Tokens, params: SentenceParams) -> Table:
     """The table of what follows the target prefix, for whatever source it is asked, with every rule applied."""
     is_beam = params.beam_size > 1
 
@@ -44,7 +44,9 @@ def under_rules(table: Table, source: Tokens, params: GenerationParams) -> Table
         shift = 0.0 if is_beam else log_normalizer(source, prefix)
         scores = [float(score) + shift for score in table(source, prefix)]
         for token in set(prefix):
-            scores[token] *= params.repetition_penalty if scores[token] < 0 else 1 / params.repetition_penalty
+            scores[token] *= (
+                params.options.repetition_penalty if scores[token] < 0 else 1 / params.options.repetition_penalty
+            )
         for token in range(len(scores)):
             if is_forbidden(token, prefix, len(generated), params):
                 scores[token] = -math.inf
@@ -53,13 +55,13 @@ def under_rules(table: Table, source: Tokens, params: GenerationParams) -> Table
     return ruled
 
 
-def is_forbidden(token: int, prefix: Tokens, num_generated: int, params: GenerationParams) -> bool:
+def is_forbidden(token: int, prefix: Tokens, num_generated: int, params: SentenceParams) -> bool:
     """Whether any rule speaks against this token."""
-    longer, size = (*prefix, token), params.no_repeat_ngram_size
+    longer, size = (*prefix, token), params.options.no_repeat_ngram_size
     ngrams = [longer[place : place + size] for place in range(len(longer) - size + 1)] if size else []
     return (
         (token == END and num_generated < params.min_new_tokens)
-        or token in params.suppress_tokens
+        or token in params.options.suppress_tokens
         or any(longer[-len(phrase) :] == phrase for phrase in params.suppress_phrases)
         or (bool(ngrams) and ngrams[-1] in ngrams[:-1])
     )
@@ -71,9 +73,9 @@ def attention(source: Tokens, prefix: Tokens) -> list[float]:
     return [weight / sum(weights) for weight in weights]
 
 
-def coverage_bonus(source: Tokens, tokens: Sequence[int], params: GenerationParams) -> float:
+def coverage_bonus(source: Tokens, tokens: Sequence[int], params: SentenceParams) -> float:
     """The coverage penalty, Wu et al. 2016, equation 14, of tokens with their end."""
     answer = (*params.target_prefix, *tokens)
     matrix = [attention(source, answer[:place]) for place in range(len(answer))]
     received = [sum(column) for column in zip(*matrix, strict=True)]
-    return params.coverage_penalty * sum(math.log(min(each, 1.0)) for each in received)
+    return params.options.coverage_penalty * sum(math.log(min(each, 1.0)) for each in received)

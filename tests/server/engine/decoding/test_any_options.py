@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from server.interface.request import Completion, FinishReason, GenerationParams, Request, Sampling
+from server.interface.request import Completion, FinishReason, Request, Sampling, SentenceParams
 from tests.fakes.engine import END, FakeEngine, Table, Tokens, random_table, request
+from tests.fakes.sentence_params import sentence_params
 from tests.server.engine.decoding.reference_options import is_forbidden, own_log_probability
 
 VOCAB, NUM_REQUESTS = 12, 120
@@ -21,7 +22,7 @@ def _tokens(random: np.random.Generator, length: int) -> Tokens:
     return tuple(random.integers(1, VOCAB, length).tolist())
 
 
-def _any_params(random: np.random.Generator) -> GenerationParams:
+def _any_params(random: np.random.Generator) -> SentenceParams:
     options: dict[str, object] = {
         "length_penalty": random.choice([0.0, 0.6, 1.0, 1.5]),
         "max_new_tokens": int(random.integers(2, 14)),
@@ -59,7 +60,7 @@ def _any_params(random: np.random.Generator) -> GenerationParams:
             "coverage_penalty": _maybe(random, 0.5, 0.0),
             "early_stopping": random.random() < 0.5,
         }
-    return GenerationParams(**options)  # type: ignore[arg-type]
+    return sentence_params(**options)
 
 
 def _requests(seed: int) -> list[Request]:
@@ -87,7 +88,7 @@ def _assert_holds(table: Table, completion: Completion, forced_end: bool) -> Non
         assert math.isfinite(hypothesis.score)
         for place in range(len(generated)):
             assert not is_forbidden(generated[place], (*prompt, *generated[:place]), place, params), params
-        if hypothesis.details is not None and params.return_token_scores:
+        if hypothesis.details is not None and params.options.return_token_scores:
             assert len(hypothesis.details.log_probabilities) == len(tokens)
         if hypothesis.details is not None and params.return_attention:
             assert hypothesis.details.attention is not None

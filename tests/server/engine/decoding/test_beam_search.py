@@ -7,10 +7,11 @@ import pytest
 
 from server.engine.decoding.beam_search import BeamSearch
 from server.engine.decoding.search import SearchLimits
-from server.interface.request import FinishReason, GenerationParams, Hypothesis
+from server.interface.request import FinishReason, Hypothesis, SentenceParams
 from tests.fakes.engine import END, Table, Tokens, random_table, spelled_out, table_with_ties
 from tests.fakes.reference_search import Scored, beam, everything
 from tests.fakes.search_driver import drive
+from tests.fakes.sentence_params import sentence_params
 
 A, B = 1, 2
 # The most likely first token does not begin the most likely sequence: A END has 0.3, B END has 0.36.
@@ -22,7 +23,7 @@ def _search(beam_size: int, max_requests: int = 1, forced_end: bool = False) -> 
     return BeamSearch(beam_size, SearchLimits(max_requests, max_new_tokens=9, end_token=END, forced_end=forced_end))
 
 
-def _decode(table: Table, params: GenerationParams, forced_end: bool = False) -> list[Hypothesis]:
+def _decode(table: Table, params: SentenceParams, forced_end: bool = False) -> list[Hypothesis]:
     [hypotheses] = drive(_search(params.beam_size, forced_end=forced_end), [table], [params])
     return hypotheses
 
@@ -34,7 +35,7 @@ def _assert_equal(hypotheses: Sequence[Hypothesis], expected: Sequence[Scored]) 
 
 
 def test_two_beams_find_the_sequence_that_greedy_misses() -> None:
-    [best] = _decode(TRAP, GenerationParams(beam_size=2, max_new_tokens=5))
+    [best] = _decode(TRAP, sentence_params(beam_size=2, max_new_tokens=5))
     assert best.token_ids == [B]
     assert best.log_probability == pytest.approx(math.log(0.4 * 0.9), abs=1e-6)
     assert best.score == pytest.approx(math.log(0.36) / 2, abs=1e-6)
@@ -42,7 +43,7 @@ def test_two_beams_find_the_sequence_that_greedy_misses() -> None:
 
 
 def test_as_many_hypotheses_come_back_as_were_asked_for_best_first() -> None:
-    params = GenerationParams(beam_size=3, num_hypotheses=3, length_penalty=0.0, max_new_tokens=2)
+    params = sentence_params(beam_size=3, num_hypotheses=3, length_penalty=0.0, max_new_tokens=2)
     hypotheses = _decode(TRAP, params)
     assert [hypothesis.token_ids for hypothesis in hypotheses] == [[B], [A], []]
     scores = [hypothesis.score for hypothesis in hypotheses]
@@ -52,14 +53,14 @@ def test_as_many_hypotheses_come_back_as_were_asked_for_best_first() -> None:
 @pytest.mark.parametrize(("length_penalty", "expected"), [(0.0, [[], [A]]), (1.0, [[A], []])])
 def test_a_length_penalty_prefers_longer_hypotheses(length_penalty: float, expected: list[list[int]]) -> None:
     table = spelled_out({(): [0.5, 0.45, 0.05], (A,): [0.9, 0.05, 0.05]})
-    params = GenerationParams(beam_size=2, num_hypotheses=2, length_penalty=length_penalty, max_new_tokens=4)
+    params = sentence_params(beam_size=2, num_hypotheses=2, length_penalty=length_penalty, max_new_tokens=4)
     assert [hypothesis.token_ids for hypothesis in _decode(table, params)] == expected
 
 
 def test_an_end_below_the_first_beam_size_places_is_dropped() -> None:
     # END is third of the first step; with two beams it is no hypothesis although nothing better comes.
     table = spelled_out({(): [0.2, 0.5, 0.3], (A,): [0.01, 0.5, 0.49], (B,): [0.01, 0.5, 0.49]})
-    params = GenerationParams(beam_size=2, num_hypotheses=2, length_penalty=0.0, max_new_tokens=2)
+    params = sentence_params(beam_size=2, num_hypotheses=2, length_penalty=0.0, max_new_tokens=2)
     assert [hypothesis.token_ids for hypothesis in _decode(table, params)] == [[A, A], [A, B]]
 
 
@@ -67,7 +68,7 @@ def test_early_stopping_keeps_what_is_complete_first() -> None:
     table = spelled_out({(): [0.5, 0.5, 0.0], (A,): [0.3, 0.7, 0.0], (A, A): [1.0, 0.0, 0.0]})
 
     def best(early_stopping: bool) -> Hypothesis:
-        params = GenerationParams(
+        params = sentence_params(
             beam_size=2, length_penalty=2.0, max_new_tokens=5, early_stopping=early_stopping, num_hypotheses=2
         )
         return _decode(table, params)[0]
@@ -77,7 +78,7 @@ def test_early_stopping_keeps_what_is_complete_first() -> None:
 
 
 def test_a_forced_end_is_the_only_continuation_at_the_limit() -> None:
-    params = GenerationParams(beam_size=2, num_hypotheses=2, length_penalty=0.0, max_new_tokens=2)
+    params = sentence_params(beam_size=2, num_hypotheses=2, length_penalty=0.0, max_new_tokens=2)
     hypotheses = _decode(TRAP, params, forced_end=True)
     assert [hypothesis.token_ids for hypothesis in hypotheses] == [[A], [B]]
     scores = [hypothesis.score for hypothesis in hypotheses]
@@ -87,7 +88,7 @@ def test_a_forced_end_is_the_only_continuation_at_the_limit() -> None:
 
 def test_at_the_limit_hypotheses_are_what_they_are_without_an_end() -> None:
     never_ends = spelled_out({(A,) * length: [0.0, 0.9, 0.1] for length in range(5)})
-    [best] = _decode(never_ends, GenerationParams(beam_size=2, max_new_tokens=4))
+    [best] = _decode(never_ends, sentence_params(beam_size=2, max_new_tokens=4))
     assert best.token_ids == [A, A, A, A]
     assert best.finish_reason is FinishReason.LENGTH
 
@@ -97,7 +98,7 @@ def test_at_the_limit_hypotheses_are_what_they_are_without_an_end() -> None:
 def test_as_many_beams_as_there_are_prefixes_find_the_best_of_everything(
     vocab: int, limit: int, length_penalty: float
 ) -> None:
-    params = GenerationParams(
+    params = sentence_params(
         beam_size=8, num_hypotheses=8, max_new_tokens=limit, length_penalty=length_penalty, early_stopping=False
     )
     for seed in range(30):
@@ -112,7 +113,7 @@ def test_beam_search_follows_its_rule_on_random_tables_alone_and_in_company(
     beam_size: int, forced_end: bool, vocab: int
 ) -> None:
     choices = itertools.product(PENALTIES, [False, True], [1, 4, 9])
-    params = [GenerationParams(beam_size, penalty, limit, beam_size, early) for penalty, early, limit in choices]
+    params = [sentence_params(beam_size, penalty, limit, beam_size, early) for penalty, early, limit in choices]
     tables = [random_table(seed, vocab, end_bias=1.0) for seed in range(len(params))]
     together = drive(_search(beam_size, len(params), forced_end), tables, params)
     for table, each, hypotheses in zip(tables, params, together, strict=True):
@@ -124,7 +125,7 @@ def test_beam_search_follows_its_rule_on_random_tables_alone_and_in_company(
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_of_equals_the_earlier_beam_and_the_smaller_token_go_first(beam_size: int, length_penalty: float) -> None:
     for seed in range(20):
-        params = GenerationParams(beam_size, length_penalty, 4, beam_size, early_stopping=seed % 2 == 0)
+        params = sentence_params(beam_size, length_penalty, 4, beam_size, early_stopping=seed % 2 == 0)
         table = table_with_ties(seed, vocab=5)
         _assert_equal(_decode(table, params), beam(table, params))
 
@@ -137,7 +138,7 @@ def test_a_token_that_is_ruled_out_is_in_no_hypothesis() -> None:
         log_probs[[A, 3, 4, 5] if len(prefix) % 2 else [END, B, 4, 5]] = -np.inf
         return log_probs
 
-    params = GenerationParams(beam_size=4, num_hypotheses=4, max_new_tokens=6)
+    params = sentence_params(beam_size=4, num_hypotheses=4, max_new_tokens=6)
     hypotheses = _decode(table, params)
     _assert_equal(hypotheses, beam(table, params))
     assert all(math.isfinite(hypothesis.score) for hypothesis in hypotheses)
@@ -146,14 +147,14 @@ def test_a_token_that_is_ruled_out_is_in_no_hypothesis() -> None:
 
 def test_fewer_hypotheses_come_back_where_there_are_fewer() -> None:
     only_one = spelled_out({(): [0.0, 1.0, 0.0], (A,): [1.0, 0.0, 0.0]})
-    hypotheses = _decode(only_one, GenerationParams(beam_size=4, num_hypotheses=4, max_new_tokens=9))
+    hypotheses = _decode(only_one, sentence_params(beam_size=4, num_hypotheses=4, max_new_tokens=9))
     assert [hypothesis.token_ids for hypothesis in hypotheses] == [[A]]
     assert hypotheses[0].score == 0.0
 
 
 def test_a_search_ends_as_soon_as_no_beam_can_go_on() -> None:
     search = _search(2)
-    search.add(GenerationParams(beam_size=2, max_new_tokens=9))
+    search.add(sentence_params(beam_size=2, max_new_tokens=9))
     log_probs = np.array([[[0.0, -np.inf, -np.inf]] * 2], np.float32)
     choice = search.advance(np.array([[[END, A, B]] * 2]), log_probs)
     assert choice.finished.tolist() == [True]
@@ -162,7 +163,7 @@ def test_a_search_ends_as_soon_as_no_beam_can_go_on() -> None:
 
 def test_no_hypothesis_is_made_of_numbers_that_are_none() -> None:
     search = _search(2)
-    search.add(GenerationParams(beam_size=2, max_new_tokens=9))
+    search.add(sentence_params(beam_size=2, max_new_tokens=9))
     choice = search.advance(np.array([[[END, A, B]] * 2]), np.full((1, 2, 3), np.nan, np.float32))
     assert choice.finished.tolist() == [True]
     assert search.hypotheses(0) == []
@@ -171,7 +172,7 @@ def test_no_hypothesis_is_made_of_numbers_that_are_none() -> None:
 def test_a_strongly_negative_length_penalty_still_lets_a_search_end_before_its_limit() -> None:
     # Scores of ten times the length to the tenth power are far below Hugging Face's minus infinity of -1e9.
     table = random_table(5, vocab=20, end_bias=-2.0)
-    params = GenerationParams(beam_size=2, length_penalty=-10.0, max_new_tokens=9)
+    params = sentence_params(beam_size=2, length_penalty=-10.0, max_new_tokens=9)
     asked: list[int] = []
 
     def counting(source: Tokens, prefix: Tokens) -> np.ndarray[tuple[int], np.dtype[np.float32]]:

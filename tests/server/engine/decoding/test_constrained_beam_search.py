@@ -6,9 +6,10 @@ import pytest
 
 from server.engine.decoding.constrained_beam_search import bank_sizes
 from server.engine.decoding.phrase_matching import RequiredPhrases
-from server.interface.request import Completion, FinishReason, GenerationParams
+from server.interface.request import Completion, FinishReason
 from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request
 from tests.fakes.reference_search import everything
+from tests.fakes.sentence_params import sentence_params
 from tests.server.engine.decoding.reference_options import own_log_probability
 
 SOURCE = (5, 3, END)
@@ -68,7 +69,7 @@ def test_enough_beams_find_the_best_of_everything_that_has_the_phrases(
     phrases: tuple[Tokens, ...], length_penalty: float
 ) -> None:
     # Three tokens and the end: 27 prefixes of three tokens, and their continuations.
-    params = GenerationParams(60, length_penalty, 4, 3, required_phrases=phrases)
+    params = sentence_params(60, length_penalty, 4, 3, required_phrases=phrases)
     for seed in range(5):
         table = random_table(seed, 4)
         ranked = [
@@ -90,7 +91,7 @@ def _of_the_source(table: Table) -> Table:
 @pytest.mark.parametrize("beam_size", [2, 3, 5])
 def test_every_answer_that_ends_has_all_phrases_beside_plain_requests(beam_size: int) -> None:
     table = random_table(7, VOCAB, end_bias=1.0)
-    plain = GenerationParams(beam_size, max_new_tokens=14, num_hypotheses=beam_size, max_repetitions=0)
+    plain = sentence_params(beam_size, max_new_tokens=14, num_hypotheses=beam_size, max_repetitions=0)
     wanted = [((4,),), ((4, 6, 4),), ((8, 8), (7,)), ((1, 2, 3), (3, 4), (5,))]
     requests = [
         request((source, 3, END), replace(plain, required_phrases=phrases))
@@ -120,7 +121,7 @@ def test_every_answer_that_ends_has_all_phrases_beside_plain_requests(beam_size:
 
 def test_a_phrase_that_the_prefix_has_need_not_come_again() -> None:
     table = random_table(7, VOCAB, end_bias=3.0)
-    params = GenerationParams(3, max_new_tokens=9, target_prefix=(4, 6), required_phrases=((4, 6),))
+    params = sentence_params(3, max_new_tokens=9, target_prefix=(4, 6), required_phrases=((4, 6),))
     bare = replace(params, required_phrases=())
     [done, plain] = FakeEngine(table, max_rows=16).run([request(SOURCE, params), request(SOURCE, bare)])
     assert _answers(done)[0][:2] == (4, 6)
@@ -129,7 +130,7 @@ def test_a_phrase_that_the_prefix_has_need_not_come_again() -> None:
 
 def test_at_the_limit_what_has_met_most_comes_first() -> None:
     table = random_table(2, VOCAB, end_bias=-9.0)
-    params = GenerationParams(4, max_new_tokens=4, num_hypotheses=4, required_phrases=((1, 2, 3, 4, 5, 6),))
+    params = sentence_params(4, max_new_tokens=4, num_hypotheses=4, required_phrases=((1, 2, 3, 4, 5, 6),))
     for forced_end in (False, True):
         [done] = FakeEngine(table, forced_end=forced_end).run([request(SOURCE, params)])
         assert {each.finish_reason for each in done.hypotheses} == {FinishReason.LENGTH}
@@ -138,7 +139,7 @@ def test_at_the_limit_what_has_met_most_comes_first() -> None:
 
 def test_other_options_hold_for_required_phrases_too() -> None:
     table = random_table(5, VOCAB, end_bias=1.0)
-    params = GenerationParams(
+    params = sentence_params(
         4,
         max_new_tokens=14,
         required_phrases=((4, 6),),
@@ -158,7 +159,7 @@ def test_other_options_hold_for_required_phrases_too() -> None:
 
 def test_where_a_required_token_is_forbidden_there_is_an_answer_all_the_same() -> None:
     table = random_table(5, VOCAB, end_bias=1.0)
-    params = GenerationParams(3, max_new_tokens=6, required_phrases=((4,),), suppress_tokens=(4,))
+    params = sentence_params(3, max_new_tokens=6, required_phrases=((4,),), suppress_tokens=(4,))
     [done] = FakeEngine(table).run([request(SOURCE, params)])
     assert done.error is None
     assert done.finish_reason is FinishReason.LENGTH

@@ -1,33 +1,32 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from server.engine.decoding.diverse_beam_search import DiverseBeamSearch
 from server.engine.decoding.search import SearchLimits
-from server.interface.request import FinishReason, GenerationParams
+from server.interface.request import FinishReason, SentenceParams
 from tests.fakes.engine import END, FakeEngine, Table, Tokens, random_table, request, table_with_ties
 from tests.fakes.reference_search import Scored, beam
+from tests.fakes.sentence_params import changed, sentence_params
 from tests.server.engine.decoding.reference_options import own_log_probability
 
 VOCAB = 9
 SOURCES: list[Tokens] = [(5, 3, END), (7, 1, 2, 8, END), (6, END), (2, 2, 4, 1, END)]
 
 
-def _diverse(table: Table, source: Tokens, params: GenerationParams) -> list[Scored]:
+def _diverse(table: Table, source: Tokens, params: SentenceParams) -> list[Scored]:
     """Groups of beams that choose one after the other, in plain Python."""
-    size = params.beam_size // params.num_beam_groups
-    running: list[list[tuple[Tokens, float]]] = [[((), 0.0)] for _ in range(params.num_beam_groups)]
+    size = params.beam_size // params.options.num_beam_groups
+    running: list[list[tuple[Tokens, float]]] = [[((), 0.0)] for _ in range(params.options.num_beam_groups)]
     held: list[list[Scored]] = [[] for _ in running]
-    has_finished = [False] * params.num_beam_groups
+    has_finished = [False] * params.options.num_beam_groups
     for length in range(1, params.max_new_tokens + 1):
         at_limit = length == params.max_new_tokens
         chosen: list[int] = []
-        for group in range(params.num_beam_groups):
+        for group in range(params.options.num_beam_groups):
             if has_finished[group]:
                 continue
             continuations = [
-                ((*prefix, token), total + float(gained) - params.diversity_penalty * chosen.count(token))
+                ((*prefix, token), total + float(gained) - params.options.diversity_penalty * chosen.count(token))
                 for prefix, total in running[group]
                 for token, gained in enumerate(table(source, prefix))
             ]
@@ -37,13 +36,13 @@ def _diverse(table: Table, source: Tokens, params: GenerationParams) -> list[Sco
                 if tokens[-1] == END or at_limit:
                     answer = tokens[:-1] if tokens[-1] == END else tokens
                     own = own_log_probability(table, source, (), tokens)
-                    held[group].append((answer, own, total / len(tokens) ** params.length_penalty))
+                    held[group].append((answer, own, total / len(tokens) ** params.options.length_penalty))
             held[group] = sorted(held[group], key=lambda each: -each[2])[:size]
             last = best[:size] if at_limit else running[group]
             chosen += [tokens[-1] for tokens, _ in last if tokens[-1] != END]
             if running[group] and len(held[group]) == size:
-                best_possible = running[group][0][1] / length**params.length_penalty
-                has_finished[group] = params.early_stopping or best_possible <= held[group][-1][2]
+                best_possible = running[group][0][1] / length**params.options.length_penalty
+                has_finished[group] = params.options.early_stopping or best_possible <= held[group][-1][2]
     found = sorted((each for group in held for each in group), key=lambda each: -each[2])
     return found[: params.num_hypotheses]
 
@@ -61,7 +60,7 @@ def test_groups_choose_one_after_the_other_and_pay_for_what_others_chose(
     for seed in range(6):
         table = random_table(seed, VOCAB, end_bias=0.5)
         params = [
-            GenerationParams(
+            sentence_params(
                 beam_size,
                 length_penalty,
                 7,
@@ -73,28 +72,28 @@ def test_groups_choose_one_after_the_other_and_pay_for_what_others_chose(
             for length_penalty, penalty in ((1.0, 0.7), (0.0, 0.2), (0.6, 3.0), (1.0, 0.0))
         ]
         requests = [request(source, each) for source in SOURCES for each in params]
-        plain = [request(source, GenerationParams(3, max_new_tokens=7)) for source in SOURCES]
+        plain = [request(source, sentence_params(3, max_new_tokens=7)) for source in SOURCES]
         for done in FakeEngine(table, max_rows=20).run([*requests, *plain])[: len(requests)]:
             source, asked = tuple(done.request.source.tolist()), done.request.params
             expected = _diverse(table, source, asked)
             assert [tuple(each.token_ids) for each in done.hypotheses] == [tokens for tokens, _, _ in expected]
             ours = [(each.log_probability, each.score) for each in done.hypotheses]
             np.testing.assert_allclose(ours, [scores for _, *scores in expected], atol=1e-4)
-            bare = replace(asked, num_beam_groups=1, diversity_penalty=0.0)
+            bare = changed(asked, num_beam_groups=1, diversity_penalty=0.0)
             num_unlike_beams += [t for t, *_ in expected] != [t for t, *_ in beam(_for_source(table, source), bare)]
     assert num_unlike_beams > 20
 
 
 def test_a_high_penalty_makes_first_tokens_differ() -> None:
     table = random_table(3, VOCAB, end_bias=-2.0)
-    params = GenerationParams(4, 1.0, 7, 4, num_beam_groups=4, diversity_penalty=50.0)
+    params = sentence_params(4, 1.0, 7, 4, num_beam_groups=4, diversity_penalty=50.0)
     [done] = FakeEngine(table).run([request(SOURCES[0], params)])
     assert len({each.token_ids[0] for each in done.hypotheses}) == 4
 
 
 def test_without_a_penalty_all_groups_find_the_same() -> None:
     table = table_with_ties(3, VOCAB)
-    params = GenerationParams(4, 1.0, 7, 4, num_beam_groups=2)
+    params = sentence_params(4, 1.0, 7, 4, num_beam_groups=2)
     [done] = FakeEngine(table).run([request(SOURCES[0], params)])
     found = sorted(tuple(each.token_ids) for each in done.hypotheses)
     assert found[0::2] == found[1::2]
@@ -102,7 +101,7 @@ def test_without_a_penalty_all_groups_find_the_same() -> None:
 
 def test_a_group_that_has_finished_holds_to_the_end_what_it_has() -> None:
     # The first group ends with token 5; the limit, at which the model can only end, comes before the second has.
-    params = GenerationParams(beam_size=2, num_beam_groups=2, max_new_tokens=3, diversity_penalty=1.0)
+    params = sentence_params(beam_size=2, num_beam_groups=2, max_new_tokens=3, diversity_penalty=1.0)
     search = DiverseBeamSearch(2, 2, SearchLimits(2, 16, end_token=0, forced_end=True))
     search.add(params)
     for of_first, of_second in (

@@ -1,16 +1,16 @@
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from server.engine.decoding.greedy_search import GreedySearch
 from server.engine.decoding.search import SearchLimits
-from server.interface.request import FinishReason, GenerationParams, Hypothesis
+from server.interface.request import FinishReason, Hypothesis, SentenceParams
 from tests.fakes.engine import END, Table, random_table, spelled_out
 from tests.fakes.reference_search import greedy
 from tests.fakes.search_driver import drive
+from tests.fakes.sentence_params import changed, sentence_params
 
 A, B = 1, 2
 # The most likely first token does not begin the most likely sequence: A END has 0.3, B END has 0.36.
@@ -21,13 +21,13 @@ def _search(max_requests: int = 4, forced_end: bool = False) -> GreedySearch:
     return GreedySearch(SearchLimits(max_requests, max_new_tokens=8, end_token=END, forced_end=forced_end))
 
 
-def _decode(table: Table, params: GenerationParams, forced_end: bool = False) -> Hypothesis:
-    [[hypothesis]] = drive(_search(forced_end=forced_end), [table], [replace(params, return_scores=True)])
+def _decode(table: Table, params: SentenceParams, forced_end: bool = False) -> Hypothesis:
+    [[hypothesis]] = drive(_search(forced_end=forced_end), [table], [changed(params, return_scores=True)])
     return hypothesis
 
 
 def test_greedy_takes_the_most_likely_token_every_time() -> None:
-    hypothesis = _decode(TRAP, GenerationParams(max_new_tokens=8))
+    hypothesis = _decode(TRAP, sentence_params(max_new_tokens=8))
     assert hypothesis.token_ids == [A]
     assert hypothesis.log_probability == pytest.approx(math.log(0.5 * 0.6), abs=1e-6)
     assert hypothesis.finish_reason is FinishReason.STOP
@@ -35,26 +35,26 @@ def test_greedy_takes_the_most_likely_token_every_time() -> None:
 
 @pytest.mark.parametrize("length_penalty", [-1.0, 0.0, 0.6, 1.0, 2.0])
 def test_the_greedy_score_counts_the_end_of_sequence_token(length_penalty: float) -> None:
-    hypothesis = _decode(TRAP, GenerationParams(max_new_tokens=8, length_penalty=length_penalty))
+    hypothesis = _decode(TRAP, sentence_params(max_new_tokens=8, length_penalty=length_penalty))
     assert hypothesis.score == pytest.approx(math.log(0.3) / 2**length_penalty, abs=1e-6)
 
 
 def test_greedy_ends_at_the_limit_with_the_tokens_it_has() -> None:
     never_ends = spelled_out({(A,) * length: [0.1, 0.8, 0.1] for length in range(8)})
-    hypothesis = _decode(never_ends, GenerationParams(max_new_tokens=3))
+    hypothesis = _decode(never_ends, sentence_params(max_new_tokens=3))
     assert hypothesis.token_ids == [A, A, A]
     assert hypothesis.log_probability == pytest.approx(3 * math.log(0.8), abs=1e-6)
     assert hypothesis.finish_reason is FinishReason.LENGTH
 
 
 def test_an_end_in_the_last_place_is_a_stop() -> None:
-    hypothesis = _decode(TRAP, GenerationParams(max_new_tokens=2))
+    hypothesis = _decode(TRAP, sentence_params(max_new_tokens=2))
     assert hypothesis.token_ids == [A]
     assert hypothesis.finish_reason is FinishReason.STOP
 
 
 def test_a_forced_end_costs_nothing_and_is_the_limits_doing() -> None:
-    hypothesis = _decode(TRAP, GenerationParams(max_new_tokens=2), forced_end=True)
+    hypothesis = _decode(TRAP, sentence_params(max_new_tokens=2), forced_end=True)
     assert hypothesis.token_ids == [A]
     assert hypothesis.log_probability == pytest.approx(math.log(0.5), abs=1e-6)
     assert hypothesis.score == pytest.approx(math.log(0.5) / 2, abs=1e-6)
@@ -66,7 +66,7 @@ def test_greedy_follows_its_rule_on_random_tables_alone_and_in_company(forced_en
     tables = [random_table(seed, vocab=5, end_bias=-0.5) for seed in range(40)]
     choices = itertools.product(range(1, 9), [-0.5, 0.0, 0.6, 1.0, 2.0])
     params = [
-        GenerationParams(max_new_tokens=limit, length_penalty=penalty, return_scores=True) for limit, penalty in choices
+        sentence_params(max_new_tokens=limit, length_penalty=penalty, return_scores=True) for limit, penalty in choices
     ]
     assert len(params) == len(tables)
     together = drive(_search(len(tables), forced_end), tables, params)
@@ -81,7 +81,7 @@ def test_greedy_follows_its_rule_on_random_tables_alone_and_in_company(forced_en
 def test_only_who_asks_for_a_score_gets_one_whoever_is_beside_it() -> None:
     search = _search()
     assert not search.needs_scores
-    asked, not_asked = (GenerationParams(max_new_tokens=8, return_scores=wanted) for wanted in (True, False))
+    asked, not_asked = (sentence_params(max_new_tokens=8, return_scores=wanted) for wanted in (True, False))
     [[with_score], [without]] = drive(search, [TRAP, TRAP], [asked, not_asked])
     assert with_score.token_ids == without.token_ids == [A]
     assert math.isfinite(with_score.score)
@@ -91,9 +91,9 @@ def test_only_who_asks_for_a_score_gets_one_whoever_is_beside_it() -> None:
 
 def test_scores_are_needed_as_long_as_somebody_asks_for_one() -> None:
     search = _search()
-    search.add(GenerationParams(max_new_tokens=8))
+    search.add(sentence_params(max_new_tokens=8))
     needed = [search.needs_scores]
-    search.add(GenerationParams(max_new_tokens=8, return_scores=True))
+    search.add(sentence_params(max_new_tokens=8, return_scores=True))
     needed.append(search.needs_scores)
     search.remove(np.array([], np.intp), np.array([], np.intp), 1)
     needed.append(search.needs_scores)

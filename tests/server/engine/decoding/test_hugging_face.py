@@ -9,9 +9,10 @@ import torch
 from transformers import MarianMTModel
 
 from model.families.marian.reading import load_marian
-from server.interface.request import Completion, GenerationParams
+from server.interface.request import Completion, SentenceParams
 from tests.fakes.eager_runner import EagerRunner
 from tests.fakes.engine import DrivenEngine, request
+from tests.fakes.sentence_params import sentence_params
 from tests.model.random_models import SavedMarian, save_marian
 
 NUM_SENTENCES = 10
@@ -36,11 +37,11 @@ class Pair:
         self.end, self.pad = config.eos_token_id, config.pad_token_id
         self._engine = DrivenEngine(EagerRunner(self.model, MAX_ROWS), self.end, config.forced_eos)
 
-    def ours(self, sources: Sequence[list[int]], params: GenerationParams) -> list[Completion]:
+    def ours(self, sources: Sequence[list[int]], params: SentenceParams) -> list[Completion]:
         """What our engine answers to all of them together."""
         return self._engine.run([request(source, params) for source in sources])
 
-    def theirs(self, sources: Sequence[list[int]], params: GenerationParams) -> list[tuple[list[int], float]]:
+    def theirs(self, sources: Sequence[list[int]], params: SentenceParams) -> list[tuple[list[int], float]]:
         """What `generate` answers: tokens without start, end and padding, and scores, of all hypotheses."""
         longest = max(map(len, sources))
         tokens = torch.tensor([source + [self.pad] * (longest - len(source)) for source in sources])
@@ -49,8 +50,8 @@ class Pair:
             attention_mask=(tokens != self.pad).long(),
             num_beams=params.beam_size,
             num_return_sequences=params.num_hypotheses,
-            early_stopping=params.early_stopping,
-            length_penalty=params.length_penalty,
+            early_stopping=params.options.early_stopping,
+            length_penalty=params.options.length_penalty,
             max_length=params.max_new_tokens + 1,  # theirs counts the start token
             do_sample=False,
             return_dict_in_generate=True,
@@ -86,7 +87,7 @@ def _sources(pair: Pair) -> list[list[int]]:
 def test_beam_search_equals_hugging_face_generate(pair: Pair, beam_size: int, early_stopping: bool) -> None:
     sources = _sources(pair)
     for length_penalty in PENALTIES:
-        params = GenerationParams(beam_size, length_penalty, LIMIT, beam_size, early_stopping)
+        params = sentence_params(beam_size, length_penalty, LIMIT, beam_size, early_stopping)
         completions = pair.ours(sources, params)
         ours = [hypothesis for completion in completions for hypothesis in completion.hypotheses]
         theirs = pair.theirs(sources, params)
@@ -97,7 +98,7 @@ def test_beam_search_equals_hugging_face_generate(pair: Pair, beam_size: int, ea
 @pytest.mark.parametrize("max_new_tokens", [1, 2, 3, 20])
 def test_limits_mean_the_same_as_those_of_hugging_face(pair: Pair, max_new_tokens: int) -> None:
     sources = _sources(pair)
-    params = GenerationParams(beam_size=4, max_new_tokens=max_new_tokens)
+    params = sentence_params(beam_size=4, max_new_tokens=max_new_tokens)
     completions = pair.ours(sources, params)
     theirs = pair.theirs(sources, params)
     assert [done.hypotheses[0].token_ids for done in completions] == [tokens for tokens, _ in theirs]

@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 
 from server.engine.decoding.loop_detection import LONGEST_LOOP, LoopDetector
-from server.interface.request import DEFAULT_MAX_REPETITIONS, FinishReason, GenerationParams
+from server.interface.decoding_options import DEFAULT_MAX_REPETITIONS
+from server.interface.request import FinishReason
 from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request, spelled_out
+from tests.fakes.sentence_params import sentence_params
 
 A, B = 1, 2
 
@@ -25,7 +27,7 @@ def test_the_guard_finds_every_loop_in_the_step_it_becomes_one(limit: int) -> No
         pattern = random.integers(1, 4, random.integers(1, 10))
         tokens = np.where(random.random((1, 2, 60)) < 0.05, 4, np.resize(pattern, 60)).astype(np.int32)
         guard = LoopDetector(1)
-        guard.add(0, GenerationParams(max_repetitions=limit))
+        guard.add(0, sentence_params(max_repetitions=limit))
         for length in range(1, 61):
             found = guard.looping(tokens, np.array([length], np.int32))
             expected = [_is_looping(tuple(beam[:length].tolist()), limit) for beam in tokens[0]]
@@ -49,7 +51,7 @@ def _saying(*tokens: int) -> Table:
 
 @pytest.mark.parametrize("loop", [(A,), (A, B), (A, B, B), (A, A, B, B, A, B, B, B)])
 def test_a_greedy_answer_that_goes_round_in_circles_is_ended_and_says_so(loop: Tokens) -> None:
-    params = GenerationParams(max_new_tokens=60, max_repetitions=4, return_scores=True)
+    params = sentence_params(max_new_tokens=60, max_repetitions=4, return_scores=True)
     [done] = FakeEngine(_saying(*loop)).run([request((A, END), params)])
     assert done.hypotheses[0].token_ids == list(loop * 5)
     assert done.hypotheses[0].log_probability == pytest.approx(-0.125 * 5 * len(loop))
@@ -57,21 +59,21 @@ def test_a_greedy_answer_that_goes_round_in_circles_is_ended_and_says_so(loop: T
 
 
 def test_without_a_limit_it_goes_on() -> None:
-    params = GenerationParams(max_new_tokens=60, max_repetitions=0)
+    params = sentence_params(max_new_tokens=60, max_repetitions=0)
     [done] = FakeEngine(_saying(A)).run([request((A, END), params)])
     assert done.hypotheses[0].token_ids == [A] * 60
     assert done.finish_reason is FinishReason.LENGTH
 
 
 def test_by_default_the_limit_is_beyond_what_anybody_says() -> None:
-    [done] = FakeEngine(_saying(A)).run([request((A, END), GenerationParams(max_new_tokens=60))])
+    [done] = FakeEngine(_saying(A)).run([request((A, END), sentence_params(max_new_tokens=60))])
     assert len(done.hypotheses[0].token_ids) == DEFAULT_MAX_REPETITIONS + 1 == 33
 
 
 def test_a_beam_that_loops_is_a_hypothesis_and_the_others_go_on() -> None:
     looping = {(A,) * length: [0.0, 0.9, 0.1] for length in range(9)}
     ending = {(*(A,) * length, B): [1.0, 0.0, 0.0] for length in range(9)}
-    params = GenerationParams(2, 0.0, 20, 2, max_repetitions=3)
+    params = sentence_params(2, 0.0, 20, 2, max_repetitions=3)
     [done] = FakeEngine(spelled_out(looping | ending)).run([request((A, END), params)])
     assert [each.token_ids for each in done.hypotheses] == [[A] * 4, [B]]
     assert [each.finish_reason for each in done.hypotheses] == [FinishReason.REPETITION, FinishReason.STOP]
@@ -86,7 +88,7 @@ def test_a_limit_that_is_never_reached_changes_no_answer(beam_size: int) -> None
             [
                 request(
                     (source, END),
-                    GenerationParams(beam_size, max_new_tokens=30, max_repetitions=limit, return_scores=True),
+                    sentence_params(beam_size, max_new_tokens=30, max_repetitions=limit, return_scores=True),
                 )
                 for source in range(1, 6)
             ]

@@ -8,28 +8,29 @@ import numpy as np
 import pytest
 
 from server.engine.decoding.request_decoder import RequestDecoder
-from server.interface.request import Completion, FinishReason, GenerationParams, Request
+from server.interface.request import Completion, FinishReason, Request
 from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request, spelled_out
 from tests.fakes.reference_search import everything
+from tests.fakes.sentence_params import changed, sentence_params
 from tests.server.engine.decoding.reference_options import attention, coverage_bonus, expected, own_log_probability
 
 VOCAB = 9
 A, B, C = 1, 2, 3
-PLAIN = GenerationParams(max_new_tokens=7, return_scores=True)
+PLAIN = sentence_params(max_new_tokens=7, return_scores=True)
 RULES = {
     "nothing": PLAIN,
-    "repetition penalty": replace(PLAIN, repetition_penalty=1.8),
-    "repetition encouraged": replace(PLAIN, repetition_penalty=0.5),
-    "no repeated tokens": replace(PLAIN, no_repeat_ngram_size=1),
-    "no repeated bigrams": replace(PLAIN, no_repeat_ngram_size=2),
-    "suppressed tokens": replace(PLAIN, suppress_tokens=(2, 5)),
+    "repetition penalty": changed(PLAIN, repetition_penalty=1.8),
+    "repetition encouraged": changed(PLAIN, repetition_penalty=0.5),
+    "no repeated tokens": changed(PLAIN, no_repeat_ngram_size=1),
+    "no repeated bigrams": changed(PLAIN, no_repeat_ngram_size=2),
+    "suppressed tokens": changed(PLAIN, suppress_tokens=(2, 5)),
     "suppressed phrases": replace(PLAIN, suppress_phrases=((1,), (3, 4), (6, 6, 6), (7, 8, 7))),
     "a minimal length": replace(PLAIN, min_new_tokens=5),
     "a target prefix": replace(PLAIN, target_prefix=(4, 2)),
     "a prefix and a minimal length": replace(PLAIN, target_prefix=(4, 2), min_new_tokens=3),
-    "a prefix whose tokens count as said": replace(PLAIN, target_prefix=(4, 2, 4), no_repeat_ngram_size=1),
-    "a prefix whose tokens are penalised": replace(PLAIN, target_prefix=(4, 2, 4), repetition_penalty=2.0),
-    "everything at once": replace(
+    "a prefix whose tokens count as said": changed(PLAIN, target_prefix=(4, 2, 4), no_repeat_ngram_size=1),
+    "a prefix whose tokens are penalised": changed(PLAIN, target_prefix=(4, 2, 4), repetition_penalty=2.0),
+    "everything at once": changed(
         PLAIN,
         target_prefix=(4,),
         repetition_penalty=1.3,
@@ -40,12 +41,12 @@ RULES = {
     ),
 }
 BEAM_RULES = {
-    "coverage": replace(PLAIN, coverage_penalty=0.4),
-    "coverage behind a prefix": replace(PLAIN, coverage_penalty=0.4, target_prefix=(3, 5)),
-    "coverage and early stopping": replace(PLAIN, coverage_penalty=2.0, early_stopping=True),
-    "more patience": replace(PLAIN, patience=2.0),
-    "more patience and early stopping": replace(PLAIN, patience=1.7, early_stopping=True),
-    "less patience": replace(PLAIN, patience=0.5),
+    "coverage": changed(PLAIN, coverage_penalty=0.4),
+    "coverage behind a prefix": changed(PLAIN, coverage_penalty=0.4, target_prefix=(3, 5)),
+    "coverage and early stopping": changed(PLAIN, coverage_penalty=2.0, early_stopping=True),
+    "more patience": changed(PLAIN, patience=2.0),
+    "more patience and early stopping": changed(PLAIN, patience=1.7, early_stopping=True),
+    "less patience": changed(PLAIN, patience=0.5),
 }
 
 
@@ -94,14 +95,14 @@ def test_nobody_sees_whole_rows_of_logits_when_nobody_asked() -> None:
     engine = FakeEngine(random_table(5, VOCAB, end_bias=0.5))
     engine.run([request((5, 3, END), replace(PLAIN, beam_size=beam_size)) for beam_size in (1, 2, 3)])
     assert engine.runner.num_logit_rows == [0] * len(engine.runner.decoded)
-    engine.run([request((5, 3, END), replace(PLAIN, suppress_tokens=(2,)))])
+    engine.run([request((5, 3, END), changed(PLAIN, suppress_tokens=(2,)))])
     assert engine.runner.num_logit_rows[-1] == 1
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_as_many_beams_as_prefixes_find_the_best_score_with_coverage(seed: int) -> None:
     vocab, source, table = 3, (2, 1, END), random_table(seed, 3)
-    params = GenerationParams(beam_size=8, num_hypotheses=8, max_new_tokens=2, coverage_penalty=0.7)
+    params = sentence_params(beam_size=8, num_hypotheses=8, max_new_tokens=2, coverage_penalty=0.7)
 
     def everywhere(_: Tokens, prefix: Tokens) -> LogProbs:
         return table(source, prefix)
@@ -123,7 +124,7 @@ def test_patience_waits_for_the_better_hypothesis() -> None:
     table = spelled_out({(): [0.5, 0.5, 0.0], (A,): [0.3, 0.7, 0.0], (A, A): [1.0, 0.0, 0.0]})
 
     def best(patience: float) -> list[int]:
-        params = GenerationParams(2, 2.0, 5, early_stopping=True, patience=patience)
+        params = sentence_params(2, 2.0, 5, early_stopping=True, patience=patience)
         return FakeEngine(table).run([request((A, END), params)])[0].hypotheses[0].token_ids
 
     assert best(patience=1.0) == [A]
@@ -133,7 +134,7 @@ def test_patience_waits_for_the_better_hypothesis() -> None:
 def test_what_is_answered_of_each_token_is_what_the_table_says() -> None:
     table, source = random_table(3, VOCAB, end_bias=0.5), (5, 3, 7, END)
     for beam_size, prompt in ((1, ()), (3, ()), (1, (4, 2)), (3, (4,))):
-        params = replace(
+        params = changed(
             PLAIN,
             beam_size=beam_size,
             num_hypotheses=beam_size,
@@ -167,7 +168,7 @@ def test_a_given_translation_is_scored_like_teacher_forcing_beside_whatever_else
     targets = [(END,), (4, END), (1, 1, 1, 8, 2, END), (5, 3, END)]
     sources = [(5, 3, END), (7, END), (6, 4, 2, END), (1, END)]
     asked = [
-        request(source, GenerationParams(forced_target=target, length_penalty=0.5, return_token_scores=True))
+        request(source, sentence_params(forced_target=target, length_penalty=0.5, return_token_scores=True))
         for source, target in zip(sources, targets, strict=True)
     ]
     others = _mixed(2)
@@ -205,7 +206,7 @@ def test_requests_that_read_are_dropped_failed_and_moved_like_others() -> None:
 
 
 def test_where_every_token_is_forbidden_a_greedy_answer_ends() -> None:
-    everything_else = replace(PLAIN, suppress_tokens=tuple(range(VOCAB)))
+    everything_else = changed(PLAIN, suppress_tokens=tuple(range(VOCAB)))
     [done] = FakeEngine(random_table(1, VOCAB)).run([request((5, END), everything_else)])
     assert done.hypotheses[0].token_ids == []
     assert done.finish_reason is FinishReason.STOP
@@ -214,7 +215,7 @@ def test_where_every_token_is_forbidden_a_greedy_answer_ends() -> None:
 @pytest.mark.parametrize("prompt", [(), (4, 2)])
 def test_alternatives_begin_with_the_most_likely_tokens_and_go_on_greedily(prompt: Tokens) -> None:
     table, source = random_table(13, VOCAB, end_bias=0.5), (5, 3, END)
-    params = replace(PLAIN, target_prefix=prompt, num_hypotheses=5, return_alternatives=True)
+    params = changed(PLAIN, target_prefix=prompt, num_hypotheses=5, return_alternatives=True)
     engine = FakeEngine(table, max_rows=16)
     [done, *_] = engine.run([request(source, params), *_mixed(2)])
     first_tokens = [token for token in np.argsort(-table(source, prompt)).tolist() if token != END][:5]
@@ -232,14 +233,14 @@ def test_an_option_that_fails_fails_its_own_request_and_no_other(method: str, mo
     works = getattr(RequestDecoder, method)
 
     def fails_for_one(guide: RequestDecoder, *arguments: object) -> object:
-        if guide.params.suppress_tokens == (8,):
+        if guide.params.options.suppress_tokens == (8,):
             raise RuntimeError("a bug of this option")
         return works(guide, *arguments)
 
     monkeypatch.setattr(RequestDecoder, method, fails_for_one)
     table = random_table(9, VOCAB, end_bias=0.5)
     for beam_size in (1, 2):
-        broken = replace(
+        broken = changed(
             PLAIN, beam_size=beam_size, suppress_tokens=(8,), target_prefix=(1, 2) if method == "read" else ()
         )
         if method == "scored":

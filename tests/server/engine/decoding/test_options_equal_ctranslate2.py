@@ -1,7 +1,7 @@
 """Options that CTranslate2 has too, on the same random weights."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,14 @@ import torch
 from transformers import MarianMTModel
 
 from model.families.marian.reading import load_marian
-from server.interface.request import GenerationParams, Tokens
+from server.interface.request import Tokens
 from tests.export.tiny_checkpoint import write_checkpoint
 from tests.fakes.eager_runner import EagerRunner
 from tests.fakes.engine import DrivenEngine, request
+from tests.fakes.sentence_params import changed, sentence_params
 
 NUM_SENTENCES, LIMIT = 8, 12
-PLAIN = GenerationParams(max_new_tokens=LIMIT, return_scores=True, length_penalty=0.0)
+PLAIN = sentence_params(max_new_tokens=LIMIT, return_scores=True, length_penalty=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def _vocabulary(folder: Path) -> dict[str, int]:
 @pytest.mark.parametrize("num_hypotheses", [2, 5])
 def test_alternatives_at_the_first_place_equal_those_of_ctranslate2(pair: Pair, num_hypotheses: int) -> None:
     found = pair.translate(beam_size=1, num_hypotheses=num_hypotheses, return_alternatives=True)
-    params = replace(PLAIN, num_hypotheses=num_hypotheses, return_alternatives=True, num_token_alternatives=10)
+    params = changed(PLAIN, num_hypotheses=num_hypotheses, return_alternatives=True, num_token_alternatives=10)
     ours = pair.engine.run([request(source, params) for source in pair.sources])
     for theirs, done in zip(found, ours, strict=True):
         assert [tuple(each.token_ids) for each in done.hypotheses] == [pair.ids(each) for each in theirs.hypotheses]
@@ -110,7 +111,7 @@ def test_the_coverage_penalty_of_a_hypothesis_is_that_of_ctranslate2(
             tokens = pair.ids(pieces)
             if len(tokens) == LIMIT:
                 continue  # ended by the limit: without the end that we count
-            params = GenerationParams(
+            params = sentence_params(
                 forced_target=(*tokens, source[-1]),
                 length_penalty=0.0,
                 coverage_penalty=coverage_penalty,

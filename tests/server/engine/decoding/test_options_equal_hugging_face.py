@@ -10,25 +10,26 @@ import torch
 from transformers import MarianMTModel
 
 from model.families.marian.reading import load_marian
-from server.interface.request import Completion, GenerationParams
+from server.interface.request import Completion, SentenceParams
 from tests.fakes.eager_runner import EagerRunner
 from tests.fakes.engine import DrivenEngine, request
+from tests.fakes.sentence_params import changed, sentence_params
 from tests.model.random_models import SavedMarian, save_marian
 
 NUM_SENTENCES = 6
 MAX_ROWS = 64
 LIMIT = 12  # tokens with the end, without the start
-PLAIN = GenerationParams(max_new_tokens=LIMIT, return_scores=True)
+PLAIN = sentence_params(max_new_tokens=LIMIT, return_scores=True)
 PREFIX = (5, 17, 5)
 
 # Ours, and what the same is called there. Every one for greedy and for beams, and beside requests that have another.
-OPTIONS: dict[str, tuple[GenerationParams, dict[str, object]]] = {
-    "repetition penalty": (replace(PLAIN, repetition_penalty=1.7), {"repetition_penalty": 1.7}),
-    "repetition encouraged": (replace(PLAIN, repetition_penalty=0.6), {"repetition_penalty": 0.6}),
-    "no repeated tokens": (replace(PLAIN, no_repeat_ngram_size=1), {"no_repeat_ngram_size": 1}),
-    "no repeated bigrams": (replace(PLAIN, no_repeat_ngram_size=2), {"no_repeat_ngram_size": 2}),
-    "no repeated trigrams": (replace(PLAIN, no_repeat_ngram_size=3), {"no_repeat_ngram_size": 3}),
-    "suppressed tokens": (replace(PLAIN, suppress_tokens=(3, 25, 37)), {"suppress_tokens": [3, 25, 37]}),
+OPTIONS: dict[str, tuple[SentenceParams, dict[str, object]]] = {
+    "repetition penalty": (changed(PLAIN, repetition_penalty=1.7), {"repetition_penalty": 1.7}),
+    "repetition encouraged": (changed(PLAIN, repetition_penalty=0.6), {"repetition_penalty": 0.6}),
+    "no repeated tokens": (changed(PLAIN, no_repeat_ngram_size=1), {"no_repeat_ngram_size": 1}),
+    "no repeated bigrams": (changed(PLAIN, no_repeat_ngram_size=2), {"no_repeat_ngram_size": 2}),
+    "no repeated trigrams": (changed(PLAIN, no_repeat_ngram_size=3), {"no_repeat_ngram_size": 3}),
+    "suppressed tokens": (changed(PLAIN, suppress_tokens=(3, 25, 37)), {"suppress_tokens": [3, 25, 37]}),
     "suppressed phrases": (
         replace(PLAIN, suppress_phrases=((9,), (25, 25), (37, 37, 37))),
         {"bad_words_ids": [[9], [25, 25], [37, 37, 37], [30]]},  # 30 is the padding, which it suppresses anyway
@@ -36,7 +37,7 @@ OPTIONS: dict[str, tuple[GenerationParams, dict[str, object]]] = {
     "a minimal length": (replace(PLAIN, min_new_tokens=7), {"min_new_tokens": 7}),
     "a target prefix": (replace(PLAIN, target_prefix=PREFIX), {}),
     "all of them": (
-        replace(
+        changed(
             PLAIN,
             target_prefix=PREFIX,
             repetition_penalty=1.2,
@@ -61,13 +62,13 @@ class Pair:
         lengths = random.integers(1, 15, NUM_SENTENCES)
         self.sources = [[*random.integers(1, 30, length).tolist(), self.end] for length in lengths]
 
-    def ours(self, params: Sequence[GenerationParams]) -> list[list[Completion]]:
+    def ours(self, params: Sequence[SentenceParams]) -> list[list[Completion]]:
         """Our answers to every sentence with each of these, all in one batch."""
         requests = [request(source, each) for source in self.sources for each in params]
         done = self.engine.run(requests)
         return [done[number :: len(params)] for number in range(len(params))]
 
-    def theirs(self, params: GenerationParams, options: dict[str, object]) -> list[tuple[list[int], float]]:
+    def theirs(self, params: SentenceParams, options: dict[str, object]) -> list[tuple[list[int], float]]:
         """What `generate` answers: tokens without start, end and padding, and the scores of beam search."""
         answers = []
         for source in self.sources:
@@ -77,7 +78,7 @@ class Pair:
                 decoder_input_ids=torch.tensor([prompt]),
                 num_beams=params.beam_size,
                 num_return_sequences=params.num_hypotheses,
-                length_penalty=params.length_penalty,
+                length_penalty=params.options.length_penalty,
                 max_length=len(prompt) + params.max_new_tokens,
                 do_sample=False,
                 return_dict_in_generate=True,

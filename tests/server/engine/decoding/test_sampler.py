@@ -14,8 +14,9 @@ from transformers.generation.logits_process import (
 )
 
 from server.engine.decoding.sampler import draw, token_probabilities
-from server.interface.request import Completion, FinishReason, GenerationParams, Request, Sampling
+from server.interface.request import Completion, FinishReason, Request, Sampling
 from tests.fakes.engine import END, FakeEngine, random_table, request, spelled_out
+from tests.fakes.sentence_params import changed, sentence_params
 
 SETTINGS = [
     Sampling(),
@@ -28,7 +29,7 @@ SETTINGS = [
     Sampling(top_k=1),
     Sampling(top_p=0.01),
 ]
-PLAIN = GenerationParams(max_new_tokens=12, sampling=Sampling(), return_scores=True)
+PLAIN = sentence_params(max_new_tokens=12, sampling=Sampling(), return_scores=True)
 TABLE = random_table(21, 9, end_bias=0.2)
 
 
@@ -76,7 +77,7 @@ def _requests() -> list[Request]:
     return [
         request(
             (source, 3, END),
-            replace(
+            changed(
                 PLAIN,
                 num_hypotheses=number % 4 + 1,
                 max_new_tokens=3 + number % 9,
@@ -89,7 +90,7 @@ def _requests() -> list[Request]:
 
 
 def _plain() -> list[Request]:
-    return [request((5, 2, END), GenerationParams(beam_size, max_new_tokens=9)) for beam_size in (1, 2, 3, 1)] * 2
+    return [request((5, 2, END), sentence_params(beam_size, max_new_tokens=9)) for beam_size in (1, 2, 3, 1)] * 2
 
 
 def test_the_same_seed_gives_the_same_samples_alone_and_in_company() -> None:
@@ -119,7 +120,7 @@ def test_another_seed_gives_other_samples() -> None:
 
 def test_samples_come_best_first_with_the_log_probability_of_the_model() -> None:
     for length_penalty in (0.0, 1.0):
-        params = replace(
+        params = changed(
             PLAIN, num_hypotheses=6, length_penalty=length_penalty, sampling=Sampling(2.0, top_k=4, seed=5)
         )
         [done] = FakeEngine(TABLE).run([request((5, 3, END), params)])
@@ -139,7 +140,7 @@ def _assert_scored_by_the_table(
 
 
 def test_almost_no_temperature_and_a_single_candidate_are_greedy() -> None:
-    [greedy] = FakeEngine(TABLE).run([request((5, 3, END), GenerationParams(max_new_tokens=12))])
+    [greedy] = FakeEngine(TABLE).run([request((5, 3, END), sentence_params(max_new_tokens=12))])
     for sampling in (Sampling(temperature=0.001), Sampling(top_k=1), Sampling(top_p=1e-6), Sampling(min_p=1.0)):
         [done] = FakeEngine(TABLE).run([request((5, 3, END), replace(PLAIN, sampling=sampling))])
         assert done.hypotheses[0].token_ids == greedy.hypotheses[0].token_ids
@@ -160,7 +161,7 @@ def test_a_sample_ends_at_its_limit_while_others_have_ended_before(forced_end: b
 
 def test_a_sample_that_loops_is_ended() -> None:
     table = spelled_out({(1,) * length: [0.001, 0.998, 0.001] for length in range(40)})
-    params = replace(PLAIN, max_new_tokens=30, max_repetitions=5, num_hypotheses=2)
+    params = changed(PLAIN, max_new_tokens=30, max_repetitions=5, num_hypotheses=2)
     [done] = FakeEngine(table).run([request((5, END), params)])
     assert [each.finish_reason for each in done.hypotheses] == [FinishReason.REPETITION] * 2
     assert [each.token_ids for each in done.hypotheses] == [[1] * 6] * 2

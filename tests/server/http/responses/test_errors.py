@@ -50,15 +50,28 @@ def _error(client: TestClient, content: bytes, status: int, headers: dict[str, s
             {"text": "a", "length_penalty": 1e300},
             "length_penalty: input should be less than or equal to 10, not 1e+300",
         ),
-        ({"text": "a", "max_new_tokens": 33}, "max_new_tokens is 33; it must be from 1 to 32 with this model"),
+        ({"text": "a", "max_new_tokens": 33}, "`max_new_tokens` must be from 1 to 32 with this model. Given: 33"),
         (
             {"text": "a", "num_hypotheses": 3, "beam_size": 2},
-            "num_hypotheses is 3; it must be from 1 to 2 with a beam_size of 2",
+            "`num_hypotheses` must be from 1 to 2 with a beam_size of 2. Given: 3",
         ),
         ({"text": "a", "early_stopping": 1}, "early_stopping: input should be a valid boolean, not 1"),
         (
             {"text": "a", "timeout_seconds": 61},
-            "timeout_seconds is 61; it must be more than 0 and at most 60 on this server",
+            "`timeout_seconds` must be above 0 and at most 60 on this server. Given: 61",
+        ),
+        (
+            {"text": "a", "required_phrases": "b"},
+            "required_phrases: input should be a valid list, not b",
+        ),
+        (
+            {"text": "a", "required_phrases": ["b"] * 9},
+            "required_phrases: list should have at most 8 items after validation, not 9, not a list of 9",
+        ),
+        (
+            {"text": "a", "target_prefix": 1},
+            "target_prefix.str: input should be a valid string, not 1; "
+            "target_prefix.list[str]: input should be a valid list, not 1",
         ),
         ({"text": "a", "beam_width": 4}, "beam_width is not a field of this request"),
         ({"text": "a", "target": "fr"}, "no model here translates from any language to fr; there is en to de"),

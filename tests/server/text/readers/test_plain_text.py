@@ -7,7 +7,7 @@ import pytest
 
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import DeadlineExceeded
-from server.interface.request import GenerationParams
+from server.interface.request import SentenceParams
 from server.text.readers.plain_text import may_be_special, read_text
 from server.text.readers.units import Unit
 from server.text.readers.unknown_characters import UnknownCharacters
@@ -94,10 +94,13 @@ def test_a_placeholder_that_is_lost_every_time_is_put_between_what_is_around_it(
     assert translation.text == "where {name}, an %s"
 
 
-def _asked_apart(generator: EchoGenerator, options: DecodingOptions, num_hypotheses: int = 1) -> list[GenerationParams]:
+def _asked_apart(generator: EchoGenerator, options: DecodingOptions) -> list[SentenceParams]:
     """How the pieces between two placeholders that are lost are asked for."""
     asked = TranslationRequest(
-        ("where is {name}, the dog and %s",), "en", "de", num_hypotheses=num_hypotheses, options=options
+        ("where is {name}, the dog and %s",),
+        "en",
+        "de",
+        options=options,
     )
     asyncio.run(Pipeline(generator, TranslationLimits()).translate(asked))
     return [request.params for request in generator.batches[-1]]
@@ -117,7 +120,7 @@ def test_what_is_asked_of_a_whole_text_is_asked_once_when_it_is_translated_in_pi
 
 
 def test_alternatives_are_of_how_a_text_begins(echo_bundle_of_letters: EchoGenerator) -> None:
-    asked = _asked_apart(echo_bundle_of_letters, DecodingOptions(return_alternatives=True), 2)
+    asked = _asked_apart(echo_bundle_of_letters, DecodingOptions(return_alternatives=True, num_hypotheses=2))
     assert sorted(params.num_rows for params in asked) == [1, 2]
 
 

@@ -12,22 +12,23 @@ from server.engine.runners.device.memory import HostMemory
 from server.engine.runners.device.runner import DeviceRunner
 from server.engine.runners.device.sessions import DeviceSessions
 from server.engine.runners.onnx import OnnxRunner, OnnxSessions
-from server.interface.request import Completion, GenerationParams, Request
+from server.interface.request import Completion, Request, SentenceParams
 from tests.fakes.engine import DrivenEngine, request
+from tests.fakes.sentence_params import sentence_params
 from tests.server.engine.runners.device.conftest import Layouts
 
 MAX_ROWS = 13  # no power of two, so that the largest number of rows is a size of its own
 
-GREEDY = GenerationParams(max_new_tokens=20)
+GREEDY = sentence_params(max_new_tokens=20)
 MIXTURES = {
     "greedy": [GREEDY],
-    "greedy with scores": [GREEDY, GenerationParams(max_new_tokens=20, return_scores=True)],
-    "beams": [GenerationParams(4, max_new_tokens=20, num_hypotheses=4, return_scores=True)],
-    "greedy and beams": [GREEDY, GenerationParams(3, max_new_tokens=20), GREEDY, GenerationParams(8, max_new_tokens=9)],
+    "greedy with scores": [GREEDY, sentence_params(max_new_tokens=20, return_scores=True)],
+    "beams": [sentence_params(4, max_new_tokens=20, num_hypotheses=4, return_scores=True)],
+    "greedy and beams": [GREEDY, sentence_params(3, max_new_tokens=20), GREEDY, sentence_params(8, max_new_tokens=9)],
     "guided": [
-        GenerationParams(max_new_tokens=20, repetition_penalty=1.3, return_scores=True),
-        GenerationParams(2, max_new_tokens=20, min_new_tokens=5),
-        GenerationParams(max_new_tokens=20, return_attention=True),
+        sentence_params(max_new_tokens=20, repetition_penalty=1.3, return_scores=True),
+        sentence_params(2, max_new_tokens=20, min_new_tokens=5),
+        sentence_params(max_new_tokens=20, return_attention=True),
         GREEDY,
     ],
 }
@@ -41,7 +42,7 @@ def device_runner(bundle: Bundle, *, runs_ahead: bool = True) -> DeviceRunner:
     return DeviceRunner(DeviceSessions.open(bundle, HostMemory()), MAX_ROWS, 64, runs_ahead=runs_ahead)
 
 
-def requests(bundle: Bundle, params: list[GenerationParams], number: int = 40) -> list[Request]:
+def requests(bundle: Bundle, params: list[SentenceParams], number: int = 40) -> list[Request]:
     """Random sentences of all lengths, whose parameters take turns."""
     sources = random_sources(bundle, number, seed=5)
     return [request(source.tolist(), params[place % len(params)]) for place, source in enumerate(sources)]

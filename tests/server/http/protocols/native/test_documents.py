@@ -44,7 +44,7 @@ def test_a_document_goes_in_and_comes_out_translated(client: TestClient, echo: E
         "num_characters": 30,
     }
     params = echo.batches[0][0].params
-    assert (params.beam_size, params.length_penalty) == (2, 0.5)
+    assert (params.beam_size, params.options.length_penalty) == (2, 0.5)
     content = client.get(f"/v1/documents/{document_id}/content")
     assert content.status_code == 200
     assert content.content == LETTER

@@ -1,0 +1,54 @@
+"""Errors of the command line: one line on standard error and an exit code."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from server.interface.errors import KvasirError
+
+WRONG_USE = 2  # the exit code for flags and settings that make no sense; other failures exit with 1
+
+
+def failure(message: str, code: int = 1) -> typer.Exit:
+    """Write one line to standard error and return the exit to raise."""
+    typer.echo(f"kvasir: {' '.join(message.split())}", err=True)
+    return typer.Exit(code)
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """End the command with the message of an error that a user can do something about; bugs keep their traceback."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        first: BaseException = group
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        if not isinstance(first, KvasirError | ValueError | OSError):
+            raise
+        raise failure(str(first)) from group
+    except (KvasirError, ValueError, OSError) as error:
+        raise failure(str(error)) from error
+
+
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Report a package that is not installed in one line, with the extra that brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        way_out = f"run `make venv-dev` or `pip install '.[{extra}]'` in a checkout"
+        raise failure(f"`{error.name}` is not installed; {way_out}") from error
+
+
+def flag_problems(problems: Sequence[Any], command: str) -> str:
+    """Return one line for the errors of pydantic about the flags of a command."""
+    lines = []
+    for problem in problems:
+        flag = "".join(f"--{str(part).replace('_', '-')}: " for part in problem["loc"][:1])
+        given = f", not {problem['input']!r}" if isinstance(problem["input"], str) else ""  # it may be a variable's
+        message = str(problem["msg"]).removeprefix("Value error, ").replace("Tuple", "List").replace("tuple", "list")
+        lines.append(f"{flag}{message}{given}")
+    return "; ".join(lines) + f" ({command} --help lists all flags)"
