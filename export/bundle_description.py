@@ -50,7 +50,7 @@ def describe_bundle(
             family="marian",
             weights_sha256=marian.weights_sha256,
             num_parameters=sum(parameter.numel() for parameter in marian.model.parameters()),
-            exporter=f"kvasir {version('kvasir')}",
+            exporter=f"kvasir {version('kvasir-server')}",
         ),
         files={path.name: record_file(path) for path in sorted(folder.iterdir())},
     )
