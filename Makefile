@@ -36,7 +36,7 @@ SMOKE_PORT ?= 8137
 SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format loadtest loadtest-smoke peers clients page-test bench venv venv-dev constraints \
+.PHONY: help serve test check lint types contracts tests format docs loadtest loadtest-smoke peers clients page-test bench venv venv-dev constraints \
 	constraints-check wheel-smoke clean
 
 help:  ## List the targets
@@ -99,6 +99,9 @@ tests: lint types contracts  ## The tests alone
 format: $(DEV_STAMP)  ## Rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(SERVE_STAMP)  ## Print the reference page of the decoding options, docs/options.md
+	$(BIN)/python -m server.interface.option_table > docs/options.md
 
 loadtest: $(DEV_STAMP)  ## Load the server at URL=; flags: make loadtest ARGS="--scenario steady"
 	$(BIN)/kvasir loadtest --url $(URL) $(ARGS)

@@ -1,12 +1,15 @@
 """Errors of the command line: one line on standard error and an exit code."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from server.interface.errors import KvasirError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 WRONG_USE = 2  # the exit code for flags and settings that make no sense; other failures exit with 1
 
@@ -43,12 +46,13 @@ def needs_extra(extra: str) -> Iterator[None]:
         raise failure(f"`{error.name}` is not installed; {way_out}") from error
 
 
-def flag_problems(problems: Sequence[Any], command: str) -> str:
+def flag_problems(problems: "Iterable[ErrorDetails]", command: str) -> str:
     """Return one line for the errors of pydantic about the flags of a command."""
     lines = []
     for problem in problems:
         flag = "".join(f"--{str(part).replace('_', '-')}: " for part in problem["loc"][:1])
         given = f", not {problem['input']!r}" if isinstance(problem["input"], str) else ""  # it may be a variable's
-        message = str(problem["msg"]).removeprefix("Value error, ").replace("Tuple", "List").replace("tuple", "list")
+        # Options are tuples, so that they can be hashed; flags are repeated into lists.
+        message = problem["msg"].removeprefix("Value error, ").replace("Tuple should", "List should")
         lines.append(f"{flag}{message}{given}")
     return "; ".join(lines) + f" ({command} --help lists all flags)"

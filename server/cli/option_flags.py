@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from functools import wraps
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, TypeVar, Union, get_args, get_origin
 
 import typer
 from pydantic import ValidationError
@@ -18,15 +18,15 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 
 def with_options(options: type[DecodingOptions]) -> Callable[[Command], Command]:
-    """Give a command a flag for each field of `options`; it receives them as one value, `decoding`.
+    """Give a command a flag for each field of `options`. The command receives their values as `decoding`.
 
-    The flags have the types, ranges, defaults and descriptions of the fields, and the sections of the reference page.
+    Flags have the types, ranges, defaults and descriptions of the fields, and the sections of the reference page.
     """
     flags = [_flag(name, field) for name, field in options.model_fields.items()]
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def called(**values: object) -> None:
+        def call(**values: object) -> None:
             given = {flag.name: values.pop(flag.name) for flag in flags}
             try:
                 decoding = options.given({name: value for name, value in given.items() if value is not None})
@@ -34,12 +34,11 @@ def with_options(options: type[DecodingOptions]) -> Callable[[Command], Command]
                 raise failure(flag_problems(error.errors(), "kvasir translate"), WRONG_USE) from error
             command(**values, decoding=decoding)
 
-        own = [
-            parameter for parameter in inspect.signature(command).parameters.values() if parameter.name != "decoding"
-        ]
-        called.__signature__ = inspect.Signature([*own, *flags])  # type: ignore[attr-defined]
-        called.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *flags)}
-        return called  # type: ignore[return-value]  # it takes the flags in place of `decoding`
+        parameters = [each for each in inspect.signature(command).parameters.values() if each.name != "decoding"]
+        parameters += flags
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {each.name: each.annotation for each in parameters}
+        return call  # type: ignore[return-value]  # it takes the flags in place of `decoding`
 
     return decorate
 
@@ -50,17 +49,19 @@ def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
     option = typer.Option(
         min=lower, max=upper, help=f"{description[:1].upper()}{description[1:]}.", rich_help_panel=section(name, field)
     )
-    type_, default = _flag_type(field.annotation), None if field.default == () else field.default
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[type_, option])
+    default = None if field.default == () else field.default
+    annotation = Annotated[_flag_type(field.annotation), option]  # type: ignore[valid-type]  # known at run time only
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _flag_type(annotation: Any) -> Any:  # noqa: ANN401 - any type that a field may have
-    """Return the type of a flag: a tuple is a flag that may be repeated, a choice of types has the first one."""
-    if get_origin(annotation) is Annotated:
-        return _flag_type(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, UnionType):
-        first = next(each for each in get_args(annotation) if each is not NoneType)
-        return _flag_type(first) | None
-    if get_origin(annotation) is tuple:
-        return list[_flag_type(get_args(annotation)[0])] | None  # type: ignore[misc]
+def _flag_type(annotation: object) -> object:
+    """Return the type of a flag: a list, which may be repeated, for a tuple; the first type of a union."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _flag_type(arguments[0])
+    if origin in (Union, UnionType):
+        first = next(each for each in arguments if each is not NoneType)
+        return Union[_flag_type(first), None]  # noqa: UP007 - known at run time only
+    if origin is tuple:
+        return Union[list[_flag_type(arguments[0])], None]  # type: ignore[misc]  # noqa: UP007 - the same
     return annotation

@@ -1,14 +1,15 @@
-"""Decoding options. Each is declared once: its type, range, default, description, and the searches it applies to.
+"""Decoding options. Each is declared once: type, range, default, description, and the searches that it applies to.
 
-Request bodies inherit these fields, `kvasir translate` has a flag for each of them, and docs/options.md lists them.
+Request bodies inherit these fields, `kvasir translate` has a flag for each, and docs/options.md is printed from them.
 """
 
 from collections.abc import Mapping
 from typing import Annotated, Final, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from server.interface.detail_options import DetailOptions
 from server.interface.option_metadata import (
     ALTERNATIVES,
     BEAM,
@@ -20,7 +21,6 @@ from server.interface.option_metadata import (
 )
 
 MAX_BEAM_SIZE = 8  # on any server
-MAX_LENGTH_PENALTY = 10.0  # of either sign
 MAX_SEED = 2**53 - 1  # JSON readers that keep numbers as doubles read integers exactly up to here
 MAX_REQUIRED_TOKENS = 64  # in all phrases of one sentence
 MAX_PHRASE_CHARACTERS = 200
@@ -37,48 +37,8 @@ def _check_phrase(phrase: str) -> str:
 Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE_CHARACTERS), AfterValidator(_check_phrase)]
 
 
-class DetailOptions(BaseModel):
-    """Options of searching and scoring: what each token of an answer comes with."""
-
-    # Strict: a client that sends true or "4" for a number has a bug, which a conversion would hide.
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
-
-    length_penalty: Annotated[
-        float,
-        Field(
-            ge=-MAX_LENGTH_PENALTY,
-            le=MAX_LENGTH_PENALTY,
-            description="exponent of the length in the score of a hypothesis; above 0 favours longer translations",
-        ),
-    ] = 1.0
-    return_token_scores: Annotated[bool, Field(description="return the log-probability of each token")] = False
-    num_token_alternatives: Annotated[
-        int, Field(ge=0, le=10, description="number of most likely tokens to return at each position")
-    ] = 0
-    return_alignments: Annotated[
-        bool, RESOLVED, Field(description="return the source token that each target token attends to most")
-    ] = False
-    return_attention: Annotated[
-        bool, RESOLVED, Field(description="return all cross-attention weights, target tokens by source tokens")
-    ] = False
-    alignment_layer: Annotated[
-        int, RESOLVED, Field(description="decoder layer of alignments and attention, counted from 0; -1 is the last")
-    ] = -1
-    alignment_heads: Annotated[
-        tuple[int, ...],
-        Field(strict=False, max_length=64, description="heads of that layer to average; by default all"),
-    ] = ()
-
-    @property
-    def wants_details(self) -> bool:
-        """Whether the answer has anything for each token."""
-        return bool(
-            self.return_token_scores or self.num_token_alternatives or self.return_alignments or self.return_attention
-        )
-
-
 class DecodingOptions(DetailOptions):
-    """All decoding options. No option has an effect by default. Frozen and hashable."""
+    """All decoding options of a request. Without any, the server's default search decodes each sentence."""
 
     beam_size: Annotated[
         int | None,

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from bundle.manifest import Shapes
-from server.interface.decoding_options import MAX_BEAM_SIZE, DetailOptions
+from server.interface.decoding_options import MAX_BEAM_SIZE
+from server.interface.detail_options import DetailOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.option_checks import check_options
 from server.interface.request import Sampling, SentenceParams, num_hypotheses_held

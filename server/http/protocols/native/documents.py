@@ -12,7 +12,8 @@ from server.documents.text_translation import document_translation
 from server.http.responses.download import download
 from server.http.responses.errors import ErrorBody, error_responses
 from server.http.state import ServerState, server_state
-from server.interface.decoding_options import MAX_BEAM_SIZE, MAX_LENGTH_PENALTY, DecodingOptions
+from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions
+from server.interface.detail_options import MAX_LENGTH_PENALTY
 from server.translation.types import TranslationRequest
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])

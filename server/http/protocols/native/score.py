@@ -15,7 +15,7 @@ from server.http.protocols.native.fields import (
 from server.http.requests.disconnect import unless_disconnected
 from server.http.responses.errors import error_responses
 from server.http.state import RequestRecord, ServerState, request_record, server_state
-from server.interface.decoding_options import DetailOptions
+from server.interface.detail_options import DetailOptions
 from server.translation.scoring import Score, ScoreRequest
 from server.translation.types import TranslationResult
 

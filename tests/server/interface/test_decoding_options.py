@@ -1,0 +1,93 @@
+import math
+
+import pytest
+from pydantic import ValidationError
+
+from server.http.protocols.native.texts import TranslateBody
+from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
+from server.interface.option_metadata import ALTERNATIVES, BEAM, GREEDY, SAMPLING
+from tests.fakes.sentence_params import changed, sentence_params
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("beam_size", 9, "less than or equal to 8"),
+        ("beam_size", 0, "greater than or equal to 1"),
+        ("beam_size", True, "valid integer"),
+        ("num_hypotheses", 9, "less than or equal to 8"),
+        ("length_penalty", 11, "less than or equal to 10"),
+        ("length_penalty", -11, "greater than or equal to -10"),
+        ("length_penalty", math.nan, "finite number"),
+        ("temperature", 0.0, "greater than or equal to 0.001"),
+        ("suppress_tokens", ("7",), "valid integer"),
+        ("required_phrases", ("a",) * 9, "at most 8 items"),
+        ("required_phrases", ("",), "at least 1 character"),
+        ("required_phrases", (" \t",), "characters other than white space"),
+        ("suppress_phrases", ("a" * 201,), "at most 200 characters"),
+        ("beam_width", 4, "not permitted"),
+    ],
+)
+def test_a_value_out_of_range_is_no_option(name: str, value: object, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        DecodingOptions.given({name: value})
+
+
+def test_options_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        NO_OPTIONS.beam_size = 4
+
+
+def test_the_options_of_a_body_are_its_fields_without_the_texts() -> None:
+    body = TranslateBody.model_validate({"text": "Tea.", "beam_size": 2, "suppress_tokens": [5], "temperature": None})
+    options = DecodingOptions.of(body)
+    assert type(options) is DecodingOptions
+    assert options == DecodingOptions(beam_size=2, suppress_tokens=(5,))
+    assert hash(options) == hash(DecodingOptions(beam_size=2, suppress_tokens=(5,)))
+    assert DecodingOptions.of(TranslateBody.model_validate({"text": "Tea."})) is NO_OPTIONS
+
+
+def test_a_named_default_is_no_change() -> None:
+    options = DecodingOptions(patience=1.0, top_k=None, coverage_penalty=0.5, beam_size=3)
+    assert list(options.changed().items()) == [("beam_size", 3), ("coverage_penalty", 0.5)]
+    assert options.with_changes(coverage_penalty=0.0).changed() == {"beam_size": 3}
+
+
+def test_the_engine_gets_equal_options_where_only_resolved_ones_differ() -> None:
+    first = DecodingOptions(
+        beam_size=3, seed=1, target_prefix=("a", "b"), required_phrases=("c",), coverage_penalty=0.5
+    )
+    second = DecodingOptions(max_new_tokens=9, return_alignments=True, alignment_layer=1, coverage_penalty=0.5)
+    assert first.without_resolved() == second.without_resolved() == DecodingOptions(coverage_penalty=0.5)
+    assert DecodingOptions(beam_size=3, min_p=0.1).without_resolved() is NO_OPTIONS
+
+
+@pytest.mark.parametrize(
+    ("options", "beam_size", "mode"),
+    [
+        (NO_OPTIONS, 1, GREEDY),
+        (NO_OPTIONS, 4, BEAM),
+        (DecodingOptions(min_p=0.0), 4, SAMPLING),
+        (DecodingOptions(seed=0, return_alternatives=True), 4, SAMPLING),
+        (DecodingOptions(return_alternatives=True), 1, ALTERNATIVES),
+    ],
+)
+def test_options_choose_the_search(options: DecodingOptions, beam_size: int, mode: object) -> None:
+    assert options.search_mode(beam_size) is mode
+
+
+def test_parameters_of_a_sentence_are_equal_and_hash_alike_by_value() -> None:
+    params = sentence_params(4, coverage_penalty=0.5, target_prefix=(1, 2))
+    again = sentence_params(4, coverage_penalty=0.5, target_prefix=(1, 2))
+    assert params == again
+    assert hash(params) == hash(again) == hash(params)
+    for other in (
+        {"beam_size": 3},
+        {"coverage_penalty": 0.25},
+        {"target_prefix": (1,)},
+        {"forced_target": (0,)},
+        {"return_attention": True},
+    ):
+        different = changed(params, **other)
+        assert different != params
+        assert hash(different) != hash(params)
