@@ -1,31 +1,22 @@
-"""How busy the server was during a stage, from the samples of its metrics."""
+"""Server load during a stage, computed from samples of its metrics."""
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from loadtest.results.figures import Occupancy
 from loadtest.results.run_folder import MetricsSample
-
-
-def cached_share(samples: Sequence[MetricsSample]) -> float:
-    """The share of the sentences that were not decoded, because their answer was known already or on its way."""
-    if len(samples) < 2:
-        return 0.0
-    first, last = samples[0].metrics, samples[-1].metrics
-    names = [name for name in last if name.startswith("kvasir_sentences_total.")]
-    grown = {name.rpartition(".")[2]: last[name] - first.get(name, 0.0) for name in names}
-    total = sum(grown.values())
-    return 1 - grown.get("decoded", 0.0) / total if total else 0.0
-
 
 WAITING = "kvasir_requests_waiting"
 RUNNING = "kvasir_requests_running"
 ROWS_IN_USE = "kvasir_rows_in_use_ratio"
 STEP_ROWS = "kvasir_step_rows"
 STEP_SECONDS = "kvasir_step_seconds"
+SENTENCES = "kvasir_sentences_total."  # a series for each outcome
 
 
 def occupancy_of(samples: Sequence[MetricsSample], start: float, end: float) -> Occupancy | None:
-    """What the samples from `start` to `end`, in seconds of the run, say; None if there are none."""
+    """Return the occupancy between `start` and `end`, in seconds of the run; None without a sample in between."""
     inside = [sample for sample in samples if start <= sample.at <= end]
     if not inside:
         return None
@@ -45,19 +36,38 @@ def occupancy_of(samples: Sequence[MetricsSample], start: float, end: float) -> 
     )
 
 
+def cached_share(samples: Sequence[MetricsSample]) -> float:
+    """Return the share of sentences answered from the server's cache or joined with one in flight, 0 to 1.
+
+    A counter that fell shows that the server was restarted within the run; its new counters began at zero.
+    """
+    growth: Counter[str] = Counter()
+    for earlier, later in pairwise(_sentence_counts(sample) for sample in samples):
+        is_restarted = any(later[outcome] < count for outcome, count in earlier.items())
+        growth += later if is_restarted else later - earlier
+    total = growth.total()
+    return 1 - growth["decoded"] / total if total else 0.0
+
+
 def mean_between(first: MetricsSample, last: MetricsSample, histogram: str) -> float | None:
-    """The mean of what a histogram of the server took in between two samples; None if that is nothing."""
+    """Return the mean of a histogram's values between two samples; None if there are none."""
     count = grown(first, last, f"{histogram}_count")
     total = grown(first, last, f"{histogram}_sum")
     return total / count if count and total is not None else None
 
 
 def grown(first: MetricsSample, last: MetricsSample, counter: str) -> float | None:
-    """How much a counter grew; None for a server without it, or one that was started again in between."""
+    """Return the growth of a counter; None if the server lacks it or was restarted in between."""
     if counter not in first.metrics or counter not in last.metrics:
         return None
     growth = last.metrics[counter] - first.metrics[counter]
     return growth if growth >= 0 else None
+
+
+def _sentence_counts(sample: MetricsSample) -> Counter[str]:
+    """Return the number of sentences by outcome: decoded, cached, coalesced."""
+    counts = {name: value for name, value in sample.metrics.items() if name.startswith(SENTENCES)}
+    return Counter({name.removeprefix(SENTENCES): round(value) for name, value in counts.items()})
 
 
 def _values(samples: Sequence[MetricsSample], gauge: str) -> list[float]:

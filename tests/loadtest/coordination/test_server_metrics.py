@@ -1,9 +1,6 @@
 from pathlib import Path
 
-import pytest
-
 from loadtest.coordination.server_metrics import MetricsPoller, served_models, useful_series
-from loadtest.results.occupancy import cached_share
 from loadtest.results.run_folder import MetricsSample, RunFolder
 from loadtest.sending.addresses import address_of
 from server.operations.metrics import Metrics
@@ -44,13 +41,3 @@ def test_the_server_is_asked_while_the_poller_runs(tmp_path: Path) -> None:
     assert folder.metrics() == (MetricsSample(4.25, values),)
     assert models == {"models": [{"name": "capitals"}]}
     assert served_models(address_of(server.url)) is None
-
-
-def test_the_share_of_sentences_from_the_cache_counts_those_of_the_run_alone() -> None:
-    def at(instant: float, decoded: float, cached: float, coalesced: float) -> MetricsSample:
-        counts = {"decoded": decoded, "cached": cached, "coalesced": coalesced}
-        return MetricsSample(instant, {f"kvasir_sentences_total.{name}": count for name, count in counts.items()})
-
-    samples = (at(0.0, 100, 50, 0), at(1.0, 120, 51, 0), at(2.0, 130, 55, 5))
-    assert cached_share(samples) == pytest.approx(10 / 40)
-    assert cached_share(samples[:1]) == cached_share(()) == 0.0
