@@ -22,6 +22,7 @@ from benchmarks.servers.rounds import Procedure
 from benchmarks.servers.server_kinds import NAMES, Material
 from benchmarks.servers.table import render
 from loadtest.coordination.machine import machine_info, versions
+from loadtest.results.run_folder import RECORDS_FILE
 from loadtest.workload.scenario import Scenario, ScenarioInvalid, load_scenario
 
 _DEFAULT_SERVERS = "kvasir,ctranslate2,ctranslate2-bounded,huggingface"
@@ -44,8 +45,9 @@ def main(words: Sequence[str] | None = None) -> int:
     if unknown := [name for name in names if name not in NAMES]:
         print(f"error: {unknown[0]} is none of {', '.join(NAMES)}", file=sys.stderr)
         return 1
-    if out.exists() and any(out.iterdir()) and (out / "rounds").exists():
-        print(f"error: {out} holds a comparison already", file=sys.stderr)
+    # Also left by a comparison that stopped while tuning. Its models and settings are no runs and may be reused.
+    if records := next(out.rglob(RECORDS_FILE), None):
+        print(f"error: {out} already contains a run, {records.parent}; set another folder with --out", file=sys.stderr)
         return 1
     wishes = ComparisonOptions(
         scenario=scenario,

@@ -18,6 +18,8 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from loadtest.results.records import Record, read_records
 from loadtest.results.thresholds import NO_THRESHOLDS, Thresholds
 
+RECORDS_FILE = "records.jsonl"
+
 Value = TypeVar("Value")
 
 
@@ -154,7 +156,7 @@ class RunFolder:
     @property
     def records_file(self) -> Path:
         """Where the records are."""
-        return self.path / "records.jsonl"
+        return self.path / RECORDS_FILE
 
     @property
     def metrics_file(self) -> Path:
