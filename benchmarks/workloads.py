@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import typer
 
 from benchmarks.workers.protocol import Job
+from bundle.loading import Bundle
 from server.text.tokenizers.marian import Tokenizer
 
 Search = Literal["greedy", "beam4", "contract"]
@@ -65,8 +67,24 @@ def read_lines(file: Path, limit: int | None = None) -> list[str]:
         return [line.rstrip("\n") for line in islice(lines, limit)]
 
 
+def target_language(bundle: Bundle, chosen: str | None) -> str:
+    """Return the target language that sources are encoded for. Raises `typer.BadParameter` if `chosen` is none of them.
+
+    `chosen` may be None if the bundle has one target language.
+    """
+    languages = bundle.config.target_languages
+    if chosen is None and len(languages) == 1:
+        return languages[0]
+    if chosen not in languages:
+        known = ", ".join(languages)
+        raise typer.BadParameter(
+            f"`--target` must be a target language of {bundle.config.name}: {known}. Given: {chosen}"
+        )
+    return chosen
+
+
 def text_workload(
-    model: str, tokenizer: Tokenizer, file: Path, limit: int | None, search: Search, max_tokens: int
+    model: str, tokenizer: Tokenizer, file: Path, limit: int | None, search: Search, max_tokens: int, target: str
 ) -> Workload:
     """Sentences of a file, one a line; a second column, after a tab, holds the reference translations.
 
@@ -74,7 +92,7 @@ def text_workload(
     Face counts the start token. Longer sentences are cut, for every engine alike.
     """
     lines = [line.split("\t") for line in read_lines(file, limit)]
-    tokens = [tokenizer.encode(line[0]).tolist() for line in lines]
+    tokens = [tokenizer.encode(line[0], target).tolist() for line in lines]
     is_contract = search == "contract"
     return Workload(
         name=f"{file.name.split('.')[0]}, {TITLES[search]}",

@@ -17,7 +17,7 @@ import typer
 from benchmarks.decoder_steps.observed_sessions import observed_sessions
 from benchmarks.in_process import InProcessEngine
 from benchmarks.workers.process import ROOT
-from benchmarks.workloads import read_lines
+from benchmarks.workloads import read_lines, target_language
 from bundle.loading import Bundle, load_bundle
 from server.interface.request import SentenceParams, TokenIds
 from server.text.tokenizers.marian import Tokenizer
@@ -34,12 +34,14 @@ def main(
     limit: Annotated[int, typer.Option(min=1, help="Take so many.")] = 500,
     rows: Annotated[int, typer.Option(min=4, help="Rows of the engine.")] = 32,
     threads: Annotated[int, typer.Option(min=1)] = 1,
+    target: Annotated[str | None, typer.Option(help="Target language of a bundle that has several.")] = None,
 ) -> None:
     """Print both tables."""
     bundle = load_bundle(bundle_folder)
     tokenizer = Tokenizer(bundle)
     lines = read_lines(data, limit)
-    sources = [tokenizer.encode(line.split("\t")[0]) for line in lines]
+    language = target_language(bundle, target)
+    sources = [tokenizer.encode(line.split("\t")[0], language) for line in lines]
     print(f"{bundle.config.name} {bundle.config.precision}, {len(sources)} sentences, {rows} rows, {threads} threads\n")
     print("| search | steps | ms a step | in the decoder graph | in the encoder graph | in Python | Python's share |")
     print("|---|---|---|---|---|---|---|")

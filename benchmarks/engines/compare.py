@@ -20,8 +20,8 @@ from benchmarks.engines.results import Comparison
 from benchmarks.engines.scoring import Scorer
 from benchmarks.machine import describe_machine, usable_cpus
 from benchmarks.workers.process import ROOT, WorkerFailed
-from benchmarks.workloads import OPUS_VOCAB_SIZE, Search, Workload, forced_workload, text_workload
-from bundle.loading import load_bundle
+from benchmarks.workloads import OPUS_VOCAB_SIZE, Search, Workload, forced_workload, target_language, text_workload
+from bundle.loading import Bundle, load_bundle
 from server.text.tokenizers.marian import Tokenizer
 
 Kind = Literal["text", "opus"]
@@ -46,6 +46,7 @@ def main(
         list[Path], typer.Option(help="Parallel text, source TAB reference; by default sentences without references.")
     ] = DEFAULT_DATA,
     limit: Annotated[int | None, typer.Option(min=1, help="Take so many lines of each file.")] = None,
+    target: Annotated[str | None, typer.Option(help="Target language of a model that has several.")] = None,
     workload: Annotated[
         list[str] | None, typer.Option(help=f"Some of {', '.join(WORKLOAD_NAMES)}, or the part before the dash.")
     ] = None,
@@ -88,12 +89,18 @@ def main(
     options = EngineOptions(threads, kvasir_rows, pythons)
 
     text_model = _text_model(checkpoint, bundle)
-    text_bundle = load_bundle(next(iter(text_model.bundles.values()), DEFAULT_BUNDLE))
+    text_bundle = _text_bundle(text_model, conversions)
+    language = target_language(text_bundle, target)
     tokenizer = Tokenizer(text_bundle)
     scorer = Scorer(tokenizer)
     comparison = Comparison(
         machine=describe_machine(),
-        options={"repetitions": str(repetitions), "threads": str(threads), "limit": str(limit or "none")},
+        options={
+            "repetitions": str(repetitions),
+            "threads": str(threads),
+            "limit": str(limit or "none"),
+            "target": language,
+        },
         workloads=[],
     )
     max_tokens = min(text_bundle.config.shapes.max_source_tokens, text_bundle.config.shapes.max_target_tokens)
@@ -102,7 +109,10 @@ def main(
         for search in get_args(Search):
             if f"text-{search}" in chosen:
                 for file in data:
-                    yield text_workload(text_model.name, tokenizer, file, limit, search, max_tokens), text_model
+                    yield (
+                        text_workload(text_model.name, tokenizer, file, limit, search, max_tokens, language),
+                        text_model,
+                    )
         searches = [search for search in get_args(Search) if f"opus-{search}" in chosen]
         model = Model("opus-size", conversions.opus_size(), {}) if searches else text_model
         for search in searches:
@@ -136,6 +146,14 @@ def _text_model(checkpoint: Path | None, folders: list[Path] | None) -> Model:
     bundles = [load_bundle(folder.resolve()) for folder in folders or []]
     name = bundles[0].config.name if checkpoint is None else checkpoint.resolve().name
     return Model(name, checkpoint and checkpoint.resolve(), {each.config.precision: each.path for each in bundles})
+
+
+def _text_bundle(model: Model, conversions: Conversions) -> Bundle:
+    """Return a bundle of the model, for its tokenizer and limits; exports one if none was given."""
+    try:
+        return load_bundle(next(iter(model.bundles.values()), None) or conversions.kvasir(model, "int8"))
+    except WorkerFailed as failure:
+        raise typer.BadParameter(f"{model.name}: {failure}") from failure
 
 
 def _write(comparison: Comparison, folder: Path) -> None:

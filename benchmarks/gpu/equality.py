@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.gpu.measuring import open_memory
 from benchmarks.in_process import InProcessEngine
-from benchmarks.workloads import read_lines
+from benchmarks.workloads import read_lines, target_language
 from bundle.loading import Bundle, load_bundle
 from server.engine.runners.device.runner import DeviceRunner
 from server.engine.runners.device.sessions import DeviceSessions
@@ -40,11 +40,13 @@ def main() -> None:
     parser.add_argument("--sentences", type=Path, default=SENTENCES, help="a sentence a line")
     parser.add_argument("--limit", type=int, default=500)
     parser.add_argument("--beam-size", type=int, default=1)
+    parser.add_argument("--target", help="target language of bundles that have several")
     options = parser.parse_args()
     half, reference = load_bundle(options.half), load_bundle(options.reference)
     tokenizer = Tokenizer(half)
     lines = read_lines(options.sentences, options.limit)
-    sources = [tokenizer.encode(line) for line in lines if line.strip()]
+    language = target_language(half, options.target)
+    sources = [tokenizer.encode(line, language) for line in lines if line.strip()]
     params = SentenceParams(beam_size=options.beam_size, max_new_tokens=half.config.shapes.max_target_tokens)
     share = share_of_equal(half, reference, sources, params, options.device)
     print(f"{share:.2%} of {len(sources)} sentences have the same tokens, beam size {options.beam_size}")

@@ -1,6 +1,6 @@
 """BLEU and chrF of bundles over parallel text, greedy and beam search, as a Markdown table.
 
-    python -m benchmarks.quality.bleu BUNDLE ... --data FILE.tsv --data ... [--limit N] [--swap-columns]
+    python -m benchmarks.quality.bleu BUNDLE ... --data FILE.tsv --data ... [--limit N] [--swap-columns] [--target de]
 
 Each line of a file is one source, a tab and one reference; with --swap-columns it is the other way round. Every line is
 decoded as it is, without sentence splitting.
@@ -13,7 +13,7 @@ import typer
 from sacrebleu.metrics import BLEU, CHRF
 
 from benchmarks.in_process import InProcessEngine
-from benchmarks.workloads import read_lines
+from benchmarks.workloads import read_lines, target_language
 from bundle.loading import load_bundle
 from server.interface.request import SentenceParams
 from server.text.tokenizers.marian import Tokenizer
@@ -26,6 +26,7 @@ def main(
     data: Annotated[list[Path], typer.Option(metavar="FILE.tsv")],
     limit: Annotated[int | None, typer.Option(help="Take so many lines of each file.")] = None,
     swap_columns: Annotated[bool, typer.Option("--swap-columns", help="The second column is the source.")] = False,
+    target: Annotated[str | None, typer.Option(help="Target language of bundles that have several.")] = None,
 ) -> None:
     """Print one row for each bundle, search and file."""
     bleu, chrf = BLEU(), CHRF()
@@ -37,7 +38,8 @@ def main(
         for folder in bundles:
             bundle = load_bundle(folder)
             tokenizer, engine = Tokenizer(bundle), InProcessEngine(bundle)
-            sources = [tokenizer.encode(pair[source_column]) for pair in pairs]
+            language = target_language(bundle, target)
+            sources = [tokenizer.encode(pair[source_column], language) for pair in pairs]
             for name, beam_size in BEAM_SIZES.items():
                 params = SentenceParams(beam_size=beam_size, max_new_tokens=bundle.config.shapes.max_target_tokens)
                 completions = engine.decode(sources, params)

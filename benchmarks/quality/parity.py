@@ -1,6 +1,6 @@
 """Does Kvasir answer what Hugging Face answers? Token for token and score for score, over parallel text.
 
-    python -m benchmarks.quality.parity CHECKPOINT BUNDLE FILE.tsv ... [--limit N] [--swap-columns]
+    python -m benchmarks.quality.parity CHECKPOINT BUNDLE FILE.tsv ... [--limit N] [--swap-columns] [--target de]
 
 CHECKPOINT is a local Marian checkpoint and BUNDLE its float32 export. Sentences are the first column of the files,
 or the second. One that differs is shown with both answers and their scores: where those agree to 1e-4 it is a tie that
@@ -18,7 +18,7 @@ import typer
 from transformers import MarianMTModel, MarianTokenizer
 
 from benchmarks.in_process import InProcessEngine
-from benchmarks.workloads import read_lines
+from benchmarks.workloads import read_lines, target_language
 from bundle.loading import load_bundle
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, SentenceParams
@@ -48,6 +48,7 @@ def main(
     files: Annotated[list[Path], typer.Argument(metavar="FILE.tsv")],
     limit: Annotated[int | None, typer.Option(help="Take so many sentences of each file.")] = None,
     swap_columns: Annotated[bool, typer.Option("--swap-columns", help="Sentences are the second column.")] = False,
+    target: Annotated[str | None, typer.Option(help="Target language of a bundle that has several.")] = None,
 ) -> None:
     """Compare a bundle's answers with Hugging Face `generate` on the checkpoint it was exported from."""
     bundle = load_bundle(bundle_folder)
@@ -56,9 +57,12 @@ def main(
     model, reference_tokenizer = MarianMTModel.from_pretrained(checkpoint), MarianTokenizer.from_pretrained(checkpoint)
     model.eval()
     tokenizer, engine = Tokenizer(bundle), InProcessEngine(bundle)
-    sources = [tokenizer.encode(sentence) for sentence in sentences]
+    language = target_language(bundle, target)
+    # The reference reads the language token as the first word of the text.
+    prefix = bundle.config.target_language_tokens.get(language, "")
+    sources = [tokenizer.encode(sentence, language) for sentence in sentences]
     different_ids = sum(
-        source.tolist() != reference_tokenizer(sentence).input_ids
+        source.tolist() != reference_tokenizer(f"{prefix} {sentence}" if prefix else sentence).input_ids
         for source, sentence in zip(sources, sentences, strict=True)
     )
     print(f"{len(sentences)} sentences; source token ids differ in {different_ids}")

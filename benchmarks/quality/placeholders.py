@@ -1,6 +1,6 @@
 """How many placeholders come through a model, and how: sentences with variables, addresses, quantities and symbols.
 
-    python -m benchmarks.quality.placeholders BUNDLE [--number 500] [--seed 1] [--beam-size 4]
+    python -m benchmarks.quality.placeholders BUNDLE [--number 500] [--seed 1] [--beam-size 4] [--target de]
 
 Exits with 1 if one is lost. "Attempt" is the last one that a sentence needed, see
 server/translation/protection_strategies.py; sentences without a placeholder are not counted.
@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.workloads import target_language
 from bundle.loading import load_bundle
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Request
@@ -69,6 +70,7 @@ def main(
     number: int = 500,
     seed: int = 1,
     beam_size: int = 4,
+    target: Annotated[str | None, typer.Option(help="Target language of a bundle that has several.")] = None,
 ) -> None:
     """Print how many sentences lost a placeholder, and how many needed which attempt."""
     sentences = placeholder_sentences(seed, number)
@@ -84,9 +86,9 @@ def main(
     bundle = load_bundle(bundle_folder)
     replicas = EnginePool.open(bundle, PoolOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20))
     try:
-        source, target = bundle.config.source_languages[0], bundle.config.target_languages[0]
+        source, language = bundle.config.source_languages[0], target_language(bundle, target)
         request = TranslationRequest(
-            tuple(text for text, _ in sentences), source, target, DecodingOptions(beam_size=beam_size)
+            tuple(text for text, _ in sentences), source, language, DecodingOptions(beam_size=beam_size)
         )
         begun = time.perf_counter()
         result = asyncio.run(Pipeline(replicas, TranslationLimits()).translate(request))

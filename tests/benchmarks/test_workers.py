@@ -22,7 +22,7 @@ def test_a_worker_decodes_and_can_be_asked_again(bundle: Bundle, tmp_path: Path)
     tokenizer = Tokenizer(bundle)
     file = tmp_path / "dev.en-de.tsv"
     file.write_text(SENTENCES, "utf-8")
-    workload = text_workload("en-de", tokenizer, file, None, "greedy", 256)
+    workload = text_workload("en-de", tokenizer, file, None, "greedy", 256, "de")
     command = [sys.executable, "-m", "benchmarks.workers.kvasir_worker", str(BUNDLE)]
     with Worker(command, tmp_path / "worker.log", timeout_seconds=60) as worker:
         assert worker.versions.keys() >= {"kvasir-server", "onnxruntime", "python"}
@@ -49,7 +49,7 @@ def test_a_worker_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
 def test_sentences_longer_than_the_model_are_cut_before_their_end(bundle: Bundle, tmp_path: Path) -> None:
     file = tmp_path / "long.tsv"
     file.write_text("dog " * 50 + "\tHund\n", "utf-8")
-    workload = text_workload("en-de", Tokenizer(bundle), file, None, "contract", 20)
+    workload = text_workload("en-de", Tokenizer(bundle), file, None, "contract", 20, "de")
     (source,) = workload.sources
     assert len(source) == 20
     assert source[-1] == bundle.config.special_tokens.end_of_sequence
@@ -60,7 +60,7 @@ def test_sentences_longer_than_the_model_are_cut_before_their_end(bundle: Bundle
 def test_a_line_separator_of_unicode_ends_no_line(bundle: Bundle, tmp_path: Path) -> None:
     file = tmp_path / "separated.tsv"
     file.write_text("Good \u2028 morning.\tGuten Morgen.\nWhere is Anna?\tWo ist\x85 Anna?\n", "utf-8")
-    workload = text_workload("en-de", Tokenizer(bundle), file, None, "greedy", 256)
+    workload = text_workload("en-de", Tokenizer(bundle), file, None, "greedy", 256, "de")
     assert workload.references == ["Guten Morgen.", "Wo ist\x85 Anna?"]
     assert len(workload.sources) == 2
     assert read_lines(file, 1) == ["Good \u2028 morning.\tGuten Morgen."]
