@@ -52,7 +52,7 @@ class LoadTest:
         assert environment.runner is not None
         self._environment = environment
         self._incoming: Queue = Queue()
-        self._conductor: Coordinator | None = None
+        self._coordinator: Coordinator | None = None
         self._greenlet: gevent.Greenlet | None = None
         for kind in FROM_WORKERS:
             environment.runner.register_message(
@@ -63,17 +63,17 @@ class LoadTest:
         environment.events.quitting.add_listener(self._on_quitting)
 
     def _on_test_start(self, environment: Environment, **_kwargs: object) -> None:
-        self._greenlet = gevent.spawn(self._conduct)
+        self._greenlet = gevent.spawn(self._coordinate)
 
     def _on_test_stopping(self, environment: Environment, **_kwargs: object) -> None:
-        if self._conductor is not None and self._greenlet is not gevent.getcurrent():
-            self._conductor.stop()
+        if self._coordinator is not None and self._greenlet is not gevent.getcurrent():
+            self._coordinator.stop()
 
     def interrupt(self) -> bool:
         """Ends the run that is going on as soon as its answers are there. False if none goes on."""
-        if self._conductor is None or self._conductor.is_stopped:
+        if self._coordinator is None or self._coordinator.is_stopped:
             return False
-        self._conductor.stop()
+        self._coordinator.stop()
         return True
 
     def _on_quitting(self, environment: Environment, **_kwargs: object) -> None:
@@ -82,22 +82,22 @@ class LoadTest:
         if self._greenlet is not None and self._greenlet is not gevent.getcurrent():
             self._greenlet.join(timeout=_LONGEST_END_SECONDS)
 
-    def _conduct(self) -> None:
+    def _coordinate(self) -> None:
         environment = self._environment
         options = environment.parsed_options
         assert options is not None
         environment.process_exit_code = 1
         try:
             plan = _plan(environment)
-            self._conductor = Coordinator(environment, plan, self._incoming, _say)
-            self._conductor.run()
+            self._coordinator = Coordinator(environment, plan, self._incoming, _say)
+            self._coordinator.run()
             environment.process_exit_code = 0
             if not options.scenario_json:
                 _say(f"measured; for the report: kvasir loadtest report {plan.folder}")
         except (CoordinationFailed, ValueError, OSError) as error:
             print(f"loadtest: {error}", file=sys.stderr, flush=True)
         finally:
-            self._conductor = None
+            self._coordinator = None
             assert environment.runner is not None
             if options.headless:
                 environment.runner.quit()
@@ -168,10 +168,10 @@ def _prepare(environment: Environment, **_kwargs: object) -> None:
     logging.getLogger("locust.stats_logger").disabled = True
     # A master sends nothing itself; a worker, and the one process of a test that has no others, does.
     worker = None if isinstance(environment.runner, MasterRunner) else Worker(environment)
-    conducting = None if isinstance(environment.runner, WorkerRunner) else LoadTest(environment)
+    load_test = None if isinstance(environment.runner, WorkerRunner) else LoadTest(environment)
 
     def on_interrupt() -> None:
-        interrupt = conducting.interrupt if conducting is not None else worker.interrupt if worker is not None else None
+        interrupt = load_test.interrupt if load_test is not None else worker.interrupt if worker is not None else None
         if interrupt is None or not interrupt():
             os.kill(os.getpid(), signal.SIGTERM)  # Locust's way out
 

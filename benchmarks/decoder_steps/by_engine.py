@@ -8,7 +8,6 @@ belongs to it, and the encoder has cancelled out. One batch at a time, on one re
 """
 
 import json
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from benchmarks.engines.engines import ENGINES, Engine, EngineOptions, Setting, 
 from benchmarks.engines.models import Conversions, Model
 from benchmarks.engines.results import Ratio, ratio_of
 from benchmarks.machine import describe_machine, usable_cpus
+from benchmarks.progress import log_progress
 from benchmarks.workers.process import ROOT, Worker, WorkerFailed
 from benchmarks.workers.protocol import Job
 from benchmarks.workloads import Workload
@@ -134,7 +134,7 @@ def _measure(times: StepTimes, runners: Sequence[_Runner], repetitions: int, voc
                     continue
                 if repetition:
                     steps.milliseconds.setdefault(runner.name, []).append(milliseconds)
-        print(f"repetition {repetition} of {repetitions}", file=sys.stderr, flush=True)
+        log_progress(f"repetition {repetition} of {repetitions}")
 
 
 def render(times: StepTimes) -> str:

@@ -1,6 +1,5 @@
 """The measurement itself: find each engine's best setting, then let them take turns."""
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from benchmarks.engines.models import Conversions, Model
 from benchmarks.engines.results import Measurement, WorkloadResult
 from benchmarks.engines.scoring import Scorer
 from benchmarks.machine import busy_seconds, process_seconds, usable_cpus
+from benchmarks.progress import log_progress
 from benchmarks.workers.process import Worker, WorkerFailed
 from benchmarks.workers.protocol import Done
 from benchmarks.workloads import Workload
@@ -37,7 +37,7 @@ class Procedure:
 
 
 @dataclass(frozen=True, slots=True)
-class _Contender:
+class _StartedEngine:
     worker: Worker
     setting: Setting
     measurement: Measurement
@@ -55,7 +55,7 @@ def measure(
 ) -> WorkloadResult:
     """Tune every engine, start each at its best, and run them in turn: A B C A B C."""
     measurements: list[Measurement] = []
-    contenders: list[_Contender] = []
+    started: list[_StartedEngine] = []
     open_workers: list[Worker] = []
     try:
         for engine in engines:
@@ -75,24 +75,24 @@ def measure(
                 measurement.start_seconds = worker.start_seconds
                 _judge(measurement, workload, done, scorer)
                 repetitions = max(1, min(procedure.repetitions, int(procedure.max_seconds / done.seconds)))
-                contenders.append(_Contender(worker, setting, measurement, repetitions))
+                started.append(_StartedEngine(worker, setting, measurement, repetitions))
         for repetition in range(procedure.repetitions):
-            for contender in contenders:
-                if contender.measurement.not_run is None and repetition < contender.repetitions:
-                    _repeat(contender, workload)
+            for one in started:
+                if one.measurement.not_run is None and repetition < one.repetitions:
+                    _repeat(one, workload)
     finally:
         for worker in open_workers:
             worker.close()
     return WorkloadResult(workload=workload.name, num_sentences=len(workload.sources), measurements=measurements)
 
 
-def _repeat(contender: _Contender, workload: Workload) -> None:
-    measurement = contender.measurement
-    pid = contender.worker.pid
+def _repeat(engine: _StartedEngine, workload: Workload) -> None:
+    measurement = engine.measurement
+    pid = engine.worker.pid
     wall, busy = time.perf_counter(), busy_seconds()
     ours = process_seconds(pid) + time.process_time()
     try:
-        done = contender.worker.run(contender.setting.job(workload.job()))
+        done = engine.worker.run(engine.setting.job(workload.job()))
     except WorkerFailed as failure:
         measurement.not_run = str(failure)
         return
@@ -102,7 +102,7 @@ def _repeat(contender: _Contender, workload: Workload) -> None:
     measurement.seconds.append(done.seconds)
     measurement.output_tokens = done.output_tokens
     measurement.peak_bytes = done.peak_bytes
-    _say(f"  {measurement.engine:<22} {done.output_tokens / done.seconds:>9.0f} tokens/s")
+    log_progress(f"  {measurement.engine:<22} {done.output_tokens / done.seconds:>9.0f} tokens/s")
 
 
 def _judge(measurement: Measurement, workload: Workload, done: Done, scorer: Scorer | None) -> None:
@@ -167,10 +167,5 @@ def _speeds(settings: list[Setting], workload: Workload, procedure: Procedure) -
 def _start(setting: Setting, workload: Workload, procedure: Procedure) -> Worker:
     words = f"{workload.name} {setting.command[2].rsplit('.', 1)[-1]} {setting.label}"
     name = "".join(character if character.isalnum() else "-" for character in words)
-    _say(f"starting {words}")
+    log_progress(f"starting {words}")
     return Worker(setting.command, procedure.logs / f"{name}.log", setting.preload, procedure.timeout_seconds)
-
-
-def _say(message: str) -> None:
-    """To standard error, where whoever waits can see that it goes on."""
-    print(message, file=sys.stderr, flush=True)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.progress import log_progress
 from benchmarks.workers.process import ROOT, WorkerFailed
 
 
@@ -80,7 +81,7 @@ class Conversions:
         folder = self._folder / name
         if folder.is_dir():
             return folder
-        print(f"making {name}", file=sys.stderr, flush=True)
+        log_progress(f"making {name}")
         self._folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self._folder) as temporary:
             draft = Path(temporary) / "made"

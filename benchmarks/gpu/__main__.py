@@ -10,7 +10,6 @@ with the reason under `not_run`.
 import argparse
 import json
 import platform
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -22,6 +21,7 @@ import onnxruntime as ort
 from benchmarks.gpu import hugging_face, measuring
 from benchmarks.gpu.measuring import SOURCE_TOKENS, Window
 from benchmarks.gpu.models import SIZES, Size, cache_bytes, make_bundle, open_bundle, weight_bytes
+from benchmarks.progress import log_progress
 from bundle.loading import Bundle
 from bundle.manifest import MANIFEST_FILE
 from server.engine.runners.device.sessions import DeviceSessions
@@ -51,7 +51,7 @@ class Row:
 
     def note(self, figures: dict[str, float], name: str, measure: Callable[[], float]) -> None:
         """Take a figure; one that fails does not cost the others."""
-        print(f"{self.model} {self.rows} rows: {name}", file=sys.stderr, flush=True)
+        log_progress(f"{self.model} {self.rows} rows: {name}")
         try:
             figures[name] = measure()
         except Exception as error:  # noqa: BLE001 - out of memory, mostly

@@ -49,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if records := next(out.rglob(RECORDS_FILE), None):
         print(f"error: {out} already contains a run, {records.parent}; set another folder with --out", file=sys.stderr)
         return 1
-    wishes = ComparisonOptions(
+    options = ComparisonOptions(
         scenario=scenario,
         material=Material(
             checkpoint=Path(chosen.checkpoint).resolve(),
@@ -84,7 +84,7 @@ def main(words: Sequence[str] | None = None) -> int:
         versions=versions(),
         seed=chosen.seed,
     )
-    compare(wishes, procedure, comparison)
+    compare(options, procedure, comparison)
     tables = render(comparison)
     (out / "peers.md").write_text(tables, "utf-8")
     (out / "peers.json").write_text(to_json(comparison), "utf-8")

@@ -43,9 +43,11 @@ def texts_of(scenario: Scenario, seed: int, number: int) -> list[str]:
     return list(texts)[:number]
 
 
-def translations(url: str, spoken: Protocol, texts: Sequence[str], beam_size: int, scenario: Scenario) -> list[str]:
+def translations(
+    url: str, protocol_name: Protocol, texts: Sequence[str], beam_size: int, scenario: Scenario
+) -> list[str]:
     """A server's answers, a few texts at a time. Raises OSError, or `ValueError` for a status that is no answer."""
-    wire = protocol(spoken)
+    module = protocol(protocol_name)
     found: list[str] = []
     with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=_ANSWER_SECONDS)) as connection:
         for start in range(0, len(texts), TEXTS_AT_ONCE):
@@ -53,15 +55,15 @@ def translations(url: str, spoken: Protocol, texts: Sequence[str], beam_size: in
             request = TextRequest(
                 number=start,
                 kind="answers",
-                protocol=spoken,
+                protocol=protocol_name,
                 texts=batch,
-                beam_size=beam_size if spoken == "native" else None,
+                beam_size=beam_size if protocol_name == "native" else None,
                 source=scenario.workload.source,
                 target=scenario.workload.target,
                 hang_up_after_seconds=None,
                 num_sentences=len(batch),
             )
-            call = wire.http_request(request)
+            call = module.http_request(request)
             connection.request(call.method, call.path, call.body, call.headers)
             response = connection.getresponse()
             body = response.read()
@@ -69,7 +71,7 @@ def translations(url: str, spoken: Protocol, texts: Sequence[str], beam_size: in
                 raise ValueError(
                     f"{url} answered {response.status}: {json.dumps(body[:200].decode('utf-8', 'replace'))}"
                 )
-            found += wire.read_answer(body, dict(response.getheaders()), request).texts
+            found += module.read_answer(body, dict(response.getheaders()), request).texts
     return found
 
 

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.progress import log_progress
 from benchmarks.servers.answers import agreement, texts_of, translations
+from benchmarks.servers.interleaved_runs import InterleavedRuns
 from benchmarks.servers.loads import requests_for
 from benchmarks.servers.merging import merged
 from benchmarks.servers.process import Launch, ServerFailed, ServerProcess
 from benchmarks.servers.results import Comparison, ServerFound
 from benchmarks.servers.rounds import Procedure, ServerUnderTest, run_rounds
-from benchmarks.servers.server_kinds import Material, Protocol, ServerKind, contender
+from benchmarks.servers.server_kinds import Material, Protocol, ServerKind, server_kind
 from benchmarks.servers.tuning import Effort, Tuned, capacity, tune
-from benchmarks.servers.turns import InterleavedRuns, say
 from loadtest.cli.run import LoadTestFailed
 from loadtest.report.write_comparison import write_comparison
 from loadtest.workload.scenario import Scenario, ScenarioInvalid
@@ -46,39 +47,39 @@ def compare(options: ComparisonOptions, procedure: Procedure, comparison: Compar
 
     A server that cannot run stays in the tables with the reason.
     """
-    contestants: list[ServerUnderTest] = []
-    with InterleavedRuns(options.out / "logs", options.seed) as turns:
+    servers: list[ServerUnderTest] = []
+    with InterleavedRuns(options.out / "logs", options.seed) as interleaved:
         try:
             for name in options.servers:
-                contestant = _prepared(name, options)
-                comparison.servers.append(contestant.found)
-                contestants.append(contestant)
-            say("settings")
-            _choose_settings(turns, contestants, options, procedure)
+                server = _prepared(name, options)
+                comparison.servers.append(server.found)
+                servers.append(server)
+            log_progress("settings")
+            _choose_settings(interleaved, servers, options, procedure)
             if options.num_answers:
-                say("answers")
-                _compare_answers(turns, contestants, options, comparison)
-            say("rounds")
-            rounds = run_rounds(turns, [one for one in contestants if one.is_in], procedure)
+                log_progress("answers")
+                _compare_answers(interleaved, servers, options, comparison)
+            log_progress("rounds")
+            rounds = run_rounds(interleaved, [one for one in servers if one.is_active], procedure)
             comparison.notes.append(f"{rounds} rounds of {procedure.rounds} within the time there was.")
         except KeyboardInterrupt:
             comparison.notes.append("Broken off: what was measured until then.")
-    _write_runs(contestants, options.out)
+    _write_runs(servers, options.out)
 
 
 def _prepared(name: str, options: ComparisonOptions) -> ServerUnderTest:
     """A server that can be started, or one with the reason why not."""
     try:
-        made = contender(name, options.material)
-        spoken = options.protocol or made.protocol
-        if made.protocol == "libretranslate" and spoken != made.protocol:
+        kind = server_kind(name, options.material)
+        protocol = options.protocol or kind.protocol
+        if kind.protocol == "libretranslate" and protocol != kind.protocol:
             raise ServerFailed("it speaks no other protocol than its own")
-        requests = requests_for(options.scenario, spoken, options.material.beam_size)
+        requests = requests_for(options.scenario, protocol, options.material.beam_size)
     except (ServerFailed, ScenarioInvalid) as failure:
-        say(f"  {name} is out: {failure}")
-        nobody = ServerKind(name, "native", _never, {})
-        return ServerUnderTest(nobody, options.scenario, ServerFound(name, "native", not_run=str(failure)))
-    return ServerUnderTest(made, requests, ServerFound(name, spoken))
+        log_progress(f"  {name} is out: {failure}")
+        unavailable = ServerKind(name, "native", _never, {})
+        return ServerUnderTest(unavailable, options.scenario, ServerFound(name, "native", not_run=str(failure)))
+    return ServerUnderTest(kind, requests, ServerFound(name, protocol))
 
 
 def _never(_: Mapping[str, str]) -> Launch:
@@ -86,44 +87,44 @@ def _never(_: Mapping[str, str]) -> Launch:
 
 
 def _choose_settings(
-    turns: InterleavedRuns, contestants: Sequence[ServerUnderTest], options: ComparisonOptions, procedure: Procedure
+    interleaved: InterleavedRuns, servers: Sequence[ServerUnderTest], options: ComparisonOptions, procedure: Procedure
 ) -> None:
     now = time.monotonic()
     stop_tuning = now + TUNING_SHARE * (procedure.give_up - now)
     chosen: dict[str, dict[str, str]] = {name: dict(settings) for name, settings in options.settings.items()}
-    for contestant in contestants:
-        if not contestant.is_in:
+    for server in servers:
+        if not server.is_active:
             continue
-        made, found = contestant.contender, contestant.found
-        start = {**made.defaults, **chosen.get(made.relative, {}), **chosen.get(made.name, {})}
-        folder = options.out / "tuning" / made.name
-        is_known = not options.is_tuning or made.name in options.settings
+        kind, found = server.kind, server.found
+        start = {**kind.defaults, **chosen.get(kind.relative, {}), **chosen.get(kind.name, {})}
+        folder = options.out / "tuning" / kind.name
+        is_known = not options.is_tuning or kind.name in options.settings
         try:
             if is_known:
-                tuned = Tuned(start, capacity(turns, made, start, contestant.requests, folder, Effort()))
+                tuned = Tuned(start, capacity(interleaved, kind, start, server.requests, folder, Effort()))
             else:
                 tuned = tune(
-                    turns,
-                    made,
+                    interleaved,
+                    kind,
                     start,
-                    contestant.requests,
+                    server.requests,
                     folder,
                     Effort(),
                     lambda: time.monotonic() < stop_tuning,
-                    is_relative_tuned=made.relative in chosen,
+                    is_relative_tuned=kind.relative in chosen,
                 )
         except (ServerFailed, LoadTestFailed) as failure:
             found.not_run = str(failure)
-            say(f"  {made.name} is out: {failure}")
+            log_progress(f"  {kind.name} is out: {failure}")
             continue
-        chosen[made.name] = tuned.settings
+        chosen[kind.name] = tuned.settings
         found.settings, found.capacity, found.tried = tuned.settings, tuned.capacity, tuned.tried
-        say(f"  {made.name}: {tuned.capacity:.1f} requests/s in closed loops")
+        log_progress(f"  {kind.name}: {tuned.capacity:.1f} requests/s in closed loops")
     (options.out / "settings.json").write_text(json.dumps(chosen, indent=2) + "\n", "utf-8")
 
 
 def _compare_answers(
-    turns: InterleavedRuns, contestants: Sequence[ServerUnderTest], options: ComparisonOptions, comparison: Comparison
+    interleaved: InterleavedRuns, servers: Sequence[ServerUnderTest], options: ComparisonOptions, comparison: Comparison
 ) -> None:
     texts = texts_of(options.scenario, options.seed, options.num_answers)
     try:
@@ -131,35 +132,33 @@ def _compare_answers(
     except (ServerFailed, OSError, ValueError) as failure:
         comparison.notes.append(f"Answers were not compared: {failure}")
         return
-    for contestant in contestants:
-        if not contestant.is_in:
+    for server in servers:
+        if not server.is_active:
             continue
-        made, found = contestant.contender, contestant.found
-        sizes = SEARCHES if made.protocol == "native" else (options.material.beam_size or 4,)
+        kind, found = server.kind, server.found
+        sizes = SEARCHES if kind.protocol == "native" else (options.material.beam_size or 4,)
         try:
-            server = turns.start(made, found.settings)
+            process = interleaved.start(kind, found.settings)
             for beam_size in sizes:
-                said = translations(server.url, made.protocol, texts, beam_size, options.scenario)
-                found.agreements.append(agreement(beam_size, said, reference[beam_size]))
-            server.pause()
+                answers = translations(process.url, kind.protocol, texts, beam_size, options.scenario)
+                found.agreements.append(agreement(beam_size, answers, reference[beam_size]))
+            process.pause()
         except (ServerFailed, OSError, ValueError) as failure:
             found.not_run = str(failure)
 
 
 def _reference(options: ComparisonOptions, texts: Sequence[str]) -> dict[int, list[str]]:
     """What Hugging Face says in float32, by beam size; nothing of it is cut off."""
-    made = contender("huggingface", options.material)
+    kind = server_kind("huggingface", options.material)
     settings = {"dtype": "float32", "target-factor": "0"}
-    with ServerProcess(made.launch(settings), options.out / "logs" / "reference.log") as server:
-        return {size: translations(server.url, "native", texts, size, options.scenario) for size in SEARCHES}
+    with ServerProcess(kind.launch(settings), options.out / "logs" / "reference.log") as process:
+        return {size: translations(process.url, "native", texts, size, options.scenario) for size in SEARCHES}
 
 
-def _write_runs(contestants: Sequence[ServerUnderTest], out: Path) -> None:
+def _write_runs(servers: Sequence[ServerUnderTest], out: Path) -> None:
     """All of a server as one run, and a page that has all servers."""
     runs = [
-        merged(contestant.runs, out / "runs" / contestant.found.name, contestant.found.name)
-        for contestant in contestants
-        if contestant.runs
+        merged(server.runs, out / "runs" / server.found.name, server.found.name) for server in servers if server.runs
     ]
     if len(runs) > 1:
         write_comparison(runs, out)

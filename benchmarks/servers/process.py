@@ -16,7 +16,7 @@ from types import TracebackType
 ROOT = Path(__file__).resolve().parent.parent.parent
 POLL_SECONDS = 0.1
 
-_TETHERED = ROOT / "loadtest" / "coordination" / "child_process.py"  # by its path: a server may run in any folder
+_CHILD_PROCESS = ROOT / "loadtest" / "coordination" / "child_process.py"  # by its path: a server may run in any folder
 
 # Each server is told its threads in so many words; what a shell happens to export must not tell it otherwise.
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_BLOCKTIME", "GOMP_SPINCOUNT", "MKL_NUM_THREADS")
@@ -53,7 +53,7 @@ class ServerProcess:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as stream:
             self._process = subprocess.Popen(  # noqa: S603 - the command is ours
-                [sys.executable, str(_TETHERED), *command],
+                [sys.executable, str(_CHILD_PROCESS), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.progress import log_progress
+from benchmarks.servers.interleaved_runs import InterleavedRuns
 from benchmarks.servers.loads import at_rate, search
 from benchmarks.servers.process import ServerFailed
 from benchmarks.servers.results import KneeFound, LoadFound, ServerFound
 from benchmarks.servers.server_kinds import ServerKind
-from benchmarks.servers.turns import InterleavedRuns, say
 from loadtest.cli.run import LoadTestFailed
 from loadtest.results.figures import StageTotals
 from loadtest.results.run_folder import RunFolder
@@ -26,13 +27,13 @@ CLOSE = 0.1  # rates that differ by less are one
 class ServerUnderTest:
     """A server of the comparison, what it is asked, and what was found; `runs` come with the name of their round."""
 
-    contender: ServerKind
+    kind: ServerKind
     requests: Scenario
     found: ServerFound
     runs: list[tuple[str, RunFolder]] = field(default_factory=list)
 
     @property
-    def is_in(self) -> bool:
+    def is_active(self) -> bool:
         """Whether it is to be measured (any further)."""
         return self.found.not_run is None
 
@@ -50,7 +51,7 @@ class Procedure:
     )  # on time.monotonic()'s clock: no round is begun that would not end before, no load after
 
 
-def run_rounds(turns: InterleavedRuns, contestants: Sequence[ServerUnderTest], procedure: Procedure) -> int:
+def run_rounds(interleaved: InterleavedRuns, servers: Sequence[ServerUnderTest], procedure: Procedure) -> int:
     """Measure all, and return how many rounds there was time for; the knees of the first are searched in any case."""
     rates: list[float] = []
     lasted = 0.0
@@ -58,19 +59,19 @@ def run_rounds(turns: InterleavedRuns, contestants: Sequence[ServerUnderTest], p
         began = time.monotonic()
         if number > 1 and began + lasted > procedure.give_up:
             return number - 1
-        for contestant in contestants:
-            with _leaving_out(contestant) as one:
-                if one.is_in:
-                    _find_knee(turns, one, procedure, number)
-        rates = rates or offered_rates([contestant.found for contestant in contestants])
+        for server in servers:
+            with _excluded_on_failure(server) as one:
+                if one.is_active:
+                    _find_knee(interleaved, one, procedure, number)
+        rates = rates or offered_rates([server.found for server in servers])
         for rate in rates:
             if time.monotonic() > procedure.give_up:
-                say("  no time for more loads")
+                log_progress("  no time for more loads")
                 break
-            for contestant in contestants:
-                with _leaving_out(contestant) as one:
-                    if one.is_in and is_worth_offering(one.found, rate):
-                        _offer(turns, one, procedure, rate, number)
+            for server in servers:
+                with _excluded_on_failure(server) as one:
+                    if one.is_active and is_worth_offering(one.found, rate):
+                        _offer(interleaved, one, procedure, rate, number)
         lasted = time.monotonic() - began
     return procedure.rounds
 
@@ -98,26 +99,26 @@ def is_worth_offering(server: ServerFound, rate: float) -> bool:
 
 
 @contextmanager
-def _leaving_out(contestant: ServerUnderTest) -> Iterator[ServerUnderTest]:
+def _excluded_on_failure(server: ServerUnderTest) -> Iterator[ServerUnderTest]:
     """A server that fails is left out from here on; the others go on."""
     try:
-        yield contestant
+        yield server
     except (ServerFailed, LoadTestFailed) as failure:
-        contestant.found.not_run = str(failure)
-        say(f"  {contestant.found.name} is out: {failure}")
+        server.found.not_run = str(failure)
+        log_progress(f"  {server.found.name} is out: {failure}")
 
 
-def _find_knee(turns: InterleavedRuns, contestant: ServerUnderTest, procedure: Procedure, number: int) -> None:
-    found = contestant.found
+def _find_knee(interleaved: InterleavedRuns, server: ServerUnderTest, procedure: Procedure, number: int) -> None:
+    found = server.found
     assert found.capacity is not None
     known = found.knee
     # Below the knee at first, so that it is reached from where the server is at ease, whatever it was asked before.
     start, factor, bisections = (0.4 * found.capacity, 1.5, 3) if known is None else (0.7 * known, 1.25, 2)
     seconds = min(max(procedure.step_seconds, SLOW_REQUESTS / start), 2 * procedure.step_seconds)
-    scenario = search(contestant.requests, float(f"{start:.3g}"), factor, bisections, seconds)
+    scenario = search(server.requests, float(f"{start:.3g}"), factor, bisections, seconds)
     folder = procedure.folder / f"round-{number}" / f"{found.name}-knee"
-    run = turns.measure(contestant.contender, found.settings, scenario, folder)
-    contestant.runs.append((f"round {number}", run))
+    run = interleaved.measure(server.kind, found.settings, scenario, folder)
+    server.runs.append((f"round {number}", run))
     all_of_it = totals(run)
     at_knee = all_of_it.stage(all_of_it.headline.knee_stage)
     result = KneeFound(
@@ -130,23 +131,25 @@ def _find_knee(turns: InterleavedRuns, contestant: ServerUnderTest, procedure: P
     found.knees.append(result)
     said = "no rate sustained" if result.knee is None else f"knee {result.knee:g}/s"
     late = ", LATE" if result.is_late else ""
-    say(f"  round {number}, {found.name}: {said}, best goodput {result.best_goodput:.1f}/s{late}")
+    log_progress(f"  round {number}, {found.name}: {said}, best goodput {result.best_goodput:.1f}/s{late}")
 
 
-def _offer(turns: InterleavedRuns, contestant: ServerUnderTest, procedure: Procedure, rate: float, number: int) -> None:
-    found, seconds = contestant.found, procedure.load_seconds
-    scenario = at_rate(contestant.requests, f"{rate:g}/s for all (round {number})", rate, seconds, seconds / 5)
+def _offer(
+    interleaved: InterleavedRuns, server: ServerUnderTest, procedure: Procedure, rate: float, number: int
+) -> None:
+    found, seconds = server.found, procedure.load_seconds
+    scenario = at_rate(server.requests, f"{rate:g}/s for all (round {number})", rate, seconds, seconds / 5)
     folder = procedure.folder / f"round-{number}" / f"{found.name}-{rate:g}"
     try:
-        run = turns.measure(contestant.contender, found.settings, scenario, folder)
+        run = interleaved.measure(server.kind, found.settings, scenario, folder)
     except LoadTestFailed as failure:  # it may take less without being out
-        say(f"  {rate:g}/s, {found.name}: {failure}")
+        log_progress(f"  {rate:g}/s, {found.name}: {failure}")
         return
-    contestant.runs.append((f"round {number}", run))
+    server.runs.append((f"round {number}", run))
     load = load_found(run, totals(run).stages[0], rate, number)
     found.loads.append(load)
     late = ", LATE" if load.is_late else ""
-    say(f"  {rate:g}/s, {found.name}: goodput {load.goodput:.1f}/s, {load.share_in_time:.1%} in time{late}")
+    log_progress(f"  {rate:g}/s, {found.name}: goodput {load.goodput:.1f}/s, {load.share_in_time:.1%} in time{late}")
 
 
 def load_found(run: RunFolder, stage: StageTotals, rate: float, number: int) -> LoadFound:

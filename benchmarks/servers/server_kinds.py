@@ -70,7 +70,7 @@ class ServerKind:
         return self.name.removesuffix(BOUNDED)
 
 
-def contender(name: str, material: Material) -> ServerKind:
+def server_kind(name: str, material: Material) -> ServerKind:
     """A server by name. Converts the weights if need be, and raises `ServerFailed` where it cannot be had."""
     kind = name.removesuffix(BOUNDED)
     if name not in NAMES:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from statistics import median
 
+from benchmarks.servers.interleaved_runs import describe
 from benchmarks.servers.results import Comparison, LoadFound, Ratio, ServerFound, goodput_ratio, knee_ratio
-from benchmarks.servers.turns import describe
 
 _NOTHING = "-"
 

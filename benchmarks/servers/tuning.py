@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.progress import log_progress
+from benchmarks.servers.interleaved_runs import InterleavedRuns, describe
 from benchmarks.servers.loads import at_rate, closed_loop, ramp
 from benchmarks.servers.server_kinds import ServerKind, Settings
-from benchmarks.servers.turns import InterleavedRuns, describe, say
 from loadtest.results.run_folder import RunFolder
 from loadtest.results.totals import totals
 from loadtest.workload.scenario import Scenario
@@ -42,17 +43,17 @@ class Tuned:
 
 
 def capacity(
-    turns: InterleavedRuns, contender: ServerKind, settings: Settings, requests: Scenario, folder: Path, effort: Effort
+    interleaved: InterleavedRuns, kind: ServerKind, settings: Settings, requests: Scenario, folder: Path, effort: Effort
 ) -> float:
     """Requests a second that closed loops get answered. Raises `ServerFailed` or `LoadTestFailed`."""
     scenario = closed_loop(requests, USERS, effort.closed_loop_seconds, effort.warm_up_seconds)
-    run = turns.measure(contender, settings, scenario, folder)
+    run = interleaved.measure(kind, settings, scenario, folder)
     return totals(run).stages[0].all.throughput
 
 
 def tune(
-    turns: InterleavedRuns,
-    contender: ServerKind,
+    interleaved: InterleavedRuns,
+    kind: ServerKind,
     settings: Settings,
     requests: Scenario,
     folder: Path,
@@ -66,24 +67,24 @@ def tune(
     sustains more, and one that is quicker before that, have more of them. All get the same requests at the same
     instants. Raises `ServerFailed` or `LoadTestFailed` where the first settings fail; others that do are out.
     """
-    tuned = Tuned(dict(settings), capacity(turns, contender, settings, requests, folder / "closed-loop", effort))
+    tuned = Tuned(dict(settings), capacity(interleaved, kind, settings, requests, folder / "closed-loop", effort))
     lowest, highest = (share * tuned.capacity for share in RAMP)
     seconds = min(max(effort.ramp_seconds, 2 * SLOW_REQUESTS / (lowest + highest)), 2 * effort.ramp_seconds)
 
     def on_the_ramp(tried: Settings) -> float:
         rising = ramp(requests, lowest, highest, seconds)
-        return _in_time(turns.measure(contender, tried, rising, folder / f"ramp-{len(tuned.tried) + 1}"))
+        return _in_time(interleaved.measure(kind, tried, rising, folder / f"ramp-{len(tuned.tried) + 1}"))
 
     def beyond(tried: Settings) -> float:
         stage = at_rate(
             requests, "overload", OVERLOAD * tuned.capacity, effort.overload_seconds, effort.warm_up_seconds
         )
-        return _in_time(turns.measure(contender, tried, stage, folder / f"overload-{len(tuned.tried) + 1}"))
+        return _in_time(interleaved.measure(kind, tried, stage, folder / f"overload-{len(tuned.tried) + 1}"))
 
     # What suits a server suits one that differs from it in its queue's end alone.
-    for dimension in () if is_relative_tuned else contender.dimensions:
-        _choose(tuned, contender.name, dimension, on_the_ramp, may_go_on)
-    _choose(tuned, contender.name, contender.overload_choices, beyond, may_go_on)
+    for dimension in () if is_relative_tuned else kind.dimensions:
+        _choose(tuned, kind.name, dimension, on_the_ramp, may_go_on)
+    _choose(tuned, kind.name, kind.overload_choices, beyond, may_go_on)
     return tuned
 
 
@@ -101,7 +102,7 @@ def _choose(
         found = tuned.tried[label] if label in tuned.tried else score(candidate)
         tuned.tried[label] = found
         scores[label] = found, candidate
-        say(f"  {name}: {found:.0f} in time with {label}")
+        log_progress(f"  {name}: {found:.0f} in time with {label}")
     if scores:
         tuned.settings = max(scores.values(), key=lambda pair: pair[0])[1]
 

@@ -20,7 +20,7 @@ from loadtest.workload.scenario import Scenario, ScenarioInvalid
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 LOCUSTFILE = _PACKAGE / "locustfile.py"
-TETHERED = _PACKAGE / "coordination" / "child_process.py"
+CHILD_PROCESS = _PACKAGE / "coordination" / "child_process.py"
 
 
 class LoadTestFailed(OSError):
@@ -82,7 +82,7 @@ def _run(command: list[str], is_quiet: bool, errors: TextIO) -> tuple[int, bool]
     with (
         _terminated_like_interrupted(),
         subprocess.Popen(  # noqa: S603 - this interpreter, and a file of this package
-            [sys.executable, str(TETHERED), *command],
+            [sys.executable, str(CHILD_PROCESS), *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL if is_quiet else None,
             stderr=errors,

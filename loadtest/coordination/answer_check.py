@@ -14,8 +14,8 @@ from hashlib import sha256
 from loadtest.results.records import answer_digest
 from loadtest.results.run_folder import AnswerCheckResult, Difference
 from loadtest.sending.addresses import Address
+from loadtest.sending.protocols.protocol import WrongAnswer
 from loadtest.sending.protocols.registry import protocol
-from loadtest.sending.protocols.wire import WrongAnswer
 from loadtest.workload.requests import TextRequest, request_sequence
 from loadtest.workload.scenario import Scenario
 
@@ -42,31 +42,31 @@ class AnswerSample:
     def __init__(self, size: int, seed: int) -> None:
         self._size = size
         self._seed = seed
-        self._kept: list[tuple[int, SampledAnswer]] = []  # a heap: the first to go is at its top
+        self._heap: list[tuple[int, SampledAnswer]] = []  # a heap: the first to go is at its top
         self.population = 0
 
     def offer(self, answer: SampledAnswer) -> None:
         """An answer that may be kept."""
         self.population += 1
-        self._keep(answer)
+        self._insert(answer)
 
     def merge(self, kept: Iterable[SampledAnswer], population: int) -> None:
         """Takes in what another sample kept of so many."""
         self.population += population
         for answer in kept:
-            self._keep(answer)
+            self._insert(answer)
 
-    def kept(self) -> list[SampledAnswer]:
+    def answers(self) -> list[SampledAnswer]:
         """The sample, in the order of stages and numbers."""
-        return sorted((answer for _, answer in self._kept), key=lambda answer: (answer.stage, answer.number))
+        return sorted((answer for _, answer in self._heap), key=lambda answer: (answer.stage, answer.number))
 
-    def _keep(self, answer: SampledAnswer) -> None:
+    def _insert(self, answer: SampledAnswer) -> None:
         key = f"{self._seed}/{answer.stage}/{answer.number}".encode()
         entry = (-int.from_bytes(sha256(key).digest()[:8]), answer)
-        if len(self._kept) < self._size:
-            heapq.heappush(self._kept, entry)
+        if len(self._heap) < self._size:
+            heapq.heappush(self._heap, entry)
         elif self._size:
-            heapq.heappushpop(self._kept, entry)
+            heapq.heappushpop(self._heap, entry)
 
 
 def check_answers(sample: AnswerSample, scenario: Scenario, seed: int, address: Address) -> AnswerCheckResult:
@@ -77,13 +77,13 @@ def check_answers(sample: AnswerSample, scenario: Scenario, seed: int, address: 
     checked = 0
     different = []
     unanswered = Counter[str]()
-    asker = _Asker(address)
+    server = _IdleServer(address)
     sequences = {}
-    for answer in sample.kept():
+    for answer in sample.answers():
         if answer.stage not in sequences:
             sequences[answer.stage] = request_sequence(scenario, seed, answer.stage)
         request = sequences[answer.stage](answer.number)
-        offline = asker.ask(request)
+        offline = server.answer_to(request)
         if isinstance(offline, str):
             unanswered[offline] += 1
             continue
@@ -92,14 +92,14 @@ def check_answers(sample: AnswerSample, scenario: Scenario, seed: int, address: 
             pairs = zip(request.texts, offline, answer.texts, strict=True)
             text, alone, under_load = next(pair for pair in pairs if pair[1] != pair[2])
             different.append(Difference(answer.number, answer.stage, text, alone, under_load))
-    asker.close()
+    server.close()
     identical = checked - len(different)
     share = identical / checked if checked else 1.0
     reasons = dict(unanswered.most_common())
     return AnswerCheckResult(checked, identical, sample.population, share, tuple(different[:MAX_DIFFERENCES]), reasons)
 
 
-class _Asker:
+class _IdleServer:
     """One connection, one question at a time."""
 
     def __init__(self, address: Address) -> None:
@@ -107,10 +107,10 @@ class _Asker:
         kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(address.host, address.port, timeout=_ANSWER_SECONDS)
 
-    def ask(self, request: TextRequest) -> tuple[str, ...] | str:
+    def answer_to(self, request: TextRequest) -> tuple[str, ...] | str:
         """The texts of the answer, or why there is none."""
-        wire = protocol(request.protocol)
-        call = wire.http_request(request, fresh=True)
+        module = protocol(request.protocol)
+        call = module.http_request(request, fresh=True)
         for is_last in (False, True):
             try:
                 self._connection.request(call.method, self._address.path + call.path, call.body, call.headers)
@@ -124,7 +124,9 @@ class _Asker:
         if response.status != 200:
             return f"HTTP {response.status}"
         try:
-            return wire.read_answer(body, {name.lower(): value for name, value in response.getheaders()}, request).texts
+            return module.read_answer(
+                body, {name.lower(): value for name, value in response.getheaders()}, request
+            ).texts
         except WrongAnswer as wrong:
             return str(wrong)
 

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from loadtest.coordination.answer_check import AnswerSample, check_answers
 from loadtest.coordination.knee_search import KneeSearch
 from loadtest.coordination.machine import ProcessUse, machine_info, process_use, versions
-from loadtest.coordination.messages import Order
+from loadtest.coordination.messages import StageAssignment
 from loadtest.coordination.progress import progress_line, share_within
 from loadtest.coordination.server_metrics import MetricsPoller, served_models
 from loadtest.coordination.worker_group import CoordinationFailed, WorkerGroup
@@ -71,7 +71,7 @@ class Coordinator:
         self._sample = AnswerSample(plan.guard_requests, plan.seed)
         self._started_at = time.time()
         self._clock = RunClock(time.perf_counter())
-        self._crew = WorkerGroup(environment.runner, incoming, self._clock)
+        self._workers = WorkerGroup(environment.runner, incoming, self._clock)
         self._objective: Objective = objective_of(plan.scenario.model_dump(mode="json"))
 
     @property
@@ -83,7 +83,7 @@ class Coordinator:
         """No more requests; `run` ends when what is on its way is answered."""
         self._stopped = True
         if self._is_sending:
-            self._crew.stop()
+            self._workers.stop()
 
     def run(self) -> RunFolder:
         """Everything: the search for the knee if there is one to do, the stages, and the guard.
@@ -92,7 +92,7 @@ class Coordinator:
         """
         plan = self._plan
         address = address_of(plan.url)
-        self._crew.assemble()
+        self._workers.assemble()
         _make_folder(plan.folder)
         models = served_models(address)
         before = process_use(plan.server_pid) if plan.server_pid else None
@@ -116,8 +116,10 @@ class Coordinator:
             poller.stop()
             self._write_info(scenario, knee, models, before, is_complete)
         if self._sample.population and plan.guard_requests and not self._stopped:
-            self._say(f"asking the idle server again: {len(self._sample.kept())} of {self._sample.population} answers")
-            self._run.write_guard(check_answers(self._sample, plan.scenario, plan.seed, address))
+            self._say(
+                f"asking the idle server again: {len(self._sample.answers())} of {self._sample.population} answers"
+            )
+            self._run.write_answer_check(check_answers(self._sample, plan.scenario, plan.seed, address))
         return self._run
 
     def _write_info(
@@ -142,7 +144,7 @@ class Coordinator:
                 generator=GeneratorInfo(
                     cpu_seconds=round(gathered.cpu_seconds, 3),
                     wall_seconds=round(gathered.wall_seconds, 3),
-                    num_processes=len(self._crew) + self._crew.is_distributed,
+                    num_processes=len(self._workers) + self._workers.is_distributed,
                     nice=gathered.nice,
                 ),
                 server=ServerInfo(
@@ -168,7 +170,7 @@ class Coordinator:
             if not self._stopped:  # else it was cut short, and says nothing
                 self._check_reached(measured)
                 share = share_within(measured, self._objective)
-                search.tell(rate, share is not None and share >= self._objective.share)
+                search.record(rate, share is not None and share >= self._objective.share)
         return search.knee
 
     def _check_reached(self, measured: Sequence[Record]) -> None:
@@ -179,26 +181,26 @@ class Coordinator:
 
     def _send_stage(self, stage: Stage, is_search_step: bool = False) -> list[Record]:
         """Has the stage sent. Gives the records of its measured window."""
-        crew = self._crew
-        order = Order(
+        workers = self._workers
+        assignment = StageAssignment(
             scenario=self._plan.scenario.model_dump_json(),
             stage=stage.model_dump_json(),
             url=self._plan.url,
             seed=self._plan.seed,
             worker=0,
-            num_workers=len(crew),
+            num_workers=len(workers),
             sample_size=self._plan.guard_requests,
         )
-        crew.prepare(order)
-        clocks = crew.read_clocks()
+        workers.prepare(assignment)
+        clocks = workers.read_clocks()
         if not self._gathered.stages:
             check_clocks(clocks)
-        started = self._clock() + (_DISTRIBUTED_HEAD_START_SECONDS if crew.is_distributed else _HEAD_START_SECONDS)
+        started = self._clock() + (_DISTRIBUTED_HEAD_START_SECONDS if workers.is_distributed else _HEAD_START_SECONDS)
         own_cpu = os.times()
-        crew.go(started, clocks)
+        workers.go(started, clocks)
         self._is_sending = True
         if self._stopped:  # in the meantime, when there was nobody to be told
-            crew.stop()
+            workers.stop()
         records: list[Record] = []
         with RecordWriter(self._run.records_file) as writer:
 
@@ -207,9 +209,9 @@ class Coordinator:
                 writer.write(batch)
                 records.extend(batch)
 
-            done = crew.until_done(keep)
+            done = workers.until_done(keep)
         self._is_sending = False
-        uncertainty = max(map(known_within, clocks, crew.read_clocks()))
+        uncertainty = max(map(known_within, clocks, workers.read_clocks()))
         info = StageInfo(
             name=stage.name,
             rate=None if stage.is_closed else stage.rates()[0],
@@ -226,12 +228,12 @@ class Coordinator:
         gathered.stages.append(info)
         gathered.wall_seconds += info.drained - info.started
         gathered.cpu_seconds += sum(one.cpu_seconds for one in done)
-        if crew.is_distributed:
+        if workers.is_distributed:
             now = os.times()
             gathered.cpu_seconds += now.user + now.system - own_cpu.user - own_cpu.system
         gathered.nice = max(one.nice for one in done)
         for one in done:
-            self._sample.merge(one.kept, one.population)
+            self._sample.merge(one.sampled, one.population)
         measured = [record for record in records if info.measures(record)]
         self._say(progress_line(info, measured, self._objective))
         return measured

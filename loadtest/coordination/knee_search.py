@@ -41,7 +41,7 @@ class KneeSearch:
         # So close together that their middle is one of them.
         return None if middle in (self._held, self._missed) else middle
 
-    def tell(self, rate: float, is_held: bool) -> None:
+    def record(self, rate: float, is_held: bool) -> None:
         """What came of `next_rate`."""
         if self._held is not None and self._missed is not None:
             self._bisections_left -= 1

@@ -10,12 +10,12 @@ from loadtest.coordination.answer_check import SampledAnswer
 # From the conductor to workers, and back.
 PREPARE, CLOCK, GO, STOP = "kvasir_prepare", "kvasir_clock", "kvasir_go", "kvasir_stop"
 PREPARED, CLOCK_READ, RECORDS = "kvasir_prepared", "kvasir_clock_read", "kvasir_records"
-DONE, BROKEN = "kvasir_done", "kvasir_broken"
-FROM_WORKERS = (PREPARED, CLOCK_READ, RECORDS, DONE, BROKEN)
+DONE, FAILED = "kvasir_done", "kvasir_failed"
+FROM_WORKERS = (PREPARED, CLOCK_READ, RECORDS, DONE, FAILED)
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class StageAssignment:
     """What a worker has to know of a stage. It travels as a dictionary."""
 
     scenario: str  # JSON
@@ -36,13 +36,13 @@ class StageDone:
     drained: float
     cpu_seconds: float
     nice: int
-    kept: tuple[SampledAnswer, ...]  # for the guard
+    sampled: tuple[SampledAnswer, ...]  # for the guard
     population: int  # answers that those were drawn from
 
 
-def order_of(data: dict[str, object]) -> Order:
+def assignment_of(data: dict[str, object]) -> StageAssignment:
     """The order that a message holds."""
-    return _order_type().validate_python(data)
+    return _assignment_type().validate_python(data)
 
 
 def done_of(data: dict[str, object]) -> StageDone:
@@ -51,8 +51,8 @@ def done_of(data: dict[str, object]) -> StageDone:
 
 
 @cache
-def _order_type() -> TypeAdapter[Order]:
-    return TypeAdapter(Order)
+def _assignment_type() -> TypeAdapter[StageAssignment]:
+    return TypeAdapter(StageAssignment)
 
 
 @cache

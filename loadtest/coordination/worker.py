@@ -17,23 +17,23 @@ from locust.env import Environment
 
 from loadtest.coordination.answer_check import AnswerSample, SampledAnswer
 from loadtest.coordination.messages import (
-    BROKEN,
     CLOCK,
     CLOCK_READ,
     DONE,
+    FAILED,
     GO,
     PREPARE,
     PREPARED,
     RECORDS,
     STOP,
-    Order,
+    StageAssignment,
     StageDone,
-    order_of,
+    assignment_of,
 )
 from loadtest.results.clock import RunClock
 from loadtest.results.records import Outcome, Record
 from loadtest.sending.addresses import address_of
-from loadtest.sending.closed_loop import use
+from loadtest.sending.closed_loop import run_user
 from loadtest.sending.connections import Connections
 from loadtest.sending.exchange import MAX_ANSWER_SECONDS, Place, Prepared, perform, prepared
 from loadtest.sending.open_loop import dispatch
@@ -66,7 +66,7 @@ class Worker:
             self._runner.register_message(message, lambda environment, msg, listener=listener: listener(msg.data))
 
     def _on_prepare(self, data: dict[str, object]) -> None:
-        self._begin(self._prepare, order_of(data))
+        self._begin(self._prepare, assignment_of(data))
 
     def _on_clock(self, data: dict[str, float]) -> None:
         self._runner.send_message(CLOCK_READ, {"asked": data["asked"], "read": time.perf_counter()})
@@ -78,15 +78,15 @@ class Worker:
     def _begin(self, what: Callable[..., None], *arguments: object) -> None:
         """Does it beside everything else. If it fails the conductor is told, who would wait for ever."""
         greenlet = gevent.spawn(what, *arguments)
-        greenlet.link_exception(lambda failed: self._runner.send_message(BROKEN, {"reason": f"{failed.exception}"}))
+        greenlet.link_exception(lambda failed: self._runner.send_message(FAILED, {"reason": f"{failed.exception}"}))
 
-    def _prepare(self, order: Order) -> None:
+    def _prepare(self, assignment: StageAssignment) -> None:
         try:
-            if self._connections is None or self._connections[0] != order.url:
-                self._connections = order.url, Connections(address_of(order.url))
-            self._stage = _WorkerStage(order, self._connections[1], self._runner.send_message, self._show)
+            if self._connections is None or self._connections[0] != assignment.url:
+                self._connections = assignment.url, Connections(address_of(assignment.url))
+            self._stage = _WorkerStage(assignment, self._connections[1], self._runner.send_message, self._show)
         except (ValueError, OSError) as error:  # no fault of ours: a host or a file that is not there
-            self._runner.send_message(BROKEN, {"reason": f"{error}"})
+            self._runner.send_message(FAILED, {"reason": f"{error}"})
         else:
             self._stage.prepare()
 
@@ -121,23 +121,23 @@ class _WorkerStage:
 
     def __init__(
         self,
-        order: Order,
+        assignment: StageAssignment,
         connections: Connections,
-        tell: Callable[[str, dict[str, object]], None],
+        send_message: Callable[[str, dict[str, object]], None],
         show: Callable[[Record], None],
     ) -> None:
         self.stopped = Event()
         self.is_over = False
-        self._order = order
-        self._stage = Stage.model_validate_json(order.stage)
-        self._scenario = Scenario.model_validate_json(order.scenario)
-        self._address = address_of(order.url)
+        self._assignment = assignment
+        self._stage = Stage.model_validate_json(assignment.stage)
+        self._scenario = Scenario.model_validate_json(assignment.scenario)
+        self._address = address_of(assignment.url)
         self._connections = connections
-        self._tell = tell
+        self._send_message = send_message
         self._show = show
         self._clock = RunClock(0.0)  # until `run` is told the run's
-        self._sample = AnswerSample(order.sample_size, order.seed)
-        self._sequence = request_sequence(self._scenario, order.seed, self._stage.name)
+        self._sample = AnswerSample(assignment.sample_size, assignment.seed)
+        self._sequence = request_sequence(self._scenario, assignment.seed, self._stage.name)
         self._times: list[float] = []  # of this worker's requests, from the start of the stage
         self._prepared: list[Prepared] = []
         self._records: list[Record] = []
@@ -148,14 +148,14 @@ class _WorkerStage:
     def prepare(self) -> None:
         """Makes the requests of an open-loop stage, so that while they are sent nothing else is to be done."""
         if not self._stage.is_closed:
-            order = self._order
-            times = arrival_times(self._stage, order.seed)
-            self._times = times[order.worker :: order.num_workers].tolist()
+            assignment = self._assignment
+            times = arrival_times(self._stage, assignment.seed)
+            self._times = times[assignment.worker :: assignment.num_workers].tolist()
             for index in range(min(len(self._times), _MAX_PREPARED)):
-                self._prepared.append(self._request(order.worker + index * order.num_workers))
+                self._prepared.append(self._request(assignment.worker + index * assignment.num_workers))
                 if index % _PREPARED_AT_ONCE == 0:
                     gevent.sleep(0)
-        self._tell(PREPARED, {"worker": self._order.worker})
+        self._send_message(PREPARED, {"worker": self._assignment.worker})
 
     def run(self, started: float, clock: RunClock) -> None:
         """Sends from `started` on the run's clock, waits for the answers, and says when all are there."""
@@ -186,22 +186,22 @@ class _WorkerStage:
             lost = self._num_begun - self._num_recorded
             raise RuntimeError(f"{lost} requests have no record, for a fault of the load test: see the traceback")
         done = StageDone(
-            worker=self._order.worker,
+            worker=self._assignment.worker,
             sending_ended=sending_ended,
             drained=drained,
             cpu_seconds=cpu_seconds,
             nice=os.nice(0),
-            kept=tuple(self._sample.kept()),
+            sampled=tuple(self._sample.answers()),
             population=self._sample.population,
         )
         self.is_over = True
-        self._tell(DONE, asdict(done))
+        self._send_message(DONE, asdict(done))
 
     def _start_users(self, on_their_way: Group, ends: float) -> None:
         num_users = self._stage.users or 0
-        for user in range(self._order.worker, num_users, self._order.num_workers):
+        for user in range(self._assignment.worker, num_users, self._assignment.num_workers):
             on_their_way.spawn(
-                use,
+                run_user,
                 user,
                 num_users,
                 self._request,
@@ -212,10 +212,10 @@ class _WorkerStage:
 
     def _arrivals(self, started: float) -> Iterator[tuple[float, Prepared]]:
         """The requests with their instants. Later ones of a long stage are made while the one before is awaited."""
-        order = self._order
+        assignment = self._assignment
         for index, offset in enumerate(self._times):
             ready = index < len(self._prepared)
-            what = self._prepared[index] if ready else self._request(order.worker + index * order.num_workers)
+            what = self._prepared[index] if ready else self._request(assignment.worker + index * assignment.num_workers)
             yield started + offset, what
 
     def _request(self, number: int) -> Prepared:
@@ -226,7 +226,7 @@ class _WorkerStage:
             self.stopped.wait(wait)
 
     def _send(self, what: Prepared, due: float | None, user: int | None = None) -> Record:
-        place = Place(self._stage.name, self._order.worker, user)
+        place = Place(self._stage.name, self._assignment.worker, user)
         self._num_begun += 1
         record, answer = perform(what, due, place, self._connections, self._clock)
         self._num_recorded += 1
@@ -242,7 +242,7 @@ class _WorkerStage:
         """Tells the records, a few at a time, until so many are left."""
         while len(self._records) > num_held:
             batch, self._records = self._records[:_BATCH], self._records[_BATCH:]
-            self._tell(RECORDS, {"lines": [record.to_json() for record in batch]})
+            self._send_message(RECORDS, {"lines": [record.to_json() for record in batch]})
             gevent.sleep(0)
 
 

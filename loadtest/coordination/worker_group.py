@@ -7,16 +7,16 @@ from gevent.queue import Empty, Queue
 from locust.runners import MasterRunner, Runner
 
 from loadtest.coordination.messages import (
-    BROKEN,
     CLOCK,
     CLOCK_READ,
     DONE,
+    FAILED,
     GO,
     PREPARE,
     PREPARED,
     RECORDS,
     STOP,
-    Order,
+    StageAssignment,
     StageDone,
     done_of,
 )
@@ -58,11 +58,11 @@ class WorkerGroup:
             if not self._workers:
                 raise CoordinationFailed("no worker is connected")
 
-    def prepare(self, order: Order) -> None:
+    def prepare(self, assignment: StageAssignment) -> None:
         """Has everybody prepare their part of the stage; the worker's number in the order is filled in."""
         self._incoming.queue.clear()
         for index, worker in enumerate(self._workers):
-            self._runner.send_message(PREPARE, asdict(order) | {"worker": index}, worker)
+            self._runner.send_message(PREPARE, asdict(assignment) | {"worker": index}, worker)
         self._gather(PREPARED)
 
     def read_clocks(self) -> list[WorkerClock]:
@@ -114,7 +114,7 @@ class WorkerGroup:
             except Empty:
                 self._check()
                 continue
-            if kind == BROKEN:
+            if kind == FAILED:
                 raise CoordinationFailed(data["reason"])
             return kind, data
 

@@ -58,7 +58,7 @@ def _headlines(comparison: Comparison) -> Table:
                 ratios[0],
                 rate(headline.knee_rate),
                 ratios[1] if len(ratios) > 1 else NOTHING,
-                "VOID" if headline.is_void else "valid",
+                "INVALID" if headline.is_void else "valid",
                 percent(headline.guard_share),
                 percent(headline.generator_cpu_share),
             )

@@ -28,7 +28,7 @@ class Line:
     name: str
     value: str
     meaning: str
-    mood: Severity = Severity.PLAIN
+    severity: Severity = Severity.PLAIN
 
 
 def headline_of(totals: Totals, verdict: Verdict) -> list[Line]:
@@ -39,7 +39,7 @@ def headline_of(totals: Totals, verdict: Verdict) -> list[Line]:
         _knee(totals),
         *_beyond(totals),
         _validity(totals),
-        _guard(totals),
+        _answer_check(totals),
         Line(
             "Exit code",
             str(verdict.exit_code.value),
@@ -168,11 +168,11 @@ def _validity(totals: Totals) -> Line:
     if apart:
         lag += f", clocks of its workers at most {milliseconds(apart)} ms off ({MAX_UNCERTAINTY_MS:g} allowed)"
     if totals.headline.is_void:
-        return Line("Validity", "VOID", f"{lag}, in {', '.join(totals.headline.late_stages)}", Severity.BAD)
+        return Line("Validity", "INVALID", f"{lag}, in {', '.join(totals.headline.late_stages)}", Severity.BAD)
     return Line("Validity", "valid", lag, Severity.GOOD)
 
 
-def _guard(totals: Totals) -> Line:
+def _answer_check(totals: Totals) -> Line:
     share = totals.headline.guard_share
     if unanswered := not_answered_again(totals):
         compared = "nothing could be compared" if share is None else f"of {totals.headline.guard_checked} compared"

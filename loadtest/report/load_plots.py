@@ -28,7 +28,7 @@ from loadtest.results.totals import trials_of
 _PERCENTILES = (("p50", "o", "-", TEAL), ("p95", "s", "-", BLUE), ("p99", "^", "-", PURPLE), ("p999", "v", ":", QUIET))
 
 # From good to bad, as they lie on each other.
-_FATES = (
+_OUTCOMES = (
     ("in time", GREEN, ""),
     ("late", ORANGE, ""),
     ("rejected", PURPLE, "//"),
@@ -48,11 +48,11 @@ def load_plots(totals: Totals) -> list[Plot]:
     if stages:
         plots.append(_throughput(stages, totals))
     if any(stage.all.sent for stage in totals.stages):
-        plots.append(_fates(totals))
+        plots.append(_outcomes(totals))
     return plots
 
 
-def fates_of(sample: Sample) -> dict[str, float]:
+def outcome_shares(sample: Sample) -> dict[str, float]:
     """The shares of requests that were answered in time, answered late, rejected and so on; they add up to 1."""
     counts = {
         "in time": sample.within_objective,
@@ -120,12 +120,12 @@ def _throughput(stages: Sequence[StageTotals], totals: Totals) -> Plot:
     return plot_of(figure, "throughput-load", title, how_to_read)
 
 
-def _fates(totals: Totals) -> Plot:
+def _outcomes(totals: Totals) -> Plot:
     stages = [stage for stage in totals.stages if stage.all.sent]
     refused = [stage.all.rejected_ms for stage in stages]
-    shares = [fates_of(stage.all) for stage in stages]
+    shares = [outcome_shares(stage.all) for stage in stages]
     figure = new_figure(height=1.0 + 0.3 * len(stages))
-    parts = [(name, colour, hatch, [100 * share[name] for share in shares]) for name, colour, hatch in _FATES]
+    parts = [(name, colour, hatch, [100 * share[name] for share in shares]) for name, colour, hatch in _OUTCOMES]
     axes = stacked_bars(figure, [stage_label(stage) for stage in stages], parts, 6)
     axes.set_xlim(0, 100)
     axes.set_xlabel("% of the requests of the stage")
@@ -141,7 +141,7 @@ def _fates(totals: Totals) -> Plot:
         else "Green requests were answered within their objective, all others missed it, but for clients that hung up "
         "while there was still time; nothing was rejected."
     )
-    return plot_of(figure, "fates", title, how_to_read)
+    return plot_of(figure, "outcomes", title, how_to_read)
 
 
 def mark_knee(axes: Axes, totals: Totals, colour: str = INK, has_name: bool = True) -> None:

@@ -25,7 +25,7 @@ class Table:
     is_text: bool = False  # columns of words, not of numbers
 
 
-def tables_of(totals: Totals, guard: AnswerCheckResult | None) -> list[Table]:
+def tables_of(totals: Totals, answer_check: AnswerCheckResult | None) -> list[Table]:
     """The tables that have a row."""
     tables = [
         _stages(totals.stages),
@@ -36,7 +36,7 @@ def tables_of(totals: Totals, guard: AnswerCheckResult | None) -> list[Table]:
         _server(totals.stages),
         _lengths(typical_stage(totals)),
         _reasons(totals.stages),
-        _differences(guard),
+        _differences(answer_check),
     ]
     return [table for table in tables if table.rows]
 
@@ -181,10 +181,10 @@ def _reasons(stages: Sequence[StageTotals]) -> Table:
     return Table("Why requests were not answered", "", ("stage", "reason", "requests"), rows)
 
 
-def _differences(guard: AnswerCheckResult | None) -> Table:
+def _differences(answer_check: AnswerCheckResult | None) -> Table:
     rows = tuple(
         (one.stage, str(one.number), one.text, one.offline, one.under_load)
-        for one in (guard.different if guard else ())
+        for one in (answer_check.different if answer_check else ())
     )
     header = ("stage", "request", "text", "answer of the idle server", "answer under load")
     return Table("Answers that differ", "At most 20 are shown.", header, rows, is_text=True)

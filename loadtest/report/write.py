@@ -27,7 +27,7 @@ class Report:
     totals: Totals
     verdict: Verdict
     thresholds: Thresholds
-    guard: AnswerCheckResult | None
+    answer_check: AnswerCheckResult | None
     run: RunInfo
     timeline: Timeline
 
@@ -38,14 +38,14 @@ def write_report(run: RunFolder, thresholds: Thresholds = NO_THRESHOLDS) -> Verd
     The run is held against these thresholds, and against its own where these leave one open. Raises `BadRunFolder` or
     `BadRecord` for a folder that is no run.
     """
-    info, records, samples, guard = run.info(), list(run.records()), run.metrics(), run.guard()
+    info, records, samples, answer_check = run.info(), list(run.records()), run.metrics(), run.answer_check()
     thresholds = thresholds.or_else(info.thresholds)
-    totals = totals_of(info, records, samples, guard)
+    totals = totals_of(info, records, samples, answer_check)
     verdict = verdict_of(totals, thresholds)
     timeline = timeline_of(info.stages, records, samples)
     headline, facts = headline_of(totals, verdict), facts_of(info, totals, samples, thresholds)
-    tables = tables_of(totals, guard)
-    report = Report(totals, verdict, thresholds, guard, info, timeline)
+    tables = tables_of(totals, answer_check)
+    report = Report(totals, verdict, thresholds, answer_check, info, timeline)
     files = {
         "totals.json": to_json(totals),
         "report.json": TypeAdapter(Report).dump_json(report, indent=2).decode() + "\n",

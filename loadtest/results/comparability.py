@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from loadtest.results.figures import Totals
 from loadtest.results.records import Outcome, Record
 from loadtest.results.run_folder import RunInfo
-from loadtest.results.thresholds import interruption, not_answered_again, void_reasons
+from loadtest.results.thresholds import interruption, invalid_reasons, not_answered_again
 
 _Part = Mapping[str, JsonValue]  # of the dump of a scenario
 
@@ -49,7 +49,7 @@ def warnings_of(names: Sequence[str], infos: Sequence[RunInfo], totals: Sequence
     """Sentences on each run, and on what differs between the first and the others beside the server."""
     for name, of_run in zip(names, totals, strict=True):
         yield from (f"{name}: {reason}." for reason in interruption(of_run))
-        yield from (f"{name} is {reason}." for reason in void_reasons(of_run))
+        yield from (f"{name} is {reason}." for reason in invalid_reasons(of_run))
         if of_run.headline.guard_share not in (None, 1.0):
             yield f"{name} gave other answers under load than when idle."
         if unanswered := not_answered_again(of_run):

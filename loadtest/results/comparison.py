@@ -99,7 +99,7 @@ def compare(folders: Sequence[RunFolder]) -> Comparison:
     records = with_known_lengths(infos, [list(folder.records()) for folder in folders])
     read = []
     for place, (folder, info, of_run) in enumerate(zip(folders, infos, records, strict=True)):
-        totals = totals_of(info, of_run, folder.metrics(), folder.guard())
+        totals = totals_of(info, of_run, folder.metrics(), folder.answer_check())
         # Runs are independent of each other, so each has draws of its own.
         read.append(_Read(info, totals, tuple(_figures(info, totals, of_run, _SEED + place))))
     names = _names(read)

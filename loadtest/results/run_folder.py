@@ -184,13 +184,13 @@ class RunFolder:
         with self.metrics_file.open(encoding="utf-8") as lines:
             return tuple(_metrics_type().validate_json(line) for line in lines)
 
-    def guard(self) -> AnswerCheckResult | None:
+    def answer_check(self) -> AnswerCheckResult | None:
         """What the check of the answers gave; None if there was none."""
-        return self._read("guard.json", _guard_type()) if (self.path / "guard.json").is_file() else None
+        return self._read("guard.json", _answer_check_type()) if (self.path / "guard.json").is_file() else None
 
-    def write_guard(self, result: AnswerCheckResult) -> None:
+    def write_answer_check(self, result: AnswerCheckResult) -> None:
         """Writes guard.json."""
-        self._write("guard.json", _guard_type().dump_json(result, indent=2))
+        self._write("guard.json", _answer_check_type().dump_json(result, indent=2))
 
     def _read(self, name: str, kind: TypeAdapter[Value]) -> Value:
         path = self.path / name
@@ -218,5 +218,5 @@ def _metrics_type() -> TypeAdapter[MetricsSample]:
 
 
 @cache
-def _guard_type() -> TypeAdapter[AnswerCheckResult]:
+def _answer_check_type() -> TypeAdapter[AnswerCheckResult]:
     return TypeAdapter(AnswerCheckResult)

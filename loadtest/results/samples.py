@@ -28,7 +28,7 @@ def sample_of(due: Sequence[Record], arrived: Sequence[Record], window_seconds: 
     counted = sum(objective.counts(record) for record in due)
     # Of the others nobody could say: what was refused or failed was never read, and misses its objective at any length.
     num_estimated = sum(record.source_tokens_estimated for record in answered)
-    says_tokens = any(record.target_tokens is not None for record in arrived)
+    reports_tokens = any(record.target_tokens is not None for record in arrived)
     target_tokens = sum(record.target_tokens or 0 for record in arrived)
     return Sample(
         sent=len(due),
@@ -39,7 +39,7 @@ def sample_of(due: Sequence[Record], arrived: Sequence[Record], window_seconds: 
         within_objective=within,
         share_within_objective=within / counted if counted else None,
         sentences_per_second=_per_second(sum(record.num_sentences for record in arrived), window_seconds),
-        target_tokens_per_second=_per_second(target_tokens, window_seconds) if says_tokens else None,
+        target_tokens_per_second=_per_second(target_tokens, window_seconds) if reports_tokens else None,
         source_tokens_estimated=num_estimated / len(answered) if answered else 0.0,
         latency_ms=_latency_ms(answered),
         rejected_ms=_latency_ms([record for record in due if record.outcome is Outcome.REJECTED]),

@@ -15,7 +15,7 @@ class ExitCode(IntEnum):
     FINE = 0
     COULD_NOT_RUN = 1
     MISSED = 2
-    VOID = 3
+    INVALID = 3
     INTERRUPTED = 4
 
 
@@ -95,14 +95,14 @@ def verdict_of(totals: Totals, thresholds: Thresholds = NO_THRESHOLDS) -> Verdic
     if not any(stage.all.outcomes[Outcome.ANSWERED] for stage in totals.stages):
         return Verdict(ExitCode.COULD_NOT_RUN, (_nothing_answered(totals), *interrupted))
     wrong = list(_wrong_answers(totals))
-    void = list(void_reasons(totals))
+    invalid = list(invalid_reasons(totals))
     missed = list(_missed(totals, thresholds))
     if wrong:
-        return Verdict(ExitCode.MISSED, (*wrong, *interrupted, *void, *missed))
+        return Verdict(ExitCode.MISSED, (*wrong, *interrupted, *invalid, *missed))
     if interrupted:
-        return Verdict(ExitCode.INTERRUPTED, (*interrupted, *void, *missed))
-    if void:
-        return Verdict(ExitCode.VOID, (*void, *missed))
+        return Verdict(ExitCode.INTERRUPTED, (*interrupted, *invalid, *missed))
+    if invalid:
+        return Verdict(ExitCode.INVALID, (*invalid, *missed))
     if missed:
         return Verdict(ExitCode.MISSED, tuple(missed))
     return Verdict(ExitCode.FINE, (_fine(totals, thresholds),))
@@ -143,16 +143,16 @@ def interruption(totals: Totals) -> Iterator[str]:
         yield "the run was broken off" + (f" and never came to {missing}" if missing else "")
 
 
-def void_reasons(totals: Totals) -> Iterator[str]:
+def invalid_reasons(totals: Totals) -> Iterator[str]:
     """Why stages say nothing of the server, a sentence each; nothing for a valid run."""
     for name in totals.headline.late_stages:
         stage = totals.stage(name)
         assert stage is not None
         if stage.clock_uncertainty_ms > MAX_UNCERTAINTY_MS:
-            yield f"void: clocks of workers may have differed by {stage.clock_uncertainty_ms:.1f} ms in stage {name}"
+            yield f"invalid: clocks of workers may have differed by {stage.clock_uncertainty_ms:.1f} ms in stage {name}"
         else:
             lag = stage.lag_ms.p99 if stage.lag_ms is not None else 0.0
-            yield f"void: the generator was late in stage {name} (p99 of its lag {lag:.1f} ms)"
+            yield f"invalid: the generator was late in stage {name} (p99 of its lag {lag:.1f} ms)"
 
 
 def _missed(totals: Totals, thresholds: Thresholds) -> Iterator[str]:

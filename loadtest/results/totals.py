@@ -21,11 +21,11 @@ MAX_LAG_P99_MS = 10.0
 
 def totals(run: RunFolder) -> Totals:
     """All figures of the run in that folder. Raises `BadRunFolder` or `BadRecord` for a folder that is none."""
-    return totals_of(run.info(), run.records(), run.metrics(), run.guard())
+    return totals_of(run.info(), run.records(), run.metrics(), run.answer_check())
 
 
 def totals_of(
-    info: RunInfo, records: Iterable[Record], metrics: Sequence[MetricsSample], guard: AnswerCheckResult | None
+    info: RunInfo, records: Iterable[Record], metrics: Sequence[MetricsSample], answer_check: AnswerCheckResult | None
 ) -> Totals:
     """All figures of a run, from what its folder holds."""
     objective = objective_of(info.scenario)
@@ -39,7 +39,7 @@ def totals_of(
         url=info.url,
         started_at=info.started_at,
         objective=objective,
-        headline=_headline(stages, info, guard, objective),
+        headline=_headline(stages, info, answer_check, objective),
         stages=stages,
     )
 
@@ -127,7 +127,7 @@ def _stage_totals(
 
 
 def _headline(
-    stages: Sequence[StageTotals], info: RunInfo, guard: AnswerCheckResult | None, objective: Objective
+    stages: Sequence[StageTotals], info: RunInfo, answer_check: AnswerCheckResult | None, objective: Objective
 ) -> Headline:
     fair = [stage for stage in stages if not stage.is_closed_loop and not stage.is_late and stage.all.sent]
     best = max(fair, key=lambda stage: stage.all.goodput, default=None)
@@ -141,9 +141,9 @@ def _headline(
         is_void=bool(late),
         late_stages=late,
         generator_cpu_share=info.generator.share_of(info.machine),
-        guard_share=guard.share if guard is not None and guard.checked else None,
-        guard_checked=guard.checked if guard is not None else 0,
-        guard_unanswered=guard.unanswered if guard is not None else {},
+        guard_share=answer_check.share if answer_check is not None and answer_check.checked else None,
+        guard_checked=answer_check.checked if answer_check is not None else 0,
+        guard_unanswered=answer_check.unanswered if answer_check is not None else {},
         is_interrupted=info.interrupted,
         stages_not_run=info.stages_not_run if info.interrupted else (),
     )

@@ -15,7 +15,7 @@ MAX_PAUSE_SECONDS = 5.0  # a rejected user obeys Retry-After up to this long
 NO_ANSWER_PAUSE_SECONDS = 0.5  # a server that is gone is not asked a thousand times a second
 
 
-def use(
+def run_user(
     user: int,
     num_users: int,
     request: Callable[[int], Prepared],

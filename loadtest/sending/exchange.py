@@ -21,8 +21,8 @@ from loadtest.sending.protocols.native_stream import (
     answer_of_events,
     error_code,
 )
+from loadtest.sending.protocols.protocol import Answer, HttpCall, WrongAnswer
 from loadtest.sending.protocols.registry import protocol
-from loadtest.sending.protocols.wire import Answer, HttpCall, WrongAnswer
 from loadtest.workload.requests import TextRequest
 
 MAX_ANSWER_SECONDS = 60.0  # nobody waits longer
@@ -41,7 +41,7 @@ class Prepared:
     """A request made before its time: only its bytes are left to send."""
 
     request: TextRequest
-    wire: bytes
+    http: bytes
     source_tokens: int  # estimated
 
 
@@ -69,10 +69,10 @@ class _Exchange:
 def prepared(request: TextRequest, address: Address) -> Prepared:
     """The request as bytes."""
     call = protocol(request.protocol).http_request(request)
-    return Prepared(request, wire_of(call, address), max(round(request.num_words * TOKENS_PER_WORD), 1))
+    return Prepared(request, http_bytes(call, address), max(round(request.num_words * TOKENS_PER_WORD), 1))
 
 
-def wire_of(call: HttpCall, address: Address) -> bytes:
+def http_bytes(call: HttpCall, address: Address) -> bytes:
     """All of an HTTP/1.1 request."""
     lines = [f"{call.method} {address.path}{call.path} HTTP/1.1", f"Host: {address.host_header}"]
     lines += [f"{name}: {value}" for name, value in call.headers.items()]
@@ -94,7 +94,7 @@ def perform(
     outcome, reason, answer, finished = Outcome.ANSWERED, "", None, None
     limit = gevent.Timeout.start_new(MAX_ANSWER_SECONDS if patience is None else min(patience, MAX_ANSWER_SECONDS))
     try:
-        _send(what.wire, exchange, connections, clock)
+        _send(what.http, exchange, connections, clock)
         finished = clock()
     except gevent.Timeout as timeout:
         if timeout is not limit:
@@ -146,12 +146,12 @@ def perform(
     return record, answer
 
 
-def _send(wire: bytes, exchange: _Exchange, connections: Connections, clock: Callable[[], float]) -> None:
+def _send(http: bytes, exchange: _Exchange, connections: Connections, clock: Callable[[], float]) -> None:
     """Bytes out, answer in. `exchange.sent` is the instant before the first byte, on a connection that stood."""
     connection, was_used = connections.take()
     try:
         exchange.sent = clock()
-        connection.sendall(wire)
+        connection.sendall(http)
         response = read_head(connection)
     except (HTTPConnectionClosed, BrokenPipeError, ConnectionResetError):
         connection.close()
@@ -162,7 +162,7 @@ def _send(wire: bytes, exchange: _Exchange, connections: Connections, clock: Cal
             raise
         exchange.is_resent = True
         connection = connections.connect()
-        connection.sendall(wire)
+        connection.sendall(http)
         response = read_head(connection)
     except BaseException:
         connection.close()

@@ -48,8 +48,8 @@ class SimulatedServer:
     max_waiting: int = 12
     slowness: float = 1.0  # multiplies every service time
     has_metrics: bool = True
-    says_phases: bool = True
-    says_tokens: bool = True
+    reports_phases: bool = True
+    reports_tokens: bool = True
     generator_lag_seconds: float = 0.0004
     impatient_share: float = 0.0
     thresholds: Thresholds = NO_THRESHOLDS
@@ -67,7 +67,7 @@ class SimulatedServer:
 
 
 def write_run(
-    path: Path, server: SimulatedServer, seed: int = 1, label: str = "", guard: AnswerCheckResult | None = None
+    path: Path, server: SimulatedServer, seed: int = 1, label: str = "", answer_check: AnswerCheckResult | None = None
 ) -> RunFolder:
     """Writes run.json, records.jsonl and, if there are any, metrics.jsonl and guard.json."""
     path.mkdir(parents=True, exist_ok=True)
@@ -119,16 +119,16 @@ def write_run(
     if samples:
         lines = (f'{{"at": {sample.at}, "metrics": {_json_of(sample.metrics)}}}\n' for sample in samples)
         folder.metrics_file.write_text("".join(lines), encoding="utf-8")
-    if guard is not None:
-        folder.write_guard(guard)
+    if answer_check is not None:
+        folder.write_answer_check(answer_check)
     return folder
 
 
-def good_guard() -> AnswerCheckResult:
+def identical_answers() -> AnswerCheckResult:
     return AnswerCheckResult(checked=300, identical=300, population=2000, share=1.0, different=())
 
 
-def failed_guard() -> AnswerCheckResult:
+def different_answers() -> AnswerCheckResult:
     wrong = Difference(17, "twice the knee", "A <b>tea</b> & a biscuit.", "Ein Tee und ein Keks.", "Ein Tee und Keks.")
     return AnswerCheckResult(checked=300, identical=299, population=2000, share=299 / 300, different=(wrong,))
 
@@ -225,7 +225,7 @@ def _one(
     num_events = max(tokens // 2, 2)
     is_stream = kind == "stream"
     phases = {"tokenize": 0.4, "queue": (begin - sent - 0.001) * 1000, "encode": encode * 1000, "decode": decode * 1000}
-    if server.says_tokens:
+    if server.reports_tokens:
         shared |= {"source_tokens": tokens, "source_tokens_estimated": False, "target_tokens": int(tokens * 1.1)}
     return Record(
         **shared,  # type: ignore[arg-type]
@@ -234,7 +234,7 @@ def _one(
         outcome=Outcome.ANSWERED,
         status=200,
         reason="",
-        phases_ms=phases if server.says_phases else {},
+        phases_ms=phases if server.reports_phases else {},
         event_gaps=tuple([decode / num_events] * (num_events - 1)) if is_stream else (),
     )
 

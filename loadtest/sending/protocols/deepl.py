@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from loadtest.sending.protocols.json_body import json_call, json_object, objects_for, translated
-from loadtest.sending.protocols.wire import Answer, HttpCall
+from loadtest.sending.protocols.protocol import Answer, HttpCall
 from loadtest.workload.requests import TextRequest
 
 PATH = "/v2/translate"

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from loadtest.sending.protocols.wire import HttpCall, WrongAnswer
+from loadtest.sending.protocols.protocol import HttpCall, WrongAnswer
 from loadtest.workload.requests import TextRequest
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from loadtest.sending.protocols import native
 from loadtest.sending.protocols.event_stream import Event, EventReader
 from loadtest.sending.protocols.json_body import json_call, json_object
-from loadtest.sending.protocols.wire import Answer, HttpCall, WrongAnswer
+from loadtest.sending.protocols.protocol import Answer, HttpCall, WrongAnswer
 from loadtest.workload.requests import TextRequest
 
 TEXT_EVENT = "text"  # carries a piece of a text

@@ -2,9 +2,9 @@
 
 from loadtest.sending.protocols import deepl, libretranslate, native
 from loadtest.sending.protocols import native_stream as stream
-from loadtest.sending.protocols.wire import WireProtocol
+from loadtest.sending.protocols.protocol import ProtocolModule
 
-_PROTOCOLS: dict[str, WireProtocol] = {
+_PROTOCOLS: dict[str, ProtocolModule] = {
     "native": native,
     "stream": stream,
     "libretranslate": libretranslate,
@@ -12,6 +12,6 @@ _PROTOCOLS: dict[str, WireProtocol] = {
 }
 
 
-def protocol(name: str) -> WireProtocol:
+def protocol(name: str) -> ProtocolModule:
     """The protocol of that name, as in `TextRequest.protocol`. Raises `KeyError` for another."""
     return _PROTOCOLS[name]

@@ -10,8 +10,8 @@ from loadtest.workload.scenario import Scenario, ScenarioInvalid, load_scenario
 def test_all_protocols_ask_for_the_same_texts() -> None:
     scenario = load_scenario("knee")
     native, theirs = (
-        request_sequence(at_rate(requests_for(scenario, spoken, 1), "load", 5, 10, 2), 1, "load")
-        for spoken in ("native", "libretranslate")
+        request_sequence(at_rate(requests_for(scenario, protocol_name, 1), "load", 5, 10, 2), 1, "load")
+        for protocol_name in ("native", "libretranslate")
     )
     for number in range(20):
         assert native(number).texts == theirs(number).texts

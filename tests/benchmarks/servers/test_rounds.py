@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.servers.interleaved_runs import InterleavedRuns
 from benchmarks.servers.loads import requests_for
 from benchmarks.servers.merging import merged
 from benchmarks.servers.process import Launch
@@ -14,7 +15,6 @@ from benchmarks.servers.results import ServerFound
 from benchmarks.servers.rounds import Procedure, ServerUnderTest, run_rounds
 from benchmarks.servers.server_kinds import ServerKind, Settings
 from benchmarks.servers.tuning import Effort, tune
-from benchmarks.servers.turns import InterleavedRuns
 from loadtest.cli.run import LoadTestFailed, RunOptions
 from loadtest.results.run_folder import RunFolder
 from loadtest.results.totals import totals
@@ -33,12 +33,12 @@ class Simulation:
     def __init__(self) -> None:
         self.awake: list[set[str]] = []
         self.num_servers = dict(NUM_SERVERS)
-        self.turns: InterleavedRuns
+        self.interleaved: InterleavedRuns
 
     def __call__(self, url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
         """As `run_scenario`."""
         assert options.server_pid is not None
-        self.awake.append({state(pid) for pid in self.turns.pids.values()})
+        self.awake.append({state(pid) for pid in self.interleaved.pids.values()})
         assert state(options.server_pid) != "T"
         loads = [Load(s.name, self._middle(s.rates()), seconds=s.seconds) for s in scenario.stages if not s.users]
         loads += [Load(s.name, users=s.users, seconds=s.seconds) for s in scenario.stages if s.users]
@@ -66,10 +66,10 @@ def launch(settings: Settings) -> Launch:
     return Launch(command, "/", dict(settings))
 
 
-def contestant(name: str) -> ServerUnderTest:
-    contender = ServerKind(name, "native", launch, {"window": "2"}, (({"window": "2"}, {"window": "5"}),))
+def server_under_test(name: str) -> ServerUnderTest:
+    kind = ServerKind(name, "native", launch, {"window": "2"}, (({"window": "2"}, {"window": "5"}),))
     found = ServerFound(name, "native", {"window": "2"}, capacity=CAPACITY[name])
-    return ServerUnderTest(contender, requests_for(load_scenario("steady"), "native", 4), found)
+    return ServerUnderTest(kind, requests_for(load_scenario("steady"), "native", 4), found)
 
 
 def procedure(folder: Path, rounds: int, give_up: float = float("inf")) -> Procedure:
@@ -82,17 +82,17 @@ def simulation() -> Simulation:
 
 
 @pytest.fixture
-def turns(simulation: Simulation, tmp_path: Path) -> Iterator[InterleavedRuns]:
-    with InterleavedRuns(tmp_path / "logs", seed=1, runner=simulation) as turns:
-        simulation.turns = turns
-        yield turns
+def interleaved(simulation: Simulation, tmp_path: Path) -> Iterator[InterleavedRuns]:
+    with InterleavedRuns(tmp_path / "logs", seed=1, runner=simulation) as interleaved:
+        simulation.interleaved = interleaved
+        yield interleaved
 
 
 def test_servers_are_measured_in_turn_and_held_still_in_between(
-    simulation: Simulation, turns: InterleavedRuns, tmp_path: Path
+    simulation: Simulation, interleaved: InterleavedRuns, tmp_path: Path
 ) -> None:
-    both = [contestant("quick"), contestant("slow")]
-    assert run_rounds(turns, both, procedure(tmp_path, rounds=2)) == 2
+    both = [server_under_test("quick"), server_under_test("slow")]
+    assert run_rounds(interleaved, both, procedure(tmp_path, rounds=2)) == 2
     quick, slow = (one.found for one in both)
     assert [each.round for each in quick.knees] == [1, 2]
     assert quick.knee is not None
@@ -103,9 +103,9 @@ def test_servers_are_measured_in_turn_and_held_still_in_between(
     assert all("T" in awake and len(awake) == 2 for awake in simulation.awake[1:])
 
 
-def test_runs_of_a_server_become_one_run(turns: InterleavedRuns, tmp_path: Path) -> None:
-    one = contestant("quick")
-    run_rounds(turns, [one], procedure(tmp_path, rounds=2))
+def test_runs_of_a_server_become_one_run(interleaved: InterleavedRuns, tmp_path: Path) -> None:
+    one = server_under_test("quick")
+    run_rounds(interleaved, [one], procedure(tmp_path, rounds=2))
     whole = totals(merged(one.runs, tmp_path / "whole", "quick"))
     parts = [totals(run) for _, run in one.runs]
     assert [stage.all for stage in whole.stages] == [stage.all for part in parts for stage in part.stages]
@@ -113,9 +113,9 @@ def test_runs_of_a_server_become_one_run(turns: InterleavedRuns, tmp_path: Path)
     assert len(parts) == 2 * (1 + len({load.rate for load in one.found.loads}))
 
 
-def test_no_round_is_begun_that_would_not_end_in_time(turns: InterleavedRuns, tmp_path: Path) -> None:
-    one = contestant("quick")
-    assert run_rounds(turns, [one], procedure(tmp_path, rounds=3, give_up=0.0)) == 1
+def test_no_round_is_begun_that_would_not_end_in_time(interleaved: InterleavedRuns, tmp_path: Path) -> None:
+    one = server_under_test("quick")
+    assert run_rounds(interleaved, [one], procedure(tmp_path, rounds=3, give_up=0.0)) == 1
     assert [each.round for each in one.found.knees] == [1]
 
 
@@ -127,10 +127,10 @@ def test_whoever_breaks_off_a_run_breaks_off_the_comparison(tmp_path: Path) -> N
         run.write_info(replace(run.info(), interrupted=True))
         return run
 
-    with InterleavedRuns(tmp_path / "logs", seed=1, runner=broken_off) as simulation.turns:
+    with InterleavedRuns(tmp_path / "logs", seed=1, runner=broken_off) as simulation.interleaved:
         with pytest.raises(KeyboardInterrupt):
-            run_rounds(simulation.turns, [contestant("quick")], procedure(tmp_path, rounds=1))
-        assert not simulation.turns.pids
+            run_rounds(simulation.interleaved, [server_under_test("quick")], procedure(tmp_path, rounds=1))
+        assert not simulation.interleaved.pids
 
 
 def test_a_server_that_fails_is_left_out_and_the_others_go_on(tmp_path: Path) -> None:
@@ -141,30 +141,30 @@ def test_a_server_that_fails_is_left_out_and_the_others_go_on(tmp_path: Path) ->
             raise LoadTestFailed("it answered nothing")
         return simulation(url, scenario, folder, options)
 
-    both = [contestant("slow"), contestant("quick")]
-    with InterleavedRuns(tmp_path / "logs", seed=1, runner=fails_for_slow) as simulation.turns:
-        run_rounds(simulation.turns, both, procedure(tmp_path, rounds=1))
+    both = [server_under_test("slow"), server_under_test("quick")]
+    with InterleavedRuns(tmp_path / "logs", seed=1, runner=fails_for_slow) as simulation.interleaved:
+        run_rounds(simulation.interleaved, both, procedure(tmp_path, rounds=1))
     assert [one.found.not_run for one in both] == ["it answered nothing", None]
     assert both[1].found.loads
 
 
 def test_settings_are_tried_and_the_best_is_kept(
-    simulation: Simulation, turns: InterleavedRuns, tmp_path: Path
+    simulation: Simulation, interleaved: InterleavedRuns, tmp_path: Path
 ) -> None:
     def worse_with_a_window_of_5(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
-        simulation.num_servers["quick"] = 2 if turns.started["quick"]["window"] == "5" else 4
+        simulation.num_servers["quick"] = 2 if interleaved.started["quick"]["window"] == "5" else 4
         return simulation(url, scenario, folder, options)
 
-    one = contestant("quick")
-    turns.runner = worse_with_a_window_of_5
-    tuned = tune(turns, one.contender, {"window": "2"}, one.requests, tmp_path, EFFORT, lambda: True)
+    one = server_under_test("quick")
+    interleaved.runner = worse_with_a_window_of_5
+    tuned = tune(interleaved, one.kind, {"window": "2"}, one.requests, tmp_path, EFFORT, lambda: True)
     assert tuned.settings == {"window": "2"}
     assert list(tuned.tried) == ["window 2", "window 5"]
     assert tuned.tried["window 2"] > tuned.tried["window 5"]
     assert tuned.capacity > 5
 
 
-def test_nothing_is_tried_when_time_is_up(turns: InterleavedRuns, tmp_path: Path) -> None:
-    one = contestant("quick")
-    tuned = tune(turns, one.contender, {"window": "2"}, one.requests, tmp_path, EFFORT, lambda: False)
+def test_nothing_is_tried_when_time_is_up(interleaved: InterleavedRuns, tmp_path: Path) -> None:
+    one = server_under_test("quick")
+    tuned = tune(interleaved, one.kind, {"window": "2"}, one.requests, tmp_path, EFFORT, lambda: False)
     assert (tuned.settings, tuned.tried) == ({"window": "2"}, {})

@@ -8,7 +8,7 @@ from kvasir import app
 from loadtest.results.run_folder import RunFolder
 from loadtest.results.thresholds import Thresholds
 from tests.loadtest.answering import Reply, answering
-from tests.loadtest.simulated_run import Load, SimulatedServer, good_guard, write_run
+from tests.loadtest.simulated_run import Load, SimulatedServer, identical_answers, write_run
 
 SERVER = SimulatedServer(loads=(Load("half", rate=20.0, seconds=8.0),), thresholds=Thresholds(min_goodput=1000.0))
 
@@ -18,7 +18,7 @@ def _report(folder: RunFolder, *flags: str) -> Result:
 
 
 def test_a_report_made_again_ends_as_the_run_did_unless_it_is_given_other_thresholds(tmp_path: Path) -> None:
-    folder = write_run(tmp_path, SERVER, guard=good_guard())
+    folder = write_run(tmp_path, SERVER, answer_check=identical_answers())
     again = _report(folder)
     assert again.exit_code == 2
     assert again.stdout.splitlines()[-1].startswith("exit 2: goodput is ")

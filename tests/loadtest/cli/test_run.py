@@ -124,7 +124,7 @@ def test_every_arrival_is_sent_once_recorded_and_checked(
     expected = Counter(request[record.stage](record.number).texts for record in run.records())
     asked = [body["text"] for body in bodies]
     assert Counter(tuple(text) if isinstance(text, list) else (text,) for text in asked) == expected + expected
-    guard = run.guard()
+    guard = run.answer_check()
     assert guard is not None
     assert guard.checked == guard.identical == guard.population == sum(map(len, sent.values()))
 
@@ -172,7 +172,7 @@ def test_two_workers_send_what_one_would(troubled: RunFolder) -> None:
     assert all(record.worker == record.number % num_workers for record in troubled.records())
     # Nobody can ask another process for the time and know to the microsecond what it said.
     assert all(1e-6 < stage.clock_uncertainty < 0.1 for stage in info.stages)
-    guard = troubled.guard()
+    guard = troubled.answer_check()
     assert guard is not None
     answered = [record for record in troubled.records() if record.outcome is Outcome.ANSWERED]
     assert guard.identical == guard.population == len(answered) == len(sent["open"]) - len(TROUBLES)

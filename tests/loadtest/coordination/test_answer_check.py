@@ -21,9 +21,9 @@ def test_a_sample_is_the_same_however_the_answers_were_shared_out() -> None:
         whole.offer(answer)
         (first if answer.number % 3 else second).offer(answer)
     for part in (second, first):
-        merged.merge(part.kept(), part.population)
-    assert merged.kept() == whole.kept()
-    assert len(whole.kept()) == 10
+        merged.merge(part.answers(), part.population)
+    assert merged.answers() == whole.answers()
+    assert len(whole.answers()) == 10
     assert merged.population == whole.population == 50
 
 
@@ -33,7 +33,7 @@ def test_every_answer_is_as_likely_to_be_checked() -> None:
         sample = AnswerSample(10, seed)
         for answer in ANSWERS:
             sample.offer(answer)
-        drawn.update(answer.number for answer in sample.kept())
+        drawn.update(answer.number for answer in sample.answers())
     assert all(45 <= drawn[number] <= 125 for number in range(50))  # 80 expected, five deviations of 8
 
 
@@ -42,8 +42,8 @@ def test_fewer_answers_than_the_sample_holds_are_all_checked_and_none_if_none_ar
     for answer in ANSWERS:
         few.offer(answer)
         none.offer(answer)
-    assert few.kept() == ANSWERS
-    assert none.kept() == []
+    assert few.answers() == ANSWERS
+    assert none.answers() == []
 
 
 def _kept(numbers: range) -> AnswerSample:

@@ -10,7 +10,7 @@ def _tried(settings: Search, capacity: float) -> tuple[list[float], float | None
     tried = []
     while (rate := search.next_rate()) is not None:
         tried.append(rate)
-        search.tell(rate, is_held=rate <= capacity)
+        search.record(rate, is_held=rate <= capacity)
     return tried, search.knee
 
 

@@ -18,7 +18,7 @@ from loadtest.results.run_folder import RunFolder
 from loadtest.results.thresholds import Thresholds, verdict_of
 from loadtest.results.totals import totals_of
 from tests.loadtest.results.test_run_folder import INFO
-from tests.loadtest.simulated_run import Load, SimulatedServer, failed_guard, write_run
+from tests.loadtest.simulated_run import Load, SimulatedServer, different_answers, write_run
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = (Load("half", rate=20.0, seconds=8.0), Load("over & <above>", rate=80.0, seconds=8.0), Load("users", users=8))
@@ -27,7 +27,7 @@ SMALL = (Load("half", rate=20.0, seconds=8.0), Load("over & <above>", rate=80.0,
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     path = tmp_path_factory.mktemp("run")
-    run = write_run(path, SimulatedServer(loads=SMALL), label="a <b>run</b>", guard=failed_guard())
+    run = write_run(path, SimulatedServer(loads=SMALL), label="a <b>run</b>", answer_check=different_answers())
     write_report(run, Thresholds(min_goodput=1000))
     return run
 
@@ -146,8 +146,8 @@ def test_every_key_of_the_json_files_is_documented() -> None:
         SimulatedServer(loads=()),
         SimulatedServer(loads=(Load("nothing", rate=0.001, seconds=4.0),)),
         SimulatedServer(loads=(Load("refused", rate=20.0, seconds=5.0),), max_waiting=0),
-        SimulatedServer(loads=(Load("one", rate=0.3, seconds=6.0),), has_metrics=False, says_phases=False),
-        SimulatedServer(loads=(Load("users", users=4, seconds=4.0),), says_tokens=False, impatient_share=0.5),
+        SimulatedServer(loads=(Load("one", rate=0.3, seconds=6.0),), has_metrics=False, reports_phases=False),
+        SimulatedServer(loads=(Load("users", users=4, seconds=4.0),), reports_tokens=False, impatient_share=0.5),
     ],
     ids=["no stage", "empty stage", "all rejected", "one record", "closed loop only"],
 )

@@ -27,7 +27,7 @@ SERVER = SimulatedServer(
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, RunFolder, RunFolder]:
     path = tmp_path_factory.mktemp("runs")
-    peer = replace(SERVER, slowness=2.0, says_tokens=False, says_phases=False)
+    peer = replace(SERVER, slowness=2.0, reports_tokens=False, reports_phases=False)
     return (
         write_run(path / "base", SERVER, label="base"),
         write_run(path / "again", SERVER, seed=2, label="again"),
@@ -158,17 +158,17 @@ def test_other_rates_and_late_generators_are_said_first(
     loads = (replace(SERVER.loads[0], rate=10.0), SERVER.loads[1])
     late = write_run(tmp_path, replace(SERVER, loads=loads, generator_lag_seconds=0.02), label="late")
     warnings = compare([runs[0], late]).warnings
-    void = [warning for warning in warnings if "void" in warning]
-    assert [re.sub(r"\d+\.\d ms", "many ms", warning) for warning in void] == [
-        "late is void: the generator was late in stage half (p99 of its lag many ms).",
-        "late is void: the generator was late in stage twice the knee (p99 of its lag many ms).",
+    invalid = [warning for warning in warnings if "invalid" in warning]
+    assert [re.sub(r"\d+\.\d ms", "many ms", warning) for warning in invalid] == [
+        "late is invalid: the generator was late in stage half (p99 of its lag many ms).",
+        "late is invalid: the generator was late in stage twice the knee (p99 of its lag many ms).",
     ]
     assert "late had other rates than base in half: those are not equal loads." in warnings
 
 
 def test_guessed_tokens_are_said_of_answers_and_not_of_rejections(tmp_path: Path) -> None:
     says = write_run(tmp_path / "says", replace(SERVER, max_waiting=2), label="says")
-    says_not = write_run(tmp_path / "not", replace(SERVER, says_tokens=False), seed=2, label="not")
+    says_not = write_run(tmp_path / "not", replace(SERVER, reports_tokens=False), seed=2, label="not")
     comparison = compare([says, says_not])
     assert comparison.runs[0].totals.stages[1].all.outcomes["rejected"]
     guessed = [warning for warning in comparison.warnings if "guessed" in warning]

@@ -39,9 +39,9 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     guard = AnswerCheckResult(3, 2, 40, 2 / 3, (Difference(7, "steady", "Hello.", "Hallo.", "Halo."),))
     folder.write_info(INFO)
-    folder.write_guard(guard)
+    folder.write_answer_check(guard)
     assert folder.info() == INFO
-    assert folder.guard() == guard
+    assert folder.answer_check() == guard
     folder.records_file.write_text(ANSWERED.to_json() + "\n", encoding="utf-8")
     folder.metrics_file.write_text('{"at": 1.0, "metrics": {"kvasir_requests_waiting": 2}}\n', encoding="utf-8")
     assert list(folder.records()) == [ANSWERED]
@@ -61,7 +61,7 @@ def test_a_run_of_before_thresholds_and_interruptions_were_kept_has_none(tmp_pat
 
 def test_a_server_without_metrics_and_a_run_without_guard_have_none(tmp_path: Path) -> None:
     assert RunFolder(tmp_path).metrics() == ()
-    assert RunFolder(tmp_path).guard() is None
+    assert RunFolder(tmp_path).answer_check() is None
 
 
 def test_a_stage_measures_what_was_due_within_its_window() -> None:

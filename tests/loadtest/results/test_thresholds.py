@@ -74,13 +74,13 @@ def test_a_rejection_is_an_answer_and_no_error() -> None:
 def test_a_late_generator_makes_the_run_void_whatever_it_measured() -> None:
     verdict = verdict_of(_totals(_records(lag=0.02)), Thresholds(max_p95_ms=1))
     assert verdict.exit_code == 3
-    assert verdict.sentence.startswith("exit 3: void: the generator was late in stage steady (p99 of its lag 20.0 ms)")
+    assert verdict.sentence.startswith("exit 3: invalid: the generator was late in stage steady (p99 of its lag 20.0 ms)")
 
 
-def test_workers_whose_clocks_are_not_known_make_the_run_void() -> None:
+def test_workers_whose_clocks_are_not_known_make_the_run_invalid() -> None:
     assert verdict_of(_totals(_records(), stage=replace(STAGE, clock_uncertainty=0.0099))).exit_code == 0
     verdict = verdict_of(_totals(_records(), stage=replace(STAGE, clock_uncertainty=0.0123)))
-    assert verdict.sentence == "exit 3: void: clocks of workers may have differed by 12.3 ms in stage steady"
+    assert verdict.sentence == "exit 3: invalid: clocks of workers may have differed by 12.3 ms in stage steady"
 
 
 def test_wrong_answers_are_wrong_in_a_void_run_too() -> None:
@@ -89,7 +89,7 @@ def test_wrong_answers_are_wrong_in_a_void_run_too() -> None:
     )
     verdict = verdict_of(_totals(_records(lag=0.02), identical=49))
     assert verdict.exit_code is ExitCode.MISSED
-    assert "void" in verdict.sentence
+    assert "invalid" in verdict.sentence
 
 
 def _two_stages(outcome: Outcome, is_search_step: bool = False) -> Totals:

@@ -12,7 +12,14 @@ from loadtest.results.run_folder import AnswerCheckResult, MetricsSample, RunFol
 from loadtest.results.totals import Trial, knee, totals, totals_of
 from tests.loadtest.results.test_records import ANSWERED
 from tests.loadtest.results.test_run_folder import INFO
-from tests.loadtest.simulated_run import STEP_SECONDS, STEPS_PER_SECOND, Load, SimulatedServer, good_guard, write_run
+from tests.loadtest.simulated_run import (
+    STEP_SECONDS,
+    STEPS_PER_SECOND,
+    Load,
+    SimulatedServer,
+    identical_answers,
+    write_run,
+)
 
 SERVER = SimulatedServer(
     loads=(Load("half", rate=20.0, seconds=12.0), Load("overload", rate=80.0, seconds=12.0), Load("users", users=8)),
@@ -22,7 +29,7 @@ SERVER = SimulatedServer(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    return write_run(tmp_path_factory.mktemp("run"), SERVER, guard=good_guard())
+    return write_run(tmp_path_factory.mktemp("run"), SERVER, answer_check=identical_answers())
 
 
 def _stage(name: str = "steady", rate: float | None = 2.0, users: int | None = None) -> StageInfo:
@@ -121,7 +128,7 @@ def test_a_late_generator_makes_its_stage_void_and_keeps_it_out_of_the_headline(
     assert (found.headline.goodput, found.headline.knee_rate) == (None, None)
 
 
-def test_one_late_request_in_a_thousand_does_not_make_a_run_void() -> None:
+def test_one_late_request_in_a_thousand_does_not_make_a_run_invalid() -> None:
     records = [_record(10 + n * 0.009) for n in range(1000)]
     records[500] = replace(records[500], sent=records[500].scheduled + 1.0)
     assert not _totals(records).headline.is_void

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from loadtest.sending.protocols.protocol import Answer, WrongAnswer
 from loadtest.sending.protocols.registry import protocol
-from loadtest.sending.protocols.wire import Answer, WrongAnswer
 from loadtest.workload.requests import TextRequest
 
 ONE = TextRequest(0, "k", "native", ("Good morning.",), None, "en", "de", None, 1)

@@ -1,8 +1,8 @@
 import pytest
 
 from loadtest.sending.protocols.event_stream import Event, EventReader
+from loadtest.sending.protocols.protocol import Answer, WrongAnswer
 from loadtest.sending.protocols.registry import protocol
-from loadtest.sending.protocols.wire import Answer, WrongAnswer
 from loadtest.workload.requests import TextRequest
 
 REQUEST = TextRequest(0, "k", "stream", ("Good morning.", "Feet."), None, "en", "de", None, 2)

@@ -1,6 +1,5 @@
 """Servers taking turns: one runs and is measured, all others are held still."""
 
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -35,19 +34,19 @@ class InterleavedRuns:
         """The settings they were started with."""
         return {name: settings for name, (_, settings) in self._servers.items()}
 
-    def start(self, contender: ServerKind, settings: Settings) -> ServerProcess:
+    def start(self, kind: ServerKind, settings: Settings) -> ServerProcess:
         """The server with these settings, running; the others are held still. Raises `ServerFailed`."""
         for name, (server, _) in self._servers.items():
-            if name != contender.name:
+            if name != kind.name:
                 server.pause()
-        if contender.name in self._servers:
-            server, now = self._servers[contender.name]
+        if kind.name in self._servers:
+            server, now = self._servers[kind.name]
             if now == dict(settings):
                 server.resume()
                 return server
-            self.stop(contender.name)
-        server = ServerProcess(contender.launch(settings), self._logs / f"{contender.name}.log")
-        self._servers[contender.name] = server, dict(settings)
+            self.stop(kind.name)
+        server = ServerProcess(kind.launch(settings), self._logs / f"{kind.name}.log")
+        self._servers[kind.name] = server, dict(settings)
         return server
 
     def stop(self, name: str) -> None:
@@ -55,20 +54,20 @@ class InterleavedRuns:
         if name in self._servers:
             self._servers.pop(name)[0].close()
 
-    def measure(self, contender: ServerKind, settings: Settings, scenario: Scenario, folder: Path) -> RunFolder:
+    def measure(self, kind: ServerKind, settings: Settings, scenario: Scenario, folder: Path) -> RunFolder:
         """Run a scenario against one server. Raises `ServerFailed` or `LoadTestFailed`."""
-        server = self.start(contender, settings)
-        options = RunOptions(seed=self._seed, label=contender.name, guard_requests=0, server_pid=server.pid, quiet=True)
+        server = self.start(kind, settings)
+        options = RunOptions(seed=self._seed, label=kind.name, guard_requests=0, server_pid=server.pid, quiet=True)
         try:
             run = self.runner(server.url, scenario, folder, options)
             if run.info().interrupted:  # not this run alone was meant
                 raise KeyboardInterrupt
         except BaseException:
-            self.stop(contender.name)
+            self.stop(kind.name)
             raise
         if any(record.outcome in (Outcome.TIMED_OUT, Outcome.UNFINISHED) for record in run.records()):
             # It goes on translating for clients that have long gone, and would in its next turn.
-            self.stop(contender.name)
+            self.stop(kind.name)
         else:
             server.pause()
         return run
@@ -87,8 +86,3 @@ class InterleavedRuns:
 def describe(settings: Mapping[str, str]) -> str:
     """Settings in a few words."""
     return ", ".join(f"{name} {value}" for name, value in settings.items()) or "as installed"
-
-
-def say(message: str) -> None:
-    """To standard error, where whoever waits can see that it goes on."""
-    print(message, file=sys.stderr, flush=True)

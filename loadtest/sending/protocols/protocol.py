@@ -30,7 +30,7 @@ class Answer:
     target_tokens: int | None = None
 
 
-class WireProtocol(Protocol):
+class ProtocolModule(Protocol):
     """A module of this folder."""
 
     def http_request(self, request: TextRequest, fresh: bool = False) -> HttpCall:
