@@ -1,5 +1,6 @@
 """What is decoded: sentences of a file on a real checkpoint, or random tokens to a fixed length."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -106,21 +107,25 @@ def text_workload(
     )
 
 
+def random_sources(random: np.random.Generator, lengths: Sequence[int], vocab_size: int) -> list[list[int]]:
+    """Return random token ids of these lengths for the models of `benchmarks.engines.endless_checkpoints`.
+
+    Token 0 ends the sequence, 1 is the unknown token, and the last token of the vocabulary is padding.
+    """
+    return [[*random.integers(2, vocab_size - 1, length - 1).tolist(), 0] for length in lengths]
+
+
 def forced_workload(
     model: str, vocab_size: int, num_sentences: int, num_tokens: int, search: Search, seed: int = 1
 ) -> Workload:
-    """Random tokens for a model that never ends by itself: every engine generates exactly `num_tokens` a sentence.
-
-    Token 0 is the end of the sequence, 1 the unknown token, the last one padding, as in
-    benchmarks.engines.endless_checkpoints.
-    """
+    """Random tokens for a model that never ends by itself: every engine generates exactly `num_tokens` a sentence."""
     random = np.random.default_rng(seed)
     lengths = random.integers(FORCED_SOURCE_LENGTHS[0], FORCED_SOURCE_LENGTHS[1], num_sentences, endpoint=True)
     is_contract = search == "contract"
     return Workload(
         name=f"{model}, {TITLES[search]}",
         model=model,
-        sources=[[*random.integers(2, vocab_size - 1, length - 1).tolist(), 0] for length in lengths.tolist()],
+        sources=random_sources(random, lengths.tolist(), vocab_size),
         beam_size=BEAM_SIZES[search],
         max_new_tokens=num_tokens,
         length_penalty=CONTRACT_LENGTH_PENALTY if is_contract else 1.0,

@@ -19,24 +19,23 @@ import numpy as np
 import typer
 
 from benchmarks.decoder_steps.plot import Steps, StepTimes
-from benchmarks.engines.engines import ENGINES, Engine, EngineOptions, Setting, settings_of
+from benchmarks.engines.engines import ENGINE_NAMES, Engine, EngineOptions, Setting, select_engines, settings_of
 from benchmarks.engines.models import Conversions, Model
 from benchmarks.engines.results import Ratio, ratio_of
 from benchmarks.machine import describe_machine, usable_cpus
+from benchmarks.paths import OUTPUT
 from benchmarks.progress import log_progress
-from benchmarks.workers.process import ROOT, Worker, WorkerFailed
+from benchmarks.workers.process import Worker, WorkerFailed
 from benchmarks.workers.protocol import Job
-from benchmarks.workloads import Workload
+from benchmarks.workloads import Workload, random_sources
 
 SOURCE_LEN = 20
 ROWS_AT_LENGTHS = 32  # rows in the table of cached lengths
 WINDOW = (16, 48)  # tokens between which the steps in the table of rows lie
 LENGTHS_WINDOW = 64  # tokens up to a cached length over which its steps are taken
-ENGINE_NAMES = [f"{engine.program}:{engine.precision}" for engine in ENGINES if engine.program != "marian"]
 DEFAULT_ENGINES = ["kvasir:int8", "ctranslate2:int8"]
 DEFAULT_ROWS = [1, 8, 32, 64, 128]
 DEFAULT_LENGTHS = [16, 64, 128, 256]
-DEFAULT_OUTPUT = ROOT / "build" / "bench"
 DEFAULT_CPUS = usable_cpus()
 
 
@@ -49,7 +48,7 @@ class _Runner:
     def step_milliseconds(self, steps: Steps, vocab_size: int) -> float:
         """By the difference of a longer and a shorter run."""
         random = np.random.default_rng(steps.rows)
-        sources = [[*random.integers(2, vocab_size - 1, SOURCE_LEN - 1).tolist(), 0] for _ in range(steps.rows)]
+        sources = random_sources(random, [SOURCE_LEN] * steps.rows, vocab_size)
 
         def seconds(num_tokens: int) -> float:
             job = Job(sources=sources, beam_size=1, max_new_tokens=num_tokens, batch_size=steps.rows)
@@ -71,7 +70,7 @@ def main(
     length: Annotated[list[int], typer.Option(help="Cached lengths.")] = DEFAULT_LENGTHS,
     repetitions: Annotated[int, typer.Option(min=1)] = 5,
     threads: Annotated[int, typer.Option(min=1)] = DEFAULT_CPUS,
-    output: Annotated[Path, typer.Option(help="Folder for the results and converted models.")] = DEFAULT_OUTPUT,
+    output: Annotated[Path, typer.Option(help="Folder for the results and converted models.")] = OUTPUT,
 ) -> None:
     """Measure, and write steps.json, steps.md and steps.png."""
     output = output.resolve()
@@ -89,7 +88,7 @@ def main(
         by_length=[Steps(rows=ROWS_AT_LENGTHS, begin=max(tokens - LENGTHS_WINDOW, 1), end=tokens) for tokens in length],
         not_run={},
     )
-    chosen = [found for found in ENGINES if f"{found.program}:{found.precision}" in engine]
+    chosen = select_engines(engine)
     with ExitStack() as stack:
         runners = []
         for each in chosen:
@@ -111,7 +110,9 @@ def main(
 
 def _setting(engine: Engine, model: Model, conversions: Conversions, threads: int, max_rows: int) -> Setting:
     """One replica with all threads, as many rows as the largest batch has."""
-    workload = Workload("steps", model.name, [], beam_size=1, max_new_tokens=1, sentences_at_once=max_rows)
+    workload = Workload(
+        "steps", model.name, [], beam_size=1, max_new_tokens=1, forced_length=1, sentences_at_once=max_rows
+    )
     return settings_of(engine, workload, model, conversions, EngineOptions(threads, [], {}))[-1]
 
 

@@ -16,21 +16,19 @@ import typer
 
 from benchmarks.decoder_steps.observed_sessions import observed_sessions
 from benchmarks.in_process import InProcessEngine
-from benchmarks.workers.process import ROOT
+from benchmarks.paths import DEFAULT_BUNDLE, SENTENCES
 from benchmarks.workloads import read_lines, target_language
 from bundle.loading import Bundle, load_bundle
 from server.interface.request import SentenceParams, TokenIds
 from server.text.tokenizers.marian import Tokenizer
 
-DEFAULT_BUNDLE = ROOT / "models" / "en-de"
-DEFAULT_DATA = ROOT / "loadtest" / "workload" / "sentences.txt"
 SEARCHES = {"greedy": 1, "beam 4": 4}
 NUM_OPERATORS = 12
 
 
 def main(
     bundle_folder: Annotated[Path, typer.Argument(metavar="BUNDLE")] = DEFAULT_BUNDLE,
-    data: Annotated[Path, typer.Option(help="Sentences, in the first column.")] = DEFAULT_DATA,
+    data: Annotated[Path, typer.Option(help="Sentences, in the first column.")] = SENTENCES,
     limit: Annotated[int, typer.Option(min=1, help="Take so many.")] = 500,
     rows: Annotated[int, typer.Option(min=4, help="Rows of the engine.")] = 32,
     threads: Annotated[int, typer.Option(min=1)] = 1,

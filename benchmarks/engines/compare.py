@@ -12,26 +12,24 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
-from benchmarks.engines.engines import ENGINES, EngineOptions
+from benchmarks.engines.engines import ENGINE_NAMES, EngineOptions, select, select_engines
 from benchmarks.engines.measuring import Procedure, measure
 from benchmarks.engines.models import Conversions, Model
 from benchmarks.engines.report import render
 from benchmarks.engines.results import Comparison
 from benchmarks.engines.scoring import Scorer
 from benchmarks.machine import describe_machine, usable_cpus
-from benchmarks.workers.process import ROOT, WorkerFailed
+from benchmarks.paths import DEFAULT_BUNDLE, OUTPUT, SENTENCES
+from benchmarks.workers.process import WorkerFailed
 from benchmarks.workloads import OPUS_VOCAB_SIZE, Search, Workload, forced_workload, target_language, text_workload
 from bundle.loading import Bundle, load_bundle
 from server.text.tokenizers.marian import Tokenizer
 
 Kind = Literal["text", "opus"]
 
-DEFAULT_BUNDLE = ROOT / "models" / "en-de"
-DEFAULT_DATA = [ROOT / "loadtest" / "workload" / "sentences.txt"]
-DEFAULT_OUTPUT = ROOT / "build" / "bench"
+DEFAULT_DATA = [SENTENCES]
 DEFAULT_CPUS = usable_cpus()
 DEFAULT_ROWS = [32, 64, 128]
-ENGINE_NAMES = [f"{engine.program}:{engine.precision}" for engine in ENGINES]
 WORKLOAD_NAMES = [f"{kind}-{search}" for kind in get_args(Kind) for search in get_args(Search)]
 
 
@@ -67,14 +65,12 @@ def main(
         list[str] | None, typer.Option(help="PROGRAM=INTERPRETER, for an engine in an environment of its own.")
     ] = None,
     timeout_seconds: Annotated[float, typer.Option(help="An engine that takes longer for one answer is out.")] = 1800,
-    output: Annotated[Path, typer.Option(help="Folder for results and converted models.")] = DEFAULT_OUTPUT,
+    output: Annotated[Path, typer.Option(help="Folder for results and converted models.")] = OUTPUT,
 ) -> None:
     """Measure, and write comparison.json, comparison.md, speed.png and ratios.png."""
     output = output.resolve()  # workers and conversions run elsewhere
-    engines = [
-        found for found, name in zip(ENGINES, ENGINE_NAMES, strict=True) if _is_chosen(name, engine, ENGINE_NAMES, ":")
-    ]
-    chosen = [name for name in WORKLOAD_NAMES if _is_chosen(name, workload, WORKLOAD_NAMES, "-")]
+    engines = select_engines(engine)
+    chosen = select(WORKLOAD_NAMES, workload, "-")
     pythons = dict(entry.split("=", 1) for entry in python_of or [])
     conversions = Conversions(output / "models")
     allocator = find_library("tcmalloc_minimal") if tcmalloc else None
@@ -129,15 +125,6 @@ def main(
     except WorkerFailed as failure:
         raise typer.BadParameter(f"the random model could not be made: {failure}") from failure
     print(render(comparison))
-
-
-def _is_chosen(name: str, asked: list[str] | None, names: list[str], separator: str) -> bool:
-    """Whether an option names this one or its family; raises for what names nothing."""
-    families = {other.split(separator)[0] for other in names}
-    for entry in asked or []:
-        if entry not in names and entry not in families:
-            raise typer.BadParameter(f"{entry!r} is none of {', '.join([*names, *sorted(families)])}")
-    return not asked or name in asked or name.split(separator)[0] in asked
 
 
 def _text_model(checkpoint: Path | None, folders: list[Path] | None) -> Model:

@@ -18,10 +18,10 @@ import torch
 import typer
 from transformers import MarianConfig, MarianMTModel
 
+from benchmarks.paths import SENTENCES
 from benchmarks.workloads import OPUS_VOCAB_SIZE as VOCAB_SIZE
 
 END_BIAS = -1e4
-SENTENCES = Path(__file__).resolve().parents[2] / "loadtest" / "workload" / "sentences.txt"
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

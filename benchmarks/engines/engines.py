@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+import typer
+
 from benchmarks.engines.models import Conversions, Model, checkpoint_of
 from benchmarks.workers.process import WorkerFailed
 from benchmarks.workers.protocol import Job
@@ -69,8 +71,13 @@ class Engine:
 
     @property
     def name(self) -> str:
-        """As the tables have it."""
+        """Name in tables."""
         return f"{TITLES[self.program]} {self.precision}"
+
+    @property
+    def key(self) -> str:
+        """Name on the command line."""
+        return f"{self.program}:{self.precision}"
 
 
 ENGINES = (
@@ -83,6 +90,30 @@ ENGINES = (
     Engine("optimum", "float32"),
     Engine("marian", "float32"),
 )
+
+
+ENGINE_NAMES = [engine.key for engine in ENGINES]
+
+
+def select_engines(chosen: Sequence[str] | None) -> list[Engine]:
+    """Return the engines with these names, or of these programs; all if none are chosen.
+
+    Raises `typer.BadParameter` for an unknown name.
+    """
+    names = select(ENGINE_NAMES, chosen, ":")
+    return [engine for engine in ENGINES if engine.key in names]
+
+
+def select(names: Sequence[str], chosen: Sequence[str] | None, separator: str) -> list[str]:
+    """Return the names that `chosen` contains, whole or up to the separator; all names if nothing is chosen.
+
+    Raises `typer.BadParameter` for an unknown name.
+    """
+    families = {name.split(separator)[0] for name in names}
+    for entry in chosen or ():
+        if entry not in names and entry not in families:
+            raise typer.BadParameter(f"unknown name {entry!r}; available: {', '.join([*names, *sorted(families)])}")
+    return [name for name in names if not chosen or name in chosen or name.split(separator)[0] in chosen]
 
 
 def settings_of(

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.paths import ROOT
 from benchmarks.progress import log_progress
-from benchmarks.workers.process import ROOT, WorkerFailed
+from benchmarks.workers.process import WorkerFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,14 @@ class Conversions:
         if (given := model.bundles.get(precision)) is not None:
             return given
         checkpoint = checkpoint_of(model)
-        name = f"{model.name}-kvasir-{precision}-{_digest(checkpoint, ROOT / 'export', ROOT / 'model')}"
+        name = f"{model.name}-kvasir-{precision}-{digest_of(checkpoint, ROOT / 'export', ROOT / 'model')}"
         return self._make(name, ["kvasir", "export", str(checkpoint)], ["--precision", precision, "--name", model.name])
 
     def ctranslate2(self, model: Model, precision: str) -> Path:
         """What CTranslate2's converter makes of the checkpoint."""
         checkpoint = checkpoint_of(model)
         return self._make(
-            f"{model.name}-ctranslate2-{precision}-{_digest(checkpoint)}",
+            f"{model.name}-ctranslate2-{precision}-{digest_of(checkpoint)}",
             ["ctranslate2.converters.transformers", "--model", str(checkpoint), "--output_dir"],
             ["--quantization", precision],
         )
@@ -53,19 +54,19 @@ class Conversions:
         """What optimum exports: encoder and decoder graphs, float32."""
         checkpoint = checkpoint_of(model)
         command = ["optimum.exporters.onnx", "--task", "text2text-generation-with-past"]
-        name = f"{model.name}-optimum-float32-{_digest(checkpoint)}"
+        name = f"{model.name}-optimum-float32-{digest_of(checkpoint)}"
         return self._make(name, [*command, "--model", str(checkpoint)], [], python)
 
     def marian(self, model: Model) -> Path:
         """Marian's own format."""
         checkpoint = checkpoint_of(model)
-        name = f"{model.name}-marian-{_digest(checkpoint)}"
+        name = f"{model.name}-marian-{digest_of(checkpoint)}"
         return self._make(name, ["benchmarks.engines.marian_format", str(checkpoint)], [])
 
     def opus_size(self) -> Path:
         """The random checkpoint of OPUS-MT's size."""
         return self._make(
-            f"opus-size-{_digest(ROOT / 'benchmarks' / 'engines' / 'endless_checkpoints.py')}",
+            f"opus-size-{digest_of(ROOT / 'benchmarks' / 'engines' / 'endless_checkpoints.py')}",
             ["benchmarks.engines.endless_checkpoints", "opus-size"],
             [],
         )
@@ -73,7 +74,7 @@ class Conversions:
     def endless(self, model: Model) -> Path:
         """The checkpoint's weights, never ending."""
         checkpoint = checkpoint_of(model)
-        name = f"{model.name}-endless-{_digest(checkpoint)}"
+        name = f"{model.name}-endless-{digest_of(checkpoint)}"
         return self._make(name, ["benchmarks.engines.endless_checkpoints", "copy", str(checkpoint)], [])
 
     def _make(self, name: str, before: Sequence[str], after: Sequence[str], python: str = sys.executable) -> Path:
@@ -101,7 +102,7 @@ def checkpoint_of(model: Model) -> Path:
     return model.checkpoint
 
 
-def _digest(*paths: Path) -> str:
+def digest_of(*paths: Path) -> str:
     """Changes with the content of these files and of the Python files, settings and weights in these folders."""
     digest = hashlib.sha256()
     for path in paths:

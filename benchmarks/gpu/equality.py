@@ -8,14 +8,13 @@ from pathlib import Path
 
 from benchmarks.gpu.measuring import open_memory
 from benchmarks.in_process import InProcessEngine
+from benchmarks.paths import SENTENCES
 from benchmarks.workloads import read_lines, target_language
 from bundle.loading import Bundle, load_bundle
 from server.engine.runners.device.runner import DeviceRunner
 from server.engine.runners.device.sessions import DeviceSessions
 from server.interface.request import SentenceParams, TokenIds
 from server.text.tokenizers.marian import Tokenizer
-
-SENTENCES = Path(__file__).resolve().parent.parent.parent / "loadtest" / "workload" / "sentences.txt"
 
 
 def share_of_equal(

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.paths import ROOT
 from benchmarks.servers.compare import ComparisonOptions, compare
-from benchmarks.servers.process import ROOT
 from benchmarks.servers.results import Comparison, to_json
 from benchmarks.servers.rounds import Procedure
 from benchmarks.servers.server_kinds import NAMES, Material

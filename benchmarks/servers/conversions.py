@@ -1,34 +1,21 @@
 """The checkpoint's weights in the formats of the peers, converted once and kept."""
 
-import hashlib
 import json
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.servers.process import ROOT, ServerFailed
-
-_WEIGHTS = (".json", ".safetensors", ".bin", ".spm")
+from benchmarks.engines.models import Conversions, Model, digest_of
+from benchmarks.servers.process import ServerFailed
+from benchmarks.workers.process import WorkerFailed
 
 
 def ctranslate2_model(checkpoint: Path, folder: Path, quantization: str = "int8") -> Path:
-    """What CTranslate2's own converter makes of the checkpoint, in `folder`. Raises `ServerFailed`."""
-    model = folder / f"ctranslate2-{quantization}-{_digest(checkpoint)}"
-    if model.is_dir():
-        return model
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as draft_folder:
-        draft = Path(draft_folder) / "model"
-        options = ("--model", str(checkpoint), "--output_dir", str(draft), "--quantization", quantization)
-        command = [sys.executable, "-m", "ctranslate2.converters.transformers", *options]
-        made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - ours
-        if made.returncode:
-            lines = [line for line in made.stderr.splitlines() if line.strip()]
-            raise ServerFailed(f"conversion: {lines[-1] if lines else f'exit code {made.returncode}'}")
-        shutil.move(draft, model)
-    return model
+    """Return the checkpoint as converted by CTranslate2's own converter. Raises `ServerFailed`."""
+    try:
+        return Conversions(folder).ctranslate2(Model(checkpoint.name, checkpoint, {}), quantization)
+    except WorkerFailed as failure:
+        raise ServerFailed(str(failure)) from failure
 
 
 def argos_packages(checkpoint: Path, folder: Path, source: str, target: str) -> Path:
@@ -36,7 +23,7 @@ def argos_packages(checkpoint: Path, folder: Path, source: str, target: str) -> 
 
     There are two, because a server that finds fewer wants to download more; nobody asks the one that goes back.
     """
-    packages = folder / f"argos-{source}-{target}-{_digest(checkpoint)}"
+    packages = folder / f"argos-{source}-{target}-{digest_of(checkpoint)}"
     if packages.is_dir():
         return packages
     model = ctranslate2_model(checkpoint, folder)
@@ -72,13 +59,3 @@ def _write_package(package: Path, checkpoint: Path, model: Path, source: str, ta
         "links": [],
     }
     (package / "metadata.json").write_text(json.dumps(metadata), "utf-8")
-
-
-def _digest(checkpoint: Path) -> str:
-    """Changes with the files of the checkpoint."""
-    digest = hashlib.sha256()
-    for path in sorted(checkpoint.iterdir()):
-        if path.suffix in _WEIGHTS:
-            with path.open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()[:10]

@@ -13,13 +13,13 @@ from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from benchmarks.paths import ROOT
+from benchmarks.workers.process import THREAD_VARIABLES
+
 POLL_SECONDS = 0.1
 
 _CHILD_PROCESS = ROOT / "loadtest" / "coordination" / "child_process.py"  # by its path: a server may run in any folder
 
-# Each server is told its threads in so many words; what a shell happens to export must not tell it otherwise.
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_BLOCKTIME", "GOMP_SPINCOUNT", "MKL_NUM_THREADS")
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
@@ -49,7 +49,7 @@ class ServerProcess:
         self._port = _free_port()
         self._log = log
         command = [part.replace("{port}", str(self._port)) for part in launch.command]
-        environment = {name: value for name, value in os.environ.items() if name not in _THREAD_VARIABLES}
+        environment = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as stream:
             self._process = subprocess.Popen(  # noqa: S603 - the command is ours

@@ -13,9 +13,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from benchmarks.paths import ROOT
 from benchmarks.workers.protocol import Done, Job, Ready
-
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 # Each engine is told its threads in so many words; what a shell happens to export must not tell it otherwise.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_BLOCKTIME", "GOMP_SPINCOUNT", "MKL_NUM_THREADS")

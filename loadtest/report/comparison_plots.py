@@ -13,8 +13,10 @@ from loadtest.report.drawing import (
     SERIES,
     Plot,
     house_style,
+    label_load_axes,
     legend_above,
     log_axis,
+    mark_objective,
     new_figure,
     plot_of,
 )
@@ -57,11 +59,9 @@ def _goodput(comparison: Comparison) -> Plot:
         mark_knee(axes, run.totals, colour, has_name=False)
     limit = max(axes.get_xlim()[1], 1.0)
     axes.plot([0, limit], [0, limit], ":", color=QUIET, linewidth=1.2)
-    axes.set_xlim(0, limit)
+    axes.set_xlim(right=limit)
     axes.set_ylim(0, 1.15 * max(stage.all.goodput for run in comparison.runs for stage in _by_load(run)) or None)
-    axes.set_xlabel("offered load, requests/s")
-    axes.set_ylabel("goodput, requests/s")
-    legend_above(figure, axes, 2)
+    label_load_axes(figure, axes, "goodput, requests/s", 2)
     title = "Goodput against offered load"
     how_to_read = (
         "Higher is better, and level beyond the knee (the vertical line of each run's colour) is what overload should "
@@ -80,13 +80,9 @@ def _latency(comparison: Comparison) -> Plot:
         loads = [load for load, _ in points]
         axes.plot(loads, [t.p95 for _, t in points], "-", marker=marker, color=colour, label=f"{run.name}, p95")
         axes.plot(loads, [t.p99 for _, t in points], "--", marker=marker, color=colour, fillstyle="none")
-    objective = comparison.runs[0].totals.objective.milliseconds
-    axes.axhline(objective, color=RED, linestyle="--", linewidth=1.2, label=f"objective, {objective:g} ms")
+    mark_objective(axes, comparison.runs[0].totals.objective.milliseconds)
     log_axis(axes)
-    axes.set_xlim(left=0)
-    axes.set_xlabel("offered load, requests/s")
-    axes.set_ylabel("latency of the answered, ms")
-    legend_above(figure, axes, 2)
+    label_load_axes(figure, axes, "latency of the answered, ms", 2)
     title = "Latency against offered load"
     how_to_read = (
         "Lower is better; dashed lines with empty marks are p99. Only answered requests have a latency, so a server "
@@ -111,7 +107,7 @@ def _distributions(comparison: Comparison, name: str) -> Plot:
         stage = run.totals.stage(name)
         if stage is not None and stage.histogram is not None:
             draw_distribution(axes, stage.histogram, colour, marker, run.name)
-    axes.axhline(comparison.runs[0].totals.objective.milliseconds, color=RED, linestyle="--", linewidth=1.2)
+    mark_objective(axes, comparison.runs[0].totals.objective.milliseconds, has_label=False)
     legend_above(figure, axes, 2)
     title = f"Distribution of latency, stage {name}"
     how_to_read = (

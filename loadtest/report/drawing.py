@@ -109,6 +109,20 @@ def legend_above(figure: Figure, axes: Axes, num_columns: int) -> None:
     figure.legend(handles, labels, loc="outside upper left", ncols=num_columns, columnspacing=1.2)
 
 
+def label_load_axes(figure: Figure, axes: Axes, y_label: str, num_columns: int) -> None:
+    """Label axes over the offered load and put their legend above the picture. Call it after drawing."""
+    axes.set_xlim(left=0)
+    axes.set_xlabel("offered load, requests/s")
+    axes.set_ylabel(y_label)
+    legend_above(figure, axes, num_columns)
+
+
+def mark_objective(axes: Axes, milliseconds: float, has_label: bool = True) -> None:
+    """Draw the objective as a horizontal line; its entry in the legend is optional."""
+    label = f"objective, {milliseconds:g} ms" if has_label else None
+    axes.axhline(milliseconds, color=RED, linestyle="--", linewidth=1.2, label=label)
+
+
 def stacked_bars(
     figure: Figure, names: Sequence[str], parts: Sequence[tuple[str, str, str, Sequence[float]]], num_columns: int
 ) -> Axes:

@@ -15,8 +15,9 @@ from loadtest.report.drawing import (
     RED,
     TEAL,
     Plot,
-    legend_above,
+    label_load_axes,
     log_axis,
+    mark_objective,
     new_figure,
     plot_of,
     stacked_bars,
@@ -82,14 +83,10 @@ def _latency(stages: Sequence[StageTotals], totals: Totals) -> Plot:
         points = [(s.offered_rate, getattr(s.all.latency_ms, name)) for s in stages if s.all.latency_ms]
         label = "p99.9" if name == "p999" else name
         axes.plot([x for x, _ in points], [y for _, y in points], line, marker=marker, color=colour, label=label)
-    limit = totals.objective.milliseconds
-    axes.axhline(limit, color=RED, linestyle="--", linewidth=1.2, label=f"objective, {limit:g} ms")
+    mark_objective(axes, totals.objective.milliseconds)
     log_axis(axes)
     mark_knee(axes, totals)
-    axes.set_xlabel("offered load, requests/s")
-    axes.set_ylabel("latency of the answered, ms")
-    axes.set_xlim(left=0)
-    legend_above(figure, axes, 5)
+    label_load_axes(figure, axes, "latency of the answered, ms", 5)
     title = "Latency against offered load"
     how_to_read = (
         "Each point is a stage: up to the knee the lines should stay flat and under the dashed objective "
@@ -107,11 +104,8 @@ def _throughput(stages: Sequence[StageTotals], totals: Totals) -> Plot:
     axes.plot(offered, [s.all.throughput for s in stages], "-s", color=ORANGE, label="throughput")
     axes.plot(offered, [s.all.goodput for s in stages], "-o", color=GREEN, label="goodput")
     mark_knee(axes, totals)
-    axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("offered load, requests/s")
-    axes.set_ylabel("requests/s")
-    legend_above(figure, axes, 3)
+    label_load_axes(figure, axes, "requests/s", 3)
     title = "Throughput and goodput against offered load"
     how_to_read = (
         "Goodput counts only what was answered within its objective: it should follow the dotted diagonal up to the "

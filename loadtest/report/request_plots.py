@@ -19,6 +19,7 @@ from loadtest.report.drawing import (
     Plot,
     legend_above,
     log_axis,
+    mark_objective,
     new_figure,
     plot_of,
 )
@@ -76,7 +77,7 @@ def _distribution(stages: Sequence[StageTotals], totals: Totals) -> Plot:
         if stage.histogram is not None:
             line = "--" if stage.is_closed_loop else "-"
             draw_distribution(axes, stage.histogram, colour, marker, stage_label(stage), line)
-    axes.axhline(totals.objective.milliseconds, color=RED, linestyle="--", linewidth=1.2)
+    mark_objective(axes, totals.objective.milliseconds, has_label=False)
     legend_above(figure, axes, 2)
     title = "Distribution of latency"
     how_to_read = (

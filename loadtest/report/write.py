@@ -27,7 +27,7 @@ class Report:
     totals: Totals
     verdict: Verdict
     thresholds: Thresholds
-    answer_check: AnswerCheckResult | None
+    guard: AnswerCheckResult | None  # the key of the answer check
     run: RunInfo
     timeline: Timeline
 

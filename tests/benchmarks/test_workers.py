@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.engines.results import ratio_of
-from benchmarks.workers.process import ROOT, Worker, WorkerFailed
+from benchmarks.paths import ROOT
+from benchmarks.workers.process import Worker, WorkerFailed
 from benchmarks.workloads import OPUS_VOCAB_SIZE, forced_workload, read_lines, text_workload
 from bundle.loading import Bundle, load_bundle
 from server.text.tokenizers.marian import Tokenizer

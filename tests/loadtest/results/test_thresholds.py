@@ -74,7 +74,8 @@ def test_a_rejection_is_an_answer_and_no_error() -> None:
 def test_a_late_generator_makes_the_run_void_whatever_it_measured() -> None:
     verdict = verdict_of(_totals(_records(lag=0.02)), Thresholds(max_p95_ms=1))
     assert verdict.exit_code == 3
-    assert verdict.sentence.startswith("exit 3: invalid: the generator was late in stage steady (p99 of its lag 20.0 ms)")
+    reason = "the generator was late in stage steady (p99 of its lag 20.0 ms)"
+    assert verdict.sentence.startswith(f"exit 3: invalid: {reason}")
 
 
 def test_workers_whose_clocks_are_not_known_make_the_run_invalid() -> None:
