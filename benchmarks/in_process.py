@@ -1,4 +1,4 @@
-"""Kvasir's engine without server or threads: sentences in, completions out, on the calling thread."""
+"""Kvasir's engine without server or threads; it decodes on the calling thread."""
 
 import time
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from server.interface.request import Completion, Request, SentenceParams, Timing
 
 
 class InProcessEngine:
-    """One engine over a bundle; `max_rows` rows and `max_encoder_tokens` padded source tokens an encoder run."""
+    """An engine over a bundle, with `max_rows` rows and `max_encoder_tokens` padded source tokens per encoder run."""
 
     def __init__(self, bundle: Bundle, threads: int = 1, max_rows: int = 64, max_encoder_tokens: int = 512) -> None:
         runner = OnnxRunner(OnnxSessions.open(bundle, threads), max_rows, max_encoder_tokens)
@@ -21,7 +21,7 @@ class InProcessEngine:
 
     @classmethod
     def over(cls, runner: ModelRunner, bundle: Bundle, max_encoder_tokens: int = 1 << 20) -> "InProcessEngine":
-        """An engine over any runner of this bundle."""
+        """Return an engine over any runner of this bundle."""
         engine = cls.__new__(cls)
         engine._open(bundle, runner, max_encoder_tokens)
         return engine
@@ -39,7 +39,7 @@ class InProcessEngine:
         )
 
     def decode(self, sources: Sequence[TokenIds], params: SentenceParams) -> list[Completion]:
-        """Decode all of these together, the longest first; completions in the order of `sources`."""
+        """Decode all sources together, the longest first; return completions in the order of `sources`."""
         requests = [Request(source, params, Timings(time.monotonic())) for source in sources]
         self._scheduler.submit(sorted(requests, key=lambda request: -len(request.source)))
         completions: dict[Request, Completion] = {}

@@ -1,4 +1,4 @@
-"""What a measurement was taken on."""
+"""The machine of a measurement, and its processor time."""
 
 import os
 import platform
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 
 class Machine(BaseModel):
-    """The processor as the operating system names it, and when it was measured."""
+    """Description of a machine at one time."""
 
     cpu: str
     usable_cpus: int
@@ -21,12 +21,12 @@ class Machine(BaseModel):
 
 
 def usable_cpus() -> int:
-    """Processors this process may run on; what is set aside for it, not what the machine has."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def describe_machine() -> Machine:
-    """This machine, now. `load_before` is the load average over one minute: above 0 somebody else is at work."""
+    """Describe this machine now. `load_before` is the load average over one minute; above 0 other processes run."""
     cpuinfo = Path("/proc/cpuinfo").read_text("utf-8", "replace")
     found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
     return Machine(
@@ -40,7 +40,7 @@ def describe_machine() -> Machine:
 
 
 def busy_seconds() -> float:
-    """Seconds the usable processors have worked since the machine started, for whomever, the hypervisor included."""
+    """Return the seconds of work of the usable processors since the start of the machine, hypervisor included."""
     usable = {f"cpu{number}" for number in os.sched_getaffinity(0)}
     ticks = 0
     for line in Path("/proc/stat").read_text("ascii").splitlines():
@@ -52,7 +52,7 @@ def busy_seconds() -> float:
 
 
 def process_seconds(pid: int) -> float:
-    """Processor seconds of a process, all its threads, so far."""
-    # The second field is the name in parentheses, which may hold anything.
+    """Return the processor seconds of a process and its threads so far."""
+    # The second field is the name in parentheses, which may contain any character.
     fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

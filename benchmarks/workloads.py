@@ -1,4 +1,4 @@
-"""What is decoded: sentences of a file on a real checkpoint, or random tokens to a fixed length."""
+"""Workloads: sentences of a file for a real checkpoint, or random tokens decoded to a fixed length."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Search = Literal["greedy", "beam4", "contract"]
 BEAM_SIZES: dict[Search, int] = {"greedy": 1, "beam4": 4, "contract": 4}
 TITLES: dict[Search, str] = {"greedy": "greedy", "beam4": "beam 4", "contract": "beam 4, batches of 32"}
 
-# The terms CTranslate2's README publishes its figures on: beam 4, at most 32 sentences a batch, no length penalty.
+# Terms of the figures in CTranslate2's README: beam 4, at most 32 sentences per batch, no length penalty.
 CONTRACT_SENTENCES = 32
 CONTRACT_LENGTH_PENALTY = 0.0
 
@@ -27,10 +27,10 @@ FORCED_SOURCE_LENGTHS = (8, 40)  # shortest and longest, the end-of-sequence tok
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Sentences and how to decode them; the same for every engine.
+    """Sentences and decoding options, equal for every engine.
 
-    `forced_length` is how many tokens every answer has, where the model cannot end by itself. `sentences_at_once` is
-    set where the terms fix the batch; otherwise each engine has the batch that suits it best.
+    `forced_length` is the number of tokens of every answer if the model never ends. `sentences_at_once` is set if the
+    terms fix the batch; otherwise each engine uses its best batch size.
     """
 
     name: str
@@ -44,13 +44,13 @@ class Workload:
     sentences_at_once: int | None = None
 
     def job(self, *, return_outputs: bool = False) -> Job:
-        """All of it, as it is measured, in batches that an engine has yet to choose."""
+        """Return the whole workload as a job, without batch sizes."""
         return self._job(self.sources, return_outputs)
 
     def sample(self, num_sentences: int) -> Job:
-        """At most so many of its sentences, evenly spaced: for warming up and for tuning."""
-        places = np.linspace(0, len(self.sources) - 1, min(num_sentences, len(self.sources))).round().astype(int)
-        return self._job([self.sources[place] for place in places.tolist()], return_outputs=False)
+        """Return at most that many sentences, evenly spaced, as a job for warm-up and tuning."""
+        indices = np.linspace(0, len(self.sources) - 1, min(num_sentences, len(self.sources))).round().astype(int)
+        return self._job([self.sources[index] for index in indices.tolist()], return_outputs=False)
 
     def _job(self, sources: list[list[int]], return_outputs: bool) -> Job:
         return Job(
@@ -63,7 +63,7 @@ class Workload:
 
 
 def read_lines(file: Path, limit: int | None = None) -> list[str]:
-    """The first lines of a file, without their ends. A line separator of Unicode ends no line."""
+    """Return the first lines of a file without their ends. Unicode line separators do not end a line."""
     with file.open(encoding="utf-8") as lines:
         return [line.rstrip("\n") for line in islice(lines, limit)]
 
@@ -87,10 +87,10 @@ def target_language(bundle: Bundle, chosen: str | None) -> str:
 def text_workload(
     model: str, tokenizer: Tokenizer, file: Path, limit: int | None, search: Search, max_tokens: int, target: str
 ) -> Workload:
-    """Sentences of a file, one a line; a second column, after a tab, holds the reference translations.
+    """Return a workload of a file's sentences, one per line; a second column, after a tab, contains the references.
 
-    A model of `max_tokens` positions takes so many source tokens, the end included, and generates one fewer: Hugging
-    Face counts the start token. Longer sentences are cut, for every engine alike.
+    A model with `max_tokens` positions takes that many source tokens, including the end, and generates one fewer,
+    because Hugging Face counts the start token. Longer sentences are cut for every engine.
     """
     lines = [line.split("\t") for line in read_lines(file, limit)]
     tokens = [tokenizer.encode(line[0], target).tolist() for line in lines]
@@ -118,7 +118,7 @@ def random_sources(random: np.random.Generator, lengths: Sequence[int], vocab_si
 def forced_workload(
     model: str, vocab_size: int, num_sentences: int, num_tokens: int, search: Search, seed: int = 1
 ) -> Workload:
-    """Random tokens for a model that never ends by itself: every engine generates exactly `num_tokens` a sentence."""
+    """Return a workload of random tokens for a model that never ends: every answer has `num_tokens` tokens."""
     random = np.random.default_rng(seed)
     lengths = random.integers(FORCED_SOURCE_LENGTHS[0], FORCED_SOURCE_LENGTHS[1], num_sentences, endpoint=True)
     is_contract = search == "contract"

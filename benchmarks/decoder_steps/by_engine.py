@@ -1,10 +1,10 @@
-"""Milliseconds a decoder step, for every engine: against the number of rows, and against how much is cached.
+"""Milliseconds per decoder step of every engine, by number of rows and by cached length.
 
     python -m benchmarks.decoder_steps.by_engine [--checkpoint FOLDER] [--rows 1 ...] [--length 16 --length 256 ...]
 
-No engine is asked for its own idea of a step. All generate to a fixed length, on a model that never ends by itself;
-what a longer run takes more than a shorter one, by the number of tokens between them, is a step with everything that
-belongs to it, and the encoder has cancelled out. One batch at a time, on one replica with all threads.
+All engines generate to a fixed length, with a model that never ends. A step is the time difference of a longer and a
+shorter run divided by the tokens between them: it includes everything but the encoder. One batch at a time, on one
+replica with all threads.
 """
 
 import json
@@ -31,8 +31,8 @@ from benchmarks.workloads import Workload, random_sources
 
 SOURCE_LEN = 20
 ROWS_AT_LENGTHS = 32  # rows in the table of cached lengths
-WINDOW = (16, 48)  # tokens between which the steps in the table of rows lie
-LENGTHS_WINDOW = 64  # tokens up to a cached length over which its steps are taken
+WINDOW = (16, 48)  # first and last token of the steps in the table by rows
+LENGTHS_WINDOW = 64  # tokens before a cached length whose steps are measured
 DEFAULT_ENGINES = ["kvasir:int8", "ctranslate2:int8"]
 DEFAULT_ROWS = [1, 8, 32, 64, 128]
 DEFAULT_LENGTHS = [16, 64, 128, 256]
@@ -46,13 +46,13 @@ class _Runner:
     setting: Setting
 
     def step_milliseconds(self, steps: Steps, vocab_size: int) -> float:
-        """By the difference of a longer and a shorter run."""
+        """Return milliseconds per step from the difference of a longer and a shorter run."""
         random = np.random.default_rng(steps.rows)
         sources = random_sources(random, [SOURCE_LEN] * steps.rows, vocab_size)
 
         def seconds(num_tokens: int) -> float:
             job = Job(sources=sources, beam_size=1, max_new_tokens=num_tokens, batch_size=steps.rows)
-            # The better of two: the difference of two runs carries the disturbances of both.
+            # The better of two runs: a difference contains the disturbances of both.
             done = min((self.worker.run(job) for _ in range(2)), key=lambda done: done.seconds)
             if done.output_tokens != num_tokens * steps.rows:
                 raise WorkerFailed(f"generated {done.output_tokens} tokens instead of {num_tokens * steps.rows}")
@@ -63,14 +63,14 @@ class _Runner:
 
 def main(
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Marian checkpoint; by default random, of OPUS-MT's size.")
+        Path | None, typer.Option(help="Marian checkpoint; default: a random one of OPUS-MT's size")
     ] = None,
-    engine: Annotated[list[str], typer.Option(help=f"Some of {', '.join(ENGINE_NAMES)}.")] = DEFAULT_ENGINES,
-    rows: Annotated[list[int], typer.Option(help="Numbers of rows.")] = DEFAULT_ROWS,
-    length: Annotated[list[int], typer.Option(help="Cached lengths.")] = DEFAULT_LENGTHS,
+    engine: Annotated[list[str], typer.Option(help=f"engines: {', '.join(ENGINE_NAMES)}")] = DEFAULT_ENGINES,
+    rows: Annotated[list[int], typer.Option(help="numbers of rows")] = DEFAULT_ROWS,
+    length: Annotated[list[int], typer.Option(help="cached lengths")] = DEFAULT_LENGTHS,
     repetitions: Annotated[int, typer.Option(min=1)] = 5,
     threads: Annotated[int, typer.Option(min=1)] = DEFAULT_CPUS,
-    output: Annotated[Path, typer.Option(help="Folder for the results and converted models.")] = OUTPUT,
+    output: Annotated[Path, typer.Option(help="folder of results and converted models")] = OUTPUT,
 ) -> None:
     """Measure, and write steps.json, steps.md and steps.png."""
     output = output.resolve()
@@ -109,7 +109,7 @@ def main(
 
 
 def _setting(engine: Engine, model: Model, conversions: Conversions, threads: int, max_rows: int) -> Setting:
-    """One replica with all threads, as many rows as the largest batch has."""
+    """Return the setting with one replica, all threads, and the rows of the largest batch."""
     workload = Workload(
         "steps", model.name, [], beam_size=1, max_new_tokens=1, forced_length=1, sentences_at_once=max_rows
     )
@@ -122,7 +122,7 @@ def _vocab_size(model: Model) -> int:
 
 
 def _measure(times: StepTimes, runners: Sequence[_Runner], repetitions: int, vocab_size: int) -> None:
-    """Every engine in turn, one untimed repetition first."""
+    """Measure all engines interleaved, after one untimed repetition."""
     for repetition in range(repetitions + 1):
         for steps in (*times.by_rows, *times.by_length):
             for runner in runners:
@@ -139,11 +139,14 @@ def _measure(times: StepTimes, runners: Sequence[_Runner], repetitions: int, voc
 
 
 def render(times: StepTimes) -> str:
-    """Two tables: milliseconds a step, and how many times as long each engine's step is as the first one's."""
+    """Return two tables: milliseconds per step, with each engine's ratio to the first one."""
     names = [name for name in times.by_rows[0].milliseconds if name not in times.not_run]
     first, others = names[0], names[1:]
     columns = [*names, *(f"{other} / {first}" for other in others)]
-    lines = [f"{times.model}, {times.threads} threads, milliseconds a step: median, and ratio (least - most)", ""]
+    lines = [
+        f"{times.model}, {times.threads} threads, milliseconds per step: median, and ratio (minimum - maximum)",
+        "",
+    ]
     for title, series in (("rows", times.by_rows), (f"cached tokens, {ROWS_AT_LENGTHS} rows", times.by_length)):
         lines += [f"| {title} | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
         for steps in series:
@@ -154,7 +157,7 @@ def render(times: StepTimes) -> str:
         lines.append("")
     growth = {name: _growth(times.by_length, name) for name in names}
     lines += [
-        f"{name}: a step at the last length takes {grown} times one at the first" for name, grown in growth.items()
+        f"{name}: a step at the last length takes {factor} times one at the first" for name, factor in growth.items()
     ]
     lines += [f"{name}: not run: {reason}" for name, reason in times.not_run.items()]
     machine = times.machine

@@ -1,8 +1,8 @@
-"""How long one decoder step takes, against the number of rows and against how much has been generated.
+"""Duration of a decoder step by number of rows, at the start and at the end of a generation.
 
     python -m benchmarks.decoder_steps.by_rows BUNDLE [--threads 1] [--repeat 5]
 
-Every row generates as many tokens as the model can, end-of-sequence or not, so that the last step attends to a full
+Every row generates the maximum number of tokens, ignoring the end of sequence, so that the last step attends to a full
 cache. Repetitions of the row counts are interleaved; the table has medians over steps and repetitions.
 """
 
@@ -24,10 +24,10 @@ WINDOW = 32
 def main(
     bundle_folder: Annotated[Path, typer.Argument(metavar="BUNDLE")],
     threads: int = 1,
-    rows: Annotated[list[int], typer.Option(help="Numbers of rows to measure.")] = [1, 8, 32, 64],  # noqa: B006 - Typer copies it
+    rows: Annotated[list[int], typer.Option(help="numbers of rows")] = [1, 8, 32, 64],  # noqa: B006 - Typer copies it
     repeat: int = 5,
 ) -> None:
-    """Print milliseconds per step: first and last 32 steps of a full-length generation, and their ratio."""
+    """Print milliseconds per step of the first and last 32 steps of a full-length generation, and their ratio."""
     bundle = load_bundle(bundle_folder)
     runner = OnnxRunner(OnnxSessions.open(bundle, threads), max(rows), 4096)
     num_steps = bundle.config.shapes.max_target_tokens
@@ -47,7 +47,7 @@ def main(
 
 
 def _generate(runner: OnnxRunner, num_rows: int, num_steps: int, vocab_size: int) -> list[float]:
-    """Seconds of each step."""
+    """Return seconds of each step."""
     random = np.random.default_rng(num_rows)
     sources = [random.integers(1, vocab_size - 1, SOURCE_LEN).astype(np.int32) for _ in range(num_rows)]
     for row, cross in enumerate(runner.encode(sources)):

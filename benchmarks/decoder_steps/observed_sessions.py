@@ -1,4 +1,4 @@
-"""Watches the ONNX Runtime sessions that the server opens, without the server knowing."""
+"""Observation of the ONNX Runtime sessions that the server opens, without changes to the server."""
 
 import json
 import time
@@ -13,13 +13,13 @@ import onnxruntime as ort
 
 from bundle.tensors import SOURCE_TOKENS
 
-# Their time is that of the operators inside, which have entries of their own.
+# Their time belongs to the operators inside, which have their own entries.
 CONTROL_FLOW = ("If", "Loop", "Scan")
 
 
 @dataclass(slots=True)
 class Observed:
-    """One graph's runs. `session` is ONNX Runtime's."""
+    """Runs of one graph. `session` is ONNX Runtime's."""
 
     session: object
     is_encoder: bool
@@ -29,25 +29,25 @@ class Observed:
 
 @dataclass(slots=True)
 class Observation:
-    """All sessions run so far, by identity."""
+    """All sessions so far, by identity."""
 
     sessions: dict[int, Observed] = field(default_factory=dict)
 
     def clear(self) -> None:
-        """Forget what was counted, for a warm-up."""
+        """Reset the counts after a warm-up."""
         for observed in self.sessions.values():
             observed.num_runs, observed.seconds = 0, 0.0
 
     def seconds(self, *, is_encoder: bool) -> float:
-        """Inside the runs of this graph."""
+        """Return the seconds inside runs of this graph."""
         return sum(observed.seconds for observed in self.sessions.values() if observed.is_encoder == is_encoder)
 
     def num_runs(self, *, is_encoder: bool) -> int:
-        """Of this graph."""
+        """Return the number of runs of this graph."""
         return sum(observed.num_runs for observed in self.sessions.values() if observed.is_encoder == is_encoder)
 
     def operator_seconds(self, *, is_encoder: bool) -> Counter[str]:
-        """Seconds by operator, from the profile, which ends with this. Only for `observed_sessions(profile=...)`."""
+        """Return seconds by operator, and end the profile. Only for `observed_sessions(profile=...)`."""
         seconds: Counter[str] = Counter()
         for observed in self.sessions.values():
             if observed.is_encoder == is_encoder:
@@ -62,9 +62,9 @@ class Observation:
 
 @contextmanager
 def observed_sessions(profile: Path | None = None) -> Iterator[Observation]:
-    """Time every run of every session inside this; `profile` is a folder for ONNX Runtime's own profiles.
+    """Time every run of every session inside the block; `profile` is a folder for ONNX Runtime's own profiles.
 
-    Profiling makes small operators look slower than they are, so times and profiles are taken in separate runs.
+    Profiling slows down small operators, so take times and profiles in separate runs.
     """
     observation = Observation()
     make_options = ort.SessionOptions

@@ -1,9 +1,9 @@
-"""Where a decoder step's time goes: Python's share, and each operator's.
+"""Time of a decoder step: Python's share and the share of each operator.
 
     python -m benchmarks.decoder_steps.operator_shares BUNDLE [--data FILE.tsv] [--limit N] [--rows 32] [--threads 1]
 
-Sentences are decoded to their ends, with others joining as rows become free, so Python's part has everything in it:
-admission, search, moving of caches, retirement.
+Sentences are decoded to their ends, and others join as rows become free. Python's part therefore includes admission,
+search, cache moves and retirement.
 """
 
 import tempfile
@@ -28,11 +28,11 @@ NUM_OPERATORS = 12
 
 def main(
     bundle_folder: Annotated[Path, typer.Argument(metavar="BUNDLE")] = DEFAULT_BUNDLE,
-    data: Annotated[Path, typer.Option(help="Sentences, in the first column.")] = SENTENCES,
-    limit: Annotated[int, typer.Option(min=1, help="Take so many.")] = 500,
-    rows: Annotated[int, typer.Option(min=4, help="Rows of the engine.")] = 32,
+    data: Annotated[Path, typer.Option(help="sentences, in the first column")] = SENTENCES,
+    limit: Annotated[int, typer.Option(min=1, help="maximum number of sentences")] = 500,
+    rows: Annotated[int, typer.Option(min=4, help="rows of the engine")] = 32,
     threads: Annotated[int, typer.Option(min=1)] = 1,
-    target: Annotated[str | None, typer.Option(help="Target language of a bundle that has several.")] = None,
+    target: Annotated[str | None, typer.Option(help="target language, for a bundle with several")] = None,
 ) -> None:
     """Print both tables."""
     bundle = load_bundle(bundle_folder)
@@ -54,10 +54,10 @@ def _params(search: str, bundle: Bundle) -> SentenceParams:
 
 
 def _python_share(bundle: Bundle, sources: list[TokenIds], search: str, rows: int, threads: int) -> str:
-    """A row of the first table. The share is that of a step without the encoder's run."""
+    """Return a row of the first table. Shares exclude the encoder's runs."""
     with observed_sessions() as observation:
         engine = InProcessEngine(bundle, threads, rows)
-        engine.decode(sources, _params(search, bundle))  # every number of rows has its buffers now
+        engine.decode(sources, _params(search, bundle))  # allocates the buffers of every number of rows
         observation.clear()
         start = time.perf_counter()
         engine.decode(sources, _params(search, bundle))
@@ -70,7 +70,7 @@ def _python_share(bundle: Bundle, sources: list[TokenIds], search: str, rows: in
 
 
 def _operators(bundle: Bundle, sources: list[TokenIds], search: str, rows: int, threads: int) -> str:
-    """A table for each graph: the operators that take longest."""
+    """Return a table for each graph with its slowest operators."""
     with tempfile.TemporaryDirectory() as folder, observed_sessions(Path(folder)) as observation:
         InProcessEngine(bundle, threads, rows).decode(sources, _params(search, bundle))
         graphs = {

@@ -1,4 +1,4 @@
-"""Step times as a picture."""
+"""Step times as values and as a picture."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from benchmarks.machine import Machine
 
 
 class Steps(BaseModel):
-    """Steps of so many rows, `begin` to `end` tokens generated: milliseconds each, by engine and repetition."""
+    """Milliseconds per step from token `begin` to `end` with `rows` rows, by engine and repetition."""
 
     rows: int
     begin: int
@@ -21,7 +21,7 @@ class Steps(BaseModel):
 
 
 class StepTimes(BaseModel):
-    """A whole run."""
+    """Results of a run."""
 
     machine: Machine
     model: str
@@ -32,13 +32,13 @@ class StepTimes(BaseModel):
 
 
 def draw(times: StepTimes, file: Path) -> None:
-    """Write milliseconds a step of every engine, over the rows and over the cached tokens; bars from least to most."""
+    """Draw milliseconds per step over rows and over cached tokens, with bars from minimum to maximum."""
     figure = Figure(figsize=(9, 3.5), layout="constrained")
     by_rows, by_length = figure.subplots(1, 2)
     _lines(by_rows, times.by_rows, [steps.rows for steps in times.by_rows], "rows")
     rows = times.by_length[0].rows
     _lines(by_length, times.by_length, [steps.end for steps in times.by_length], f"cached tokens, {rows} rows")
-    by_rows.set_ylabel("milliseconds a step")
+    by_rows.set_ylabel("milliseconds per step")
     by_rows.legend(frameon=False)
     figure.savefig(file, dpi=150)
 

@@ -35,37 +35,39 @@ WORKLOAD_NAMES = [f"{kind}-{search}" for kind in get_args(Kind) for search in ge
 
 def main(
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Folder of a Hugging Face Marian checkpoint, for every engine to start from.")
+        Path | None, typer.Option(help="folder of a Hugging Face Marian checkpoint, the source of all conversions")
     ] = None,
     bundle: Annotated[
-        list[Path] | None, typer.Option(help="Bundles of it; others are exported from the checkpoint.")
+        list[Path] | None, typer.Option(help="bundles of it; others are exported from the checkpoint")
     ] = None,
     data: Annotated[
-        list[Path], typer.Option(help="Parallel text, source TAB reference; by default sentences without references.")
+        list[Path], typer.Option(help="parallel text, source TAB reference; default: sentences without references")
     ] = DEFAULT_DATA,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take so many lines of each file.")] = None,
-    target: Annotated[str | None, typer.Option(help="Target language of a model that has several.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="maximum number of lines of each file")] = None,
+    target: Annotated[str | None, typer.Option(help="target language, for a model with several")] = None,
     workload: Annotated[
-        list[str] | None, typer.Option(help=f"Some of {', '.join(WORKLOAD_NAMES)}, or the part before the dash.")
+        list[str] | None, typer.Option(help=f"workloads: {', '.join(WORKLOAD_NAMES)}, or the part before the dash")
     ] = None,
     engine: Annotated[
-        list[str] | None, typer.Option(help=f"Some of {', '.join(ENGINE_NAMES)}, or the part before the colon.")
+        list[str] | None, typer.Option(help=f"engines: {', '.join(ENGINE_NAMES)}, or the part before the colon")
     ] = None,
     repetitions: Annotated[int, typer.Option(min=1)] = 5,
-    threads: Annotated[int, typer.Option(min=1, help="Processors for each engine.")] = DEFAULT_CPUS,
-    kvasir_rows: Annotated[list[int], typer.Option(help="Rows a replica to try.")] = DEFAULT_ROWS,
-    opus_sentences: Annotated[int, typer.Option(min=1, help="Sentences for the random model.")] = 128,
-    opus_tokens: Annotated[int, typer.Option(min=2, help="Tokens it generates for each.")] = 24,
-    tuning_sentences: Annotated[int, typer.Option(min=1, help="Sentences on which settings are compared.")] = 256,
-    tcmalloc: Annotated[bool, typer.Option(help="Try it as the allocator, where it is installed.")] = True,
+    threads: Annotated[int, typer.Option(min=1, help="processors of each engine")] = DEFAULT_CPUS,
+    kvasir_rows: Annotated[list[int], typer.Option(help="numbers of rows per replica to try")] = DEFAULT_ROWS,
+    opus_sentences: Annotated[int, typer.Option(min=1, help="number of sentences for the random model")] = 128,
+    opus_tokens: Annotated[int, typer.Option(min=2, help="number of tokens that it generates for each")] = 24,
+    tuning_sentences: Annotated[int, typer.Option(min=1, help="number of sentences for comparing settings")] = 256,
+    tcmalloc: Annotated[bool, typer.Option(help="try it as the allocator if it is installed")] = True,
     max_seconds: Annotated[
-        float, typer.Option(help="An engine whose repetitions would take longer sits the later ones out.")
+        float, typer.Option(help="maximum seconds of an engine's repetitions; slower engines run fewer")
     ] = 180,
     python_of: Annotated[
-        list[str] | None, typer.Option(help="PROGRAM=INTERPRETER, for an engine in an environment of its own.")
+        list[str] | None, typer.Option(help="PROGRAM=INTERPRETER, for an engine in its own environment")
     ] = None,
-    timeout_seconds: Annotated[float, typer.Option(help="An engine that takes longer for one answer is out.")] = 1800,
-    output: Annotated[Path, typer.Option(help="Folder for results and converted models.")] = OUTPUT,
+    timeout_seconds: Annotated[
+        float, typer.Option(help="maximum seconds of one job; slower engines are excluded")
+    ] = 1800,
+    output: Annotated[Path, typer.Option(help="folder of results and converted models")] = OUTPUT,
 ) -> None:
     """Measure, and write comparison.json, comparison.md, speed.png and ratios.png."""
     output = output.resolve()  # workers and conversions run elsewhere
@@ -120,10 +122,10 @@ def main(
             result = measure(each, model, engines, conversions, options, procedure, scorer)
             comparison.workloads.append(result)
             comparison.quality_signatures = scorer.signatures()
-            # After each, so that a run that is broken off leaves what it has.
+            # After each workload, so that an interrupted run keeps its results.
             _write(comparison, output)
     except WorkerFailed as failure:
-        raise typer.BadParameter(f"the random model could not be made: {failure}") from failure
+        raise typer.BadParameter(f"cannot create the random model: {failure}") from failure
     print(render(comparison))
 
 

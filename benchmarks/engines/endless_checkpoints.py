@@ -3,9 +3,9 @@
     python -m benchmarks.engines.endless_checkpoints opus-size FOLDER
     python -m benchmarks.engines.endless_checkpoints copy CHECKPOINT FOLDER
 
-The first has random weights and the size of an OPUS-MT model. Its vocabulary is made up beyond some 200 pieces
-(`piece200`, ...): it is fed token ids, and has a tokenizer only because exporters ask for one. The second copies a
-checkpoint's weights. In both the end-of-sequence token's logit is lowered by 10,000 and no last token is forced.
+The first has random weights and the size of an OPUS-MT model. Its vocabulary has about 200 real tokens and is filled up
+with `piece200` and so on; it receives token ids and has a tokenizer only because exporters require one. The second
+copies a checkpoint's weights. In both the end-of-sequence logit is lowered by 10,000 and no last token is forced.
 """
 
 import io

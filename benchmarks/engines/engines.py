@@ -1,4 +1,4 @@
-"""The engines, and the ways each may be run: the comparison tries them all and the best one counts."""
+"""The engines and the settings to try for each; the best setting counts."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,16 +22,16 @@ TITLES: dict[Program, str] = {
     "marian": "Marian",
 }
 
-# Batches worth trying on a CPU: padded source tokens, or sentences.
+# Batch sizes worth trying on a CPU: padded source tokens, or sentences.
 BATCH_TOKENS = (256, 512, 1024, 2048)
 BATCH_SENTENCES = (8, 32, 128)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One way to run an engine: how its worker is started, and the batches it forms.
+    """One way to run an engine: the command of its worker, and its batches.
 
-    `preload` is an allocator to run it with, None for the C library's.
+    `preload` is an allocator; None selects the C library's.
     """
 
     label: str
@@ -41,20 +41,19 @@ class Setting:
     preload: Path | None = None
 
     def job(self, job: Job) -> Job:
-        """The job, in this setting's batches."""
+        """Return the job with this setting's batches."""
         return job.model_copy(update={"batch_size": self.batch_size, "batch_by": self.batch_by})
 
     def preloading(self, allocator: Path) -> "Setting":
-        """The same with another allocator."""
+        """Return a copy with another allocator."""
         return replace(self, label=f"{self.label}, {allocator.name.split('.')[0]}", preload=allocator)
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What the engines are given.
+    """Options of all engines.
 
-    `kvasir_rows` are tried as Kvasir's rows a replica. `pythons` has the interpreter of an engine that lives in an
-    environment of its own, by program.
+    `kvasir_rows` are the rows per replica to try. `pythons` maps programs in their own environment to its interpreter.
     """
 
     cpus: int
@@ -64,7 +63,7 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A program in a precision."""
+    """A program with a precision."""
 
     program: Program
     precision: str
@@ -119,9 +118,9 @@ def select(names: Sequence[str], chosen: Sequence[str] | None, separator: str) -
 def settings_of(
     engine: Engine, workload: Workload, model: Model, conversions: Conversions, options: EngineOptions
 ) -> list[Setting]:
-    """The ways to run a workload, converting the model if need be; those that share a process are neighbours.
+    """Return the settings for a workload, converting the model if necessary; settings of one process are adjacent.
 
-    Raises `WorkerFailed` when there is none, with the reason.
+    Raises `WorkerFailed` with the reason if there is none.
     """
     start: tuple[str, ...]
     python = options.pythons.get(engine.program, sys.executable)
@@ -141,19 +140,19 @@ def settings_of(
             return list(_generate("optimum_worker", start, workload, python))
         case "marian":
             if workload.forced_length is not None:
-                raise WorkerFailed("limits an answer by a multiple of its source's length, not in tokens")
+                raise WorkerFailed("it cannot limit an answer to a number of tokens")
             start = (str(conversions.marian(model)), "--threads", str(options.cpus))
             return list(_marian(start, workload, python))
 
 
 def _layouts(cpus: int) -> list[tuple[int, int]]:
-    """So many independent workers of so many threads each."""
+    """Return pairs of the number of workers and the threads of each."""
     return [(cpus, 1), (1, cpus)] if cpus > 1 else [(1, 1)]
 
 
 def _kvasir(bundle: Path, workload: Workload, python: str, options: EngineOptions) -> Iterator[Setting]:
     at_once = workload.sentences_at_once
-    # A sentence takes a row for each beam, so this is the same number of sentences in a batch as everybody has.
+    # A sentence takes a row for each beam, so this gives Kvasir the same number of sentences per batch.
     rows_to_try = options.kvasir_rows if at_once is None else [at_once * workload.beam_size]
     for replicas, threads in _layouts(options.cpus):
         for rows in rows_to_try:
@@ -179,7 +178,7 @@ def _generate(worker: str, start: tuple[str, ...], workload: Workload, python: s
 
 
 def _marian(start: tuple[str, ...], workload: Workload, python: str) -> Iterator[Setting]:
-    """Marian's search and batches are fixed when it is loaded."""
+    """Yield settings of Marian, which fixes search and batches when it loads."""
     search = ("--beam-size", str(workload.beam_size), "--length-penalty", str(workload.length_penalty))
     for sentences in BATCH_SENTENCES if workload.sentences_at_once is None else [workload.sentences_at_once]:
         batch = ("--batch-size", str(sentences))

@@ -1,9 +1,9 @@
-"""A Hugging Face Marian checkpoint, back in Marian's own format: weights, their description and the vocabulary.
+"""Conversion of a Hugging Face Marian checkpoint into Marian's own format: weights, description, vocabulary.
 
     python -m benchmarks.engines.marian_format CHECKPOINT FOLDER
 
-Marian finds weights by name (encoder_l1_self_Wq and so on), multiplies from the left, and reads what it has to know of
-them from a YAML text among the weights. It has no padding token: the last row, which is Hugging Face's, is left out.
+Marian finds weights by name (encoder_l1_self_Wq and so on), multiplies from the left, and reads their description from
+a YAML text among the weights. It has no padding token: the last row, which is Hugging Face's, is left out.
 """
 
 import json
@@ -19,7 +19,7 @@ Weights = dict[str, NDArray[np.generic]]
 ATTENTIONS = {"self_attn": "self", "encoder_attn": "context"}
 PROJECTIONS = {"q_proj": "q", "k_proj": "k", "v_proj": "v", "out_proj": "o"}
 
-# What Marian asks of every transformer, used or not.
+# Fields that Marian requires for every transformer, used or not.
 DESCRIPTION = """\
 type: transformer
 version: v1.12.0
@@ -84,7 +84,7 @@ def main(checkpoint: Path, folder: Path) -> None:
     config = json.loads((checkpoint / "config.json").read_text("utf-8"))
     vocabulary = json.loads((checkpoint / "vocab.json").read_text("utf-8"))
     if not config["share_encoder_decoder_embeddings"] or config["pad_token_id"] != config["vocab_size"] - 1:
-        raise typer.BadParameter("only one vocabulary for both sides, with padding at its end, is written here")
+        raise typer.BadParameter("the checkpoint must have one vocabulary for both sides with padding at its end")
     folder.mkdir()
     pieces = sorted(vocabulary.items(), key=lambda entry: int(entry[1]))[:-1]
     lines = [f"{json.dumps(piece, ensure_ascii=False)}: {index}\n" for piece, index in pieces]

@@ -1,4 +1,4 @@
-"""The measurement itself: find each engine's best setting, then let them take turns."""
+"""The measurement: find each engine's best setting, then run the engines interleaved."""
 
 import time
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from benchmarks.workers.protocol import Done
 from benchmarks.workloads import Workload
 
 WARM_UP_SENTENCES = 32
-CLOCK_SECONDS = 0.03  # processor time is counted in hundredths, of several clocks: less than this is no finding
+CLOCK_SECONDS = 0.03  # resolution: processor time of several clocks is counted in hundredths of a second
 
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """How to measure.
+    """Parameters of the measurement.
 
-    `allocators` are shared libraries to try besides the C library's allocator. An engine that is so slow that its
-    repetitions would take more than `max_seconds` sits the later ones out, and is tuned on fewer sentences.
+    `allocators` are shared libraries to try besides the C library's allocator. An engine whose repetitions would exceed
+    `max_seconds` runs fewer of them and is tuned on fewer sentences.
     """
 
     repetitions: int
@@ -53,7 +53,7 @@ def measure(
     procedure: Procedure,
     scorer: Scorer | None,
 ) -> WorkloadResult:
-    """Tune every engine, start each at its best, and run them in turn: A B C A B C."""
+    """Tune every engine, start each with its best setting, and run them interleaved: A B C A B C."""
     measurements: list[Measurement] = []
     started: list[_StartedEngine] = []
     open_workers: list[Worker] = []
@@ -66,7 +66,7 @@ def measure(
                 setting, measurement.tuned = _tune(settings, workload, procedure)
                 worker = _start(setting, workload, procedure)
                 open_workers.append(worker)
-                # Not timed: every buffer an engine keeps is there when its first repetition begins.
+                # Not timed: allocates the engine's buffers before its first repetition.
                 done = worker.run(setting.job(workload.job(return_outputs=True)))
             except WorkerFailed as failure:
                 measurement.not_run = str(failure)
@@ -106,8 +106,8 @@ def _repeat(engine: _StartedEngine, workload: Workload) -> None:
 
 
 def _judge(measurement: Measurement, workload: Workload, done: Done, scorer: Scorer | None) -> None:
-    """Score the answers, and leave out an engine that did not do the work."""
-    assert done.outputs is not None, "they were asked for"
+    """Score the answers, and exclude an engine whose answers have the wrong length."""
+    assert done.outputs is not None, "requested by the job"
     if (wrong := _wrong_length(workload, done.outputs)) is not None:
         measurement.not_run = wrong
     elif scorer is not None and workload.references is not None:
@@ -115,17 +115,17 @@ def _judge(measurement: Measurement, workload: Workload, done: Done, scorer: Sco
 
 
 def _wrong_length(workload: Workload, outputs: list[list[int]]) -> str | None:
-    """Where lengths are forced, a faster engine must not be one that generates less."""
+    """Return why the answers do not have the forced length, or None: an engine must not win by generating less."""
     found = {len(output) for output in outputs}
     if workload.forced_length is None or found == {workload.forced_length}:
         return None
-    return f"generated {min(found)} to {max(found)} tokens a sentence instead of {workload.forced_length}"
+    return f"generated {min(found)} to {max(found)} tokens per sentence instead of {workload.forced_length}"
 
 
 def _tune(settings: list[Setting], workload: Workload, procedure: Procedure) -> tuple[Setting, dict[str, float]]:
-    """The fastest setting on a sample of the workload, and the speed of all of them.
+    """Return the fastest setting on a sample of the workload, and the speeds of all.
 
-    A setting that fails is out; if all of them fail, so does this.
+    Raises `WorkerFailed` if all settings fail.
     """
     speeds: dict[Setting, float] = {}
     failure: WorkerFailed | None = None
@@ -137,7 +137,7 @@ def _tune(settings: list[Setting], workload: Workload, procedure: Procedure) -> 
     if not speeds:
         assert failure is not None, "an engine has at least one setting"
         raise failure
-    # The allocator is tried on the best setting alone: it helps or hurts all of them.
+    # Allocators are tried with the best setting only; they affect all settings alike.
     fastest = max(speeds, key=lambda setting: speeds[setting])
     for allocator in procedure.allocators:
         speeds |= _speeds([fastest.preloading(allocator)], workload, procedure)
@@ -147,12 +147,12 @@ def _tune(settings: list[Setting], workload: Workload, procedure: Procedure) -> 
 
 
 def _speeds(settings: list[Setting], workload: Workload, procedure: Procedure) -> dict[Setting, float]:
-    """Tokens a second of settings that differ in their batches only, in one process; the better of two runs."""
+    """Return tokens per second of settings that differ only in their batches; the better of two runs in one process."""
     with _start(settings[0], workload, procedure) as worker:
         warm_up = worker.run(settings[0].job(workload.sample(WARM_UP_SENTENCES)))
         affordable = WARM_UP_SENTENCES * procedure.max_seconds / (2 * len(settings) * warm_up.seconds)
         num_sentences = min(procedure.tuning_sentences, max(WARM_UP_SENTENCES, int(affordable)))
-        # A batch of more sentences than there are cannot be told from one of all of them.
+        # Batches larger than the sample equal one batch of all its sentences.
         fitting = [
             setting for setting in settings if setting.batch_by == "tokens" or setting.batch_size <= num_sentences
         ]

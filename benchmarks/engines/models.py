@@ -1,7 +1,7 @@
-"""The same weights in every engine's own format, converted once and kept.
+"""Weights converted into every engine's own format, once.
 
-Everything is made by the command line that a user of that engine would use, in a process of its own: the one that
-measures stays small and imports no framework.
+Each conversion runs the engine's own command line in a separate process, so that the measuring process stays small and
+imports no framework.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from benchmarks.workers.process import WorkerFailed
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A checkpoint, if there is one, and Kvasir bundles of it by precision, if they were given and not to be made."""
+    """An optional checkpoint, and given Kvasir bundles of it by precision."""
 
     name: str
     checkpoint: Path | None
@@ -28,13 +28,13 @@ class Model:
 
 
 class Conversions:
-    """A folder of converted models. Every method returns the path of one and raises `WorkerFailed` with the reason."""
+    """Folder of converted models. Every method returns the path of one or raises `WorkerFailed` with the reason."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def kvasir(self, model: Model, precision: str) -> Path:
-        """A bundle. One made from a checkpoint is made anew as soon as the exporter is another."""
+        """Return a bundle. A changed exporter exports again."""
         if (given := model.bundles.get(precision)) is not None:
             return given
         checkpoint = checkpoint_of(model)
@@ -42,7 +42,7 @@ class Conversions:
         return self._make(name, ["kvasir", "export", str(checkpoint)], ["--precision", precision, "--name", model.name])
 
     def ctranslate2(self, model: Model, precision: str) -> Path:
-        """What CTranslate2's converter makes of the checkpoint."""
+        """Return the output of CTranslate2's converter."""
         checkpoint = checkpoint_of(model)
         return self._make(
             f"{model.name}-ctranslate2-{precision}-{digest_of(checkpoint)}",
@@ -51,20 +51,20 @@ class Conversions:
         )
 
     def optimum(self, model: Model, python: str) -> Path:
-        """What optimum exports: encoder and decoder graphs, float32."""
+        """Return optimum's export: encoder and decoder graphs in float32."""
         checkpoint = checkpoint_of(model)
         command = ["optimum.exporters.onnx", "--task", "text2text-generation-with-past"]
         name = f"{model.name}-optimum-float32-{digest_of(checkpoint)}"
         return self._make(name, [*command, "--model", str(checkpoint)], [], python)
 
     def marian(self, model: Model) -> Path:
-        """Marian's own format."""
+        """Return the checkpoint in Marian's own format."""
         checkpoint = checkpoint_of(model)
         name = f"{model.name}-marian-{digest_of(checkpoint)}"
         return self._make(name, ["benchmarks.engines.marian_format", str(checkpoint)], [])
 
     def opus_size(self) -> Path:
-        """The random checkpoint of OPUS-MT's size."""
+        """Return a random checkpoint of OPUS-MT's size."""
         return self._make(
             f"opus-size-{digest_of(ROOT / 'benchmarks' / 'engines' / 'endless_checkpoints.py')}",
             ["benchmarks.engines.endless_checkpoints", "opus-size"],
@@ -72,17 +72,17 @@ class Conversions:
         )
 
     def endless(self, model: Model) -> Path:
-        """The checkpoint's weights, never ending."""
+        """Return a copy of the checkpoint that never ends a sentence."""
         checkpoint = checkpoint_of(model)
         name = f"{model.name}-endless-{digest_of(checkpoint)}"
         return self._make(name, ["benchmarks.engines.endless_checkpoints", "copy", str(checkpoint)], [])
 
     def _make(self, name: str, before: Sequence[str], after: Sequence[str], python: str = sys.executable) -> Path:
-        """Run `python -m BEFORE... FOLDER AFTER...` unless the folder is there already."""
+        """Run `python -m BEFORE... FOLDER AFTER...` unless the folder exists."""
         folder = self._folder / name
         if folder.is_dir():
             return folder
-        log_progress(f"making {name}")
+        log_progress(f"converting {name}")
         self._folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self._folder) as temporary:
             draft = Path(temporary) / "made"
@@ -96,14 +96,14 @@ class Conversions:
 
 
 def checkpoint_of(model: Model) -> Path:
-    """The folder of the original weights. Raises `WorkerFailed` where there is none."""
+    """Return the folder of the original weights. Raises `WorkerFailed` if there is none."""
     if model.checkpoint is None:
-        raise WorkerFailed("needs the original checkpoint: --checkpoint")
+        raise WorkerFailed("the original checkpoint is required; set --checkpoint")
     return model.checkpoint
 
 
 def digest_of(*paths: Path) -> str:
-    """Changes with the content of these files and of the Python files, settings and weights in these folders."""
+    """Return a digest of these files and of the Python files, settings and weights in these folders."""
     digest = hashlib.sha256()
     for path in paths:
         suffixes = (".py", ".json", ".safetensors", ".bin", ".spm")

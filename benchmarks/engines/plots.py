@@ -1,4 +1,4 @@
-"""A comparison as pictures."""
+"""Plots of a comparison."""
 
 from pathlib import Path
 from statistics import median
@@ -15,7 +15,7 @@ INK, MUTED = "#1f4e79", "#9aa5b1"
 
 
 def draw(comparison: Comparison, folder: Path) -> list[Path]:
-    """Write `speed.png` and, if there is somebody to compare with, `ratios.png`; returns their paths."""
+    """Write `speed.png` and, with at least two engines, `ratios.png`; return their paths."""
     results = [result for result in comparison.workloads if any(m.not_run is None for m in result.measurements)]
     if not results:
         return []
@@ -26,7 +26,7 @@ def draw(comparison: Comparison, folder: Path) -> list[Path]:
 
 
 def _speed(results: list[WorkloadResult], file: Path) -> Path:
-    """Bars of output tokens a second, one panel a workload, whiskers from the slowest to the fastest repetition."""
+    """Draw output tokens per second, one panel per workload, whiskers from the slowest to the fastest repetition."""
     heights = [len(result.measurements) * 0.3 + 0.9 for result in results]
     figure = Figure(figsize=(8, sum(heights)), layout="constrained")
     panels = figure.subplots(len(results), 1, squeeze=False, height_ratios=heights)[:, 0]
@@ -42,23 +42,23 @@ def _speed(results: list[WorkloadResult], file: Path) -> Path:
         panel.invert_yaxis()
         panel.set_title(result.workload, loc="left", fontsize=10)
         panel.spines[["top", "right"]].set_visible(False)
-    panels[-1].set_xlabel("output tokens a second")
+    panels[-1].set_xlabel("output tokens per second")
     figure.savefig(file, dpi=150)
     return file
 
 
 def _ratios_of(result: WorkloadResult) -> list[tuple[str, float, float, float]]:
-    """Peer, median, least and most of how many times as fast Kvasir's int8 engine was."""
+    """Return each other engine with median, minimum and maximum of the speed of Kvasir's int8 engine relative to it."""
     ours = result.measurement(OURS)
     if ours is None:
         return []
-    peers = [m for m in result.measurements if m.not_run is None and m.engine != OURS]
-    found = [(peer.engine, ratio(ours, peer)) for peer in peers]
+    others = [m for m in result.measurements if m.not_run is None and m.engine != OURS]
+    found = [(other.engine, ratio(ours, other)) for other in others]
     return [(name, times.median, times.least, times.most) for name, times in found]
 
 
 def _ratios(results: list[WorkloadResult], file: Path) -> Path:
-    """A dot for every workload and peer, with the range of its repetitions, on a logarithmic scale."""
+    """Draw a dot for every workload and engine, with the range of its repetitions, on a logarithmic scale."""
     lines = [(result.workload, *times) for result in results for times in _ratios_of(result)]
     figure = Figure(figsize=(8, len(lines) * 0.25 + 1), layout="constrained")
     axes = figure.subplots()
@@ -67,9 +67,9 @@ def _ratios(results: list[WorkloadResult], file: Path) -> Path:
         axes.plot(middle, place, "o", color=INK)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xscale("log")
-    axes.set_yticks(range(len(lines)), [f"{workload}: {peer}" for workload, peer, *_ in lines], fontsize=8)
+    axes.set_yticks(range(len(lines)), [f"{workload}: {engine}" for workload, engine, *_ in lines], fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlabel(f"{OURS} is so many times as fast")
+    axes.set_xlabel(f"speed of {OURS} relative to the engine")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(file, dpi=150)
     return file

@@ -10,7 +10,7 @@ MEGABYTE = 1e6
 
 
 def render(comparison: Comparison) -> str:
-    """Ratios first: they are the result. Then one table for each workload, and what it was measured on."""
+    """Return the ratios, which are the result, then one table per workload and the circumstances."""
     return "\n".join([*_ratios(comparison), *_workloads(comparison), *_circumstances(comparison)]) + "\n"
 
 
@@ -18,23 +18,23 @@ def _ratios(comparison: Comparison) -> Iterator[str]:
     for ours in _engines(comparison):
         if not ours.startswith(OURS):
             continue
-        peers = [name for name in _engines(comparison) if name != ours]
-        if not peers:
+        others = [name for name in _engines(comparison) if name != ours]
+        if not others:
             continue
-        yield f"## {ours}: how many times as fast as ..."
+        yield f"## {ours}: speed relative to other engines"
         yield ""
-        yield "Output tokens a second, pair by pair: median of the repetitions (least - most)."
-        yield f"(!) others took more than {DISTURBED:.0%} of the processors meanwhile: not to be relied on."
+        yield "Ratio of output tokens per second within a repetition: median (minimum - maximum)."
+        yield f"(!) other processes took more than {DISTURBED:.0%} of the processors: unreliable, measure again."
         yield ""
-        yield f"| workload | {' | '.join(peers)} |"
-        yield f"|---|{'---|' * len(peers)}"
+        yield f"| workload | {' | '.join(others)} |"
+        yield f"|---|{'---|' * len(others)}"
         for result in comparison.workloads:
-            yield f"| {result.workload} | {' | '.join(_cell(result, ours, peer) for peer in peers)} |"
+            yield f"| {result.workload} | {' | '.join(_cell(result, ours, other) for other in others)} |"
         yield ""
 
 
-def _cell(result: WorkloadResult, ours: str, peer: str) -> str:
-    measured, other = result.measurement(ours), result.measurement(peer)
+def _cell(result: WorkloadResult, ours: str, theirs: str) -> str:
+    measured, other = result.measurement(ours), result.measurement(theirs)
     if not measured or not other:
         return "not run"
     mark = " (!)" if measured.is_disturbed or other.is_disturbed else ""
@@ -42,7 +42,7 @@ def _cell(result: WorkloadResult, ours: str, peer: str) -> str:
 
 
 def _engines(comparison: Comparison) -> list[str]:
-    """All engines that were asked for, in that order."""
+    """Return the names of all engines in their order."""
     names = [measured.engine for result in comparison.workloads for measured in result.measurements]
     return list(dict.fromkeys(names))
 
@@ -50,14 +50,14 @@ def _engines(comparison: Comparison) -> list[str]:
 def _workloads(comparison: Comparison) -> Iterator[str]:
     yield "## The measurements"
     yield ""
-    yield "Absolute numbers are those of a machine on a day, and others may have been at work on it: compare ratios."
+    yield "Absolute numbers depend on the machine and its other load: compare ratios."
     for result in comparison.workloads:
         yield ""
         yield f"### {result.workload} ({result.num_sentences} sentences)"
         yield ""
         yield (
-            "| engine | best setting | output tokens/s | least - most | repetitions | sentences/s "
-            "| BLEU | chrF | peak memory, MB | start to ready, s | taken by others |"
+            "| engine | best setting | output tokens/s | minimum - maximum | repetitions | sentences/s "
+            "| BLEU | chrF | peak memory, MB | start to ready, s | used by others |"
         )
         yield "|---|---|---|---|---|---|---|---|---|---|---|"
         yield from (_row(result, measured) for measured in result.measurements)

@@ -1,4 +1,4 @@
-"""BLEU and chrF of what the engines answer, all turned into text by the same tokenizer."""
+"""BLEU and chrF of the engines' answers, all decoded by the same tokenizer."""
 
 from collections.abc import Sequence
 
@@ -16,14 +16,14 @@ class Scorer:
         self._has_scored = False
 
     def score(self, outputs: Sequence[Sequence[int]], references: list[str]) -> tuple[float, float]:
-        """BLEU and chrF of token ids against one reference each."""
+        """Return BLEU and chrF of token ids against one reference each."""
         self._has_scored = True
         texts = [self._tokenizer.decode(output) for output in outputs]
         bleu = self._bleu.corpus_score(texts, [references]).score
         return bleu, self._chrf.corpus_score(texts, [references]).score
 
     def signatures(self) -> list[str]:
-        """What to quote with the scores; nothing before something was scored."""
+        """Return the signatures to quote with the scores; empty before the first score."""
         if not self._has_scored:
             return []
         return [f"BLEU {self._bleu.get_signature()}", f"chrF {self._chrf.get_signature()}"]

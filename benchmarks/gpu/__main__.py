@@ -1,10 +1,9 @@
-"""Decoding on a GPU: against the number of rows, the bandwidth of memory, and Hugging Face.
+"""Decoding speed on a GPU by number of rows, beside the memory bandwidth and Hugging Face.
 
     python -m benchmarks.gpu [--size opus --size nllb] [--rows 1 --rows 256 ...] [--output FOLDER]
-    python -m benchmarks.gpu --device cpu --size tiny --rows 2     to try the code out
+    python -m benchmarks.gpu --device cpu --size tiny --rows 2     test the code without a GPU
 
-Writes gpu.json and gpu.md. Models are random and never end a sentence. A figure that could not be taken is missing,
-with the reason under `not_run`.
+Writes gpu.json and gpu.md. Models are random and never end a sentence. A missing figure has its reason in `not_run`.
 """
 
 import argparse
@@ -40,7 +39,7 @@ _STEPS = (
 
 @dataclass(slots=True)
 class Row:
-    """Figures of one model at one number of rows; milliseconds are those of a step."""
+    """Figures of one model with one number of rows; milliseconds are per step."""
 
     model: str
     rows: int
@@ -50,7 +49,7 @@ class Row:
     not_run: dict[str, str] = field(default_factory=dict)
 
     def note(self, figures: dict[str, float], name: str, measure: Callable[[], float]) -> None:
-        """Take a figure; one that fails does not cost the others."""
+        """Measure a figure. A failure is recorded and does not affect the others."""
         log_progress(f"{self.model} {self.rows} rows: {name}")
         try:
             figures[name] = measure()
@@ -61,7 +60,7 @@ class Row:
 def measure(
     bundle: Bundle, size: Size, device: str, all_rows: list[int], window: Window, bandwidth: float, *, compiled: bool
 ) -> list[Row]:
-    """All figures of one model."""
+    """Return all figures of one model."""
     memory = measuring.open_memory(device)
     sessions = DeviceSessions.open(bundle, memory)
     weights = weight_bytes(bundle)
@@ -89,7 +88,7 @@ def measure(
 
 
 def render(rows: list[Row], about: dict[str, str | float]) -> str:
-    """A table a model: milliseconds, share of the floor, tokens a second."""
+    """Return a table per model: milliseconds, share of the minimum, tokens per second."""
     lines = [f"{name}: {value}" for name, value in about.items()]
     for model in dict.fromkeys(row.model for row in rows):
         ours = [row for row in rows if row.model == model]
@@ -121,10 +120,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--size", action="append", choices=SIZES, help="default: opus and nllb")
     parser.add_argument("--rows", action="append", type=int, help=f"default: {ALL_ROWS}")
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--begin", type=int, default=16, help="tokens after which steps are timed")
-    parser.add_argument("--end", type=int, default=48, help="tokens up to which they are")
-    parser.add_argument("--compiled", action="store_true", help="Hugging Face with torch.compile, too")
-    parser.add_argument("--models", type=Path, help="folder in which models are kept; default: nowhere")
+    parser.add_argument("--begin", type=int, default=16, help="first token of the timed steps")
+    parser.add_argument("--end", type=int, default=48, help="last token of the timed steps")
+    parser.add_argument("--compiled", action="store_true", help="also measure Hugging Face with torch.compile")
+    parser.add_argument("--models", type=Path, help="folder of the models; default: temporary")
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     options = parser.parse_args(arguments)
     window = Window(options.begin, options.end, options.repetitions, options.end - options.begin)
@@ -152,7 +151,7 @@ def main(arguments: list[str] | None = None) -> None:
                 bandwidth,
                 compiled=options.compiled,
             )
-            # After every model: a run that is cut off has something to show.
+            # After every model, so that an interrupted run keeps its results.
             content = {"about": about, "rows": [asdict(row) for row in rows]}
             (options.output / "gpu.json").write_text(json.dumps(content, indent=2) + "\n", "utf-8")
             (options.output / "gpu.md").write_text(render(rows, about), "utf-8")

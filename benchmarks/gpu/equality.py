@@ -1,4 +1,4 @@
-"""How many sentences get the same tokens from a float16 bundle as from a float32 one on the CPU.
+"""Share of sentences with equal tokens from a float16 bundle and from a float32 bundle on the CPU.
 
 python -m benchmarks.gpu.equality FLOAT16_BUNDLE FLOAT32_BUNDLE [--device cuda] [--limit 500] [--beam-size 1]
 """
@@ -20,7 +20,7 @@ from server.text.tokenizers.marian import Tokenizer
 def share_of_equal(
     half: Bundle, reference: Bundle, sources: list[TokenIds], params: SentenceParams, device: str, max_rows: int = 64
 ) -> float:
-    """The share of sentences whose best answers are the same, token for token."""
+    """Return the share of sentences whose best hypotheses have equal tokens."""
     runner = DeviceRunner(DeviceSessions.open(half, open_memory(device)), max_rows, 4096)
     ours = InProcessEngine.over(runner, half).decode(sources, params)
     theirs = InProcessEngine(reference, max_rows=max_rows).decode(sources, params)
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("half", type=Path)
     parser.add_argument("reference", type=Path)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    parser.add_argument("--sentences", type=Path, default=SENTENCES, help="a sentence a line")
+    parser.add_argument("--sentences", type=Path, default=SENTENCES, help="file with one sentence per line")
     parser.add_argument("--limit", type=int, default=500)
     parser.add_argument("--beam-size", type=int, default=1)
     parser.add_argument("--target", help="target language of bundles that have several")
@@ -48,7 +48,7 @@ def main() -> None:
     sources = [tokenizer.encode(line, language) for line in lines if line.strip()]
     params = SentenceParams(beam_size=options.beam_size, max_new_tokens=half.config.shapes.max_target_tokens)
     share = share_of_equal(half, reference, sources, params, options.device)
-    print(f"{share:.2%} of {len(sources)} sentences have the same tokens, beam size {options.beam_size}")
+    print(f"{share:.2%} of {len(sources)} sentences have equal tokens, beam size {options.beam_size}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Hugging Face `generate` on a random model of the same size, in float16 on a GPU: tokens a second."""
+"""Tokens per second of Hugging Face `generate` with a random model of the same size, in float16 on a GPU."""
 
 import time
 from statistics import median
@@ -10,7 +10,7 @@ from benchmarks.gpu.models import Size
 
 
 def tokens_per_second(size: Size, device: str, rows: int, beam_size: int, window: Window, *, compiled: bool) -> float:
-    """Output tokens a second, batch after batch of as many sentences as make so many rows."""
+    """Return output tokens per second, in batches of as many sentences as fill the rows."""
     from transformers import MarianConfig, MarianMTModel
 
     pad = size.vocab_size - 1

@@ -1,4 +1,4 @@
-"""Steps and tokens per second of the device runner, on a GPU or, to try this code out, on the host."""
+"""Steps and tokens per second of the device runner, on a GPU or, to test this code, on the host."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ SOURCE_TOKENS = 20
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Between which tokens steps are timed, how often that is done, and how many tokens a whole answer has."""
+    """First and last token of the timed steps, number of repetitions, and length of a whole answer."""
 
     begin: int = 16
     end: int = 48
@@ -29,7 +29,7 @@ class Window:
 
 
 def random_sources(bundle: Bundle, number: int) -> list[TokenIds]:
-    """Sentences of one length."""
+    """Return random sentences of one length."""
     random = np.random.default_rng(number)
     tokens = random.integers(2, bundle.config.shapes.vocab_size - 1, (number, SOURCE_TOKENS)).astype(np.int32)
     tokens[:, -1] = bundle.config.special_tokens.end_of_sequence
@@ -39,9 +39,9 @@ def random_sources(bundle: Bundle, number: int) -> list[TokenIds]:
 def step_milliseconds(
     sessions: DeviceSessions, rows: int, window: Window, *, captures: bool, runs_ahead: bool, num_candidates: int = 1
 ) -> float:
-    """Milliseconds a step of so many rows takes, without an engine: median of `window.repetitions`.
+    """Return milliseconds per step with `rows` rows, without an engine: the median of `window.repetitions`.
 
-    With more than one candidate scores are computed, as for beams, and no row moves.
+    With several candidates scores are computed, as for beams, and no row moves.
     """
     runner = DeviceRunner(sessions, rows, max(rows * SOURCE_TOKENS, 16), captures=captures, runs_ahead=runs_ahead)
     cache = runner.cache
@@ -69,7 +69,7 @@ def step_milliseconds(
 
 
 def tokens_per_second(sessions: DeviceSessions, rows: int, beam_size: int, window: Window) -> float:
-    """Output tokens a second of the whole engine: twice as many sentences as fit, so that rows are begun on the way."""
+    """Return output tokens per second of the engine with twice as many sentences as rows: rows are reassigned."""
     runner = DeviceRunner(sessions, rows, max(rows * SOURCE_TOKENS, 16))
     engine = InProcessEngine.over(runner, sessions.bundle)
     sources = random_sources(sessions.bundle, max(2 * rows // beam_size, 1))
@@ -87,7 +87,7 @@ def tokens_per_second(sessions: DeviceSessions, rows: int, beam_size: int, windo
 
 
 def copy_bandwidth(on_gpu: bool) -> float:
-    """Bytes a second that a large copy within the device's memory reads and writes, both counted."""
+    """Return bytes a second that a large copy within the device's memory reads and writes, both counted."""
     if not on_gpu:
         source = np.ones(1 << 24, np.uint8)
         target = np.empty_like(source)
@@ -106,7 +106,7 @@ def copy_bandwidth(on_gpu: bool) -> float:
 
 
 def open_memory(device: str) -> DeviceMemory:
-    """The GPU, or the host in its place."""
+    """Return the GPU, or the host in its place."""
     from server.engine.runners.device.memory import HostMemory
     from server.engine.runners.device.sessions import open_cuda
 

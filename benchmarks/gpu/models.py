@@ -1,6 +1,6 @@
-"""Random models of the sizes that matter, which never end a sentence, as bundles of layout `parts`.
+"""Random models of common sizes that never end a sentence, as bundles of layout `parts`.
 
-Weights decide nothing about speed; sizes do. Nothing but PyTorch and onnx is needed to make them.
+Speed depends on sizes, not on weights. Creating them needs only PyTorch and onnx.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from model.transformer import Transformer
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a model is; encoder and decoder have as many layers."""
+    """Sizes of a model; encoder and decoder have the same number of layers."""
 
     vocab_size: int
     d_model: int
@@ -39,12 +39,12 @@ SIZES = {
 
 
 def make_bundle(size: Size, folder: Path, precision: Precision) -> Bundle:
-    """A bundle without a tokenizer: enough for an engine, not for a server."""
+    """Return a bundle without a tokenizer, for an engine but not for a server."""
     end, pad = 0, size.vocab_size - 1
     config = TransformerConfig(
         vocab_size=size.vocab_size,
         pad_token_id=pad,
-        eos_token_id=1,  # the bundle names another one as its end, which is never generated
+        eos_token_id=1,  # the bundle declares another end token, which is never generated
         decoder_start_token_id=pad,
         d_model=size.d_model,
         num_heads=size.num_heads,
@@ -91,20 +91,20 @@ def make_bundle(size: Size, folder: Path, precision: Precision) -> Bundle:
 
 
 def open_bundle(folder: Path) -> Bundle:
-    """A bundle that `make_bundle` has made."""
+    """Return a bundle created by `make_bundle`."""
     return Bundle(folder, BundleConfig.model_validate_json((folder / MANIFEST_FILE).read_text("utf-8")))
 
 
 def weight_bytes(bundle: Bundle) -> int:
-    """Bytes of weights that every decoder step reads: all but embeddings, of which it reads a row for each row."""
+    """Return the bytes of weights that every decoder step reads: all except the embeddings."""
     model = onnx.load(bundle.file(names.DECODER_FILE))
-    # The output projection is both: read whole, and looked up for candidates.
+    # The output projection is read as a whole, and also looked up for candidates.
     read = {name for node in model.graph.node for name in (node.input[1:] if node.op_type == "Gather" else node.input)}
     return sum(onnx.numpy_helper.to_array(tensor).nbytes for tensor in model.graph.initializer if tensor.name in read)
 
 
 def cache_bytes(bundle: Bundle, target_tokens: float, source_tokens: int) -> float:
-    """Bytes of keys and values that a step reads for each row."""
+    """Return the bytes of keys and values that a step reads for each row."""
     shapes = bundle.config.shapes
     width = shapes.num_heads * shapes.head_dim * names.item_size(bundle.config.precision)
     return 2 * shapes.num_decoder_layers * width * (target_tokens + source_tokens)

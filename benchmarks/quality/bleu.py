@@ -2,8 +2,8 @@
 
     python -m benchmarks.quality.bleu BUNDLE ... --data FILE.tsv --data ... [--limit N] [--swap-columns] [--target de]
 
-Each line of a file is one source, a tab and one reference; with --swap-columns it is the other way round. Every line is
-decoded as it is, without sentence splitting.
+Each line of a file is a source, a tab and a reference; --swap-columns exchanges them. Every line is decoded as a whole,
+without sentence splitting.
 """
 
 from pathlib import Path
@@ -24,9 +24,9 @@ BEAM_SIZES = {"greedy": 1, "beam 4": 4}
 def main(
     bundles: Annotated[list[Path], typer.Argument(metavar="BUNDLE")],
     data: Annotated[list[Path], typer.Option(metavar="FILE.tsv")],
-    limit: Annotated[int | None, typer.Option(help="Take so many lines of each file.")] = None,
-    swap_columns: Annotated[bool, typer.Option("--swap-columns", help="The second column is the source.")] = False,
-    target: Annotated[str | None, typer.Option(help="Target language of bundles that have several.")] = None,
+    limit: Annotated[int | None, typer.Option(help="maximum number of lines of each file")] = None,
+    swap_columns: Annotated[bool, typer.Option("--swap-columns", help="read sources from the second column")] = False,
+    target: Annotated[str | None, typer.Option(help="target language, for bundles with several")] = None,
 ) -> None:
     """Print one row for each bundle, search and file."""
     bleu, chrf = BLEU(), CHRF()

@@ -1,10 +1,10 @@
-"""Does Kvasir answer what Hugging Face answers? Token for token and score for score, over parallel text.
+"""Parity with Hugging Face over parallel text: equal tokens and equal scores.
 
     python -m benchmarks.quality.parity CHECKPOINT BUNDLE FILE.tsv ... [--limit N] [--swap-columns] [--target de]
 
-CHECKPOINT is a local Marian checkpoint and BUNDLE its float32 export. Sentences are the first column of the files,
-or the second. One that differs is shown with both answers and their scores: where those agree to 1e-4 it is a tie that
-rounding decided, otherwise it is a mistake and the exit code is 1.
+CHECKPOINT is a local Marian checkpoint and BUNDLE its float32 export. Sentences are the first column of the files, or
+the second. Different answers are printed with their scores. If the scores agree to 1e-4 it is a tie decided by
+rounding, otherwise a mistake; the exit code is then 1.
 """
 
 import math
@@ -36,7 +36,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Tokens without start and end; the score is log-probability by number of tokens, the end included."""
+    """Tokens without start and end; the score is the log-probability divided by the number of tokens with the end."""
 
     token_ids: list[int]
     score: float
@@ -46,9 +46,9 @@ def main(
     checkpoint: Path,
     bundle_folder: Annotated[Path, typer.Argument(metavar="BUNDLE")],
     files: Annotated[list[Path], typer.Argument(metavar="FILE.tsv")],
-    limit: Annotated[int | None, typer.Option(help="Take so many sentences of each file.")] = None,
-    swap_columns: Annotated[bool, typer.Option("--swap-columns", help="Sentences are the second column.")] = False,
-    target: Annotated[str | None, typer.Option(help="Target language of a bundle that has several.")] = None,
+    limit: Annotated[int | None, typer.Option(help="maximum number of sentences of each file")] = None,
+    swap_columns: Annotated[bool, typer.Option("--swap-columns", help="read sentences from the second column")] = False,
+    target: Annotated[str | None, typer.Option(help="target language, for a bundle with several")] = None,
 ) -> None:
     """Compare a bundle's answers with Hugging Face `generate` on the checkpoint it was exported from."""
     bundle = load_bundle(bundle_folder)
@@ -75,7 +75,7 @@ def main(
 
 
 def _within(params: SentenceParams, model: MarianMTModel) -> SentenceParams:
-    # Hugging Face counts the start token in max_length.
+    # max_length of Hugging Face includes the start token.
     return SentenceParams(
         params.options.with_changes(return_scores=True, max_repetitions=0),
         beam_size=params.beam_size,
@@ -89,9 +89,9 @@ def _ours(completion: Completion) -> Answer:
 
 
 def _reference(model: MarianMTModel, sources: Sequence[list[int]], params: SentenceParams) -> Iterator[Answer]:
-    """Answers of `generate`, sentences of similar length in one batch, in the order of `sources`."""
+    """Return the answers of `generate` in the order of `sources`. A batch has sentences of similar length."""
     pad, end = model.config.pad_token_id, model.config.eos_token_id
-    # A forced last token is no choice, and costs nothing.
+    # A forced last token has no score.
     is_forced = model.generation_config.forced_eos_token_id is not None
     forced_length = model.generation_config.max_length - 1 if is_forced else None
     order = sorted(range(len(sources)), key=lambda index: len(sources[index]))
@@ -125,7 +125,7 @@ def _reference(model: MarianMTModel, sources: Sequence[list[int]], params: Sente
 def _log_probability(
     logits: Sequence[torch.Tensor], row: int, generated: list[int], forced_length: int | None
 ) -> float:
-    """Sum over the generated tokens, under the softmax of the whole vocabulary; a forced last token costs nothing."""
+    """Return the log-probability of the generated tokens, without a forced last token."""
     chosen = generated[:-1] if len(generated) == forced_length else generated
     return sum(float(torch.log_softmax(step[row], dim=-1)[token]) for step, token in zip(logits, chosen, strict=False))
 

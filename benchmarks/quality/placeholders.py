@@ -1,9 +1,9 @@
-"""How many placeholders come through a model, and how: sentences with variables, addresses, quantities and symbols.
+"""Placeholders lost in translation: sentences with variables, addresses, quantities and symbols.
 
     python -m benchmarks.quality.placeholders BUNDLE [--number 500] [--seed 1] [--beam-size 4] [--target de]
 
 Exits with 1 if one is lost. "Attempt" is the last one that a sentence needed, see
-server/translation/protection_strategies.py; sentences without a placeholder are not counted.
+server/translation/protection_strategies.py. Sentences without a placeholder are not counted.
 """
 
 import asyncio
@@ -53,8 +53,8 @@ _PLACEHOLDERS = (
 
 
 def placeholder_sentences(seed: int, number: int) -> list[tuple[str, list[str]]]:
-    """Sentences and the placeholders in them."""
-    drawn = random.Random(seed)  # noqa: S311 - the same seed makes the same sentences
+    """Return random sentences with their placeholders."""
+    drawn = random.Random(seed)  # noqa: S311 - the same seed gives the same sentences
     made = []
     for _ in range(number):
         template = drawn.choice(_TEMPLATES)
@@ -70,9 +70,9 @@ def main(
     number: int = 500,
     seed: int = 1,
     beam_size: int = 4,
-    target: Annotated[str | None, typer.Option(help="Target language of a bundle that has several.")] = None,
+    target: Annotated[str | None, typer.Option(help="target language, for a bundle with several")] = None,
 ) -> None:
-    """Print how many sentences lost a placeholder, and how many needed which attempt."""
+    """Print the number of sentences that lost a placeholder, and how many needed each attempt."""
     sentences = placeholder_sentences(seed, number)
     last_attempts: dict[int, int] = {}
     begin = Attempts.begin

@@ -1,9 +1,9 @@
-"""Ten random Marian models of odd sizes: does Kvasir answer what Hugging Face answers, token for token?
+"""Parity with Hugging Face on ten random Marian models of unusual sizes.
 
     python -m benchmarks.quality.random_models [--count 10] [--sources 40] [--seed 1]
 
 Each model is saved as a checkpoint, read back, exported in float32 without a tokenizer, and decodes random token ids of
-different lengths in company. What counts as a mistake, and what as a tie, is said in benchmarks.quality.parity.
+different lengths in batches. benchmarks.quality.parity defines mistakes and ties.
 """
 
 import tempfile
@@ -30,7 +30,7 @@ from server.interface.request import TokenIds
 ACTIVATIONS = ("swish", "relu", "gelu")
 # Whether source and target share their embeddings, and whether the output projection is the target's embedding.
 EMBEDDINGS = ((True, True), (False, True), (True, False), (False, False))
-ENDING_SHARE = 0.2  # of all places, roughly
+ENDING_SHARE = 0.2  # approximate share of positions at which an answer ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class RandomMarian:
 
 
 def random_marian(index: int, seed: int, folder: Path) -> RandomMarian:
-    """Save the `index`-th random model to `folder`: choices take turns, sizes are drawn."""
+    """Save random model number `index` to `folder`: choices depend on the number, sizes are drawn."""
     random = np.random.default_rng((seed, index))
     torch.manual_seed(int(random.integers(2**31)))
 
@@ -104,9 +104,9 @@ def random_marian(index: int, seed: int, folder: Path) -> RandomMarian:
 
 
 def _noise(name: str, tensor: torch.Tensor) -> float:
-    """Standard deviation of what is added to a weight, so that none is at a value that could be forgotten unnoticed.
+    """Return the standard deviation of the noise on a weight, so that no weight keeps an initial value like 0 or 1.
 
-    Attention must be sharp and sub-layers must not drown their residuals: otherwise all answers of a model are alike.
+    Attention must be sharp, and sub-layers must not dominate their residuals; otherwise all answers are alike.
     """
     if tensor.dim() == 1 or tensor.shape[0] == 1:
         return 0.2
@@ -115,7 +115,7 @@ def _noise(name: str, tensor: torch.Tensor) -> float:
 
 
 def _how_far_from_ending(reference: MarianMTModel) -> torch.Tensor:
-    """What the end's logit lacks to win at a few of all places: so that answers end, and at different lengths."""
+    """Return the bias with which the end's logit wins at a few positions, so that answers end at different lengths."""
     config = reference.config
     source = torch.randint(config.vocab_size, (50, 10))
     logits = reference(
@@ -127,7 +127,7 @@ def _how_far_from_ending(reference: MarianMTModel) -> torch.Tensor:
 
 
 def export_graphs(checkpoint: Path, folder: Path) -> Bundle:
-    """The float32 graphs of a checkpoint without a tokenizer: enough of a bundle for an engine."""
+    """Return the float32 graphs of a checkpoint without a tokenizer: enough of a bundle for an engine."""
     marian = load_marian(checkpoint)
     folder.mkdir()
     export_encoder(marian.model, folder / names.ENCODER_FILE, "float32")
@@ -136,7 +136,7 @@ def export_graphs(checkpoint: Path, folder: Path) -> Bundle:
 
 
 def random_sources(bundle: Bundle, number: int, seed: int) -> list[TokenIds]:
-    """Random token ids of every length the model takes, in no order, each with the end-of-sequence token last."""
+    """Return random token ids of all valid lengths in random order, each with the end-of-sequence token last."""
     special, shapes = bundle.config.special_tokens, bundle.config.shapes
     random = np.random.default_rng(seed)
     tokens = np.setdiff1d(np.arange(shapes.vocab_size), [special.padding, special.end_of_sequence])
@@ -146,7 +146,7 @@ def random_sources(bundle: Bundle, number: int, seed: int) -> list[TokenIds]:
 
 
 def compare(marian: RandomMarian, bundle: Bundle, sources: Sequence[TokenIds], label: str = "") -> int:
-    """Decode with both, print what was found for every kind of search, and return the number of mistakes."""
+    """Decode with both, print the result of every search, and return the number of mistakes."""
     engine, mistakes = InProcessEngine(bundle), 0
     sentences = [" ".join(map(str, source.tolist())) for source in sources]
     for name, params in SETTINGS.items():

@@ -1,8 +1,8 @@
-"""One scenario against Kvasir and against what else could be run with the same weights.
+"""One scenario against Kvasir and other servers with the same weights.
 
     python -m benchmarks.servers --checkpoint FOLDER --scenario knee --servers kvasir,ctranslate2 --out FOLDER
 
-What it does, and how to read what comes out, is in README.md beside this file.
+README.md beside this file describes the procedure and the results.
 """
 
 import argparse
@@ -29,9 +29,9 @@ _DEFAULT_SERVERS = "kvasir,ctranslate2,ctranslate2-bounded,huggingface"
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure, print the tables, and write them with all runs to a folder; the exit code of the process."""
+    """Measure, print the tables, write them and all runs to a folder, and return the exit code."""
     chosen = _parser().parse_args(words)
-    # Ended by a signal, it still has a load generator and servers to end.
+    # SIGTERM must also end the load generator and the servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     began = time.monotonic()
     names = [name.strip() for name in chosen.servers.split(",") if name.strip()]
@@ -43,9 +43,9 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if unknown := [name for name in names if name not in NAMES]:
-        print(f"error: {unknown[0]} is none of {', '.join(NAMES)}", file=sys.stderr)
+        print(f"error: unknown server {unknown[0]}; available: {', '.join(NAMES)}", file=sys.stderr)
         return 1
-    # Also left by a comparison that stopped while tuning. Its models and settings are no runs and may be reused.
+    # A comparison that stopped while tuning leaves runs too. Its models and settings may be reused.
     if records := next(out.rglob(RECORDS_FILE), None):
         print(f"error: {out} already contains a run, {records.parent}; set another folder with --out", file=sys.stderr)
         return 1
@@ -103,22 +103,37 @@ def _objective(scenario: Scenario) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.servers", description=__doc__.splitlines()[0])
     parser.add_argument("--checkpoint", required=True, help="folder of a Hugging Face Marian checkpoint")
-    parser.add_argument("--bundle", default=str(ROOT / "models" / "en-de"), help="the same as a bundle of Kvasir's")
-    parser.add_argument("--scenario", default="knee", help="whose requests are sent; its stages are not")
-    parser.add_argument("--servers", default=_DEFAULT_SERVERS, help=f"the first is compared; of {', '.join(NAMES)}")
-    parser.add_argument("--out", default=str(ROOT / "build" / "peers"), help="folder for everything that comes of it")
-    parser.add_argument("--limit-minutes", type=float, default=60, help="no round is begun that would not end by then")
-    parser.add_argument("--rounds", type=int, default=3, help="most rounds; the first knees are searched in any case")
-    parser.add_argument("--step-seconds", type=float, default=15, help="of each step of a search for a knee")
-    parser.add_argument("--load-seconds", type=float, default=25, help="of each load that is offered to all")
-    parser.add_argument("--beam-size", type=int, choices=[1, 4], default=None, help="of all requests; 1 is greedy")
-    parser.add_argument("--protocol", choices=["native", "libretranslate"], default=None, help="for all servers")
+    parser.add_argument("--bundle", default=str(ROOT / "models" / "en-de"), help="Kvasir bundle of the same weights")
+    parser.add_argument("--scenario", default="knee", help="scenario whose requests are sent; its stages are ignored")
+    parser.add_argument(
+        "--servers", default=_DEFAULT_SERVERS, help=f"servers, the first compared with the others: {', '.join(NAMES)}"
+    )
+    parser.add_argument("--out", default=str(ROOT / "build" / "peers"), help="folder of all results")
+    parser.add_argument("--limit-minutes", type=float, default=60, help="no round starts that would exceed this limit")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="maximum number of rounds; the knees of the first are always searched"
+    )
+    parser.add_argument("--step-seconds", type=float, default=15, help="duration of each step of a search for a knee")
+    parser.add_argument("--load-seconds", type=float, default=25, help="duration of each load offered to all servers")
+    parser.add_argument(
+        "--beam-size", type=int, choices=[1, 4], default=None, help="beam size of all requests; 1 is greedy"
+    )
+    parser.add_argument(
+        "--protocol",
+        choices=["native", "libretranslate"],
+        default=None,
+        help="protocol for all servers; default: each server's own",
+    )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--tune", action=argparse.BooleanOptionalAction, default=True, help="try settings of the peers")
-    parser.add_argument("--settings", default=None, help="settings.json of an earlier comparison, instead of trying")
-    parser.add_argument("--answers", type=int, default=200, help="texts whose translations are compared; 0: none")
-    parser.add_argument("--libretranslate", default=None, help="its program, in an environment of its own")
-    parser.add_argument("--kvasir-flags", default="", help='further flags of kvasir serve: "--max-rows 32"')
+    parser.add_argument(
+        "--tune", action=argparse.BooleanOptionalAction, default=True, help="try settings of the other servers"
+    )
+    parser.add_argument("--settings", default=None, help="settings.json of an earlier comparison, instead of tuning")
+    parser.add_argument(
+        "--answers", type=int, default=200, help="number of texts whose translations are compared; 0 disables it"
+    )
+    parser.add_argument("--libretranslate", default=None, help="path of its program, in its own environment")
+    parser.add_argument("--kvasir-flags", default="", help='additional flags of kvasir serve: "--max-rows 32"')
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Do the servers say the same? Their answers to the scenario's sentences, beside Hugging Face's in float32."""
+"""Agreement of the servers' answers to the scenario's sentences with Hugging Face in float32."""
 
 import http.client
 import json
@@ -18,7 +18,7 @@ _ANSWER_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How many of the texts a server translates as the reference does, and how long its answers are (in characters)."""
+    """Number of texts that a server translates like the reference, and the lengths of both in characters."""
 
     beam_size: int
     texts: int
@@ -28,12 +28,12 @@ class Agreement:
 
     @property
     def share(self) -> float:
-        """Of the texts; 1 if there are none."""
+        """Share of identical texts; 1 without texts."""
         return self.identical / self.texts if self.texts else 1.0
 
 
 def texts_of(scenario: Scenario, seed: int, number: int) -> list[str]:
-    """So many different texts of the scenario's requests."""
+    """Return that many different texts of the scenario's requests."""
     request = request_sequence(scenario, seed, "answers")
     texts: dict[str, None] = {}
     index = 0
@@ -46,7 +46,7 @@ def texts_of(scenario: Scenario, seed: int, number: int) -> list[str]:
 def translations(
     url: str, protocol_name: Protocol, texts: Sequence[str], beam_size: int, scenario: Scenario
 ) -> list[str]:
-    """A server's answers, a few texts at a time. Raises OSError, or `ValueError` for a status that is no answer."""
+    """Return a server's answers, requested in batches of texts. Raises OSError, or `ValueError` for another status."""
     module = protocol(protocol_name)
     found: list[str] = []
     with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=_ANSWER_SECONDS)) as connection:
@@ -76,7 +76,7 @@ def translations(
 
 
 def agreement(beam_size: int, answers: Sequence[str], reference: Sequence[str]) -> Agreement:
-    """The answers beside those of the reference, text by text."""
+    """Compare the answers with those of the reference, text by text."""
     return Agreement(
         beam_size=beam_size,
         texts=len(reference),

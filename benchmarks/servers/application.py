@@ -1,4 +1,4 @@
-"""The HTTP side of a peer: as much of Kvasir's native protocol as a load test asks for, and of LibreTranslate's."""
+"""HTTP application of the other servers: the parts of Kvasir's and LibreTranslate's protocols that a load test uses."""
 
 import argparse
 import asyncio
@@ -21,7 +21,7 @@ WARM_UP = ("Good morning.", "Where is the station, and when does the next train 
 
 
 class TranslateBody(BaseModel):
-    """A text or several. A field that this server knows nothing of is refused: it would measure something else."""
+    """Native request. Unknown fields are rejected, because ignoring them would measure something else."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -32,7 +32,7 @@ class TranslateBody(BaseModel):
 
 
 class LibreTranslateBody(BaseModel):
-    """The same, as clients of LibreTranslate say it."""
+    """Request in LibreTranslate's protocol."""
 
     q: str | list[str]
     source: str = ""
@@ -43,7 +43,7 @@ class LibreTranslateBody(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """A text in the other language; tokens count the end of every sentence."""
+    """Translation of a text; token counts include the end of every sentence."""
 
     text: str
     source_tokens: int
@@ -51,7 +51,7 @@ class Translated:
 
 
 class Service:
-    """Texts to sentences, through the queue, and back."""
+    """Translation of texts: splits them into sentences, queues these, and joins the answers."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Service:
         self.queue = BatchQueue(engine, options)
 
     async def translate(self, texts: list[str], beam_size: int | None = None) -> list[Translated]:
-        """The translations in the order of the texts. Raises `QueueFull`."""
+        """Return the translations in the order of the texts. Raises `QueueFull`."""
         parts = [split(text, self._language, self._tokenizer.fits) for text in texts]
         sources = [[self._tokenizer.encode(part.text) for part in of_text if part.is_sentence] for of_text in parts]
         waiting = self.queue.submit(
@@ -88,7 +88,7 @@ class Service:
 
 
 def create_app(service: Service) -> FastAPI:
-    """The application; it translates a little before it says that it is ready."""
+    """Return the application, which warms up before it is ready."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -131,24 +131,30 @@ def create_app(service: Service) -> FastAPI:
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
-    """The options that every peer has."""
+    """Return a parser with the options that all these servers share."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--checkpoint", required=True, help="folder of a Hugging Face Marian checkpoint")
     parser.add_argument("--port", type=int, required=True, help="TCP port on 127.0.0.1")
-    parser.add_argument("--language", default="en", help="of the source texts, for their sentences")
-    parser.add_argument("--default-beam-size", type=int, default=DEFAULT_BEAM_SIZE, help="of requests that name none")
-    parser.add_argument("--max-batch", type=int, default=32, help="sentences of a batch")
-    parser.add_argument("--window-ms", type=float, default=2.0, help="time that a batch waits for more of them")
-    parser.add_argument("--max-waiting", type=int, default=None, help="sentences that may wait; by default any number")
+    parser.add_argument("--language", default="en", help="language of the source texts, for splitting sentences")
     parser.add_argument(
-        "--max-batch-tokens", type=int, default=1024, help="padded source tokens the engine takes at once"
+        "--default-beam-size", type=int, default=DEFAULT_BEAM_SIZE, help="beam size of requests without one"
+    )
+    parser.add_argument("--max-batch", type=int, default=32, help="maximum number of sentences per batch")
+    parser.add_argument(
+        "--window-ms", type=float, default=2.0, help="milliseconds that a batch waits for more sentences"
     )
     parser.add_argument(
-        "--target-factor", type=float, default=0.0, help="most target tokens for a source token; 0: any"
+        "--max-waiting", type=int, default=None, help="maximum number of waiting sentences; default: unlimited"
+    )
+    parser.add_argument(
+        "--max-batch-tokens", type=int, default=1024, help="maximum number of padded source tokens per engine call"
+    )
+    parser.add_argument(
+        "--target-factor", type=float, default=0.0, help="maximum target tokens per source token; 0: unlimited"
     )
     return parser
 
 
 def serve(service: Service, port: int) -> None:
-    """Serve until a signal, with the event loop and the parser that uvicorn would choose for anybody."""
+    """Serve until a signal, with uvicorn's default event loop and parser."""
     uvicorn.run(create_app(service), host="127.0.0.1", port=port, access_log=False, log_level="warning")

@@ -1,6 +1,6 @@
-"""A queue in front of an engine that translates best by the batch: wait a little, then send what has gathered.
+"""A queue that forms batches for an engine: it waits briefly, then sends the sentences received so far.
 
-The usual way to serve an engine that takes a batch and is busy until it has translated all of it.
+This is the usual way to serve an engine that translates one batch at a time.
 """
 
 import asyncio
@@ -17,22 +17,22 @@ Deliver = Callable[[int, Pieces], None]
 
 
 class Engine(Protocol):
-    """Something that translates a batch on the calling thread."""
+    """An engine that translates a batch on the calling thread."""
 
     def translate(self, sentences: Sequence[Pieces], beam_size: int, deliver: Deliver) -> None:
-        """Call `deliver(index, translation)` once for each sentence, the earlier the better."""
+        """Call `deliver(index, translation)` once for each sentence, as early as possible."""
 
 
 class QueueFull(Exception):
-    """More sentences wait than may."""
+    """The number of waiting sentences exceeds the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """How batches are formed. `max_batch` counts sentences; `max_waiting` too, and None is no limit.
+    """Limits of batches. `max_batch` and `max_waiting` count sentences; None is no limit.
 
-    `window_seconds` is how long the first sentence of a batch waits for others, unless the batch is full before.
-    `batches_at_once` are with the engine at a time; while they are, whatever arrives gathers for the next.
+    The first sentence of a batch waits at most `window_seconds` for others. The engine has at most `batches_at_once`;
+    sentences that arrive meanwhile form the next batch.
     """
 
     max_batch: int = 32
@@ -43,7 +43,7 @@ class BatchOptions:
 
 @dataclass(slots=True)
 class BatchCounts:
-    """What became of the queue so far."""
+    """Counts of the queue so far."""
 
     batches: int = 0
     sentences: int = 0
@@ -53,7 +53,7 @@ class BatchCounts:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A sentence, when it came (on the loop's clock), and who waits for its translation."""
+    """A sentence, its arrival on the loop's clock, and the future of its translation."""
 
     sentence: Pieces
     arrived: float
@@ -61,12 +61,12 @@ class _Waiting:
 
 
 class BatchQueue:
-    """Batches of like beam size, first come, first served. Belongs to the event loop that runs `run`."""
+    """A first-in, first-out queue of batches with equal beam sizes. Belongs to the event loop of `run`."""
 
     def __init__(self, engine: Engine, options: BatchOptions) -> None:
         self._engine = engine
         self._options = options
-        self._waiting: dict[int, deque[_Waiting]] = {}  # by beam size: only equals can share a batch
+        self._waiting: dict[int, deque[_Waiting]] = {}  # by beam size, which is the same within a batch
         self._num_waiting = 0
         self._arrived = asyncio.Event()
         self._filled = asyncio.Event()
@@ -76,12 +76,12 @@ class BatchQueue:
         self.counts = BatchCounts()
 
     def submit(self, sentences: Sequence[Pieces], beam_size: int) -> list[asyncio.Future[Pieces]]:
-        """Queue all of these or none. Raises `QueueFull`; an engine's exception becomes that of the futures."""
+        """Queue all sentences or none. Raises `QueueFull`; the futures raise the engine's exceptions."""
         limit = self._options.max_waiting
-        # A request that is larger than the queue is still taken by an empty one.
+        # An empty queue accepts a request that is larger than the limit.
         if limit is not None and self._num_waiting and self._num_waiting + len(sentences) > limit:
             self.counts.refused += 1
-            raise QueueFull(f"{self._num_waiting} sentences wait, {limit} may: try again in a moment")
+            raise QueueFull(f"the queue is full: {self._num_waiting} of {limit} sentences waiting; retry after 1 s")
         loop = asyncio.get_running_loop()
         lane = self._waiting.setdefault(beam_size, deque())
         arrivals = [_Waiting(sentence, loop.time(), loop.create_future()) for sentence in sentences]
@@ -94,13 +94,13 @@ class BatchQueue:
         return [waiting.done for waiting in arrivals]
 
     async def run(self) -> None:
-        """Form batches and have them translated until cancelled."""
+        """Form batches and translate them until cancelled."""
         loop = asyncio.get_running_loop()
         try:
             while True:
                 await self._slots.acquire()
                 await self._arrived.wait()
-                await self._wait_for_company()
+                await self._wait_for_more()
                 beam_size, batch = self._take()
                 running = loop.run_in_executor(self._threads, self._translate, loop, batch, beam_size)
                 self._running.add(running)
@@ -108,8 +108,8 @@ class BatchQueue:
         finally:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _wait_for_company(self) -> None:
-        """Until the oldest sentence has waited long enough; it may have, while the engine was busy."""
+    async def _wait_for_more(self) -> None:
+        """Wait until the batch is full or its oldest sentence has waited long enough."""
         oldest = self._waiting[self._next_beam_size()]
         self._filled.clear()
         if len(oldest) < self._options.max_batch:
@@ -118,7 +118,7 @@ class BatchQueue:
                     await self._filled.wait()
 
     def _next_beam_size(self) -> int:
-        """That of the oldest sentence."""
+        """Return the beam size of the oldest sentence."""
         lanes = {beam_size: lane[0].arrived for beam_size, lane in self._waiting.items() if lane}
         return min(lanes, key=lambda beam_size: lanes[beam_size])
 
@@ -133,18 +133,18 @@ class BatchQueue:
         self.counts.batches += 1
         self.counts.sentences += num_taken
         self.counts.largest_batch = max(self.counts.largest_batch, num_taken)
-        # Longest first: engines pad to the longest, and what they cut off a batch is then of like length.
+        # Longest first: engines pad to the longest, so the parts of a batch then have similar lengths.
         return beam_size, sorted(batch, key=lambda waiting: -len(waiting.sentence))
 
     def _translate(self, loop: asyncio.AbstractEventLoop, batch: Sequence[_Waiting], beam_size: int) -> None:
-        """On a thread of the pool."""
+        """Translate a batch on a thread of the pool."""
 
         def deliver(index: int, translation: Pieces) -> None:
             loop.call_soon_threadsafe(_settle, batch[index].done, translation)
 
         try:
             self._engine.translate([waiting.sentence for waiting in batch], beam_size, deliver)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to those who wait for this batch
+        except Exception as error:  # noqa: BLE001 - every exception belongs to the futures of this batch
             for waiting in batch:
                 loop.call_soon_threadsafe(_fail, waiting.done, error)
 
@@ -154,7 +154,7 @@ class BatchQueue:
 
 
 def _settle(future: asyncio.Future[Pieces], translation: Pieces) -> None:
-    if not future.done():  # whoever waited may have gone
+    if not future.done():  # the request may have been cancelled
         future.set_result(translation)
 
 

@@ -1,4 +1,4 @@
-"""A whole comparison: servers started and tuned, their answers compared, rounds run, reports written."""
+"""A comparison of servers: start and tune them, compare their answers, run the rounds, write the reports."""
 
 import json
 import time
@@ -20,15 +20,15 @@ from loadtest.cli.run import LoadTestFailed
 from loadtest.report.write_comparison import write_comparison
 from loadtest.workload.scenario import Scenario, ScenarioInvalid
 
-TUNING_SHARE = 0.4  # of the time there is
+TUNING_SHARE = 0.4  # of the time limit
 SEARCHES = (1, 4)  # beam sizes in which answers are compared
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonOptions:
-    """What to compare. `settings` are known ones, by server; those servers are not tuned.
+    """Options of a comparison. Servers with an entry in `settings` are not tuned.
 
-    `protocol` is asked of all servers; with None each is asked in its own.
+    `protocol` applies to all servers; None selects each server's own.
     """
 
     scenario: Scenario
@@ -43,7 +43,7 @@ class ComparisonOptions:
 
 
 def compare(options: ComparisonOptions, procedure: Procedure, comparison: Comparison) -> None:
-    """Fill in the comparison, and leave all runs and reports in a folder.
+    """Fill in the comparison and write all runs and reports to a folder.
 
     A server that cannot run stays in the tables with the reason.
     """
@@ -61,29 +61,29 @@ def compare(options: ComparisonOptions, procedure: Procedure, comparison: Compar
                 _compare_answers(interleaved, servers, options, comparison)
             log_progress("rounds")
             rounds = run_rounds(interleaved, [one for one in servers if one.is_active], procedure)
-            comparison.notes.append(f"{rounds} rounds of {procedure.rounds} within the time there was.")
+            comparison.notes.append(f"{rounds} of {procedure.rounds} rounds within the time limit.")
         except KeyboardInterrupt:
-            comparison.notes.append("Broken off: what was measured until then.")
+            comparison.notes.append("Interrupted; later measurements are missing.")
     _write_runs(servers, options.out)
 
 
 def _prepared(name: str, options: ComparisonOptions) -> ServerUnderTest:
-    """A server that can be started, or one with the reason why not."""
+    """Return a server that can be started, or one with the reason why it cannot."""
     try:
         kind = server_kind(name, options.material)
         protocol = options.protocol or kind.protocol
         if kind.protocol == "libretranslate" and protocol != kind.protocol:
-            raise ServerFailed("it speaks no other protocol than its own")
+            raise ServerFailed("it supports only its own protocol")
         requests = requests_for(options.scenario, protocol, options.material.beam_size)
     except (ServerFailed, ScenarioInvalid) as failure:
-        log_progress(f"  {name} is out: {failure}")
+        log_progress(f"  {name} is excluded: {failure}")
         unavailable = ServerKind(name, "native", _never, {})
         return ServerUnderTest(unavailable, options.scenario, ServerFound(name, "native", not_run=str(failure)))
     return ServerUnderTest(kind, requests, ServerFound(name, protocol))
 
 
 def _never(_: Mapping[str, str]) -> Launch:
-    raise ServerFailed("it cannot be had")
+    raise ServerFailed("it is not available")
 
 
 def _choose_settings(
@@ -115,7 +115,7 @@ def _choose_settings(
                 )
         except (ServerFailed, LoadTestFailed) as failure:
             found.not_run = str(failure)
-            log_progress(f"  {kind.name} is out: {failure}")
+            log_progress(f"  {kind.name} is excluded: {failure}")
             continue
         chosen[kind.name] = tuned.settings
         found.settings, found.capacity, found.tried = tuned.settings, tuned.capacity, tuned.tried
@@ -148,7 +148,7 @@ def _compare_answers(
 
 
 def _reference(options: ComparisonOptions, texts: Sequence[str]) -> dict[int, list[str]]:
-    """What Hugging Face says in float32, by beam size; nothing of it is cut off."""
+    """Return the answers of Hugging Face in float32 by beam size, without a limit on lengths."""
     kind = server_kind("huggingface", options.material)
     settings = {"dtype": "float32", "target-factor": "0"}
     with ServerProcess(kind.launch(settings), options.out / "logs" / "reference.log") as process:
@@ -156,7 +156,7 @@ def _reference(options: ComparisonOptions, texts: Sequence[str]) -> dict[int, li
 
 
 def _write_runs(servers: Sequence[ServerUnderTest], out: Path) -> None:
-    """All of a server as one run, and a page that has all servers."""
+    """Write the runs of each server as one run, and a comparison of all servers."""
     runs = [
         merged(server.runs, out / "runs" / server.found.name, server.found.name) for server in servers if server.runs
     ]

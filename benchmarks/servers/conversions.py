@@ -1,4 +1,4 @@
-"""The checkpoint's weights in the formats of the peers, converted once and kept."""
+"""The checkpoint's weights in the formats of the other servers, converted once."""
 
 import json
 import shutil
@@ -19,9 +19,9 @@ def ctranslate2_model(checkpoint: Path, folder: Path, quantization: str = "int8"
 
 
 def argos_packages(checkpoint: Path, folder: Path, source: str, target: str) -> Path:
-    """A folder of Argos packages that LibreTranslate loads without a network. Raises `ServerFailed`.
+    """Return a folder of Argos packages that LibreTranslate loads without a network. Raises `ServerFailed`.
 
-    There are two, because a server that finds fewer wants to download more; nobody asks the one that goes back.
+    There are two, because a server with fewer tries to download more. The reverse direction is not used.
     """
     packages = folder / f"argos-{source}-{target}-{digest_of(checkpoint)}"
     if packages.is_dir():
@@ -40,13 +40,13 @@ def _write_package(package: Path, checkpoint: Path, model: Path, source: str, ta
 
     shutil.copytree(model, package / "model")
     config_file = package / "model" / "config.json"
-    # Argos Translate does not end its sources, as Marian's models want it.
+    # Argos Translate does not append the end token that Marian's models need.
     config = json.loads(config_file.read_text("utf-8")) | {"add_source_eos": True}
     config_file.write_text(json.dumps(config), "utf-8")
-    # One tokenizer for both sides, and the checkpoint's is one: checked, because nothing else would notice.
+    # A package has one tokenizer for both sides; different ones would go unnoticed.
     sides = [(checkpoint / f"{side}.spm").read_bytes() for side in ("source", "target")]
     if sides[0] != sides[1]:
-        raise ServerFailed("an Argos package has one SentencePiece model, and this checkpoint has two")
+        raise ServerFailed("the checkpoint must have one SentencePiece model for both sides, as an Argos package")
     (package / "sentencepiece.model").write_bytes(sides[0])
     write_model(package / "minisbd" / f"{source}.onnx", source)
     metadata = {

@@ -13,7 +13,7 @@ from benchmarks.servers.pieces import Pieces, TargetLimit, Tokenizer
 class CTranslate2Engine:
     """A translator with `inter_threads` workers of `intra_threads` threads.
 
-    What is handed over in one call is divided into batches of `max_batch_tokens` padded source tokens.
+    It divides the sentences of a call into batches of `max_batch_tokens` padded source tokens.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class CTranslate2Engine:
         self._limit = limit
 
     def translate(self, sentences: Sequence[Pieces], beam_size: int, deliver: Deliver) -> None:
-        """Translate; each sentence is delivered when its batch is done, and not when the whole call is."""
+        """Translate; each sentence is delivered when its batch is complete, not the whole call."""
         results = self._translator.translate_batch(
             list(sentences),
             beam_size=beam_size,
@@ -46,7 +46,7 @@ class CTranslate2Engine:
             max_input_length=0,
             asynchronous=True,
         )
-        # In the order of its own batches, which it sorts by length as well.
+        # In the order of CTranslate2's batches, which it sorts by length.
         for index, result in enumerate(results):
             deliver(index, result.result().hypotheses[0])
 
@@ -54,11 +54,11 @@ class CTranslate2Engine:
 def main() -> None:
     """Load a converted model and serve it."""
     parser = arguments("FastAPI and CTranslate2's asynchronous translator behind a batching queue.")
-    parser.add_argument("--model", required=True, help="the checkpoint as CTranslate2's converter wrote it")
+    parser.add_argument("--model", required=True, help="the checkpoint converted by CTranslate2")
     parser.add_argument("--compute-type", default="int8")
-    parser.add_argument("--inter-threads", type=int, default=2, help="batches translated at once")
-    parser.add_argument("--intra-threads", type=int, default=1, help="threads of each")
-    parser.add_argument("--batches-ahead", type=int, default=0, help="batches handed over before they can be begun")
+    parser.add_argument("--inter-threads", type=int, default=2, help="number of batches translated at once")
+    parser.add_argument("--intra-threads", type=int, default=1, help="threads per batch")
+    parser.add_argument("--batches-ahead", type=int, default=0, help="number of batches submitted in advance")
     chosen = parser.parse_args()
     tokenizer = Tokenizer(Path(chosen.checkpoint))
     engine = CTranslate2Engine(

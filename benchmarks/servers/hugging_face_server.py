@@ -13,7 +13,7 @@ from benchmarks.servers.pieces import END, PADDING, UNKNOWN, Pieces, TargetLimit
 
 
 class HuggingFaceEngine:
-    """`generate` in inference mode, in batches of like length: at most `max_batch_tokens` padded source tokens."""
+    """`generate` in inference mode, in batches of similar length with at most `max_batch_tokens` padded tokens."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class HuggingFaceEngine:
         self._max_batch_tokens = max_batch_tokens
 
     def translate(self, sentences: Sequence[Pieces], beam_size: int, deliver: Deliver) -> None:
-        """Translate; each sentence is delivered when its batch is done."""
+        """Translate; each sentence is delivered when its batch is complete."""
         start = 0
         while start < len(sentences):
             size = max(1, self._max_batch_tokens // len(sentences[start]))  # the longest come first

@@ -1,4 +1,4 @@
-"""Servers taking turns: one runs and is measured, all others are held still."""
+"""Interleaved runs: one server is measured while all others are paused."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -16,7 +16,7 @@ Runner = Callable[[str, Scenario, Path, RunOptions], RunFolder]
 
 
 class InterleavedRuns:
-    """Servers of a comparison, each started when it is first needed. Use it as a context manager."""
+    """The servers of a comparison, each started on first use. Use it as a context manager."""
 
     def __init__(self, logs: Path, seed: int, runner: Runner = run_scenario) -> None:
         self._logs = logs
@@ -26,16 +26,16 @@ class InterleavedRuns:
 
     @property
     def pids(self) -> dict[str, int]:
-        """The processes that are there, running or held still, by server."""
+        """Process ids of all servers, running or paused, by name."""
         return {name: server.pid for name, (server, _) in self._servers.items()}
 
     @property
     def started(self) -> dict[str, dict[str, str]]:
-        """The settings they were started with."""
+        """Settings with which the servers were started, by name."""
         return {name: settings for name, (_, settings) in self._servers.items()}
 
     def start(self, kind: ServerKind, settings: Settings) -> ServerProcess:
-        """The server with these settings, running; the others are held still. Raises `ServerFailed`."""
+        """Return the running server with these settings, and pause the others. Raises `ServerFailed`."""
         for name, (server, _) in self._servers.items():
             if name != kind.name:
                 server.pause()
@@ -50,7 +50,7 @@ class InterleavedRuns:
         return server
 
     def stop(self, name: str) -> None:
-        """End a server, if it is there. It is started anew when it is needed."""
+        """End a server if it was started. The next use starts it again."""
         if name in self._servers:
             self._servers.pop(name)[0].close()
 
@@ -60,13 +60,13 @@ class InterleavedRuns:
         options = RunOptions(seed=self._seed, label=kind.name, guard_requests=0, server_pid=server.pid, quiet=True)
         try:
             run = self.runner(server.url, scenario, folder, options)
-            if run.info().interrupted:  # not this run alone was meant
+            if run.info().interrupted:  # the interruption applies to the whole comparison
                 raise KeyboardInterrupt
         except BaseException:
             self.stop(kind.name)
             raise
         if any(record.outcome in (Outcome.TIMED_OUT, Outcome.UNFINISHED) for record in run.records()):
-            # It goes on translating for clients that have long gone, and would in its next turn.
+            # It would still translate the requests without an answer during its next run.
             self.stop(kind.name)
         else:
             server.pause()
@@ -84,5 +84,5 @@ class InterleavedRuns:
 
 
 def describe(settings: Mapping[str, str]) -> str:
-    """Settings in a few words."""
+    """Return the settings in a few words."""
     return ", ".join(f"{name} {value}" for name, value in settings.items()) or "as installed"

@@ -1,4 +1,4 @@
-"""Runs of one server, minutes apart, as one run: reports read a single folder."""
+"""Merging of one server's runs, minutes apart, into one run folder for reports."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,10 +10,9 @@ from loadtest.results.run_folder import GeneratorInfo, RunFolder, ServerInfo, St
 
 
 def merged(runs: Sequence[tuple[str, RunFolder]], folder: Path, label: str) -> RunFolder:
-    """All stages of the runs in the order of time, on the clock of the first.
+    """Return one run with all stages of at least one run, on the clock of the first.
 
-    Each run comes with a name that is put before those of its stages, which must then be unique. Needs at least one.
-    Raises `BadRunFolder`.
+    The name of each run precedes the names of its stages, which must then be unique. Raises `BadRunFolder`.
     """
     folder.mkdir(parents=True)
     together = RunFolder(folder)
@@ -25,7 +24,7 @@ def merged(runs: Sequence[tuple[str, RunFolder]], folder: Path, label: str) -> R
             later = (datetime.fromisoformat(info.started_at) - began).total_seconds()
             stages += [_later(replace(stage, name=f"{name}, {stage.name}"), later) for stage in info.stages]
             writer.write([_record_later(record, f"{name}, {record.stage}", later) for record in run.records()])
-    assert len({stage.name for stage in stages}) == len(stages), "two stages of one name"
+    assert len({stage.name for stage in stages}) == len(stages), "two stages with the same name"
     cpu_seconds = [info.server.cpu_seconds for info in infos]
     together.write_info(
         replace(

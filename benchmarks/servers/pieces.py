@@ -16,10 +16,10 @@ Pieces = list[str]
 
 @dataclass(frozen=True, slots=True)
 class TargetLimit:
-    """How long a translation may get: `factor` times its source and a little, and never more than the model can.
+    """Maximum length of a translation: `factor` times its source plus `slack`, at most the model's limit.
 
-    Greedy search at times goes round in circles. Without such a limit (a `factor` of 0) one sentence of a hundred then
-    takes as many steps as the model can, and its whole batch waits for it.
+    Greedy search sometimes loops. Without this limit (a `factor` of 0) about one sentence in a hundred takes the
+    maximum number of steps, and its whole batch waits for it.
     """
 
     max_tokens: int
@@ -27,7 +27,7 @@ class TargetLimit:
     slack: int = 16
 
     def of(self, source_tokens: int) -> int:
-        """The most tokens of a translation from so many."""
+        """Return the maximum number of target tokens for that many source tokens."""
         return min(self.max_tokens, int(source_tokens * self.factor) + self.slack) if self.factor else self.max_tokens
 
 
@@ -40,19 +40,19 @@ class Tokenizer:
         self._target = SentencePieceProcessor(model_proto=(checkpoint / "target.spm").read_bytes())
         config = json.loads((checkpoint / "config.json").read_text("utf-8"))
         self.max_tokens = int(config["max_position_embeddings"])
-        """Of a source or a target, its end included."""
+        """Maximum number of tokens of a source or a target, including its end."""
 
     def encode(self, sentence: str) -> Pieces:
-        """The pieces of a source sentence, its end last."""
+        """Return the tokens of a source sentence, its end last."""
         pieces: Pieces = self._source.encode(sentence, out_type=str)
         return [*pieces, END]
 
     def fits(self, sentence: str) -> bool:
-        """Whether the model takes it in one."""
-        # A piece has at least one character, so short sentences need not be counted.
+        """Return whether the sentence fits into the model."""
+        # A token has at least one character, so short sentences always fit.
         return len(sentence) < self.max_tokens // 2 or len(self.encode(sentence)) <= self.max_tokens
 
     def decode(self, pieces: Sequence[str]) -> str:
-        """The text of a translation; control pieces are skipped."""
+        """Return the text of a translation without control tokens."""
         text: str = self._target.decode_pieces([piece for piece in pieces if piece not in (END, UNKNOWN, PADDING)])
         return text.replace("▁", " ").strip()

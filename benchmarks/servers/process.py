@@ -1,4 +1,4 @@
-"""A server in a process of its own, held still while another one is measured."""
+"""The process of a server, paused while another one is measured."""
 
 import http.client
 import os
@@ -18,18 +18,18 @@ from benchmarks.workers.process import THREAD_VARIABLES
 
 POLL_SECONDS = 0.1
 
-_CHILD_PROCESS = ROOT / "loadtest" / "coordination" / "child_process.py"  # by its path: a server may run in any folder
+_CHILD_PROCESS = ROOT / "loadtest" / "coordination" / "child_process.py"  # by path: a server may run in any folder
 
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
 class ServerFailed(RuntimeError):
-    """A server that did not start; the message is the reason, in one line."""
+    """The server did not start; the message is the reason in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How to start a server, and in which folder. `command` has {port} where the port belongs."""
+    """Command and folder of a server. `command` contains {port} in place of the port."""
 
     command: tuple[str, ...]
     ready_path: str
@@ -40,19 +40,19 @@ class Launch:
 class ServerProcess:
     """A running server. Use it as a context manager.
 
-    While it is paused (SIGSTOP) it takes no processor time: neither a pool of threads that spins after its work, nor
-    requests whose clients have long gone.
+    While it is paused (SIGSTOP) it takes no processor time, neither for spinning thread pools nor for requests whose
+    clients have disconnected.
     """
 
     def __init__(self, launch: Launch, log: Path, timeout_seconds: float = 600.0) -> None:
-        """Start it and wait until it is ready. Raises `ServerFailed`."""
+        """Start the process and wait until it is ready. Raises `ServerFailed`."""
         self._port = _free_port()
         self._log = log
         command = [part.replace("{port}", str(self._port)) for part in launch.command]
         environment = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as stream:
-            self._process = subprocess.Popen(  # noqa: S603 - the command is ours
+            self._process = subprocess.Popen(  # noqa: S603 - a command of this project
                 [sys.executable, str(_CHILD_PROCESS), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
@@ -68,24 +68,24 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        """The process's number."""
+        """Process id."""
         return self._process.pid
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Address of the server."""
         return f"http://127.0.0.1:{self._port}"
 
     def pause(self) -> None:
-        """Hold it still."""
+        """Pause the process."""
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on. Does nothing to a server that runs."""
+        """Continue the process. Has no effect on a running one."""
         self._process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """End it, running or paused."""
+        """End the process, running or paused."""
         self._process.kill()
         self._process.wait()
 
@@ -107,9 +107,9 @@ class ServerProcess:
                 return False
 
     def _reason(self) -> str:
-        """The last line of its log, which is the exception where there was one."""
+        """Return the last line of the log, which is the exception if there was one."""
         lines = [line for line in self._log.read_text("utf-8", "replace").splitlines() if line.strip()]
-        return f"{lines[-1] if lines else 'no word'} (exit code {self._process.returncode})"
+        return f"{lines[-1] if lines else 'no output'} (exit code {self._process.returncode})"
 
     def __enter__(self) -> "ServerProcess":
         return self
@@ -121,7 +121,7 @@ class ServerProcess:
 
 
 def _free_port() -> int:
-    """A port that was free a moment ago: the servers of others cannot all be asked which one they took."""
+    """Return a free port: not every server can report a port that it chose itself."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

@@ -1,4 +1,4 @@
-"""What a comparison found: values, and JSON of them."""
+"""Results of a comparison, and their JSON."""
 
 from dataclasses import dataclass, field
 from statistics import median
@@ -11,18 +11,18 @@ from loadtest.results.run_folder import MachineInfo
 
 @dataclass(frozen=True, slots=True)
 class KneeFound:
-    """One search for the knee. `knee` is None if no rate was sustained. Rates are requests a second."""
+    """Result of one search for the knee. `knee` is None if no rate was sustained. Rates are requests per second."""
 
     round: int
     knee: float | None
     goodput_at_knee: float
     best_goodput: float  # of any step
-    is_late: bool = False  # the generator kept no time in some of it; those steps count for nothing
+    is_late: bool = False  # the generator was late in some steps, which do not count
 
 
 @dataclass(frozen=True, slots=True)
 class LoadFound:
-    """One offered load. Cores are processor seconds a second."""
+    """Result of one offered load. Cores are processor seconds per second."""
 
     round: int
     rate: float
@@ -35,12 +35,12 @@ class LoadFound:
     target_tokens_per_second: float | None
     server_cores: float | None
     generator_cores: float
-    is_late: bool  # the generator kept no time, so this says nothing of the server
+    is_late: bool  # the generator was late: the result is invalid
 
 
 @dataclass(slots=True)
 class ServerFound:
-    """All of one server; `not_run` says why there is nothing or not everything."""
+    """All results of one server; `not_run` is the reason for missing ones."""
 
     name: str
     protocol: str
@@ -54,24 +54,24 @@ class ServerFound:
 
     @property
     def knee(self) -> float | None:
-        """The median of the knees of all rounds, None if no round had one. A round without counts as none sustained."""
+        """Median of the knees of all rounds; a round without a knee counts as 0. None if no round had one."""
         found = [each.knee or 0.0 for each in self.knees]
         return (median(found) or None) if found else None
 
     def goodput_of(self, round_number: int) -> float | None:
-        """The best goodput of any step or load of a round that the generator sent in time."""
+        """Return the best goodput of a round's steps and loads that were sent in time."""
         steps = [each.best_goodput for each in self.knees if each.round == round_number]
         loads = [each.goodput for each in self.loads if each.round == round_number and not each.is_late]
         return max([*steps, *loads], default=None)
 
     def loads_at(self, rate: float) -> list[LoadFound]:
-        """The loads of this rate, round by round."""
+        """Return the loads with this rate in the order of rounds."""
         return [load for load in self.loads if load.rate == rate]
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """One server's figure over another's, round by round: the median, the least and the most."""
+    """Ratio of one server's figure to another's over all rounds: median, minimum and maximum."""
 
     median: float
     least: float
@@ -80,7 +80,7 @@ class Ratio:
 
 @dataclass(slots=True)
 class Comparison:
-    """A whole comparison; the first server is the one that others are compared with."""
+    """A comparison; the first server is compared with the others."""
 
     scenario: str
     objective: str
@@ -93,31 +93,31 @@ class Comparison:
 
     @property
     def rates(self) -> list[float]:
-        """The loads that were offered to all."""
+        """Rates offered to all servers."""
         return sorted({load.rate for server in self.servers for load in server.loads})
 
 
 def ratio(pairs: list[tuple[float | None, float | None]]) -> Ratio | None:
-    """Of pairs of figures, one a round; None if no round has both and the second is more than nothing."""
+    """Return the ratio of pairs of figures, one per round; None if no round has both and a second above 0."""
     ratios = [ours / theirs for ours, theirs in pairs if ours is not None and theirs]
     return Ratio(median(ratios), min(ratios), max(ratios)) if ratios else None
 
 
 def goodput_ratio(first: ServerFound, other: ServerFound) -> Ratio | None:
-    """The best goodput of the first over the other's."""
+    """Return the ratio of the best goodputs."""
     rounds = sorted({each.round for each in first.knees})
     return ratio([(first.goodput_of(number), other.goodput_of(number)) for number in rounds])
 
 
 def knee_ratio(first: ServerFound, other: ServerFound) -> Ratio | None:
-    """The knee of the first over the other's. A round in which the first sustained nothing counts as 0.
+    """Return the ratio of the knees. A round in which the first sustained no rate counts as 0.
 
-    One in which the other sustained nothing has no ratio: it would have no bound.
+    A round in which the other sustained no rate has no ratio, because it would be unbounded.
     """
     others = {each.round: each.knee for each in other.knees}
     return ratio([(each.knee or 0.0, others.get(each.round)) for each in first.knees])
 
 
 def to_json(comparison: Comparison) -> str:
-    """All of it, for programs."""
+    """Return the comparison as JSON."""
     return TypeAdapter(Comparison).dump_json(comparison, indent=2).decode() + "\n"

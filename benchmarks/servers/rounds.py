@@ -1,5 +1,6 @@
-"""The measurement: server after server, round after round, so that what changes slowly hits all of them alike."""
+"""The measurement in rounds over all servers, so that slow changes of the machine affect all of them equally."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,14 +19,14 @@ from loadtest.results.run_folder import RunFolder
 from loadtest.results.totals import totals
 from loadtest.workload.scenario import Scenario
 
-FAR_BEYOND = 4.0  # times its own knee: what a server does there is known, and takes minutes to clear away
-SLOW_REQUESTS = 150  # that a step of a search should have, so that 99 in 100 means something; it may last twice as long
-CLOSE = 0.1  # rates that differ by less are one
+FAR_BEYOND = 4.0  # times a server's own knee: higher loads are not offered, because their backlog takes minutes
+SLOW_REQUESTS = 150  # per step of a search, for a meaningful share of 99 %; a step may last up to twice as long
+CLOSE = 0.1  # rates that differ by less are merged
 
 
 @dataclass(slots=True)
 class ServerUnderTest:
-    """A server of the comparison, what it is asked, and what was found; `runs` come with the name of their round."""
+    """A server of the comparison with its requests and results; `runs` are pairs of a round's name and a run."""
 
     kind: ServerKind
     requests: Scenario
@@ -34,25 +35,23 @@ class ServerUnderTest:
 
     @property
     def is_active(self) -> bool:
-        """Whether it is to be measured (any further)."""
+        """Whether the server is still measured."""
         return self.found.not_run is None
 
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """How to measure. Seconds of a step of the search, and of an offered load, their first fifth not counted."""
+    """Parameters of the measurement. The first fifth of every step and load is not counted."""
 
     folder: Path
     step_seconds: float = 15.0
     load_seconds: float = 25.0
     rounds: int = 3
-    give_up: float = float(
-        "inf"
-    )  # on time.monotonic()'s clock: no round is begun that would not end before, no load after
+    give_up: float = math.inf  # on time.monotonic()'s clock: no round starts that would end later, and no load after it
 
 
 def run_rounds(interleaved: InterleavedRuns, servers: Sequence[ServerUnderTest], procedure: Procedure) -> int:
-    """Measure all, and return how many rounds there was time for; the knees of the first are searched in any case."""
+    """Measure all servers and return the number of complete rounds; the knees of the first are always searched."""
     rates: list[float] = []
     lasted = 0.0
     for number in range(1, procedure.rounds + 1):
@@ -66,7 +65,7 @@ def run_rounds(interleaved: InterleavedRuns, servers: Sequence[ServerUnderTest],
         rates = rates or offered_rates([server.found for server in servers])
         for rate in rates:
             if time.monotonic() > procedure.give_up:
-                log_progress("  no time for more loads")
+                log_progress("  time limit reached: no more loads")
                 break
             for server in servers:
                 with _excluded_on_failure(server) as one:
@@ -77,7 +76,7 @@ def run_rounds(interleaved: InterleavedRuns, servers: Sequence[ServerUnderTest],
 
 
 def offered_rates(servers: Sequence[ServerFound]) -> list[float]:
-    """What all are asked: the knee of each (half of what it gets through, where it has none), and twice the highest."""
+    """Return the rates for all servers: each knee (half the capacity without one) and twice the highest."""
     knees = [knee for server in servers if (knee := knee_or_half(server)) is not None]
     wanted = sorted([*knees, 2 * max(knees)]) if knees else []
     kept: list[float] = []
@@ -88,50 +87,50 @@ def offered_rates(servers: Sequence[ServerFound]) -> list[float]:
 
 
 def knee_or_half(server: ServerFound) -> float | None:
-    """A rate that the server is on good terms with."""
+    """Return the server's knee, or half its capacity without a knee."""
     return server.knee or (server.capacity / 2 if server.capacity else None)
 
 
 def is_worth_offering(server: ServerFound, rate: float) -> bool:
-    """False where the rate is so far beyond the server that the answer is known."""
+    """Return whether the rate is at most `FAR_BEYOND` times the server's knee."""
     own = knee_or_half(server)
     return own is not None and rate <= FAR_BEYOND * own
 
 
 @contextmanager
 def _excluded_on_failure(server: ServerUnderTest) -> Iterator[ServerUnderTest]:
-    """A server that fails is left out from here on; the others go on."""
+    """Exclude the server from the comparison if it fails inside the block."""
     try:
         yield server
     except (ServerFailed, LoadTestFailed) as failure:
         server.found.not_run = str(failure)
-        log_progress(f"  {server.found.name} is out: {failure}")
+        log_progress(f"  {server.found.name} is excluded: {failure}")
 
 
 def _find_knee(interleaved: InterleavedRuns, server: ServerUnderTest, procedure: Procedure, number: int) -> None:
     found = server.found
     assert found.capacity is not None
     known = found.knee
-    # Below the knee at first, so that it is reached from where the server is at ease, whatever it was asked before.
+    # Start below the knee, so that earlier overload has no influence.
     start, factor, bisections = (0.4 * found.capacity, 1.5, 3) if known is None else (0.7 * known, 1.25, 2)
     seconds = min(max(procedure.step_seconds, SLOW_REQUESTS / start), 2 * procedure.step_seconds)
     scenario = search(server.requests, float(f"{start:.3g}"), factor, bisections, seconds)
     folder = procedure.folder / f"round-{number}" / f"{found.name}-knee"
     run = interleaved.measure(server.kind, found.settings, scenario, folder)
     server.runs.append((f"round {number}", run))
-    all_of_it = totals(run)
-    at_knee = all_of_it.stage(all_of_it.headline.knee_stage)
+    run_totals = totals(run)
+    at_knee = run_totals.stage(run_totals.headline.knee_stage)
     result = KneeFound(
         number,
-        all_of_it.headline.knee_rate,
+        run_totals.headline.knee_rate,
         at_knee.all.goodput if at_knee else 0.0,
-        all_of_it.headline.goodput or 0.0,
-        all_of_it.headline.is_void,
+        run_totals.headline.goodput or 0.0,
+        run_totals.headline.is_void,
     )
     found.knees.append(result)
-    said = "no rate sustained" if result.knee is None else f"knee {result.knee:g}/s"
+    outcome = "no rate sustained" if result.knee is None else f"knee {result.knee:g}/s"
     late = ", LATE" if result.is_late else ""
-    log_progress(f"  round {number}, {found.name}: {said}, best goodput {result.best_goodput:.1f}/s{late}")
+    log_progress(f"  round {number}, {found.name}: {outcome}, best goodput {result.best_goodput:.1f}/s{late}")
 
 
 def _offer(
@@ -142,7 +141,7 @@ def _offer(
     folder = procedure.folder / f"round-{number}" / f"{found.name}-{rate:g}"
     try:
         run = interleaved.measure(server.kind, found.settings, scenario, folder)
-    except LoadTestFailed as failure:  # it may take less without being out
+    except LoadTestFailed as failure:  # the server may still sustain lower rates
         log_progress(f"  {rate:g}/s, {found.name}: {failure}")
         return
     server.runs.append((f"round {number}", run))
@@ -153,7 +152,7 @@ def _offer(
 
 
 def load_found(run: RunFolder, stage: StageTotals, rate: float, number: int) -> LoadFound:
-    """The figures of an offered load."""
+    """Return the figures of an offered load."""
     info, sample = run.info(), stage.all
     wall = info.generator.wall_seconds or 1.0
     server = info.server.cpu_seconds

@@ -1,8 +1,8 @@
-"""A detector of sentence ends for LibreTranslate: a rule, in the form in which it loads its models.
+"""A rule-based detector of sentence ends in the model format of LibreTranslate.
 
-Its own detectors are small networks that it downloads at its first request. Where nothing can be downloaded it takes a
-model from the package of the language, and this is one: a mark that ends a sentence, a space, and a capital letter.
-It costs less than theirs, and finds the sentences of plain prose.
+LibreTranslate downloads small neural detectors at its first request. Without a network it loads a model from the
+language's package. This one detects a final punctuation mark, a space and a capital letter. It is cheaper than the
+neural ones and sufficient for plain prose.
 """
 
 import json
@@ -13,7 +13,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 _UNITS = ("<PAD>", "<UNK>", ".", "!", "?", " ")
-_MARKS = (2, 4)  # the first and the last of them that end a sentence
+_MARKS = (2, 4)  # first and last index of marks that end a sentence
 _SPACE = 5
 _SENTENCE_END = 2  # of five classes: inside, end of a word, end of a sentence, and two for words of several
 _NUM_CLASSES = 5
@@ -22,7 +22,7 @@ _NUM_CLASSES = 5
 def write_model(path: Path, language: str) -> None:
     """Write the model: units [texts, length] and features [texts, length, 1] to classes [texts, length, 5]."""
     nodes = [
-        # Two characters behind each: what comes next, and what comes after that.
+        # Shift by one and by two characters: the next unit, and the feature after it.
         helper.make_node("Pad", ["units", "two_after", "padding"], ["padded_units"]),
         helper.make_node("Slice", ["padded_units", "one", "minus_one", "axis"], ["next_unit"]),
         helper.make_node("Pad", ["features", "two_after_features", "no_feature"], ["padded_features"]),

@@ -1,4 +1,4 @@
-"""A text taken apart into the sentences that Kvasir would translate, and put together again."""
+"""Splitting of texts into the sentences that Kvasir would translate, and joining of their translations."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ import sentencex
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A sentence, or what stands between two; `text` of a sentence has no whitespace at its ends."""
+    """A sentence, or the text between two; a sentence has no white space at its ends."""
 
     text: str
     is_sentence: bool
 
 
 def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Part]:
-    """Parts that give `text` again when joined. Sentences end where `sentencex` says, and at every line break.
+    """Return parts whose concatenation is `text`. `sentencex` and line breaks end sentences.
 
-    One for which `fits` is false is halved at a space until it is true; what has no letter and no digit is no sentence.
+    A sentence that does not fit is halved at a space until it does. Text without letters and digits is no sentence.
     """
     parts: list[Part] = []
     for line in text.splitlines(keepends=True):
@@ -31,7 +31,7 @@ def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Part]:
 
 
 def join(parts: Sequence[Part], translations: Sequence[str]) -> str:
-    """The text with `translations` in the place of its sentences, which must be as many."""
+    """Return the text with its sentences replaced by `translations`, which must have the same number."""
     remaining = iter(translations)
     joined = "".join(next(remaining) if part.is_sentence else part.text for part in parts)
     assert next(remaining, None) is None, "more translations than sentences"
@@ -52,6 +52,6 @@ def _pieces(sentence: str, fits: Callable[[str], bool]) -> Iterator[Part]:
 
 
 def _middle_space(sentence: str) -> int | None:
-    """The space nearest to the middle."""
+    """Return the index of the space nearest to the middle, if any."""
     spaces = (index for index, character in enumerate(sentence) if character == " ")
     return min(spaces, key=lambda index: abs(2 * index - len(sentence)), default=None)

@@ -1,4 +1,4 @@
-"""The servers that can be compared: how each is started, and the settings worth trying."""
+"""Kinds of servers: the command of each, and the settings worth trying."""
 
 import os
 import sys
@@ -24,10 +24,10 @@ _WAITING = ("16", "32", "64", "128")
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What servers are made of: the same weights as a checkpoint and as a bundle, and where other formats of it go.
+    """Inputs of all servers: the same weights as a checkpoint and as a bundle, and the folder of other formats.
 
-    `beam_size` is for servers that are told it when they start. `libretranslate` is its program, in an environment of
-    its own. `kvasir_flags` are added to those of `kvasir serve`.
+    `beam_size` is for servers that take it at their start. `libretranslate` is the path of its program, in its own
+    environment. `kvasir_flags` are added to those of `kvasir serve`.
     """
 
     checkpoint: Path
@@ -41,20 +41,20 @@ class Material:
 
     @property
     def cpus(self) -> int:
-        """Processors that each server may use, and the load generator as well."""
+        """Number of processors, shared by each server and the load generator."""
         return len(os.sched_getaffinity(0))
 
     @property
     def beam_flags(self) -> tuple[str, ...]:
-        """For servers that take a beam size from requests: the one of requests that cannot name it."""
+        """Flags that set the beam size of requests without one."""
         return () if self.beam_size is None else ("--default-beam-size", str(self.beam_size))
 
 
 @dataclass(frozen=True, slots=True)
 class ServerKind:
-    """A server with settings. They are tried dimension by dimension, each choice of one on the best of those before.
+    """A kind of server with its settings. Tuning tries them dimension by dimension, keeping the best of each.
 
-    `overload_choices` are told apart by what they do when more is asked than can be answered.
+    `overload_choices` are compared under overload.
     """
 
     name: str
@@ -66,15 +66,15 @@ class ServerKind:
 
     @property
     def relative(self) -> str:
-        """The server of the same kind whose queue has no end: what suits that one suits this one."""
+        """Name of the same server with an unbounded queue, whose best settings apply to this one."""
         return self.name.removesuffix(BOUNDED)
 
 
 def server_kind(name: str, material: Material) -> ServerKind:
-    """A server by name. Converts the weights if need be, and raises `ServerFailed` where it cannot be had."""
+    """Return a kind of server by name, converting the weights if necessary. Raises `ServerFailed` if not available."""
     kind = name.removesuffix(BOUNDED)
     if name not in NAMES:
-        raise ServerFailed(f"{name!r} is none of {', '.join(NAMES)}")
+        raise ServerFailed(f"unknown server {name!r}; available: {', '.join(NAMES)}")
     if kind == "kvasir":
         return _kvasir(material)
     if kind == "libretranslate":
@@ -86,7 +86,7 @@ def server_kind(name: str, material: Material) -> ServerKind:
 
 
 def _kvasir(material: Material) -> ServerKind:
-    """As it is installed, but for its memory of sentences, which no other has."""
+    """Return Kvasir with its default settings, but without its sentence cache, which no other server has."""
     command = (sys.executable, "-m", "kvasir", "serve", "--model", str(material.bundle), "--port", "{port}")
     quiet = ("--cache-sentences", "0", "--log-level", "warning")
     launch = Launch((*command, *quiet, *material.beam_flags, *material.kvasir_flags), "/health/ready")
@@ -148,10 +148,10 @@ def _launcher(module: str, material: Material, *flags: str) -> Callable[[Setting
 def _libretranslate(material: Material) -> ServerKind:
     if material.libretranslate is None:
         raise ServerFailed(
-            "needs its program: pip install libretranslate in an environment of its own, --libretranslate"
+            "its program is required; install libretranslate in its own environment and set --libretranslate"
         )
     if not material.libretranslate.is_file():
-        raise ServerFailed(f"{material.libretranslate} is not there")
+        raise ServerFailed(f"{material.libretranslate} does not exist; set --libretranslate")
     packages = argos_packages(material.checkpoint, material.folder, material.source, material.target)
     home = material.folder / "libretranslate-home"
     home.mkdir(parents=True, exist_ok=True)

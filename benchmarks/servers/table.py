@@ -12,11 +12,11 @@ Cell = Callable[[Sequence[LoadFound]], str]  # of at least one load
 
 
 def render(comparison: Comparison) -> str:
-    """All tables, with what a reader must know to believe them."""
+    """Return all tables with their explanations."""
     first = comparison.servers[0]
     machine = comparison.machine
     lines = [
-        f"# {first.name} beside {', '.join(server.name for server in comparison.servers[1:]) or 'nobody'}",
+        f"# {first.name} beside {', '.join(server.name for server in comparison.servers[1:]) or 'no other server'}",
         "",
         f"{comparison.date}, {machine.cpu}, {machine.cores} cores that server and load generator share; scenario "
         f"`{comparison.scenario}`, seed {comparison.seed}. In time: {comparison.objective}.",
@@ -26,22 +26,21 @@ def render(comparison: Comparison) -> str:
             [_summary(first, server) for server in comparison.servers],
         ),
         "",
-        "Knee: the highest rate of requests that was sustained, the median of the rounds. Best goodput: requests a "
-        "second answered in time, at whatever rate suited the server best, of each round. Ratios are taken within a "
-        "round: the median (least - most).",
+        "Knee: the highest sustained rate of requests, the median of the rounds. Best goodput: requests per second "
+        "answered in time, at the best rate of each round. Ratios are within a round: median (minimum - maximum).",
         "",
-        "## The same load for all",
+        "## The same loads for all servers",
         "",
-        "Goodput, requests a second (share of all requests in time; share rejected).",
+        "Goodput, requests per second (share of all requests in time; share rejected).",
         "",
         *_by_rate(comparison, _goodput),
         "",
-        "Latency of the answered from when they were due, ms: p50 / p99; of rejections, p99.",
+        "Latency of answered requests from the instant they were due, ms: p50 / p99; of rejections: p99.",
         "",
         *_by_rate(comparison, _latency),
         "",
-        "Cores in use: server + load generator, which runs on the same cores for all servers alike. Target tokens a "
-        "second show who translates more for an answer.",
+        "Cores in use: server + load generator, which shares the cores with every server. Target tokens per "
+        "second show which server generates more per answer.",
         "",
         *_by_rate(comparison, _cores),
         "",
@@ -95,8 +94,8 @@ def _cores(loads: Sequence[LoadFound]) -> str:
     known = [load.server_cores for load in loads if load.server_cores is not None]
     tokens = [load.target_tokens_per_second for load in loads if load.target_tokens_per_second is not None]
     server = f"{_mean(known):.2f}" if known else "?"
-    said = f"; {_mean(tokens):.0f} tokens/s" if tokens else ""
-    return f"{server} + {_mean([load.generator_cores for load in loads]):.2f}{said}"
+    tokens_per_second = f"; {_mean(tokens):.0f} tokens/s" if tokens else ""
+    return f"{server} + {_mean([load.generator_cores for load in loads]):.2f}{tokens_per_second}"
 
 
 def _agreement(servers: Sequence[ServerFound]) -> list[str]:
@@ -117,8 +116,8 @@ def _agreement(servers: Sequence[ServerFound]) -> list[str]:
     return [
         "## Answers",
         "",
-        f"{texts} texts: the share answered as Hugging Face answers in float32, character by character, and how long "
-        "the answers are beside those (1.00: as long).",
+        f"{texts} texts: the share whose answers equal those of Hugging Face in float32, and the relative length of "
+        "the answers (1.00: equal).",
         "",
         *_table(("server", *(f"beam {size}" if size > 1 else "greedy" for size in sizes)), rows),
         "",
@@ -131,7 +130,7 @@ def _is_late(server: ServerFound) -> bool:
 
 def _notes(comparison: Comparison) -> list[str]:
     late = any(_is_late(server) or any(load.is_late for load in server.loads) for server in comparison.servers)
-    marked = ["(!): the generator was late, so this says nothing of the server; measure again."] if late else []
+    marked = ["(!): the generator was late, so the result is invalid; measure again."] if late else []
     return [*marked, *comparison.notes]
 
 

@@ -1,4 +1,4 @@
-"""The settings that suit a server best, for goodput."""
+"""Tuning: search for a server's settings with the best goodput."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ from loadtest.results.run_folder import RunFolder
 from loadtest.results.totals import totals
 from loadtest.workload.scenario import Scenario
 
-USERS = 32  # enough to keep any of these servers busy
-RAMP = (0.1, 1.3)  # of what closed loops get through: from idle to more than can be done
+USERS = 32  # enough to saturate each of these servers
+RAMP = (0.1, 1.3)  # shares of the capacity: from idle to overload
 OVERLOAD = 1.5
-SLOW_REQUESTS = 120  # that a ramp should have; it may last twice as long for them
+SLOW_REQUESTS = 120  # per ramp; it may last up to twice as long for them
 
 Score = Callable[[Settings], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long is measured, in seconds, the part before anything counts included."""
+    """Durations of measurements in seconds, including warm-up."""
 
     closed_loop_seconds: float = 10.0
     warm_up_seconds: float = 2.0
@@ -32,9 +32,9 @@ class Effort:
 
 @dataclass(slots=True)
 class Tuned:
-    """What was chosen, from what. `capacity` is requests a second of closed loops at the settings to begin with.
+    """Result of tuning. `capacity` is requests per second of closed loops with the initial settings.
 
-    `tried` has requests answered in time, by settings, of those where there was a choice.
+    `tried` maps settings to the number of requests answered in time.
     """
 
     settings: dict[str, str]
@@ -45,7 +45,7 @@ class Tuned:
 def capacity(
     interleaved: InterleavedRuns, kind: ServerKind, settings: Settings, requests: Scenario, folder: Path, effort: Effort
 ) -> float:
-    """Requests a second that closed loops get answered. Raises `ServerFailed` or `LoadTestFailed`."""
+    """Return the requests per second answered in closed loops. Raises `ServerFailed` or `LoadTestFailed`."""
     scenario = closed_loop(requests, USERS, effort.closed_loop_seconds, effort.warm_up_seconds)
     run = interleaved.measure(kind, settings, scenario, folder)
     return totals(run).stages[0].all.throughput
@@ -61,11 +61,11 @@ def tune(
     may_go_on: Callable[[], bool],
     is_relative_tuned: bool = False,
 ) -> Tuned:
-    """Try the settings, dimension by dimension from `settings` on, until `may_go_on` says no.
+    """Try the settings, dimension by dimension from `settings` on, while `may_go_on` returns true.
 
-    The score of a setting is the requests answered in time while the load rises from little to too much: a server that
-    sustains more, and one that is quicker before that, have more of them. All get the same requests at the same
-    instants. Raises `ServerFailed` or `LoadTestFailed` where the first settings fail; others that do are out.
+    The score of a setting is the number of requests answered in time while the load rises from idle to overload. It
+    rewards capacity and speed. All settings receive the same requests at the same instants. Raises `ServerFailed` or
+    `LoadTestFailed` if a setting fails.
     """
     tuned = Tuned(dict(settings), capacity(interleaved, kind, settings, requests, folder / "closed-loop", effort))
     lowest, highest = (share * tuned.capacity for share in RAMP)
@@ -81,7 +81,7 @@ def tune(
         )
         return _in_time(interleaved.measure(kind, tried, stage, folder / f"overload-{len(tuned.tried) + 1}"))
 
-    # What suits a server suits one that differs from it in its queue's end alone.
+    # The bounded server has the best settings of its unbounded relative, except for the limit.
     for dimension in () if is_relative_tuned else kind.dimensions:
         _choose(tuned, kind.name, dimension, on_the_ramp, may_go_on)
     _choose(tuned, kind.name, kind.overload_choices, beyond, may_go_on)
@@ -91,14 +91,14 @@ def tune(
 def _choose(
     tuned: Tuned, name: str, choices: tuple[Settings, ...], score: Score, may_go_on: Callable[[], bool]
 ) -> None:
-    """Take the best of the choices into the settings."""
+    """Add the best of the choices to the settings."""
     scores: dict[str, tuple[float, dict[str, str]]] = {}
     for choice in choices:
         if not may_go_on():
             break
         candidate = tuned.settings | dict(choice)
         label = describe(candidate)
-        # Settings that were tried in another dimension are not tried again.
+        # Settings tried in another dimension are not tried again.
         found = tuned.tried[label] if label in tuned.tried else score(candidate)
         tuned.tried[label] = found
         scores[label] = found, candidate

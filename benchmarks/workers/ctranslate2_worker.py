@@ -25,12 +25,12 @@ def main(
         inter_threads=inter_threads,
         intra_threads=intra_threads,
     )
-    pieces = {index: piece for piece, index in json.loads(vocabulary.read_text("utf-8")).items()}
-    ids = {piece: index for index, piece in pieces.items()}
+    tokens = {index: token for token, index in json.loads(vocabulary.read_text("utf-8")).items()}
+    ids = {token: index for index, token in tokens.items()}
 
     def decode(job: Job) -> Sequence[Sequence[int]]:
         results = translator.translate_batch(
-            [[pieces[index] for index in source] for source in job.sources],
+            [[tokens[index] for index in source] for source in job.sources],
             beam_size=job.beam_size,
             num_hypotheses=1,
             max_batch_size=job.batch_size,
@@ -39,7 +39,7 @@ def main(
             length_penalty=job.length_penalty,
             max_input_length=0,
         )
-        return [[ids[piece] for piece in result.hypotheses[0]] for result in results]
+        return [[ids[token] for token in result.hypotheses[0]] for result in results]
 
     serve(decode, ["ctranslate2"])
 

@@ -1,4 +1,4 @@
-"""What PyTorch and optimum have in common: `generate`, over batches that the caller must form."""
+"""Batched `generate`, for PyTorch and optimum."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -10,22 +10,22 @@ from benchmarks.workers.protocol import Job
 
 
 class Generator(Protocol):
-    """What is asked of a model."""
+    """Interface of a model."""
 
     config: PretrainedConfig
     generation_config: GenerationConfig
 
     def generate(self, **options: object) -> torch.Tensor:
-        """Token ids [rows, target_len], the start token first."""
+        """Return token ids [rows, target_len], the start token first."""
         ...
 
 
 def batched_generation(model: Generator) -> Callable[[Job], Sequence[Sequence[int]]]:
-    """Decode a job in batches of sentences of similar length, the longest first."""
+    """Return a function that decodes a job in batches of similar length, the longest first."""
     pad, end = model.config.pad_token_id, model.config.eos_token_id
 
     def decode(job: Job) -> Sequence[Sequence[int]]:
-        assert job.batch_by == "sentences", "generate knows no batches by tokens"
+        assert job.batch_by == "sentences", "generate has no batches by tokens"
         order = sorted(range(len(job.sources)), key=lambda index: -len(job.sources[index]))
         outputs: list[list[int]] = [[] for _ in job.sources]
         for start in range(0, len(order), job.batch_size):

@@ -1,6 +1,6 @@
 """Kvasir in process: `python -m benchmarks.workers.kvasir_worker BUNDLE ...`.
 
-The engine's replicas, without server or translator: nothing here remembers a sentence or shares an answer.
+The engine's replicas, without server, cache or coalescing.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ def main(
     bundle: Path,
     replicas: int = 1,
     threads_per_replica: int = 1,
-    max_rows: Annotated[int, typer.Option(help="For each replica.")] = 64,
+    max_rows: Annotated[int, typer.Option(help="rows of each replica")] = 64,
 ) -> None:
-    """Load a bundle and answer jobs. Batches are the engine's own: a job's `batch_size` says nothing to it."""
+    """Load a bundle and answer jobs. The engine forms its own batches and ignores a job's `batch_size`."""
     options = PoolOptions(
         replicas=replicas, threads_per_replica=threads_per_replica, max_rows=max_rows, max_waiting=2**31
     )
@@ -33,7 +33,7 @@ def main(
 
     def decode(job: Job) -> Sequence[Sequence[int]]:
         params = SentenceParams(
-            # The others let a loop run to its limit, and random models do nothing else.
+            # The other engines do not detect loops, and random models only loop.
             DecodingOptions(length_penalty=job.length_penalty, max_repetitions=0),
             beam_size=job.beam_size,
             max_new_tokens=job.max_new_tokens,

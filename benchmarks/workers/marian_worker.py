@@ -1,6 +1,6 @@
 """Marian, from its Python package: `python -m benchmarks.workers.marian_worker FOLDER ...`.
 
-Marian takes its search and its batches when it is loaded, so a job has to ask for just that.
+Marian fixes search and batches when it loads, so a job must request exactly those.
 """
 
 import json
@@ -29,14 +29,14 @@ def main(folder: Path, threads: int = 1, beam_size: int = 1, length_penalty: flo
     arguments = " ".join(f"--{name} {setting}" for name, setting in options.items())
     translator = pymarian.Translator(f"{arguments} --quiet --quiet-translation")
     entries = [line.rsplit(": ", 1) for line in vocabulary.read_text("utf-8").splitlines()]
-    ids: dict[str, int] = {json.loads(piece): int(index) for piece, index in entries}
-    pieces = {index: piece for piece, index in ids.items()}
+    ids: dict[str, int] = {json.loads(token): int(index) for token, index in entries}
+    tokens = {index: token for token, index in ids.items()}
 
     def decode(job: Job) -> Sequence[Sequence[int]]:
         assert (job.beam_size, job.batch_size) == (beam_size, batch_size), "fixed when the model was loaded"
-        # Marian adds the end of the sequence itself, and takes pieces as words where the vocabulary is a plain list.
-        lines = [" ".join(pieces[index] for index in source[:-1]) for source in job.sources]
-        return [[ids[piece] for piece in line.split()] for line in translator.translate(lines)]
+        # Marian adds the end of the sequence itself, and reads tokens as words if the vocabulary is a plain list.
+        lines = [" ".join(tokens[index] for index in source[:-1]) for source in job.sources]
+        return [[ids[token] for token in line.split()] for line in translator.translate(lines)]
 
     serve(decode, ["pymarian"])
 

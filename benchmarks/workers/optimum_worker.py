@@ -11,7 +11,7 @@ from benchmarks.workers.protocol import serve
 
 
 def main(folder: Path, threads: int = 1) -> None:
-    """Load what optimum exported and answer jobs."""
+    """Load optimum's export and answer jobs."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     model = ORTModelForSeq2SeqLM.from_pretrained(

@@ -1,4 +1,4 @@
-"""The other end of the protocol: an engine's process, held still while another engine is measured."""
+"""The process of an engine, paused while another engine is measured."""
 
 import os
 import signal
@@ -16,28 +16,28 @@ from pydantic import BaseModel, ValidationError
 from benchmarks.paths import ROOT
 from benchmarks.workers.protocol import Done, Job, Ready
 
-# Each engine is told its threads in so many words; what a shell happens to export must not tell it otherwise.
+# Each engine receives its number of threads as an option; variables of the shell must not change it.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_BLOCKTIME", "GOMP_SPINCOUNT", "MKL_NUM_THREADS")
 
 Message = TypeVar("Message", bound=BaseModel)
 
 
 class WorkerFailed(RuntimeError):
-    """An engine that did not start or did not answer; the message is the reason, in one line."""
+    """The engine did not start or did not answer; the message is the reason in one line."""
 
 
 class Worker:
     """A running engine. Use it as a context manager.
 
-    Between two jobs the process is stopped (SIGSTOP). A pool of OpenMP or ONNX Runtime threads goes on spinning for a
-    while after its work is done, and would take the cores from the engine whose turn is next; telling it not to spin
-    (OMP_WAIT_POLICY=passive) would slow down its own work instead. Stopped, it costs nothing and changes nothing.
+    Between two jobs the process is stopped (SIGSTOP). Thread pools of OpenMP or ONNX Runtime spin for a while after
+    their work and would take processors from the next engine. Disabling that (OMP_WAIT_POLICY=passive) would slow down
+    the engine itself; a stopped process takes no processor time and is not changed.
     """
 
     def __init__(
         self, command: Sequence[str], log: Path, preload: Path | None = None, timeout_seconds: float = 1800.0
     ) -> None:
-        """Start it and wait until it is ready. Raises `WorkerFailed`. `preload` is a shared library, an allocator."""
+        """Start the process and wait until it is ready. `preload` is an allocator's library. Raises `WorkerFailed`."""
         environment = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
         environment |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "TYPER_STANDARD_TRACEBACK": "1"}
         if preload is not None:
@@ -47,7 +47,7 @@ class Worker:
         log.parent.mkdir(parents=True, exist_ok=True)
         started = time.perf_counter()
         with log.open("wb") as stream:
-            self._process = subprocess.Popen(  # noqa: S603 - the command is ours
+            self._process = subprocess.Popen(  # noqa: S603 - a command of this project
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stream, env=environment, cwd=ROOT
             )
         try:
@@ -60,7 +60,7 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The process's number."""
+        """Process id."""
         return self._process.pid
 
     def run(self, job: Job) -> Done:
@@ -88,7 +88,7 @@ class Worker:
         timer = Timer(self._timeout_seconds, give_up)
         timer.start()
         try:
-            # A library may print while it is imported, before the worker has its answers to itself.
+            # A library may print while it is imported, before the worker redirects standard output.
             for line in self._process.stdout:
                 try:
                     return kind.model_validate_json(line)
@@ -101,7 +101,7 @@ class Worker:
         raise WorkerFailed(self._reason())
 
     def _reason(self) -> str:
-        """The last line on standard error, which is the exception where there was one."""
+        """Return the last line on standard error, which is the exception if there was one."""
         code = self._process.wait()
         lines = [line for line in self._log.read_text("utf-8", "replace").splitlines() if line.strip()]
         end = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
@@ -113,7 +113,7 @@ class Worker:
         assert self._process.stdout is not None
         self._process.kill()
         self._process.wait()
-        with suppress(BrokenPipeError):  # what was left to send has nobody to read it
+        with suppress(BrokenPipeError):  # the process no longer reads the rest
             self._process.stdin.close()
         self._process.stdout.close()
 

@@ -1,9 +1,9 @@
-"""How the comparison talks to an engine in a process of its own: one JSON object a line, in and out.
+"""Protocol between the comparison and an engine's process: one JSON object per line in both directions.
 
-A worker is told its options on the command line, loads, and says that it is ready. Then it decodes whatever job it is
-sent, and says how long that took. Loading, tokenizing and detokenizing are never timed.
+A worker takes its options from the command line, loads, and reports that it is ready. Then it decodes jobs and reports
+their durations. Loading, tokenizing and detokenizing are never timed.
 
-This module needs pydantic and nothing of the project, so that a worker can live in an environment of its own.
+This module needs pydantic and no other module of the project, so that a worker can run in its own environment.
 """
 
 import ctypes
@@ -18,14 +18,14 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-PR_SET_PDEATHSIG = 1  # Linux's prctl: the signal to get when the parent process ends
+PR_SET_PDEATHSIG = 1  # Linux prctl: signal at the end of the parent process
 
 
 class Job(BaseModel):
-    """Sentences as token ids with the end-of-sequence token, decoded with these parameters.
+    """Sentences as token ids with the end-of-sequence token, and decoding parameters.
 
-    `max_new_tokens` is what an engine may generate for a sentence, the end-of-sequence token counted where the engine
-    counts it. `batch_size` sentences or padded source tokens form a batch; engines that form their own ignore it.
+    `max_new_tokens` limits the tokens per sentence, including the end-of-sequence token if the engine counts it.
+    `batch_size` sentences or padded source tokens form a batch; engines with their own batches ignore it.
     """
 
     sources: list[list[int]]
@@ -38,15 +38,15 @@ class Job(BaseModel):
 
 
 class Ready(BaseModel):
-    """The first thing a worker says: the packages it runs on, by name."""
+    """First message of a worker: versions of its packages by name."""
 
     versions: dict[str, str]
 
 
 class Done(BaseModel):
-    """What a worker says of a job. `outputs` are token ids without the end-of-sequence token.
+    """Result of a job. `outputs` are token ids without the end-of-sequence token.
 
-    `output_tokens` leaves that token out as well: every engine generates one for each sentence that ended by itself.
+    `output_tokens` does not count that token: every engine generates one for each sentence that ended by itself.
     """
 
     seconds: float
@@ -57,9 +57,9 @@ class Done(BaseModel):
 
 def serve(decode: Callable[[Job], Sequence[Sequence[int]]], packages: Sequence[str]) -> None:
     """Answer jobs from standard input until it ends. `packages` are the distributions whose versions matter."""
-    # The one that started this may be killed while this is stopped, and then nobody would ever continue it.
+    # The parent may be killed while this process is stopped; it would stay stopped forever.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # Whatever a library prints goes to standard error, so that nothing but answers is in the answers.
+    # Output of libraries goes to standard error, so that standard output contains only answers.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     versions = {"python": sys.version.split()[0], **{package: version(package) for package in packages}}
@@ -79,6 +79,6 @@ def serve(decode: Callable[[Job], Sequence[Sequence[int]]], packages: Sequence[s
 
 
 def _peak_bytes() -> int:
-    """Largest resident size so far. Linux only: `ru_maxrss` would count the process that started this one, too."""
+    """Return the largest resident size so far. Linux only: `ru_maxrss` includes the parent process."""
     status = Path("/proc/self/status").read_text("ascii")
     return int(status.split("VmHWM:")[1].split()[0]) * 1024

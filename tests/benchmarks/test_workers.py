@@ -19,7 +19,7 @@ def bundle() -> Bundle:
     return load_bundle(BUNDLE)
 
 
-def test_a_worker_decodes_and_can_be_asked_again(bundle: Bundle, tmp_path: Path) -> None:
+def test_a_worker_decodes_several_jobs(bundle: Bundle, tmp_path: Path) -> None:
     tokenizer = Tokenizer(bundle)
     file = tmp_path / "dev.en-de.tsv"
     file.write_text(SENTENCES, "utf-8")
@@ -37,12 +37,12 @@ def test_a_worker_decodes_and_can_be_asked_again(bundle: Bundle, tmp_path: Path)
     assert ratio_of([first.seconds], [first.seconds]).median == 1.0
 
 
-def test_a_worker_that_cannot_start_says_why(tmp_path: Path) -> None:
+def test_a_worker_that_cannot_start_reports_the_reason(tmp_path: Path) -> None:
     with pytest.raises(WorkerFailed, match=r"No module named .*no_such_worker.*\(exit code 1\)"):
         Worker([sys.executable, "-m", "benchmarks.workers.no_such_worker"], tmp_path / "worker.log")
 
 
-def test_a_worker_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
+def test_a_worker_without_an_answer_is_ended_after_the_timeout(tmp_path: Path) -> None:
     with pytest.raises(WorkerFailed, match="no answer within"):
         Worker([sys.executable, "-c", "input()"], tmp_path / "worker.log", timeout_seconds=0.2)
 

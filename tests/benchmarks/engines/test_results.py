@@ -36,7 +36,7 @@ def comparison() -> Comparison:
 
 
 def test_a_ratio_is_the_median_of_pairs_and_not_the_pair_of_medians() -> None:
-    ours = _measurement("ours", [1.0, 2.0, 1.0], 1000)  # 1000, 500 and 1000 tokens a second
+    ours = _measurement("ours", [1.0, 2.0, 1.0], 1000)  # 1000, 500 and 1000 tokens per second
     theirs = _measurement("theirs", [2.0, 5.0, 1.0], 1100)  # 550, 220 and 1100
     times = ratio(ours, theirs)
     assert times.median == pytest.approx(1000 / 550)

@@ -1,4 +1,4 @@
-"""The benchmark of the device runner with the host in a GPU's place: what it would run there, it runs here."""
+"""The benchmark of the device runner on the host instead of a GPU."""
 
 import json
 from pathlib import Path
@@ -28,14 +28,14 @@ def test_all_figures_are_taken_and_written_down(tmp_path: Path) -> None:
 
     bundle = open_bundle(models / "tiny")
     tiny = SIZES["tiny"]
-    # Two bytes a weight: the projections of each layer, and the output; roughly, for there are norms and biases.
+    # Two bytes per weight of the projections and the output; approximate, without norms and biases.
     products = tiny.num_layers * (6 * tiny.d_model**2 + 2 * tiny.d_model * tiny.feed_forward_width)
     expected = 2 * (products + tiny.d_model * tiny.vocab_size)
     assert expected < weight_bytes(bundle) < 1.3 * expected
     assert cache_bytes(bundle, target_tokens=3, source_tokens=20) == 2 * 2 * tiny.num_layers * tiny.d_model * 23
 
 
-def test_what_could_not_be_taken_says_why() -> None:
+def test_a_missing_figure_has_its_reason() -> None:
     def fails() -> float:
         raise MemoryError("too large\nfor this machine")
 
@@ -51,6 +51,6 @@ def test_answers_of_two_bundles_are_compared_token_for_token(tmp_path: Path) -> 
     bundle = make_bundle(SIZES["tiny"], tmp_path / "tiny", "float32")
     params = sentence_params(max_new_tokens=4)
     sources = random_sources(load_bundle(DEFAULT_MODEL), 2)
-    # Another model, whose vocabulary is the larger one.
+    # Another model with a larger vocabulary.
     sources = [np.minimum(source, 300).astype(np.int32) for source in sources]
     assert share_of_equal(bundle, load_bundle(DEFAULT_MODEL), sources, params, "cpu", max_rows=8) == 0.0

@@ -1,4 +1,4 @@
-"""A tiny checkpoint for the peers, and what CTranslate2's converter makes of it."""
+"""A tiny checkpoint for the other servers, also converted for CTranslate2."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.export.tiny_checkpoint import write_checkpoint
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The same in two formats."""
+    """One model in two formats."""
 
     checkpoint: Path
     ctranslate2: Path
@@ -22,6 +22,6 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Weights:
     folder = tmp_path_factory.mktemp("peers")
     checkpoint = write_checkpoint(folder / "tiny", {"max_position_embeddings": 32})
     converted = folder / "converted"
-    # The converter's command line takes five seconds to import what the tests have imported anyway.
+    # The converter's command line would take five seconds for imports that the tests have made already.
     ctranslate2.converters.TransformersConverter(str(checkpoint)).convert(str(converted), quantization="int8")
     return Weights(checkpoint, converted)

@@ -1,4 +1,4 @@
-"""The queue of the peers, in front of an engine that waits until it is told to go on."""
+"""The queue of the other servers, with an engine that waits for permission."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class HeldEngine:
-    """Turns sentences round; each batch waits for a `release`."""
+    """Reverses sentences; each batch waits for a `release`."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, list[Pieces]]] = []
@@ -21,15 +21,15 @@ class HeldEngine:
         self._may_go = threading.Semaphore(0)
 
     def release(self, batches: int = 1) -> None:
-        """Let so many batches through."""
+        """Permit that many batches."""
         self._may_go.release(batches)
 
     async def begins(self) -> None:
-        """Until it has another batch."""
+        """Wait until the engine has another batch."""
         assert await asyncio.to_thread(self._begun.acquire, timeout=PATIENCE_SECONDS)
 
     def translate(self, sentences: Sequence[Pieces], beam_size: int, deliver: Deliver) -> None:
-        """As engines do."""
+        """Implement `Engine`."""
         self.batches.append((beam_size, list(sentences)))
         self._begun.release()
         assert self._may_go.acquire(timeout=PATIENCE_SECONDS)
@@ -43,7 +43,7 @@ Case = Callable[[HeldEngine, BatchQueue], Awaitable[None]]
 
 
 def run(case: Case, options: BatchOptions) -> HeldEngine:
-    """A case beside a running queue; the engine that it used."""
+    """Run a case with a running queue and return its engine."""
     engine = HeldEngine()
 
     async def beside_the_queue() -> None:
@@ -60,7 +60,7 @@ def run(case: Case, options: BatchOptions) -> HeldEngine:
     return engine
 
 
-def test_what_gathers_while_the_engine_is_busy_becomes_one_batch_with_the_longest_first() -> None:
+def test_sentences_that_arrive_while_the_engine_is_busy_form_one_batch_with_the_longest_first() -> None:
     async def case(engine: HeldEngine, queue: BatchQueue) -> None:
         first = queue.submit([["a"]], 1)
         await engine.begins()
@@ -83,7 +83,7 @@ def test_a_batch_that_is_full_does_not_wait_for_its_window() -> None:
     assert [len(batch) for _, batch in engine.batches] == [2, 2]
 
 
-def test_searches_of_different_width_share_no_batch() -> None:
+def test_requests_with_different_beam_sizes_share_no_batch() -> None:
     async def case(engine: HeldEngine, queue: BatchQueue) -> None:
         queue.submit([["a"]], 1)
         await engine.begins()
@@ -101,7 +101,7 @@ def test_a_full_queue_takes_all_of_a_request_or_nothing() -> None:
         queue.submit([["a"]], 1)
         await engine.begins()
         waiting = queue.submit([["b"], ["c"]], 1)
-        with pytest.raises(QueueFull, match="2 sentences wait, 3 may"):
+        with pytest.raises(QueueFull, match="2 of 3 sentences waiting"):
             queue.submit([["d"], ["e"]], 1)
         waiting += queue.submit([["f"]], 1)
         engine.release(2)

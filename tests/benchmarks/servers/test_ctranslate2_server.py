@@ -1,4 +1,4 @@
-"""The CTranslate2 peer as the harness starts it, on a tiny random model."""
+"""The CTranslate2 server as a comparison starts it, with a tiny random model."""
 
 import sys
 import threading
@@ -20,7 +20,7 @@ AT_ONCE = 24
 
 @pytest.fixture(scope="module")
 def client(weights: Weights, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
-    """One batch at a time and two sentences in the queue, so that batching and refusing are easily seen."""
+    """One batch at a time and two sentences in the queue, so that batches and rejections are easy to observe."""
     options = ("--inter-threads", "1", "--intra-threads", "1", "--max-waiting", "12", "--target-factor", "0")
     models = ("--checkpoint", str(weights.checkpoint), "--model", str(weights.ctranslate2), "--port", "{port}")
     command = (sys.executable, "-m", "benchmarks.servers.ctranslate2_server", *models, *options)
@@ -33,7 +33,7 @@ def client(weights: Weights, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_it_answers_what_ctranslate2_says(weights: Weights, client: httpx2.Client, beam_size: int) -> None:
+def test_its_answers_equal_those_of_ctranslate2(weights: Weights, client: httpx2.Client, beam_size: int) -> None:
     translator = ctranslate2.Translator(str(weights.ctranslate2), inter_threads=1, intra_threads=1, compute_type="int8")
     tokenizer = Tokenizer(weights.checkpoint)
     for sentence in SENTENCES:
@@ -59,7 +59,7 @@ def test_clients_of_libretranslate_are_answered_too(client: httpx2.Client) -> No
     assert client.post("/translate", json={"q": SENTENCES[:1]}).json() == {"translatedText": [native[0]["text"]]}
 
 
-def test_an_option_that_it_does_not_have_is_refused(client: httpx2.Client) -> None:
+def test_an_unknown_option_is_rejected(client: httpx2.Client) -> None:
     assert client.post("/v1/translate", json={"text": "a dog", "stream": True}).status_code == 422
 
 
@@ -68,7 +68,7 @@ def test_requests_at_once_share_batches_and_too_many_get_429(client: httpx2.Clie
 
     def ask(_: int) -> httpx2.Response:
         together.wait(60)
-        # A request is queued whole, so half a dozen of these fill the queue.
+        # A request is queued as a whole, so six of these fill the queue.
         return client.post("/v1/translate", json={"text": SENTENCES * 2, "beam_size": 4})
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -82,7 +82,7 @@ def test_requests_at_once_share_batches_and_too_many_get_429(client: httpx2.Clie
     assert counts["refused"] == len(refused)
 
 
-def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+def test_a_server_that_cannot_start_reports_the_reason(tmp_path: Path) -> None:
     command = (sys.executable, "-m", "benchmarks.servers.no_such_server")
     with pytest.raises(ServerFailed, match=r"No module named .*no_such_server.*\(exit code 1\)"):
         ServerProcess(Launch(command, "/"), tmp_path / "server.log")

@@ -1,4 +1,4 @@
-"""The engine of the Hugging Face peer."""
+"""The engine of the Hugging Face server."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def test_without_a_factor_the_limit_is_the_models_own() -> None:
 
 
 def generated(checkpoint: Path, sentence: Pieces, beam_size: int, limit: int) -> Pieces:
-    """What `generate` gives for a sentence without company and without padding."""
+    """Return the output of `generate` for a single sentence without padding."""
     model = MarianMTModel.from_pretrained(checkpoint).eval()
     engine = HuggingFaceEngine(checkpoint, TargetLimit(limit, 0))
     tokens = torch.tensor([[engine.numbers.get(piece, engine.numbers["<unk>"]) for piece in sentence]])

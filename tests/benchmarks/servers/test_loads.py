@@ -1,4 +1,4 @@
-"""A scenario's requests, as the peers are asked them."""
+"""A scenario's requests in the protocols of the other servers."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from loadtest.workload.requests import request_sequence
 from loadtest.workload.scenario import Scenario, ScenarioInvalid, load_scenario
 
 
-def test_all_protocols_ask_for_the_same_texts() -> None:
+def test_all_protocols_send_the_same_texts() -> None:
     scenario = load_scenario("knee")
     native, theirs = (
         request_sequence(at_rate(requests_for(scenario, protocol_name, 1), "load", 5, 10, 2), 1, "load")
@@ -19,15 +19,15 @@ def test_all_protocols_ask_for_the_same_texts() -> None:
         assert (theirs(number).protocol, theirs(number).beam_size) == ("libretranslate", None)
 
 
-def test_what_is_sent_is_a_valid_scenario() -> None:
+def test_the_loads_are_valid_scenarios() -> None:
     requests = requests_for(load_scenario("knee"), "native", None)
     for made in (search(requests, 8, 1.5, 3, 15), ramp(requests, 1, 9, 20), at_rate(requests, "load", 5, 10, 2)):
         assert Scenario.model_validate_json(made.model_dump_json()) == made
         assert made.kinds == requests.kinds
 
 
-def test_what_peers_cannot_be_asked_is_refused() -> None:
-    with pytest.raises(ScenarioInvalid, match="speaks stream, and the peers do not"):
+def test_kinds_that_other_servers_do_not_support_are_rejected() -> None:
+    with pytest.raises(ScenarioInvalid, match="do not support the protocol stream"):
         requests_for(load_scenario("streaming"), "native", None)
-    with pytest.raises(ScenarioInvalid, match="LibreTranslate has one for all"):
+    with pytest.raises(ScenarioInvalid, match="LibreTranslate has one beam size"):
         requests_for(load_scenario("mixed"), "libretranslate", None)

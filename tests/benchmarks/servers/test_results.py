@@ -49,7 +49,7 @@ def test_a_round_in_which_the_first_server_sustained_nothing_counts_against_it()
     assert knee_ratio(steady, unsteady) == Ratio(0.5, 0.5, 0.5)
 
 
-def test_what_was_sent_late_is_no_goodput() -> None:
+def test_late_loads_do_not_count_as_goodput() -> None:
     assert slow().goodput_of(2) == 20.0
 
 
@@ -69,7 +69,7 @@ def test_all_are_offered_the_knee_of_each_and_twice_the_highest() -> None:
     assert offered_rates([ServerFound("none", "native", not_run="it is not there")]) == []
 
 
-def test_the_tables_say_what_was_found_and_what_was_not() -> None:
+def test_the_tables_contain_results_and_reasons_for_missing_ones() -> None:
     absent = ServerFound("absent", "native", not_run="it is not there")
     machine = MachineInfo("a processor", 2, "Linux")
     tables = render(Comparison("knee", "soon", "2026-01-01", machine, {}, 1, [quick(), slow(), absent]))

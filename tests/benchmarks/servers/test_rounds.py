@@ -1,4 +1,4 @@
-"""Servers taking turns: real processes that are stopped and go on, and simulated loads on them."""
+"""Interleaved runs: real processes that are paused and continued, with simulated loads."""
 
 import sys
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ from loadtest.results.totals import totals
 from loadtest.workload.scenario import Scenario, load_scenario
 from tests.loadtest.simulated_run import Load, SimulatedServer, write_run
 
-# What is simulated: requests worked at at once, and what gets through in a second.
+# Simulated servers: number of parallel requests, and capacity in requests per second.
 NUM_SERVERS = {"quick": 4, "slow": 1}
 CAPACITY = {"quick": 24.0, "slow": 5.0}
 EFFORT = Effort(closed_loop_seconds=6, ramp_seconds=6)
 
 
 class Simulation:
-    """Instead of sending anything: what a queue of that many servers would have done. Notes who ran meanwhile."""
+    """Simulates a queue with that many servers instead of sending. Records which processes ran meanwhile."""
 
     def __init__(self) -> None:
         self.awake: list[set[str]] = []
@@ -36,7 +36,7 @@ class Simulation:
         self.interleaved: InterleavedRuns
 
     def __call__(self, url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
-        """As `run_scenario`."""
+        """Replace `run_scenario`."""
         assert options.server_pid is not None
         self.awake.append({state(pid) for pid in self.interleaved.pids.values()})
         assert state(options.server_pid) != "T"
@@ -56,12 +56,12 @@ class Simulation:
 
 
 def state(pid: int) -> str:
-    """A letter for what the process does; T: it was stopped."""
+    """Return the letter of the process state; T: stopped."""
     return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
 
 
 def launch(settings: Settings) -> Launch:
-    """A server that starts quickly; what it is asked, nobody asks it here."""
+    """Return a server that starts quickly and receives no requests."""
     command = (sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "{port}")
     return Launch(command, "/", dict(settings))
 
@@ -88,7 +88,7 @@ def interleaved(simulation: Simulation, tmp_path: Path) -> Iterator[InterleavedR
         yield interleaved
 
 
-def test_servers_are_measured_in_turn_and_held_still_in_between(
+def test_servers_are_measured_interleaved_and_paused_in_between(
     simulation: Simulation, interleaved: InterleavedRuns, tmp_path: Path
 ) -> None:
     both = [server_under_test("quick"), server_under_test("slow")]
@@ -99,7 +99,7 @@ def test_servers_are_measured_in_turn_and_held_still_in_between(
     assert slow.knee is not None
     assert quick.knee > 2 * slow.knee
     assert {load.rate for load in quick.loads} >= {load.rate for load in slow.loads}
-    # Whoever is measured runs; as soon as there are two of them, the other one is stopped.
+    # The measured server runs; the other one, once started, is stopped.
     assert all("T" in awake and len(awake) == 2 for awake in simulation.awake[1:])
 
 
@@ -113,13 +113,13 @@ def test_runs_of_a_server_become_one_run(interleaved: InterleavedRuns, tmp_path:
     assert len(parts) == 2 * (1 + len({load.rate for load in one.found.loads}))
 
 
-def test_no_round_is_begun_that_would_not_end_in_time(interleaved: InterleavedRuns, tmp_path: Path) -> None:
+def test_no_round_starts_that_would_exceed_the_time_limit(interleaved: InterleavedRuns, tmp_path: Path) -> None:
     one = server_under_test("quick")
     assert run_rounds(interleaved, [one], procedure(tmp_path, rounds=3, give_up=0.0)) == 1
     assert [each.round for each in one.found.knees] == [1]
 
 
-def test_whoever_breaks_off_a_run_breaks_off_the_comparison(tmp_path: Path) -> None:
+def test_interrupting_a_run_interrupts_the_comparison(tmp_path: Path) -> None:
     simulation = Simulation()
 
     def broken_off(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
@@ -133,7 +133,7 @@ def test_whoever_breaks_off_a_run_breaks_off_the_comparison(tmp_path: Path) -> N
         assert not simulation.interleaved.pids
 
 
-def test_a_server_that_fails_is_left_out_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_server_that_fails_is_excluded_and_the_others_continue(tmp_path: Path) -> None:
     simulation = Simulation()
 
     def fails_for_slow(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
@@ -148,7 +148,7 @@ def test_a_server_that_fails_is_left_out_and_the_others_go_on(tmp_path: Path) ->
     assert both[1].found.loads
 
 
-def test_settings_are_tried_and_the_best_is_kept(
+def test_the_best_of_the_tried_settings_is_chosen(
     simulation: Simulation, interleaved: InterleavedRuns, tmp_path: Path
 ) -> None:
     def worse_with_a_window_of_5(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
@@ -164,7 +164,7 @@ def test_settings_are_tried_and_the_best_is_kept(
     assert tuned.capacity > 5
 
 
-def test_nothing_is_tried_when_time_is_up(interleaved: InterleavedRuns, tmp_path: Path) -> None:
+def test_no_setting_is_tried_after_the_time_limit(interleaved: InterleavedRuns, tmp_path: Path) -> None:
     one = server_under_test("quick")
     tuned = tune(interleaved, one.kind, {"window": "2"}, one.requests, tmp_path, EFFORT, lambda: False)
     assert (tuned.settings, tuned.tried) == ({"window": "2"}, {})

@@ -1,4 +1,4 @@
-"""The rule that stands in for LibreTranslate's detectors, run as that runs them."""
+"""The rule that replaces LibreTranslate's detectors, called as LibreTranslate calls them."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from benchmarks.servers.sentence_ends import write_model
 
 
 def ends(model: Path, text: str) -> list[int]:
-    """Where the model ends a sentence: positions in the text."""
+    """Return the positions at which the model ends a sentence."""
     session = ort.InferenceSession(str(model), providers=["CPUExecutionProvider"])
     units = json.loads(session.get_modelmeta().custom_metadata_map["vocab"])["_unit2id"]
     numbers = np.array([[units.get(character, units["<UNK>"]) for character in text] + [units["<PAD>"]]], np.int64)

@@ -1,4 +1,4 @@
-"""Peers translate the sentences that Kvasir does."""
+"""The other servers translate the same sentences as Kvasir."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def test_the_sentences_are_those_of_kvasir(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_sentences_put_together_again_are_the_text(text: str) -> None:
+def test_joined_sentences_equal_the_text(text: str) -> None:
     parts = split(text, "en", lambda _: True)
     assert join(parts, [part.text for part in parts if part.is_sentence]) == text
 
