@@ -1,10 +1,10 @@
-"""Locust's way in: `locust -f loadtest/locustfile.py --headless -H http://127.0.0.1:8000 --scenario steady`.
+"""Scenarios in Locust: `locust -f loadtest/locustfile.py --headless -H http://127.0.0.1:8000 --scenario steady`.
 
-Without --headless the same options are in the form of Locust's web page; with --master and --worker, or --processes,
-several processes send. The number of users of Locust does not matter: the scenario says what is sent.
+Without --headless the same options are in the form of Locust's web page. With --master and --worker, or --processes,
+several processes send. The number of Locust's users has no effect; the scenario defines what is sent.
 
-Importing locust patches the standard library: this file and what it imports of `worker`, `conductor`, `crew`,
-`dispatch`, `users`, `exchange` and `connections` belong in a process of their own, which `loadtest.cli.run` starts.
+Importing locust patches the standard library. `loadtest.cli.run` therefore starts this file in a process of its own,
+and no other process imports `coordination.coordinator`, `.worker`, `.worker_group` or `sending.exchange`.
 """
 
 import logging
@@ -37,16 +37,16 @@ _LONGEST_END_SECONDS = 90.0
 
 
 class PlaceholderUser(User):
-    """Locust wants a user. Requests are sent by `loadtest.coordination.worker`, whatever their number."""
+    """The user class that Locust requires. `loadtest.coordination.worker` sends the requests."""
 
     @task
     def wait(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
         gevent.sleep(3600)
 
 
 class LoadTest:
-    """What a process that conducts does when somebody starts and stops a test."""
+    """Listener for Locust's start and stop events in the coordinating process."""
 
     def __init__(self, environment: Environment) -> None:
         assert environment.runner is not None
@@ -70,14 +70,14 @@ class LoadTest:
             self._coordinator.stop()
 
     def interrupt(self) -> bool:
-        """Ends the run that is going on as soon as its answers are there. False if none goes on."""
+        """End the current run after the answers in flight. Return False if there is no run."""
         if self._coordinator is None or self._coordinator.is_stopped:
             return False
         self._coordinator.stop()
         return True
 
     def _on_quitting(self, environment: Environment, **_kwargs: object) -> None:
-        # Somebody wants to leave: what is on its way is answered, and what was measured is written.
+        # Requests in flight are completed, and the measurements are written, before the process exits.
         self._on_test_stopping(environment)
         if self._greenlet is not None and self._greenlet is not gevent.getcurrent():
             self._greenlet.join(timeout=_LONGEST_END_SECONDS)
@@ -89,11 +89,11 @@ class LoadTest:
         environment.process_exit_code = 1
         try:
             plan = _plan(environment)
-            self._coordinator = Coordinator(environment, plan, self._incoming, _say)
+            self._coordinator = Coordinator(environment, plan, self._incoming, _print)
             self._coordinator.run()
             environment.process_exit_code = 0
             if not options.scenario_json:
-                _say(f"measured; for the report: kvasir loadtest report {plan.folder}")
+                _print(f"run complete; write the report with: kvasir loadtest report {plan.folder}")
         except (CoordinationFailed, ValueError, OSError) as error:
             print(f"loadtest: {error}", file=sys.stderr, flush=True)
         finally:
@@ -131,32 +131,47 @@ def _plan(environment: Environment) -> Plan:
     )
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     print(line, flush=True)
 
 
 def _add_options(parser: LocustArgumentParser) -> None:
     parser.add_argument("--scenario", choices=scenario_names(), default="steady")
-    parser.add_argument("--scenario-file", default="", help="a scenario of your own (.toml), instead of a named one")
-    parser.add_argument("--rate", type=float, default=0.0, help="requests a second, for scenarios with one rate")
-    parser.add_argument("--seconds", type=float, default=0.0, help="of each stage; 0: what the scenario says")
+    parser.add_argument("--scenario-file", default="", help="path of a scenario (.toml), instead of a named one")
     parser.add_argument(
-        "--knee", type=float, default=0.0, help="requests a second, if it is known; else it is searched"
+        "--rate",
+        type=float,
+        default=0.0,
+        help="requests per second, for scenarios with one rate; 0: as in the scenario",
     )
-    parser.add_argument("--seed", type=int, default=1, help="the same seed sends the same texts at the same instants")
-    parser.add_argument("--corpus", default="", help="file of your own sentences, one a line")
-    parser.add_argument("--label", default="", help="what the run is called in reports")
-    parser.add_argument("--out", default="", help="folder for what is measured; by default one under loadtest-runs")
-    parser.add_argument("--guard-requests", type=int, default=300, help="answers asked for again afterwards; 0: none")
-    parser.add_argument("--server-pid", type=int, default=0, help="process of a server on this machine, to be watched")
-    # Kept with the run: `kvasir loadtest report` ends with the exit code. Not in the form, where nothing would be 0.
+    parser.add_argument("--seconds", type=float, default=0.0, help="duration of each stage; 0: as in the scenario")
+    parser.add_argument("--knee", type=float, default=0.0, help="knee in requests per second; 0: search for it")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of texts and instants; the same seed sends the same requests"
+    )
+    parser.add_argument("--corpus", default="", help="file of sentences, one per line, instead of generated ones")
+    parser.add_argument("--label", default="", help="name of the run in reports")
+    parser.add_argument("--out", default="", help="folder of the run; default: a new one under loadtest-runs")
+    parser.add_argument(
+        "--guard-requests",
+        type=int,
+        default=300,
+        help="number of answers to compare with those of the idle server; 0 disables it",
+    )
+    parser.add_argument(
+        "--server-pid",
+        type=int,
+        default=0,
+        help="process id of a server on this machine, to measure its processor time; 0: none",
+    )
+    # Stored with the run for the exit code of `kvasir loadtest report`. Not in the form: an empty field would be 0.
     for flag in ("--max-p95-ms", "--min-goodput", "--max-error-ratio"):
-        parser.add_argument(flag, type=float, include_in_web_ui=False, help="a threshold, for the report")
+        parser.add_argument(flag, type=float, include_in_web_ui=False, help="threshold of the report")
     parser.add_argument(
-        "--scenario-json", default="", include_in_web_ui=False, help="a scenario that is resolved already"
+        "--scenario-json", default="", include_in_web_ui=False, help="path of a resolved scenario (.json)"
     )
     parser.add_argument(
-        "--not-urgent", action="store_true", include_in_web_ui=False, help="do not ask for priority over the server"
+        "--not-urgent", action="store_true", include_in_web_ui=False, help="do not request priority over the server"
     )
 
 
@@ -164,18 +179,18 @@ def _prepare(environment: Environment, **_kwargs: object) -> None:
     options = environment.parsed_options
     if options is not None and not options.not_urgent:
         be_urgent()
-    # Locust's table at the end would be a second set of totals, from other records.
+    # Locust's table at the end would be a second set of totals, computed from other data.
     logging.getLogger("locust.stats_logger").disabled = True
-    # A master sends nothing itself; a worker, and the one process of a test that has no others, does.
+    # A master sends no requests. A worker does, and so does the only process of a local test.
     worker = None if isinstance(environment.runner, MasterRunner) else Worker(environment)
     load_test = None if isinstance(environment.runner, WorkerRunner) else LoadTest(environment)
 
     def on_interrupt() -> None:
         interrupt = load_test.interrupt if load_test is not None else worker.interrupt if worker is not None else None
         if interrupt is None or not interrupt():
-            os.kill(os.getpid(), signal.SIGTERM)  # Locust's way out
+            os.kill(os.getpid(), signal.SIGTERM)  # Locust's handler exits
 
-    # Python's own handler raises in whichever greenlet runs, and one request would never get its record.
+    # Python's own handler raises in the greenlet that runs, and its request would have no record.
     gevent.signal_handler(signal.SIGINT, on_interrupt)
 
 

@@ -55,10 +55,10 @@ def test_help_lists_the_commands_and_loads_none_of_them() -> None:
         (["export", "nowhere-at-all", "somewhere"], 1, "nowhere-at-all"),
         (["loadtest", "--url", "ftp://host"], 1, "ftp://host"),
         (["train", "{folder}", "--data", "no.tsv", "--source", "en", "--target", "de"], 1, "no.tsv"),
-        (["loadtest", "--scenario", "nothing"], 1, "no scenario nothing; there are "),
-        (["loadtest", "--max-p95-ms", "-1"], 1, "max_p95_ms is -1"),
-        (["loadtest", "report", "nowhere"], 1, "nowhere is not the folder of a load test"),
-        (["loadtest", "compare", "nowhere", "there"], 1, "nowhere is not the folder of a load test"),
+        (["loadtest", "--scenario", "nothing"], 1, "unknown scenario nothing; available: "),
+        (["loadtest", "--max-p95-ms", "-1"], 1, "`max_p95_ms` must not be negative. Given: -1"),
+        (["loadtest", "report", "nowhere"], 1, "nowhere contains no load test"),
+        (["loadtest", "compare", "nowhere", "there"], 1, "nowhere contains no load test"),
     ],
 )
 def test_what_goes_wrong_is_told_in_one_line_on_standard_error(
@@ -75,7 +75,7 @@ def test_what_goes_wrong_is_told_in_one_line_on_standard_error(
 
 def test_the_scenarios_of_load_tests_are_listed_with_what_they_do() -> None:
     listing = _run("loadtest", "--list").stdout.splitlines()
-    assert any(line.split()[:2] == ["smoke", "Gently,"] for line in listing)
+    assert any(line.split()[:2] == ["smoke", "A"] for line in listing)
 
 
 def test_a_flag_there_is_not_is_wrong_use() -> None:

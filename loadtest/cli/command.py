@@ -1,4 +1,4 @@
-"""What `kvasir loadtest` does: runs, writes the report, and prints the figures that matter."""
+"""The `kvasir loadtest` command: run a scenario, write its report, print its figures."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -16,32 +16,32 @@ from loadtest.results.thresholds import NO_THRESHOLDS, Thresholds, Verdict
 from loadtest.workload.scenario import Scenario, load_scenario, scenario_names
 
 RUNS_FOLDER = Path("loadtest-runs")
-# Cached answers beyond the repeats that the scenario itself asks for, and a few that happen to be alike.
+# Share of cached answers beyond the scenario's own repeats; a few texts are equal by chance.
 _UNEXPECTED_CACHED_SHARE = 0.05
 _HEADINGS = ("stage", "load", "answered", "rejected", "other", "p50 ms", "p95", "p99", "p99.9", "in time", "lag p99")
 _WIDTH = 10
 
 
 def scenario_list() -> str:
-    """The named scenarios, a line each."""
+    """Return the named scenarios, one per line."""
     names = scenario_names()
     width = max(len(name) for name in names)
     return "\n".join(f"{name:{width}}  {load_scenario(name).description}" for name in names)
 
 
 def load_test(url: str, scenario: Scenario, out: Path | None, options: RunOptions) -> int:
-    """Runs the scenario, leaves records and report in a folder, prints the figures and returns the exit code.
+    """Run the scenario, write records and report, print the figures and return the exit code.
 
-    Raises what `run_scenario` raises.
+    Raises the errors of `run_scenario`.
     """
     folder = out or RUNS_FOLDER / f"{scenario.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     return report_on(run_scenario(url, scenario, folder, options))
 
 
 def report_on(run: RunFolder, thresholds: Thresholds = NO_THRESHOLDS) -> int:
-    """Writes the report of a run, prints the figures and returns the exit code.
+    """Write the report of a run, print the figures and return the exit code.
 
-    `thresholds` go before those that the run was given.
+    `thresholds` take precedence over those of the run.
     """
     verdict = write_report(run, thresholds)
     totals = from_json((run.path / "totals.json").read_bytes())
@@ -52,7 +52,7 @@ def report_on(run: RunFolder, thresholds: Thresholds = NO_THRESHOLDS) -> int:
 
 
 def compare_runs(runs: Sequence[Path], out: Path) -> None:
-    """Compares runs with the first of them, and prints what differs."""
+    """Compare runs with the first one, write the comparison and print it."""
     comparison = write_comparison([RunFolder(path) for path in runs], out)
     for warning in comparison.warnings:
         print(f"warning: {warning}")
@@ -61,11 +61,11 @@ def compare_runs(runs: Sequence[Path], out: Path) -> None:
 
 
 def summary(info: RunInfo, totals: Totals, verdict: Verdict, cached: float) -> Iterator[str]:
-    """The figures of a run, for a terminal."""
+    """Yield the lines of a run's figures for a terminal."""
     yield ""
     yield from _stage_table([stage for stage in totals.stages if not stage.is_search_step])
     yield ""
-    *lines, _ = headline_of(totals, verdict)  # the last is the verdict, which ends the output anyhow
+    *lines, _ = headline_of(totals, verdict)  # without the verdict, the last line of the output
     yield from (f"{line.name}: {line.value} ({line.meaning})" for line in lines)
     cores, nice = info.machine.cores, info.generator.nice
     yield f"Generator: {totals.headline.generator_cpu_share:.1%} of {cores} cores, nice {nice}"
@@ -73,8 +73,8 @@ def summary(info: RunInfo, totals: Totals, verdict: Verdict, cached: float) -> I
     repeats = workload.get("repeats", 0.0) if isinstance(workload, dict) else 0.0
     if isinstance(repeats, int | float) and cached > repeats + _UNEXPECTED_CACHED_SHARE:
         yield (
-            f"warning: {cached:.0%} of the sentences came from the server's cache, more than the scenario repeats: it "
-            "has seen these texts before. Start it anew, or pass another --seed."
+            f"warning: {cached:.0%} of the sentences came from the server's cache, more than the scenario repeats; "
+            "restart the server or pass another --seed"
         )
 
 

@@ -1,4 +1,4 @@
-"""A load test as a function call: locust runs in a process of its own, because it patches the standard library."""
+"""A load test as a function call. Locust runs in a process of its own, because it patches the standard library."""
 
 import signal
 import subprocess
@@ -24,43 +24,45 @@ CHILD_PROCESS = _PACKAGE / "coordination" / "child_process.py"
 
 
 class LoadTestFailed(OSError):
-    """There is nothing to report: the load test could not be run, or the server answered nothing."""
+    """The load test could not run, or the server answered no request."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a scenario is run; what it consists of is the scenario's own."""
+    """Options of a run that are not part of the scenario."""
 
     seed: int = 1
     label: str = ""
-    knee: float | None = None  # requests a second, where the scenario's rates are parts of it
-    guard_requests: int = 300  # answers compared with those of the idle server; 0: none
-    server_pid: int | None = None  # to count the processor time of the server and its children
-    urgent: bool = True  # ask for priority over the server, so that requests leave on time
+    knee: float | None = None  # requests per second, for rates in shares of the knee
+    guard_requests: int = 300  # number of answers compared with those of the idle server; 0 disables it
+    server_pid: int | None = None  # to measure the processor time of the server and its children
+    urgent: bool = True  # request priority over the server, so that requests leave on time
     quiet: bool = False  # print nothing
-    thresholds: Thresholds = NO_THRESHOLDS  # kept with the run, for its reports
+    thresholds: Thresholds = NO_THRESHOLDS  # stored with the run for its reports
 
 
 def run_scenario(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
-    """Runs the scenario against the server at `url` and returns the folder with what was measured.
+    """Run the scenario against the server at `url` and return the folder with the measurements.
 
-    Blocks until all is sent, answered and checked. `folder` is made; it must not hold a run yet. The totals and the
-    report are not made here. Raises `ValueError` for an address or options that make no test, `LoadTestFailed` where
-    nothing could be measured.
+    Blocks until the last answer is received and checked. Creates `folder`, which must not contain a run, but neither
+    totals nor report. Raises `ValueError` for an invalid address or invalid options, `LoadTestFailed` if there are no
+    measurements.
 
-    Ctrl-C, and SIGTERM where this is the main thread, end the run early: what is on its way is answered, and the folder
-    says that the run was broken off. `KeyboardInterrupt` is raised if nothing was measured by then, or at a second one.
+    Ctrl-C, or SIGTERM in the main thread, ends the run early: requests in flight are completed, and the run is marked
+    as interrupted. Raises `KeyboardInterrupt` if nothing was measured by then, or at a second Ctrl-C.
     """
     address_of(url)
     if options.knee is not None:
         scenario = scenario.with_rates(options.knee)
     if scenario.needs_knee and scenario.search is None:
-        raise ScenarioInvalid(f"scenario {scenario.name} has rates that are shares of the knee: pass --knee RATE")
+        raise ScenarioInvalid(
+            f"scenario {scenario.name} has rates in shares of the knee and no search; pass --knee RATE"
+        )
     for stage in scenario.stages:
-        request_sequence(scenario, options.seed, stage.name)  # languages and corpora that are not there are told now
+        request_sequence(scenario, options.seed, stage.name)  # raises for missing languages and corpora
     run = RunFolder(folder)
     if run.records_file.exists():
-        raise LoadTestFailed(f"{folder} holds a run already")
+        raise LoadTestFailed(f"{folder} already contains a run; set another folder with --out")
     with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
         scenario_file = Path(temporary, "scenario.json")
         scenario_file.write_text(scenario.model_dump_json(), encoding="utf-8")
@@ -69,24 +71,25 @@ def run_scenario(url: str, scenario: Scenario, folder: Path, options: RunOptions
             raise KeyboardInterrupt
         if status:
             errors.seek(0)
-            told = [line for line in errors.read().splitlines() if line.strip()]
-            raise LoadTestFailed(told[-1].removeprefix("loadtest: ") if told else f"locust ended with status {status}")
+            lines = [line for line in errors.read().splitlines() if line.strip()]
+            message = lines[-1].removeprefix("loadtest: ") if lines else f"locust exited with status {status}"
+            raise LoadTestFailed(message)
     if not any(record.outcome is Outcome.ANSWERED for record in run.records()):
         reasons = sorted({record.reason for record in run.records()})
-        raise LoadTestFailed(f"{url} answered nothing: {', '.join(reasons) or 'nothing was sent'}")
+        raise LoadTestFailed(f"{url} answered no request: {', '.join(reasons) or 'none was sent'}")
     return run
 
 
 def _run(command: list[str], is_quiet: bool, errors: TextIO) -> tuple[int, bool]:
-    """The command's exit status, and whether it was asked to end early. It does not outlive this process."""
+    """Return the command's exit status and whether it was interrupted. It does not outlive this process."""
     with (
-        _terminated_like_interrupted(),
+        _sigterm_interrupts(),
         subprocess.Popen(  # noqa: S603 - this interpreter, and a file of this package
             [sys.executable, str(CHILD_PROCESS), *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL if is_quiet else None,
             stderr=errors,
-            process_group=0,  # a terminal's Ctrl-C comes to it once, through here, as any other signal does
+            process_group=0,  # a terminal's Ctrl-C reaches it once, through this process
         ) as process,
     ):
         try:
@@ -100,8 +103,8 @@ def _run(command: list[str], is_quiet: bool, errors: TextIO) -> tuple[int, bool]
 
 
 @contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does, as long as this holds. Only the main thread may say what a signal does."""
+def _sigterm_interrupts() -> Iterator[None]:
+    """Handle SIGTERM like Ctrl-C inside the block. Only the main thread may set a signal handler."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

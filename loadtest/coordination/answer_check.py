@@ -1,7 +1,7 @@
-"""The quality guard: is what the server answered under load what it answers when nobody else asks?
+"""The answer check: does the server answer under load as it does when idle?
 
-A server can be made fast by giving other answers under load. The guard asks a sample of the answered requests again,
-one at a time, of the then idle server and past its cache, and compares byte for byte.
+A server can be fast by giving other answers under load. The check repeats a sample of the answered requests, one at a
+time, on the idle server and without its cache, and compares the answers byte for byte.
 """
 
 import heapq
@@ -19,13 +19,13 @@ from loadtest.sending.protocols.registry import protocol
 from loadtest.workload.requests import TextRequest, request_sequence
 from loadtest.workload.scenario import Scenario
 
-MAX_DIFFERENCES = 20  # that are listed; all are counted
+MAX_DIFFERENCES = 20  # listed; all are counted
 _ANSWER_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class SampledAnswer:
-    """What came back under load for one request."""
+    """The answer to one request under load."""
 
     stage: str
     number: int
@@ -33,31 +33,31 @@ class SampledAnswer:
 
 
 class AnswerSample:
-    """At most `size` of the answers offered, each as likely as any other, whatever their number turns out to be.
+    """A uniform random sample of at most `size` answers from a stream of unknown length.
 
-    Seed, stage and number decide alone which are kept: two samples of parts of a run, merged, are the sample of the
-    whole.
+    Only seed, stage and number decide which answers are sampled. The merged samples of two parts of a run are therefore
+    the sample of the whole run.
     """
 
     def __init__(self, size: int, seed: int) -> None:
         self._size = size
         self._seed = seed
-        self._heap: list[tuple[int, SampledAnswer]] = []  # a heap: the first to go is at its top
+        self._heap: list[tuple[int, SampledAnswer]] = []  # the next to drop is at the top
         self.population = 0
 
     def offer(self, answer: SampledAnswer) -> None:
-        """An answer that may be kept."""
+        """Count an answer and add it to the sample if it is drawn."""
         self.population += 1
         self._insert(answer)
 
-    def merge(self, kept: Iterable[SampledAnswer], population: int) -> None:
-        """Takes in what another sample kept of so many."""
+    def merge(self, sampled: Iterable[SampledAnswer], population: int) -> None:
+        """Merge another sample, drawn from `population` answers."""
         self.population += population
-        for answer in kept:
+        for answer in sampled:
             self._insert(answer)
 
     def answers(self) -> list[SampledAnswer]:
-        """The sample, in the order of stages and numbers."""
+        """Return the sample, in the order of stages and numbers."""
         return sorted((answer for _, answer in self._heap), key=lambda answer: (answer.stage, answer.number))
 
     def _insert(self, answer: SampledAnswer) -> None:
@@ -70,9 +70,9 @@ class AnswerSample:
 
 
 def check_answers(sample: AnswerSample, scenario: Scenario, seed: int, address: Address) -> AnswerCheckResult:
-    """Asks for every answer of the sample again, one after the other, and compares.
+    """Repeat the sampled requests one after the other and compare the answers.
 
-    What the server does not answer again is counted with its reason, and compared with nothing.
+    Requests that the idle server does not answer are counted by reason.
     """
     checked = 0
     different = []
@@ -100,7 +100,7 @@ def check_answers(sample: AnswerSample, scenario: Scenario, seed: int, address: 
 
 
 class _IdleServer:
-    """One connection, one question at a time."""
+    """One connection to the idle server, one request at a time."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -108,9 +108,9 @@ class _IdleServer:
         self._connection = kind(address.host, address.port, timeout=_ANSWER_SECONDS)
 
     def answer_to(self, request: TextRequest) -> tuple[str, ...] | str:
-        """The texts of the answer, or why there is none."""
+        """Return the texts of the answer, or the reason why there is none."""
         module = protocol(request.protocol)
-        call = module.http_request(request, fresh=True)
+        call = module.http_request(request, bypass_cache=True)
         for is_last in (False, True):
             try:
                 self._connection.request(call.method, self._address.path + call.path, call.body, call.headers)
@@ -118,7 +118,7 @@ class _IdleServer:
                 body = response.read()
                 break
             except (OSError, http.client.HTTPException) as error:
-                self._connection.close()  # an idle connection that the server closed: asked once more on a new one
+                self._connection.close()  # the server may have closed an idle connection: retry once on a new one
                 if is_last:
                     return f"no answer: {type(error).__name__}"
         if response.status != 200:
@@ -131,5 +131,5 @@ class _IdleServer:
             return str(wrong)
 
     def close(self) -> None:
-        """Hangs up."""
+        """Close the connection."""
         self._connection.close()

@@ -1,7 +1,7 @@
-"""Runs a command that does not outlive whoever started it: `python tethered.py COMMAND ...`.
+"""A command that does not outlive its parent process: `python child_process.py COMMAND ...`.
 
-A load test would otherwise go on sending when nobody waits for it any more, and a server that a comparison has stopped
-between its turns would stay, and stay stopped.
+Otherwise a load test would keep sending after its parent was killed, and a server that a comparison paused would
+remain, still paused.
 """
 
 import ctypes
@@ -9,14 +9,14 @@ import os
 import signal
 import sys
 
-PR_SET_PDEATHSIG = 1  # Linux's prctl: the signal to get when the parent process ends; kept when another program is run
+PR_SET_PDEATHSIG = 1  # Linux prctl: signal at the end of the parent process; survives exec
 
 
 def main() -> None:
-    """Become the command. Only Linux ties it; elsewhere it is run as it is."""
+    """Replace this process by the command. The link to the parent exists only on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606 - the command is that of whoever started this
+    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606 - the parent process passes the command
 
 
 if __name__ == "__main__":

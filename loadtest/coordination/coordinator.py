@@ -1,4 +1,4 @@
-"""Runs a scenario: tells the workers which stage to send, gathers their records, and leaves the folder of a run."""
+"""The coordinator of a run: assigns stages to the workers, collects their records, writes the run folder."""
 
 import os
 import time
@@ -27,13 +27,13 @@ from loadtest.sending.addresses import address_of
 from loadtest.sending.connections import NO_CONNECTION
 from loadtest.workload.scenario import Scenario, Stage
 
-_HEAD_START_SECONDS = 0.2  # from the word to the first request; with workers elsewhere the word has to get there
+_HEAD_START_SECONDS = 0.2  # from the start message to the first request
 _DISTRIBUTED_HEAD_START_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be run, and where what is measured goes."""
+    """The scenario to run, its options, and the output folder."""
 
     scenario: Scenario
     url: str
@@ -47,8 +47,8 @@ class Plan:
 
 
 @dataclass(slots=True)
-class _Gathered:
-    """What has come together so far."""
+class _Progress:
+    """Stages and generator usage of the run so far."""
 
     stages: list[StageInfo] = field(default_factory=list)
     cpu_seconds: float = 0.0
@@ -57,17 +57,17 @@ class _Gathered:
 
 
 class Coordinator:
-    """One run of a scenario. `run` it in a greenlet; `stop` ends it early, with what was measured by then."""
+    """One run of a scenario. Call `run` in a greenlet; `stop` ends it early and keeps the measurements."""
 
-    def __init__(self, environment: Environment, plan: Plan, incoming: Queue, say: Callable[[str], None]) -> None:
-        """`incoming` has the workers' messages, as pairs of kind and content."""
+    def __init__(self, environment: Environment, plan: Plan, incoming: Queue, log: Callable[[str], None]) -> None:
+        """Take the workers' messages from `incoming`, as pairs of kind and content."""
         assert environment.runner is not None
         self._plan = plan
-        self._say = say
+        self._log = log
         self._stopped = False
         self._is_sending = False
         self._run = RunFolder(plan.folder)
-        self._gathered = _Gathered()
+        self._progress = _Progress()
         self._sample = AnswerSample(plan.guard_requests, plan.seed)
         self._started_at = time.time()
         self._clock = RunClock(time.perf_counter())
@@ -76,17 +76,17 @@ class Coordinator:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether somebody has called `stop`."""
+        """Whether `stop` was called."""
         return self._stopped
 
     def stop(self) -> None:
-        """No more requests; `run` ends when what is on its way is answered."""
+        """Stop sending. `run` ends after the answers in flight."""
         self._stopped = True
         if self._is_sending:
             self._workers.stop()
 
     def run(self) -> RunFolder:
-        """Everything: the search for the knee if there is one to do, the stages, and the guard.
+        """Search for the knee if necessary, send the stages, and check the answers.
 
         Raises `CoordinationFailed`, `ValueError` or `OSError`.
         """
@@ -106,7 +106,7 @@ class Coordinator:
                 knee = self._search()
             if scenario.needs_knee and not self._stopped:
                 if knee is None:
-                    raise CoordinationFailed("no rate met the objective: there is no knee for stages to be a share of")
+                    raise CoordinationFailed("no rate met the objective, so stages in shares of the knee have no rate")
                 scenario = scenario.with_rates(knee)
             for stage in scenario.stages:
                 if not self._stopped:
@@ -116,9 +116,7 @@ class Coordinator:
             poller.stop()
             self._write_info(scenario, knee, models, before, is_complete)
         if self._sample.population and plan.guard_requests and not self._stopped:
-            self._say(
-                f"asking the idle server again: {len(self._sample.answers())} of {self._sample.population} answers"
-            )
+            self._log(f"checking {len(self._sample.answers())} of {self._sample.population} answers on the idle server")
             self._run.write_answer_check(check_answers(self._sample, plan.scenario, plan.seed, address))
         return self._run
 
@@ -130,7 +128,7 @@ class Coordinator:
         before: ProcessUse | None,
         is_complete: bool,
     ) -> None:
-        plan, gathered = self._plan, self._gathered
+        plan, progress = self._plan, self._progress
         after = process_use(plan.server_pid) if plan.server_pid else None
         self._run.write_info(
             RunInfo(
@@ -142,10 +140,10 @@ class Coordinator:
                 versions=versions(),
                 machine=machine_info(),
                 generator=GeneratorInfo(
-                    cpu_seconds=round(gathered.cpu_seconds, 3),
-                    wall_seconds=round(gathered.wall_seconds, 3),
+                    cpu_seconds=round(progress.cpu_seconds, 3),
+                    wall_seconds=round(progress.wall_seconds, 3),
                     num_processes=len(self._workers) + self._workers.is_distributed,
-                    nice=gathered.nice,
+                    nice=progress.nice,
                 ),
                 server=ServerInfo(
                     models=models,
@@ -154,7 +152,7 @@ class Coordinator:
                     resident_bytes_after=after.resident_bytes if after else None,
                 ),
                 knee=knee,
-                stages=tuple(gathered.stages),
+                stages=tuple(progress.stages),
                 thresholds=plan.thresholds,
                 interrupted=not is_complete,
             )
@@ -165,22 +163,22 @@ class Coordinator:
         settings = self._plan.scenario.search
         search = KneeSearch(settings)
         while (rate := search.next_rate()) is not None and not self._stopped:
-            name = f"search {len(self._gathered.stages) + 1}: {rate:g}/s"
+            name = f"search {len(self._progress.stages) + 1}: {rate:g}/s"
             measured = self._send_stage(settings.stage(name, rate), is_search_step=True)
-            if not self._stopped:  # else it was cut short, and says nothing
+            if not self._stopped:  # an interrupted step has no result
                 self._check_reached(measured)
                 share = share_within(measured, self._objective)
                 search.record(rate, share is not None and share >= self._objective.share)
         return search.knee
 
     def _check_reached(self, measured: Sequence[Record]) -> None:
-        """Raises `CoordinationFailed` if no request got as far as a connection: no lower rate would either."""
+        """Raise `CoordinationFailed` if no request had a connection: no lower rate would have one."""
         if measured and all(record.reason.startswith(NO_CONNECTION) for record in measured):
             reason = measured[0].reason
-            raise CoordinationFailed(f"{self._plan.url} cannot be reached: all {len(measured)} requests had {reason}")
+            raise CoordinationFailed(f"{self._plan.url} is unreachable: all {len(measured)} requests failed, {reason}")
 
     def _send_stage(self, stage: Stage, is_search_step: bool = False) -> list[Record]:
-        """Has the stage sent. Gives the records of its measured window."""
+        """Run a stage on all workers and return the records of its measured window."""
         workers = self._workers
         assignment = StageAssignment(
             scenario=self._plan.scenario.model_dump_json(),
@@ -193,13 +191,13 @@ class Coordinator:
         )
         workers.prepare(assignment)
         clocks = workers.read_clocks()
-        if not self._gathered.stages:
+        if not self._progress.stages:
             check_clocks(clocks)
         started = self._clock() + (_DISTRIBUTED_HEAD_START_SECONDS if workers.is_distributed else _HEAD_START_SECONDS)
         own_cpu = os.times()
         workers.go(started, clocks)
         self._is_sending = True
-        if self._stopped:  # in the meantime, when there was nobody to be told
+        if self._stopped:  # set while no worker was sending
             workers.stop()
         records: list[Record] = []
         with RecordWriter(self._run.records_file) as writer:
@@ -224,22 +222,22 @@ class Coordinator:
             is_search_step=is_search_step,
             clock_uncertainty=round(uncertainty, 6),
         )
-        gathered = self._gathered
-        gathered.stages.append(info)
-        gathered.wall_seconds += info.drained - info.started
-        gathered.cpu_seconds += sum(one.cpu_seconds for one in done)
+        progress = self._progress
+        progress.stages.append(info)
+        progress.wall_seconds += info.drained - info.started
+        progress.cpu_seconds += sum(one.cpu_seconds for one in done)
         if workers.is_distributed:
             now = os.times()
-            gathered.cpu_seconds += now.user + now.system - own_cpu.user - own_cpu.system
-        gathered.nice = max(one.nice for one in done)
+            progress.cpu_seconds += now.user + now.system - own_cpu.user - own_cpu.system
+        progress.nice = max(one.nice for one in done)
         for one in done:
             self._sample.merge(one.sampled, one.population)
         measured = [record for record in records if info.measures(record)]
-        self._say(progress_line(info, measured, self._objective))
+        self._log(progress_line(info, measured, self._objective))
         return measured
 
 
 def _make_folder(folder: Path) -> None:
     if RunFolder(folder).records_file.exists():
-        raise CoordinationFailed(f"{folder} holds a run already")
+        raise CoordinationFailed(f"{folder} already contains a run; set another folder with --out")
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,12 +1,12 @@
-"""The search for the knee: the highest rate at which enough requests are answered within their objective."""
+"""The search for the knee: the highest rate at which enough requests meet their objective."""
 
 from loadtest.workload.scenario import Search
 
-_MOST_DOWNWARD = 64.0  # a server that does not hold a 64th of the first rate has no knee worth the time
+_MAX_REDUCTION = 64.0  # below a 64th of the first rate the search ends without a knee
 
 
 class KneeSearch:
-    """Says which rate to try next, and is told whether it held. Nothing is interpolated: the knee was tried."""
+    """The next rate to try, given the results so far. Nothing is interpolated: the knee is a rate that was tried."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
@@ -16,14 +16,14 @@ class KneeSearch:
 
     @property
     def knee(self) -> float | None:
-        """The highest rate that held so far, requests a second; None while none did."""
+        """Highest rate that met the objective so far, in requests per second; None if there is none."""
         return self._held
 
     def next_rate(self) -> float | None:
-        """The rate to try, requests a second; None when the search is over.
+        """Return the rate to try, in requests per second; None at the end of the search.
 
-        First each rate is `factor` times the last, until one misses; where not even the first held, downwards by the
-        same factor, until one holds. Then the middle between the highest that held and the lowest that missed is tried,
+        First each rate is `factor` times the last, until one misses. If the first misses, rates fall by the same factor
+        until one holds. Then the search bisects between the highest rate that held and the lowest that missed,
         `bisections` times.
         """
         if self._missed is None:
@@ -34,15 +34,15 @@ class KneeSearch:
             return min(_rounded(self._held * self._search.factor), self._search.max_rate)
         if self._held is None:
             lower = _rounded(self._missed / self._search.factor)
-            return None if lower < self._search.start_rate / _MOST_DOWNWARD else lower
+            return None if lower < self._search.start_rate / _MAX_REDUCTION else lower
         if self._bisections_left == 0:
             return None
         middle = _rounded((self._held + self._missed) / 2)
-        # So close together that their middle is one of them.
+        # They are so close that their middle is one of them.
         return None if middle in (self._held, self._missed) else middle
 
     def record(self, rate: float, is_held: bool) -> None:
-        """What came of `next_rate`."""
+        """Record the result of `next_rate`."""
         if self._held is not None and self._missed is not None:
             self._bisections_left -= 1
         if is_held:
@@ -52,5 +52,5 @@ class KneeSearch:
 
 
 def _rounded(rate: float) -> float:
-    """Three digits: a knee is not known any better."""
+    """Round to three digits; a knee is not measured more precisely."""
     return float(f"{rate:.3g}")

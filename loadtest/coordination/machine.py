@@ -1,4 +1,4 @@
-"""The machine the generator runs on, and what processes on it take."""
+"""The generator's machine, and the resources of processes on it."""
 
 import os
 import platform
@@ -16,32 +16,32 @@ _PACKAGES = ("kvasir-server", "locust", "gevent", "geventhttpclient")
 
 @dataclass(frozen=True, slots=True)
 class ProcessUse:
-    """What a process and its children have taken."""
+    """Resources of a process and its children."""
 
     cpu_seconds: float
     resident_bytes: int
 
 
 def machine_info() -> MachineInfo:
-    """This machine."""
+    """Return the description of this machine."""
     return MachineInfo(_processor(), len(os.sched_getaffinity(0)), platform.platform())
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that send."""
+    """Return the versions of Python and of the packages that send."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
             found[package] = version(package)
-        except PackageNotFoundError:  # run from its folder, not installed
+        except PackageNotFoundError:  # not installed, run from its folder
             continue
     return found
 
 
 def be_urgent() -> int:
-    """Asks for priority over the server, so that requests leave on time; returns the niceness it got.
+    """Request priority over the server, so that requests leave on time; return the resulting niceness.
 
-    It needs the right to (root, or CAP_SYS_NICE); without it everything stays as it was.
+    Needs root or CAP_SYS_NICE; otherwise the niceness does not change.
     """
     try:
         return os.nice(URGENT_NICE)
@@ -50,7 +50,7 @@ def be_urgent() -> int:
 
 
 def process_use(pid: int) -> ProcessUse | None:
-    """What the process and its children have taken so far; None if there is no such process."""
+    """Return the resources of a process and its children so far; None if it does not exist."""
     try:
         process = psutil.Process(pid)
         family = [process, *process.children(recursive=True)]

@@ -1,4 +1,4 @@
-"""One line on a stage as soon as it is over. The figures that count are made later, from the files."""
+"""Progress line of a completed stage. The figures of reports are computed later, from the files."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from loadtest.results.run_folder import StageInfo
 
 
 def share_within(records: Sequence[Record], objective: Objective) -> float | None:
-    """The share of the requests that were answered within the objective, of those that say anything of it."""
+    """Return the share of requests answered within the objective, of those that count for it."""
     counted = sum(objective.counts(record) for record in records)
     return sum(objective.is_met_by(record) for record in records) / counted if counted else None
 
 
 def progress_line(stage: StageInfo, measured: Sequence[Record], objective: Objective) -> str:
-    """What became of the requests of the measured window, in one line."""
+    """Return one line on the requests of the measured window."""
     answered = [r.latency for r in measured if r.outcome is Outcome.ANSWERED and r.latency is not None]
     parts = [f"{stage.name}: {len(answered)} of {len(measured)} requests answered"]
     latency = percentiles_ms(answered)

@@ -1,4 +1,4 @@
-"""What the server says of itself while it is loaded: /metrics once a second, and its models."""
+"""Samples of the server's `/metrics`, once a second, and its model list."""
 
 import http.client
 import json
@@ -15,7 +15,7 @@ from loadtest.sending.addresses import Address
 POLL_SECONDS = 1.0
 _TIMEOUT_SECONDS = 5.0
 
-# Of histograms only the sums and counts: buckets would be nine tenths of the file.
+# Only sums and counts of histograms: buckets would be nine tenths of the file.
 SERIES = frozenset(
     {
         "kvasir_requests_waiting",
@@ -43,14 +43,14 @@ SERIES = frozenset(
         ),
     }
 )
-# Counters of which one label matters: its values become part of the name.
+# Counters with one useful label, whose values become part of the name.
 LABELLED = {"kvasir_requests_total": "outcome", "kvasir_sentences_total": "outcome", "kvasir_tokens_total": "side"}
 
 
 def useful_series(exposition: str) -> dict[str, float]:
-    """The values of `SERIES`, summed over all labels, and those of `LABELLED` for each value of their label.
+    """Return the values of `SERIES`, summed over all labels, and of `LABELLED` for each value of their label.
 
-    `exposition` is a page in Prometheus' text format; what is not a number in it is left out.
+    `exposition` is a page in Prometheus' text format. Lines without a number are ignored.
     """
     values: dict[str, float] = defaultdict(float)
     for line in exposition.splitlines():
@@ -72,7 +72,7 @@ def useful_series(exposition: str) -> dict[str, float]:
 
 
 class MetricsPoller:
-    """Asks for /metrics once a second, in a thread, and writes samples to a file. A server without has no file."""
+    """Thread that reads /metrics once a second and appends samples to a file. Without /metrics there is no file."""
 
     def __init__(self, address: Address, path: Path, clock: Callable[[], float]) -> None:
         self._address = address
@@ -82,11 +82,11 @@ class MetricsPoller:
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
 
     def start(self) -> None:
-        """Begins to ask."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends, after the question that is on its way."""
+        """Stop the thread after the request in flight."""
         self._stopped.set()
         self._thread.join()
 
@@ -101,14 +101,14 @@ class MetricsPoller:
                 with self._path.open("a", encoding="utf-8") as file:
                     file.write(json.dumps({"at": sample.at, "metrics": sample.metrics}) + "\n")
             elif body is not None:
-                break  # it answers, and has none of ours
+                break  # the server has none of these series
             due = max(due + POLL_SECONDS, self._clock())
             is_over = self._stopped.wait(due - self._clock())
         connection.close()
 
 
 def served_models(address: Address) -> dict[str, JsonValue] | None:
-    """The answer of GET /v1/models; None from servers that have no such page, or are not there."""
+    """Return the answer of GET /v1/models; None if the server is unreachable or lacks the route."""
     connection = _connection(address)
     body = _get(connection, f"{address.path}/v1/models")
     connection.close()
@@ -125,12 +125,12 @@ def _connection(address: Address) -> http.client.HTTPConnection:
 
 
 def _get(connection: http.client.HTTPConnection, path: str) -> bytes | None:
-    """The body of a 200; b"" of other answers; None without one."""
+    """Return the body of a 200, b"" for another status, None without an answer."""
     try:
         connection.request("GET", path)
         response = connection.getresponse()
         body = response.read()
     except (OSError, http.client.HTTPException):
-        connection.close()  # the next question opens it again
+        connection.close()  # the next request opens it again
         return None
     return body if response.status == 200 else b""

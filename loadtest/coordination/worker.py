@@ -1,7 +1,7 @@
-"""A process that sends: it takes its part of a stage's requests, sends them on time, and hands the records on.
+"""A worker: prepares its part of a stage's requests, sends them on time and reports their records.
 
-There is one in each worker of a distributed test, and one beside the conductor in a test of one process. The two talk
-in Locust's messages, in both cases.
+Each worker process of a distributed test has one, and so does the only process of a local test. It exchanges Locust's
+messages with the coordinator in both cases.
 """
 
 import gc
@@ -42,14 +42,14 @@ from loadtest.workload.requests import request_sequence
 from loadtest.workload.scenario import Scenario, Stage
 
 _DRAIN_SECONDS = MAX_ANSWER_SECONDS + 5.0
-_MAX_HELD_RECORDS = 5000  # then they are handed on while requests are sent, a few at a time
-_BATCH = 50  # writing so many takes about 2 ms, in which nothing is sent
-_MAX_PREPARED = 20_000  # which takes some seconds, and as many kilobytes
-_PREPARED_AT_ONCE = 50  # then others get a turn: a worker that is silent for seconds is taken for dead
+_MAX_HELD_RECORDS = 5000  # above this, records are reported in batches while requests are sent
+_BATCH = 50  # writing a batch takes about 2 ms, in which no request is sent
+_MAX_PREPARED = 20_000  # takes a few seconds and about 20 MB
+_PREPARED_AT_ONCE = 50  # then other greenlets run: a master drops a worker without heartbeats
 
 
 class Worker:
-    """Does one stage at a time, as it is told by messages."""
+    """Runs one stage at a time, as requested by messages."""
 
     def __init__(self, environment: Environment) -> None:
         assert environment.runner is not None
@@ -76,7 +76,7 @@ class Worker:
         self._begin(self._stage.run, data["at"], RunClock(data["clock_zero"]))
 
     def _begin(self, what: Callable[..., None], *arguments: object) -> None:
-        """Does it beside everything else. If it fails the conductor is told, who would wait for ever."""
+        """Call it in a greenlet. A failure is reported to the coordinator, which would otherwise wait forever."""
         greenlet = gevent.spawn(what, *arguments)
         greenlet.link_exception(lambda failed: self._runner.send_message(FAILED, {"reason": f"{failed.exception}"}))
 
@@ -85,13 +85,13 @@ class Worker:
             if self._connections is None or self._connections[0] != assignment.url:
                 self._connections = assignment.url, Connections(address_of(assignment.url))
             self._stage = _WorkerStage(assignment, self._connections[1], self._runner.send_message, self._show)
-        except (ValueError, OSError) as error:  # no fault of ours: a host or a file that is not there
+        except (ValueError, OSError) as error:  # an unknown host or a missing file
             self._runner.send_message(FAILED, {"reason": f"{error}"})
         else:
             self._stage.prepare()
 
     def interrupt(self) -> bool:
-        """Ends the stage that is going on as soon as its answers are there. False if none goes on."""
+        """End the current stage after the answers in flight. Return False if there is none."""
         if self._stage is None or self._stage.is_over or self._stage.stopped.is_set():
             return False
         self._stage.stopped.set()
@@ -102,7 +102,7 @@ class Worker:
             self._stage.stopped.set()
 
     def _show(self, record: Record) -> None:
-        """For Locust's web page and its table; the totals do not come from there."""
+        """Show a record on Locust's web page and in its table; totals are not computed from them."""
         if record.finished is None:
             return
         is_fine = record.outcome in (Outcome.ANSWERED, Outcome.HUNG_UP)
@@ -117,7 +117,7 @@ class Worker:
 
 
 class _WorkerStage:
-    """One stage of one worker."""
+    """One worker's part of a stage."""
 
     def __init__(
         self,
@@ -135,10 +135,10 @@ class _WorkerStage:
         self._connections = connections
         self._send_message = send_message
         self._show = show
-        self._clock = RunClock(0.0)  # until `run` is told the run's
+        self._clock = RunClock(0.0)  # `run` receives the run's clock
         self._sample = AnswerSample(assignment.sample_size, assignment.seed)
         self._sequence = request_sequence(self._scenario, assignment.seed, self._stage.name)
-        self._times: list[float] = []  # of this worker's requests, from the start of the stage
+        self._times: list[float] = []  # when this worker's requests are due, from the start of the stage
         self._prepared: list[Prepared] = []
         self._records: list[Record] = []
         self._num_begun = 0
@@ -146,7 +146,7 @@ class _WorkerStage:
         self._flusher: gevent.Greenlet | None = None
 
     def prepare(self) -> None:
-        """Makes the requests of an open-loop stage, so that while they are sent nothing else is to be done."""
+        """Prepare the requests of an open-loop stage, so that they only need to be sent."""
         if not self._stage.is_closed:
             assignment = self._assignment
             times = arrival_times(self._stage, assignment.seed)
@@ -158,33 +158,33 @@ class _WorkerStage:
         self._send_message(PREPARED, {"worker": self._assignment.worker})
 
     def run(self, started: float, clock: RunClock) -> None:
-        """Sends from `started` on the run's clock, waits for the answers, and says when all are there."""
+        """Send from `started` on the run's clock, wait for the answers, and report the end of the stage."""
         self._clock = clock
-        # What lives through the stage is not looked through again and again while requests are due.
+        # Garbage collection must not scan the prepared requests while requests are due.
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 50, 1000)
         cpu_before = _cpu_seconds()
         ends = started + self._stage.seconds
-        on_their_way = Group()
+        in_flight = Group()
         self._wait_until(started)
         if self._stage.is_closed:
-            self._start_users(on_their_way, ends)
+            self._start_users(in_flight, ends)
         else:
-            dispatch(self._arrivals(started), self._send, self._clock, self.stopped, on_their_way)
+            dispatch(self._arrivals(started), self._send, self._clock, self.stopped, in_flight)
         self._wait_until(ends)
         sending_ended = min(self._clock(), ends)
-        on_their_way.join(timeout=_DRAIN_SECONDS)
-        on_their_way.kill()
+        in_flight.join(timeout=_DRAIN_SECONDS)
+        in_flight.kill()
         drained = self._clock()
         cpu_seconds = _cpu_seconds() - cpu_before
         gc.unfreeze()
         if self._flusher is not None:
             self._flusher.join()
-        self._hand_on(0)
+        self._report(0)
         if self._num_recorded != self._num_begun:
             lost = self._num_begun - self._num_recorded
-            raise RuntimeError(f"{lost} requests have no record, for a fault of the load test: see the traceback")
+            raise RuntimeError(f"{lost} requests have no record: a defect of the load test; see the traceback")
         done = StageDone(
             worker=self._assignment.worker,
             sending_ended=sending_ended,
@@ -197,10 +197,10 @@ class _WorkerStage:
         self.is_over = True
         self._send_message(DONE, asdict(done))
 
-    def _start_users(self, on_their_way: Group, ends: float) -> None:
+    def _start_users(self, in_flight: Group, ends: float) -> None:
         num_users = self._stage.users or 0
         for user in range(self._assignment.worker, num_users, self._assignment.num_workers):
-            on_their_way.spawn(
+            in_flight.spawn(
                 run_user,
                 user,
                 num_users,
@@ -211,7 +211,7 @@ class _WorkerStage:
             )
 
     def _arrivals(self, started: float) -> Iterator[tuple[float, Prepared]]:
-        """The requests with their instants. Later ones of a long stage are made while the one before is awaited."""
+        """Yield the requests with their instants. Those beyond `_MAX_PREPARED` are prepared while the stage runs."""
         assignment = self._assignment
         for index, offset in enumerate(self._times):
             ready = index < len(self._prepared)
@@ -235,11 +235,11 @@ class _WorkerStage:
             self._sample.offer(SampledAnswer(place.stage, record.number, answer.texts))
         self._show(record)
         if len(self._records) > _MAX_HELD_RECORDS and not self._flusher:
-            self._flusher = gevent.spawn(self._hand_on, _MAX_HELD_RECORDS // 2)
+            self._flusher = gevent.spawn(self._report, _MAX_HELD_RECORDS // 2)
         return record
 
-    def _hand_on(self, num_held: int) -> None:
-        """Tells the records, a few at a time, until so many are left."""
+    def _report(self, num_held: int) -> None:
+        """Report records in batches until `num_held` are left."""
         while len(self._records) > num_held:
             batch, self._records = self._records[:_BATCH], self._records[_BATCH:]
             self._send_message(RECORDS, {"lines": [record.to_json() for record in batch]})

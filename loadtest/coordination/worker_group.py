@@ -1,4 +1,4 @@
-"""The workers of a test as the conductor sees them: who they are, what they are told, and what they say."""
+"""The coordinator's view of its workers: connections, commands sent, reports received."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -26,76 +26,76 @@ _CHECK_SECONDS = 1.0
 
 
 class CoordinationFailed(Exception):
-    """The load test cannot go on."""
+    """The load test cannot continue."""
 
 
 class WorkerGroup:
-    """All who send: the workers of a distributed test, or the one beside the conductor.
+    """The workers of a distributed test, or the single worker in the coordinator's process.
 
-    Every method that waits raises `CoordinationFailed` if a worker cannot go on or is gone.
+    Methods that wait raise `CoordinationFailed` if a worker fails or disconnects.
     """
 
     def __init__(self, runner: Runner, incoming: Queue, clock: RunClock) -> None:
-        """`incoming` has the workers' messages, as pairs of kind and content; `clock` is the run's."""
+        """Take the workers' messages from `incoming`, as pairs of kind and content; `clock` is the run's."""
         self._runner = runner
         self._incoming = incoming
         self._clock = clock
-        self._workers: Sequence[str | None] = [None]  # None: beside the conductor
+        self._workers: Sequence[str | None] = [None]  # None: in this process
 
     @property
     def is_distributed(self) -> bool:
-        """Whether the workers are processes of their own."""
+        """Whether the workers are separate processes."""
         return isinstance(self._runner, MasterRunner)
 
     def __len__(self) -> int:
-        """How many send."""
+        """Return the number of workers."""
         return len(self._workers)
 
     def assemble(self) -> None:
-        """From now on the workers are those that are connected. Who comes later has no part in the test."""
+        """Fix the group to the workers connected now; later ones have no part in the test."""
         if self.is_distributed:
             self._workers = sorted(self._connected())
             if not self._workers:
                 raise CoordinationFailed("no worker is connected")
 
     def prepare(self, assignment: StageAssignment) -> None:
-        """Has everybody prepare their part of the stage; the worker's number in the order is filled in."""
+        """Let every worker prepare its part of the stage; sets the worker's number in the assignment."""
         self._incoming.queue.clear()
         for index, worker in enumerate(self._workers):
             self._runner.send_message(PREPARE, asdict(assignment) | {"worker": index}, worker)
         self._gather(PREPARED)
 
     def read_clocks(self) -> list[WorkerClock]:
-        """The workers' clocks, in the order of the workers."""
+        """Return the workers' clocks, in the order of the workers."""
         if not self.is_distributed:
             return [WorkerClock(self._clock.zero, 0.0)]
         return [worker_clock([self._round_trip(worker) for _ in range(NUM_ROUND_TRIPS)]) for worker in self._workers]
 
     def go(self, at: float, clocks: Sequence[WorkerClock]) -> None:
-        """The stage begins at that instant of the run, by the clocks that were read."""
+        """Start the stage at that instant of the run; `clocks` translate it for each worker."""
         for worker, clock in zip(self._workers, clocks, strict=True):
             self._runner.send_message(GO, {"at": at, "clock_zero": clock.zero}, worker)
 
     def stop(self) -> None:
-        """No more requests; the stage is over when what is on its way is answered."""
+        """Stop sending; the stage ends after the answers in flight."""
         for worker in self._workers:
             self._runner.send_message(STOP, {}, worker)
 
     def until_done(self, keep: Callable[[list[str]], None]) -> list[StageDone]:
-        """Waits for the end of the stage; records go to `keep` as they come, as lines of JSON."""
+        """Wait for the end of the stage; pass records to `keep` as they arrive, as lines of JSON."""
         return [done_of(data) for data in self._gather(DONE, keep)]
 
     def _gather(self, awaited: str, keep: Callable[[list[str]], None] | None = None) -> list[dict[str, object]]:
-        said: list[dict[str, object]] = []
-        while len(said) < len(self._workers):
+        messages: list[dict[str, object]] = []
+        while len(messages) < len(self._workers):
             kind, data = self._next_message()
             if kind == RECORDS and keep is not None:
                 lines = data["lines"]
                 assert isinstance(lines, list)
                 keep(lines)
             elif kind == awaited:
-                said.append(data)
-        return said
+                messages.append(data)
+        return messages
 
     def _round_trip(self, worker: str | None) -> RoundTrip:
         asked = self._clock()
@@ -121,7 +121,7 @@ class WorkerGroup:
     def _check(self) -> None:
         if self.is_distributed and (lost := set(self._workers) - self._connected()):
             raise CoordinationFailed(
-                f"{len(lost)} of {len(self._workers)} workers are gone, and their requests with them"
+                f"{len(lost)} of {len(self._workers)} workers disconnected; their requests are lost"
             )
 
     def _connected(self) -> set[str]:

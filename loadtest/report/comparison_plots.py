@@ -1,4 +1,4 @@
-"""Runs side by side as pictures: over the offered load, at one stage, and ratio by ratio."""
+"""Plots of a comparison: over the offered load, of one stage, and of every ratio."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ _RATIOS_SHOWN = ("goodput", "within objective", "p50", "p95", "p99", "first toke
 
 
 def comparison_plots(comparison: Comparison) -> list[Plot]:
-    """The plots that have something to show."""
+    """Return the plots with data."""
     with house_style():
         plots = []
         if any(_by_load(run) for run in comparison.runs):
@@ -50,7 +50,7 @@ def _by_load(run: ComparedRun) -> list[StageTotals]:
 def _goodput(comparison: Comparison) -> Plot:
     figure = new_figure()
     axes = figure.subplots()
-    for run, colour, marker in _looks(comparison):
+    for run, colour, marker in _run_styles(comparison):
         stages = _by_load(run)
         if not stages:
             continue
@@ -64,8 +64,8 @@ def _goodput(comparison: Comparison) -> Plot:
     label_load_axes(figure, axes, "goodput, requests/s", 2)
     title = "Goodput against offered load"
     how_to_read = (
-        "Higher is better, and level beyond the knee (the vertical line of each run's colour) is what overload should "
-        "look like; on the dotted diagonal everything is answered in time."
+        "Higher is better. Beyond the knee (the vertical line of each run's colour) a good server stays level; on the "
+        "dotted diagonal every request is answered in time."
     )
     return plot_of(figure, "goodput", title, how_to_read)
 
@@ -73,7 +73,7 @@ def _goodput(comparison: Comparison) -> Plot:
 def _latency(comparison: Comparison) -> Plot:
     figure = new_figure()
     axes = figure.subplots()
-    for run, colour, marker in _looks(comparison):
+    for run, colour, marker in _run_styles(comparison):
         points = [(s.offered_rate, s.all.latency_ms) for s in _by_load(run) if s.all.latency_ms]
         if not points:
             continue
@@ -86,13 +86,13 @@ def _latency(comparison: Comparison) -> Plot:
     title = "Latency against offered load"
     how_to_read = (
         "Lower is better; dashed lines with empty marks are p99. Only answered requests have a latency, so a server "
-        "that refuses much looks quick here and not in goodput."
+        "that rejects many requests looks quick here but not in goodput."
     )
     return plot_of(figure, "latency", title, how_to_read)
 
 
 def _shared_stage(comparison: Comparison) -> str | None:
-    """The stage that shows most of the base, if the others have it too."""
+    """Return the typical stage of the base, if all runs have it."""
     stage = typical_stage(comparison.runs[0].totals)
     if stage is None:
         return None
@@ -103,7 +103,7 @@ def _shared_stage(comparison: Comparison) -> str | None:
 def _distributions(comparison: Comparison, name: str) -> Plot:
     figure = new_figure(height=3.9)
     axes = figure.subplots()
-    for run, colour, marker in _looks(comparison):
+    for run, colour, marker in _run_styles(comparison):
         stage = run.totals.stage(name)
         if stage is not None and stage.histogram is not None:
             draw_distribution(axes, stage.histogram, colour, marker, run.name)
@@ -111,14 +111,14 @@ def _distributions(comparison: Comparison, name: str) -> Plot:
     legend_above(figure, axes, 2)
     title = f"Distribution of latency, stage {name}"
     how_to_read = (
-        "The same stage of every run: of 100 requests, as many as the axis below says were no slower than the line; "
-        "lines that part only at the right differ for few users, and much for those."
+        "The same stage of every run. The axis below is the percentage of requests that were no slower than the line; "
+        "lines that differ only at the right differ for few users, but strongly."
     )
     return plot_of(figure, "distributions", title, how_to_read)
 
 
 def _ratios(run: ComparedRun, base: str, place: int) -> Plot | None:
-    """A panel for each figure, a line for each stage."""
+    """Return a panel for each figure, a line for each stage."""
     changes = {(change.stage, change.figure): change for change in run.changes if change.ratio and change.low}
     figures = [name for name in _RATIOS_SHOWN if any(figure == name for _, figure in changes)]
     stages = [stage.name for stage in run.totals.stages if any((stage.name, name) in changes for name in figures)]
@@ -139,8 +139,8 @@ def _ratios(run: ComparedRun, base: str, place: int) -> Plot | None:
     figure.supxlabel(f"{run.name} / {base}", fontsize=9)
     title = f"{run.name} against {base}"
     how_to_read = (
-        "Each bar is the 99 % interval of a ratio: where it crosses the line at 1 (grey, round) the two runs do not "
-        "differ by more than noise, green diamonds are better and red ones worse."
+        "Each bar is the 99 % interval of a ratio. Bars across the line at 1 (grey, round) show no more than noise; "
+        "green diamonds are better and red ones worse."
     )
     return plot_of(figure, f"ratios-{place}", title, how_to_read, is_wide=True)
 
@@ -153,8 +153,8 @@ def _draw_change(axes: Axes, change: Change, line: int) -> None:
     axes.plot([change.ratio], [line], "o" if change.is_better is None else "D", color=colour)
 
 
-def _looks(comparison: Comparison) -> Sequence[tuple[ComparedRun, str, str]]:
-    """Each run with its colour and its marker; after six they come again."""
+def _run_styles(comparison: Comparison) -> Sequence[tuple[ComparedRun, str, str]]:
+    """Return each run with its colour and marker; they repeat after six."""
     return [
         (run, SERIES[place % len(SERIES)], MARKERS[place % len(MARKERS)]) for place, run in enumerate(comparison.runs)
     ]

@@ -1,24 +1,24 @@
-"""The tables of a comparison: the runs side by side, and every figure with its ratio."""
+"""Tables of a comparison: the runs side by side, and every figure with its ratio."""
 
 from loadtest.report.numbers import BETTER, NOTHING, SAME, WORSE, milliseconds, percent, rate
 from loadtest.report.tables import Table
 from loadtest.results.comparison import Change, Comparison
 
 RULE = (
-    "The first run is the base. Ratios are other / base, with their 99 % interval from resampled blocks of time; "
-    f"{BETTER} better and {WORSE} worse mark those whose interval leaves out 1 and which are off by more than 2 % "
-    f"(shares: 0.5 %), {SAME} is within noise. The noise is that of time within a run: what differs from one start or "
-    "one day to the next needs repeated runs. A ratio without an interval rests on too few requests."
+    "The first run is the base. Ratios are other / base, with their 99 % interval from resampled blocks of time. "
+    f"{BETTER} better and {WORSE} worse mark ratios whose interval excludes 1 and which differ from 1 by more than 2 % "
+    f"(shares: 0.5 %); {SAME} is within noise. Noise means variation within a run; variation between starts or days "
+    "needs repeated runs. A ratio without an interval is based on too few requests."
 )
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
-    """The headline of each run, then all changes."""
+    """Return the headline of each run, then all changes."""
     return [table for table in (_headlines(comparison), _changes(comparison)) if table.rows]
 
 
 def marked_sentences(comparison: Comparison) -> list[str]:
-    """What differs, a line each, for a terminal; empty if nothing does."""
+    """Return the differences for a terminal, one per line; empty without differences."""
     return [
         f"{run.name}: {change.figure}{f' of stage {change.stage}' if change.stage else ''} "
         f"{value_of(change, change.other)} {change.unit.replace('share', '')}".rstrip()
@@ -30,12 +30,12 @@ def marked_sentences(comparison: Comparison) -> list[str]:
 
 
 def value_of(change: Change, value: float | None) -> str:
-    """A figure as a reader wants it."""
+    """Return a figure as text."""
     return {"/s": rate, "ms": milliseconds, "share": percent}[change.unit](value)
 
 
 def ratio_of(change: Change) -> str:
-    """The ratio, its interval, and the mark."""
+    """Return the ratio, its interval, and the mark."""
     if change.ratio is None:
         return NOTHING if change.is_better is None else BETTER if change.is_better else WORSE
     if change.low is None:
@@ -86,5 +86,5 @@ def _changes(comparison: Comparison) -> Table:
         unit = "" if known.unit == "share" else f" {known.unit}"
         rows.append((stage or "", f"{figure}{unit}", value_of(known, known.base), *cells))
     header = ("stage", "figure", base.name, *(name for run in others for name in (run.name, "ratio")))
-    note = "Stages of the same name; whether they had the same load stands above."
+    note = "Stages with the same name. Warnings above list different loads."
     return Table("Figure by figure", note, header, tuple(rows))

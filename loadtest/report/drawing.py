@@ -1,7 +1,7 @@
-"""Figures as SVG that belongs to the page: its colours are the page's, so that one picture does for light and dark.
+"""Figures as SVG in the colours of the page, so that one picture serves light and dark mode.
 
-matplotlib knows only fixed colours. Each colour of the page has a stand-in here, and `as_svg` puts `var(--name)` in its
-place. Text stays text: it can be read aloud, found and copied.
+matplotlib supports only fixed colours. Each colour of the page has a substitute here, which `as_svg` replaces by
+`var(--name)`. Text stays text: it can be read aloud, searched and copied.
 """
 
 import re
@@ -20,7 +20,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
 
-# Stand-ins: what a renderer of the SVG alone would show, and not two alike.
+# Substitutes, all different; a renderer of the SVG alone would show them.
 INK = "#231e17"
 QUIET = "#685f51"
 LINE = "#e6dfd2"
@@ -45,7 +45,7 @@ PAGE_COLOURS = {
     TEAL: "--teal",
 }
 
-# One after the other for things without an order; markers too, for those who see no colour and for paper.
+# In this order for unordered series; markers serve readers without colours, and paper.
 SERIES = (BLUE, ORANGE, GREEN, PURPLE, RED, TEAL)
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
@@ -82,9 +82,9 @@ _STYLE: "dict[RcKeyType, object]" = {
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A picture with what is said beside it."""
+    """A picture with its title and explanation."""
 
-    name: str  # unique on the page: ids are made of it
+    name: str  # unique on the page; part of its ids
     title: str
     how_to_read: str
     svg: str
@@ -93,18 +93,18 @@ class Plot:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Everything drawn inside looks like the page."""
+    """Draw in the style of the page inside the block."""
     with mpl.rc_context(_STYLE):
         yield
 
 
 def new_figure(height: float = HEIGHT_INCHES, width: float = WIDTH_INCHES) -> Figure:
-    """An empty figure; no window and no global state belong to it."""
+    """Return an empty figure without a window or global state."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def legend_above(figure: Figure, axes: Axes, num_columns: int) -> None:
-    """Names what `axes` shows, above the picture, where it covers nothing."""
+    """Put the legend of `axes` above the picture, where it covers nothing."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=num_columns, columnspacing=1.2)
 
@@ -126,10 +126,9 @@ def mark_objective(axes: Axes, milliseconds: float, has_label: bool = True) -> N
 def stacked_bars(
     figure: Figure, names: Sequence[str], parts: Sequence[tuple[str, str, str, Sequence[float]]], num_columns: int
 ) -> Axes:
-    """A bar for each name, the first at the top, of parts that lie end to end.
+    """Draw a stacked bar for each name, the first at the top, and return the axes.
 
-    A part is its label, its colour, its hatch and its length in each bar; one that is nowhere longer than 0 is left
-    out.
+    A part has a label, a colour, a hatch and a length in each bar. Parts without any length are left out.
     """
     axes = figure.subplots()
     left = [0.0] * len(names)
@@ -155,14 +154,14 @@ def stacked_bars(
 
 
 def plot_of(figure: Figure, name: str, title: str, how_to_read: str, is_wide: bool = False) -> Plot:
-    """The finished figure for the page, under that name; its title is read aloud too."""
+    """Return the finished figure for the page; screen readers read its title."""
     return Plot(name, title, how_to_read, as_svg(figure, name, title), is_wide)
 
 
 def as_svg(figure: Figure, name: str, description: str) -> str:
-    """The figure as an `<svg>` element for the page. Equal figures give equal text.
+    """Return the figure as an `<svg>` element for the page. Equal figures give equal text.
 
-    `name` makes its ids unique on the page, `description` is what a screen reader says.
+    `name` makes its ids unique on the page; screen readers read `description`.
     """
     out = StringIO()
     with mpl.rc_context({"svg.hashsalt": name}):
@@ -173,17 +172,17 @@ def as_svg(figure: Figure, name: str, description: str) -> str:
         svg = svg.replace(colour, f"var({variable})")
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'(url\(#|xlink:href="#)', rf"\1{name}-", svg)
-    # The page says how large it is shown; its proportions are those of the viewBox.
+    # The page sets the size; the viewBox keeps the proportions.
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
     return svg.replace("<svg", f'<svg role="img" aria-label="{_attribute(description)}"', 1)
 
 
 def log_axis(axes: Axes, which: str = "y", room: float = 1.0) -> None:
-    """Makes an axis logarithmic, with numbers as 50, 100, 200 rather than as powers of ten.
+    """Make an axis logarithmic, with labels like 50, 100, 200 instead of powers of ten.
 
-    To be called when everything is drawn: the range decides how many numbers there are. `room` is the part of a plain
-    figure that the axis has for them.
+    Call it after drawing: the range decides the number of labels. `room` is the length of the axis relative to a
+    normal figure.
     """
     axes.set(**{f"{which}scale": "log"})
     low, high = axes.get_ylim() if which == "y" else axes.get_xlim()

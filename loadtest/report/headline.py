@@ -1,4 +1,4 @@
-"""The run in a few lines: what stands at the top of every report."""
+"""The headline of a report: the run in a few lines."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from loadtest.results.totals import MAX_LAG_P99_MS, trials_of
 
 
 class Severity(StrEnum):
-    """How a line is marked."""
+    """Severity of a line."""
 
     PLAIN = "plain"
     GOOD = "good"
@@ -23,7 +23,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One figure of the headline, and what it means."""
+    """One figure of the headline with its explanation."""
 
     name: str
     value: str
@@ -32,7 +32,7 @@ class Line:
 
 
 def headline_of(totals: Totals, verdict: Verdict) -> list[Line]:
-    """The lines, the most important first."""
+    """Return the lines, the most important first."""
     return [
         *_interruption(totals),
         _goodput(totals),
@@ -50,20 +50,19 @@ def headline_of(totals: Totals, verdict: Verdict) -> list[Line]:
 
 
 def objective_sentence(totals: Totals) -> str:
-    """What a request is measured against."""
+    """Return a sentence on the objective."""
     objective = totals.objective
     return (
-        f"Objective: {objective.milliseconds:g} ms for a request of up to {objective.max_source_tokens} source tokens "
-        f"and as much again for each further {objective.max_source_tokens} begun, from the instant it was due, met by "
-        f"{percent(objective.share)} of the requests. Rejected and failed requests miss it; those whose client hung up "
-        "while there was still time are left out."
+        f"Objective: {objective.milliseconds:g} ms for each begun {objective.max_source_tokens} source tokens of a "
+        f"request, from the instant it was due, met by {percent(objective.share)} of the requests. Rejected and failed "
+        "requests miss it. Requests whose client disconnected before the limit are left out."
     )
 
 
 def facts_of(
     info: RunInfo, totals: Totals, samples: Sequence[MetricsSample], thresholds: Thresholds
 ) -> list[tuple[str, str]]:
-    """Under which circumstances all this was measured."""
+    """Return the circumstances of the run as pairs of name and value."""
     facts = [
         ("scenario", f"{totals.scenario}, seed {totals.seed}"),
         ("server", totals.url + (f" ({_models(info)})" if _models(info) else "")),
@@ -82,7 +81,7 @@ def facts_of(
         facts.append(("server's memory", f"{before / 2**20:.0f} MiB before, {after / 2**20:.0f} MiB after"))
     if samples:
         shared = percent(cached_share(samples))
-        facts.append(("sentences not decoded", f"{shared}, known from the server's cache or joined with one in flight"))
+        facts.append(("sentences not decoded", f"{shared}: from the server's cache, or joined with one in flight"))
     if info.knee is not None:
         facts.append(("knee the rates refer to", f"{rate(info.knee)} requests/s"))
     facts.append(("thresholds", thresholds.described() or "none"))
@@ -102,7 +101,7 @@ def _goodput(totals: Totals) -> Line:
     headline = totals.headline
     if headline.goodput is None:
         return Line("Goodput", "none", _why_none(totals))
-    meaning = f"answered within the objective, in the best stage: {headline.goodput_stage}"
+    meaning = f"requests answered within the objective in the best stage, {headline.goodput_stage}"
     return Line("Goodput", f"{rate(headline.goodput)} requests/s", meaning)
 
 
@@ -126,13 +125,13 @@ def _next_rate(totals: Totals, knee_rate: float) -> str:
     if not above:
         return "nothing higher was tried, so the knee may lie higher"
     if not missed:
-        return "what held above it held for fewer requests than missed it elsewhere"
+        return "higher rates held in shorter stages only, and missed it elsewhere"
     nearest = min(missed, key=lambda trial: (trial.rate, -trial.num_requests))
     return f"{percent(nearest.share)} at {rate(nearest.rate)} requests/s, the next rate that missed it"
 
 
 def _beyond(totals: Totals) -> Iterator[Line]:
-    """What happens when the server is asked for more than it can do."""
+    """Yield a line on the highest rate above the knee."""
     knee, best = totals.headline.knee_rate, totals.headline.goodput
     if knee is None or not best:
         return
@@ -144,7 +143,7 @@ def _beyond(totals: Totals) -> Iterator[Line]:
     if highest.all.rejected_ms is not None:
         parts.append(f"rejections within {milliseconds(highest.all.rejected_ms.p99)} ms (p99)")
     yield Line(
-        f"Kept at {(highest.rate or 0.0) / knee:.1f} times that load",
+        f"Goodput at {(highest.rate or 0.0) / knee:.1f} times that load",
         percent(highest.all.goodput / best),
         f"of the best goodput: {', '.join(parts)}",
     )
@@ -159,14 +158,14 @@ def _validity(totals: Totals) -> Line:
     open_stages = [stage for stage in totals.stages if not stage.is_closed_loop]
     lags = [stage.lag_ms.p99 for stage in open_stages if stage.lag_ms is not None]
     if totals.stages and not open_stages:
-        return Line("Validity", "closed loop only", "users set the pace; this is not the latency at a given load")
+        return Line("Validity", "closed loop only", "users set the rate; this is not the latency at a given load")
     if not lags:
         return Line("Validity", "unknown", "no request was due in a measured window")
     worst = max(lags)
     lag = f"generator at most {milliseconds(worst)} ms late (p99; {MAX_LAG_P99_MS:g} allowed)"
     apart = max(stage.clock_uncertainty_ms for stage in open_stages)
     if apart:
-        lag += f", clocks of its workers at most {milliseconds(apart)} ms off ({MAX_UNCERTAINTY_MS:g} allowed)"
+        lag += f", uncertainty of its workers' clocks {milliseconds(apart)} ms ({MAX_UNCERTAINTY_MS:g} allowed)"
     if totals.headline.is_void:
         return Line("Validity", "INVALID", f"{lag}, in {', '.join(totals.headline.late_stages)}", Severity.BAD)
     return Line("Validity", "valid", lag, Severity.GOOD)
@@ -178,7 +177,7 @@ def _answer_check(totals: Totals) -> Line:
         compared = "nothing could be compared" if share is None else f"of {totals.headline.guard_checked} compared"
         return Line("Same answers as when idle", percent(share), f"{compared}; {unanswered}", Severity.BAD)
     if share is None:
-        return Line("Same answers as when idle", "not checked", "no answer was compared with one of the idle server")
+        return Line("Same answers as when idle", "not checked", "no answer was compared with the idle server's")
     meaning = f"of {totals.headline.guard_checked} answers compared byte for byte with those of the idle server"
     return Line("Same answers as when idle", percent(share), meaning, Severity.GOOD if share == 1 else Severity.BAD)
 

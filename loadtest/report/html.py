@@ -1,4 +1,4 @@
-"""Reports as HTML: one file that needs no other, no script, and nothing from the network."""
+"""Reports as HTML: one file without scripts and without other files."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -24,7 +24,7 @@ def render_html(
     tables: Sequence[Table],
     plots: Sequence[Plot],
 ) -> str:
-    """The page of one run."""
+    """Return the page of one run."""
     return (
         _templates()
         .get_template("report.html.jinja")
@@ -43,7 +43,7 @@ def render_html(
 def render_comparison_html(
     title: str, comparison: Comparison, objective: str, tables: Sequence[Table], plots: Sequence[Plot]
 ) -> str:
-    """The page of several runs."""
+    """Return the page of several runs."""
     return (
         _templates()
         .get_template("comparison.html.jinja")
@@ -60,7 +60,7 @@ def render_comparison_html(
 
 @cache
 def _templates() -> Environment:
-    # Names of kinds and stages, reasons and texts come from outside: everything is escaped but what is drawn here.
+    # Names, reasons and texts come from outside: everything except the plots is escaped.
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         autoescape=True,
@@ -73,7 +73,7 @@ def _templates() -> Environment:
 
 
 def _drawn(plot: Plot) -> Markup:
-    return Markup(plot.svg)  # noqa: S704 - matplotlib wrote it, and escaped every label
+    return Markup(plot.svg)  # noqa: S704 - matplotlib escapes every label
 
 
 @cache

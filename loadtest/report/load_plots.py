@@ -1,4 +1,4 @@
-"""What changes with the offered load: latency, throughput, and what becomes of the requests."""
+"""Plots over the offered load: latency, throughput, and outcomes of requests."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ from loadtest.results.totals import trials_of
 
 _PERCENTILES = (("p50", "o", "-", TEAL), ("p95", "s", "-", BLUE), ("p99", "^", "-", PURPLE), ("p999", "v", ":", QUIET))
 
-# From good to bad, as they lie on each other.
+# From good to bad, in the order of stacking.
 _OUTCOMES = (
     ("in time", GREEN, ""),
     ("late", ORANGE, ""),
@@ -41,7 +41,7 @@ _OUTCOMES = (
 
 
 def load_plots(totals: Totals) -> list[Plot]:
-    """The plots that have something to show."""
+    """Return the plots with data."""
     stages = sorted((s for s in totals.stages if s.has_one_rate and s.all.sent), key=lambda s: s.offered_rate)
     plots = []
     if any(stage.all.latency_ms for stage in stages):
@@ -54,7 +54,7 @@ def load_plots(totals: Totals) -> list[Plot]:
 
 
 def outcome_shares(sample: Sample) -> dict[str, float]:
-    """The shares of requests that were answered in time, answered late, rejected and so on; they add up to 1."""
+    """Return the share of each outcome: in time, late, rejected and so on. They add up to 1."""
     counts = {
         "in time": sample.within_objective,
         "late": sample.outcomes[Outcome.ANSWERED] - sample.within_objective,
@@ -68,7 +68,7 @@ def outcome_shares(sample: Sample) -> dict[str, float]:
 
 
 def stage_label(stage: StageTotals) -> str:
-    """A stage's name, with its load and what keeps it out of the headline."""
+    """Return a stage's name with its load and, if the headline excludes it, the reason."""
     load = f"{stage.users} users" if stage.rate is None else f"{stage.rate:.4g}/s"
     if stage.ramp_to is not None:
         load = f"{load} to {stage.ramp_to:.4g}/s"
@@ -89,9 +89,9 @@ def _latency(stages: Sequence[StageTotals], totals: Totals) -> Plot:
     label_load_axes(figure, axes, "latency of the answered, ms", 5)
     title = "Latency against offered load"
     how_to_read = (
-        "Each point is a stage: up to the knee the lines should stay flat and under the dashed objective "
-        f"(of texts up to {totals.objective.max_source_tokens} tokens; longer ones have more time), "
-        "and where they bend upwards the server is saturated."
+        "Each point is a stage. Up to the knee the lines should stay flat and below the dashed objective "
+        f"(of texts up to {totals.objective.max_source_tokens} tokens; longer ones have more time). "
+        "Where they bend upwards the server is saturated."
     )
     return plot_of(figure, "latency-load", title, how_to_read)
 
@@ -100,7 +100,7 @@ def _throughput(stages: Sequence[StageTotals], totals: Totals) -> Plot:
     figure = new_figure()
     axes = figure.subplots()
     offered = [stage.offered_rate for stage in stages]
-    axes.plot([0, max(offered)], [0, max(offered)], ":", color=QUIET, linewidth=1.2, label="all that is offered")
+    axes.plot([0, max(offered)], [0, max(offered)], ":", color=QUIET, linewidth=1.2, label="offered load")
     axes.plot(offered, [s.all.throughput for s in stages], "-s", color=ORANGE, label="throughput")
     axes.plot(offered, [s.all.goodput for s in stages], "-o", color=GREEN, label="goodput")
     mark_knee(axes, totals)
@@ -108,8 +108,8 @@ def _throughput(stages: Sequence[StageTotals], totals: Totals) -> Plot:
     label_load_axes(figure, axes, "requests/s", 3)
     title = "Throughput and goodput against offered load"
     how_to_read = (
-        "Goodput counts only what was answered within its objective: it should follow the dotted diagonal up to the "
-        "knee and stay level beyond it; where it falls, the server works for clients that have stopped caring."
+        "Goodput counts only requests answered within their objective. It should follow the dotted diagonal up to the "
+        "knee and stay level beyond it; where it falls, the server completes requests too late."
     )
     return plot_of(figure, "throughput-load", title, how_to_read)
 
@@ -127,21 +127,21 @@ def _outcomes(totals: Totals) -> Plot:
         if times is not None:
             note = f"{times.p99:.0f} ms"
             axes.annotate(note, (100, place), (4, 0), textcoords="offset points", va="center", fontsize=8, color=INK)
-    title = "What became of the requests"
+    title = "Outcomes of the requests"
     how_to_read = (
-        "A server that is asked too much should refuse the rest at once instead of answering everybody late; "
-        "the number at the right is how long its rejections took, at p99."
+        "An overloaded server should reject requests at once instead of answering all of them late; "
+        "the number at the right is the p99 latency of rejections."
         if any(refused)
-        else "Green requests were answered within their objective, all others missed it, but for clients that hung up "
-        "while there was still time; nothing was rejected."
+        else "Green requests were answered within their objective; all others missed it, except those of clients that "
+        "disconnected before the limit. No request was rejected."
     )
     return plot_of(figure, "outcomes", title, how_to_read)
 
 
 def mark_knee(axes: Axes, totals: Totals, colour: str = INK, has_name: bool = True) -> None:
-    """A vertical line at the load of the knee, if there is one; its rate stands beside it if it `has_name`.
+    """Draw a vertical line at the load of the knee, if there is one, with its rate if it `has_name`.
 
-    Where nothing higher was tried, it is not called a knee.
+    The line is not called a knee if no higher rate was tried.
     """
     stage = totals.stage(totals.headline.knee_stage)
     if stage is None:

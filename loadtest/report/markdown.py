@@ -1,4 +1,4 @@
-"""A report as Markdown: the headline and every table, no pictures."""
+"""A report as Markdown: the headline and every table, without plots."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ from loadtest.results.figures import Totals
 def render_markdown(
     totals: Totals, headline: Sequence[Line], facts: Sequence[tuple[str, str]], tables: Sequence[Table]
 ) -> str:
-    """The whole file."""
+    """Return the content of the file."""
     lines = [f"# {title_of(totals)}", "", "| | | |", "|---|---|---|"]
     lines += [f"| {cell(line.name)} | **{cell(line.value)}** | {cell(line.meaning)} |" for line in headline]
     lines += ["", objective_sentence(totals)]
@@ -22,12 +22,12 @@ def render_markdown(
 
 
 def title_of(totals: Totals) -> str:
-    """What a report is called."""
+    """Return the title of a report."""
     return f"Load test: {totals.label or totals.scenario or 'no name'}"
 
 
 def markdown_table(table: Table) -> Iterator[str]:
-    """The lines of a table, with its title and its note."""
+    """Yield the lines of a table with its title and note."""
     yield from ("", f"## {table.title}", "")
     if table.note:
         yield from (table.note, "")
@@ -37,7 +37,7 @@ def markdown_table(table: Table) -> Iterator[str]:
 
 
 def cell(text: str) -> str:
-    """Text that stays within its cell and means nothing to Markdown or HTML."""
+    """Return the text escaped for a cell of a Markdown table."""
     for special, harmless in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("\n", " ")):
         text = text.replace(special, harmless)
     return text

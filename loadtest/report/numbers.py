@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them: as many digits as mean something, and a dash for what is not known."""
+"""Numbers as text: significant digits only, and a dash for unknown values."""
 
 NOTHING = "–"
 
@@ -9,21 +9,21 @@ SAME = "≈"
 
 
 def milliseconds(value: float | None) -> str:
-    """Three digits below a second, whole milliseconds above."""
+    """Return three digits below 100 ms, whole milliseconds above."""
     if value is None:
         return NOTHING
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
 def rate(value: float | None) -> str:
-    """So many a second."""
+    """Return a rate per second."""
     if value is None:
         return NOTHING
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def percent(share: float | None) -> str:
-    """A share as a percentage. Only all is 100 %, and only nothing is 0 %."""
+    """Return a share as a percentage. Only 1 is 100 %, and only 0 is 0 %."""
     if share is None:
         return NOTHING
     if not 0 < share < 1:
@@ -32,5 +32,5 @@ def percent(share: float | None) -> str:
 
 
 def count(value: int | None) -> str:
-    """A number of things."""
+    """Return a count with separators of thousands."""
     return NOTHING if value is None else f"{value:,}"

@@ -1,4 +1,4 @@
-"""What single requests felt: the distribution of latency, latency against length, and streams."""
+"""Plots of single requests: distribution of latency, latency against length, and streams."""
 
 from collections.abc import Sequence
 
@@ -30,11 +30,11 @@ from loadtest.results.records import Outcome, Record
 
 _LABELLED_PERCENTS = (0.0, 50.0, 90.0, 95.0, 99.0, 99.9)
 _DRAWN_PERCENTS = (*range(1, 90), *np.arange(90, 99, 0.5).tolist(), *np.arange(99, 99.91, 0.05).tolist())
-_MOST_POINTS = 1500  # each costs a hundred bytes of the page
+_MAX_POINTS = 1500  # each takes a hundred bytes of the page
 
 
 def request_plots(totals: Totals, records: Sequence[Record]) -> list[Plot]:
-    """The plots that have something to show; `records` are those of the measured windows."""
+    """Return the plots with data; `records` are those of the measured windows."""
     plots = []
     with_answers = [stage for stage in totals.stages if stage.histogram is not None]
     if with_answers:
@@ -51,7 +51,7 @@ def request_plots(totals: Totals, records: Sequence[Record]) -> list[Plot]:
 
 
 def typical_stage(totals: Totals) -> StageTotals | None:
-    """The stage that shows what users would feel: the knee, or else the first that has answers."""
+    """Return the stage closest to users' experience: the knee, else the first with answers."""
     at_knee = totals.stage(totals.headline.knee_stage)
     if at_knee is not None and at_knee.all.latency_ms is not None:
         return at_knee
@@ -59,7 +59,7 @@ def typical_stage(totals: Totals) -> StageTotals | None:
 
 
 def _curves(stages: Sequence[StageTotals], knee_stage: str | None) -> list[StageTotals]:
-    """At most six stages, the knee among them: more lines cannot be told apart. Steps of a search go first."""
+    """Return at most six stages including the knee; steps of a search are dropped first. More lines are unreadable."""
     planned = [stage for stage in stages if not stage.is_search_step or stage.name == knee_stage] or list(stages)
     if len(planned) <= len(SERIES):
         return planned
@@ -81,16 +81,16 @@ def _distribution(stages: Sequence[StageTotals], totals: Totals) -> Plot:
     legend_above(figure, axes, 2)
     title = "Distribution of latency"
     how_to_read = (
-        "Of 100 requests, as many as the axis below says were no slower than the line: a line that turns steeply "
-        "upwards at the right hides long waits behind a good median (dashed red: the objective)."
+        "The axis below is the percentage of requests that were no slower than the line. A line that rises steeply at "
+        "the right hides long waits behind a good median (dashed red: the objective)."
     )
     return plot_of(figure, "distribution", title, how_to_read)
 
 
 def draw_distribution(axes: Axes, histogram: str, colour: str, marker: str, label: str, line: str = "-") -> None:
-    """One curve of an encoded histogram that is not empty; each further nine of the percentiles takes the same room."""
+    """Draw an encoded, non-empty histogram; every further nine of a percentile has the same width."""
     decoded = HdrHistogram.decode(histogram)
-    # Of a hundred requests, the highest percentile that is more than a repetition of the largest is p99.
+    # With a hundred requests, percentiles above p99 only repeat the largest value.
     highest = 100 * (1 - 1 / decoded.get_total_count())
     shown = [percent for percent in _DRAWN_PERCENTS if percent <= highest] or [50.0]
     places, values = [_tail(percent) for percent in shown], values_at(decoded, shown)
@@ -104,7 +104,7 @@ def draw_distribution(axes: Axes, histogram: str, colour: str, marker: str, labe
 
 
 def _tail(percent: float) -> float:
-    """Where a percentile is drawn."""
+    """Return the position of a percentile on the axis."""
     return 1 / (1 - percent / 100)
 
 
@@ -114,8 +114,8 @@ def _by_length(stage: StageTotals, records: Sequence[Record], totals: Totals) ->
         for record in records
         if record.stage == stage.name and record.outcome is Outcome.ANSWERED and record.latency is not None
     ]
-    # Every n-th in the order of arrival: drawn again, the picture is the same.
-    shown = answered[:: -(-len(answered) // _MOST_POINTS)]
+    # Every n-th request in the order of arrival, so that the picture is reproducible.
+    shown = answered[:: -(-len(answered) // _MAX_POINTS)]
     tokens = np.array([record.source_tokens for record in shown])
     figure = new_figure()
     axes = figure.subplots()
@@ -136,14 +136,14 @@ def _by_length(stage: StageTotals, records: Sequence[Record], totals: Totals) ->
     legend_above(figure, axes, 3)
     title = f"Latency against source length, {stage_label(stage)}"
     how_to_read = (
-        "Each dot is a request and the lines are percentiles of like lengths: what lies above the red stairs missed "
-        "its objective, and short requests far above their neighbours waited behind long ones."
+        "Each dot is a request; the lines are percentiles of similar lengths. Dots above the red steps missed "
+        "their objective, and short requests far above their neighbours waited for long ones."
     )
     return plot_of(figure, "length", title, how_to_read)
 
 
 def _middle(fewest: int, most: int | None, longest: int) -> float:
-    """The middle of a bucket on a logarithmic axis."""
+    """Return the middle of a bucket on a logarithmic axis."""
     return float(np.sqrt(max(fewest, 1) * min(most or longest, longest)))
 
 
@@ -151,14 +151,16 @@ def _kinds(stage: StageTotals, totals: Totals) -> Plot:
     kinds = [(kind, sample.latency_ms) for kind, sample in stage.kinds.items()]
     figure = new_figure(height=1.1 + 0.32 * len(kinds))
     axes = figure.subplots()
-    axes.axvline(totals.objective.milliseconds, color=RED, linestyle="--", linewidth=1.2)  # first: it must be in sight
+    axes.axvline(
+        totals.objective.milliseconds, color=RED, linestyle="--", linewidth=1.2
+    )  # first, so that it is in the range
     _ranges(axes, [times for _, times in kinds])
     axes.set_xlabel("latency of the answered, ms")
     axes.set_yticks(range(len(kinds)), [kind for kind, _ in kinds])
     _legend(figure, axes)
     title = f"Kinds of request, {stage_label(stage)}"
     how_to_read = (
-        "Each kind by itself, from its median to its p99: kinds with little to do should end far to the left of those "
+        "Each kind from its median to its p99. Kinds with little work should end far to the left of those "
         "with much (dashed red: the objective of a short text)."
     )
     return plot_of(figure, "kinds", title, how_to_read)
@@ -175,8 +177,8 @@ def _streams(stages: Sequence[StageTotals]) -> Plot:
     _legend(figure, first)
     title = "Streams: the first token, and the gaps after it"
     how_to_read = (
-        "Further left is better: the first panel is how long a reader looks at nothing, the second how evenly the "
-        "text then grows; long bars mean that some readers get another service than most."
+        "Further left is better. The first panel is the time without any text, the second shows how evenly the "
+        "text grows; long bars mean that a few readers wait much longer than most."
     )
     return plot_of(figure, "streams", title, how_to_read)
 
@@ -185,7 +187,7 @@ _RANGE_MARKS = (("p50", "o", TEAL), ("p95", "s", BLUE), ("p99", "^", PURPLE))
 
 
 def _ranges(axes: Axes, distributions: Sequence[Percentiles | None]) -> None:
-    """A line from median to p99 for each distribution, the first at the top."""
+    """Draw a line from median to p99 for each distribution, the first at the top."""
     for place, times in enumerate(distributions):
         if times is None:
             continue

@@ -1,4 +1,4 @@
-"""What went on over time, and where in the server the time went."""
+"""Plots of the run over time, and of the server's phases."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ from loadtest.results.timeline import Timeline
 
 _CHARACTER_WIDTH = 0.0068  # of a stage's name, as a part of the plot's
 
-_PHASE_LOOKS = {
+_PHASE_STYLES = {
     "tokenize": (TEAL, "xx"),
     "queue": (PURPLE, "//"),
     "encode": (ORANGE, ""),
@@ -37,7 +37,7 @@ _PHASE_LOOKS = {
 
 
 def timeline_plot(timeline: Timeline, stages: Sequence[StageInfo]) -> Plot | None:
-    """Rates, latencies and what the server said of itself, over the whole run."""
+    """Draw rates, latencies and the server's metrics over the whole run."""
     if not timeline.at:
         return None
     has_metrics = any(value is not None for value in timeline.waiting)
@@ -68,35 +68,35 @@ def timeline_plot(timeline: Timeline, stages: Sequence[StageInfo]) -> Plot | Non
     panels[-1].set_xlim(stages[0].started, max(stage.drained for stage in stages))
     title = "The run over time"
     how_to_read = (
-        f"Bins of {timeline.bin_seconds:g} s; shaded parts are warm-ups and drains and count nowhere: within a stage "
-        "every line should be level, and a line of waiting sentences that keeps climbing is a load that cannot last."
+        f"Bins of {timeline.bin_seconds:g} s; shaded parts are warm-ups and drains, which do not count. Within a stage "
+        "every line should be level; a growing number of waiting sentences means an unsustainable load."
     )
     return plot_of(figure, "timeline", title, how_to_read, is_wide=True)
 
 
 def phases_plot(totals: Totals) -> Plot | None:
-    """Where the time of an answered request went, on average."""
+    """Draw the mean time of an answered request in each phase."""
     stages = [stage for stage in totals.stages if any(name in stage.all.phases_ms for name in SERVER_PHASES)]
     if not stages:
         return None
     figure = new_figure(height=1.1 + 0.3 * len(stages))
     phases = [stage.all.phases_ms for stage in stages]
     parts = [
-        (name, *_PHASE_LOOKS[name], [of_stage[name].mean if name in of_stage else 0.0 for of_stage in phases])
+        (name, *_PHASE_STYLES[name], [of_stage[name].mean if name in of_stage else 0.0 for of_stage in phases])
         for name in (*SERVER_PHASES, REST)
     ]
     axes = stacked_bars(figure, [stage_label(stage) for stage in stages], parts, 5)
     axes.set_xlabel("mean of the answered, ms")
-    title = "Where the time went"
+    title = "Phases of a request"
     how_to_read = (
-        "The phases are by the server's own clock, for the slowest sentence of a request; a growing queue with level "
-        "encode and decode means waiting for rows, and rest is what the server does not see: network, HTTP, generator."
+        "Phases are measured by the server, for the slowest sentence of a request. A growing queue with level "
+        "encode and decode means waiting for rows; rest is the time outside the server: network, HTTP, generator."
     )
     return plot_of(figure, "phases", title, how_to_read)
 
 
 def _gaps(values: Sequence[float | None]) -> list[float]:
-    """The values, with a hole in the line where there is none."""
+    """Return the values with NaN for missing ones, which interrupts the line."""
     return [float("nan") if value is None else value for value in values]
 
 
@@ -108,7 +108,7 @@ def _mark_stages(panels: Sequence[Axes], stages: Sequence[StageInfo]) -> None:
                     panel.axvspan(start, end, color=LINE, alpha=0.7, linewidth=0)
     whole = max(stage.drained for stage in stages) - stages[0].started
     for stage in stages:
-        # A name that would run into the next one is left out.
+        # A name that would overlap the next one is left out.
         if len(stage.name) * _CHARACTER_WIDTH > (stage.drained - stage.warm_up_ended) / whole:
             continue
         panels[0].annotate(

@@ -1,4 +1,4 @@
-"""The tables of a report, the same for HTML and Markdown."""
+"""The tables of a report, for HTML and Markdown."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from loadtest.results.thresholds import ERRORS
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of text. The first column names what a row is about."""
+    """A table of texts. The first column names the subject of a row."""
 
     title: str
     note: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    is_text: bool = False  # columns of words, not of numbers
+    is_text: bool = False  # columns contain words, not numbers
 
 
 def tables_of(totals: Totals, answer_check: AnswerCheckResult | None) -> list[Table]:
-    """The tables that have a row."""
+    """Return the tables with rows."""
     tables = [
         _stages(totals.stages),
         _latencies(totals.stages),
@@ -64,9 +64,9 @@ def _stages(stages: Sequence[StageTotals]) -> Table:
         for stage in stages
     )
     note = (
-        "Requests due in the measured window; warm-up and drain are cut off. Throughput counts answers that came "
-        "within the window, goodput those in time. In a closed loop a user waits for its answer before it asks "
-        "again, so a slow server is asked less: such stages have no part in headline and knee. Errors failed, timed "
+        "Requests due in the measured window, without warm-up and drain. Throughput counts answers received "
+        "within the window, goodput those in time. In a closed loop users wait for an answer before the next "
+        "request, so a slow server receives fewer: headline and knee exclude such stages. Errors failed, timed "
         "out or were never answered."
     )
     return Table("Stages", note, header, rows)
@@ -109,7 +109,7 @@ def _kinds(stages: Sequence[StageTotals]) -> Table:
         if len(stage.kinds) > 1
         for kind, sample in stage.kinds.items()
     )
-    return Table("Kinds of request", "The same stages, each kind by itself.", header, rows)
+    return Table("Kinds of request", "The same stages by kind.", header, rows)
 
 
 def _streams(stages: Sequence[StageTotals]) -> Table:
@@ -127,7 +127,7 @@ def _phases(stages: Sequence[StageTotals]) -> Table:
         for stage in stages
         if stage.all.phases_ms
     )
-    note = "Mean (p99) in milliseconds, by the server's own clock; rest is the client's latency less these four."
+    note = "Mean (p99) in milliseconds, by the server's clock; rest is the client's latency minus these four."
     return Table("Phases", note, ("stage", *named), rows)
 
 
@@ -178,7 +178,7 @@ def _reasons(stages: Sequence[StageTotals]) -> Table:
     rows = tuple(
         (stage_label(stage), reason, count(number)) for stage in stages for reason, number in stage.all.reasons.items()
     )
-    return Table("Why requests were not answered", "", ("stage", "reason", "requests"), rows)
+    return Table("Requests without an answer", "", ("stage", "reason", "requests"), rows)
 
 
 def _differences(answer_check: AnswerCheckResult | None) -> Table:
@@ -196,7 +196,7 @@ _SPREAD = ("mean", "p50", "p90", "p95", "p99", "p99.9", "max")
 def _spreads(
     stages: Sequence[StageTotals], durations: Callable[[Sample], Iterable[tuple[str, Percentiles | None]]]
 ) -> tuple[tuple[str, ...], ...]:
-    """A row for each of the named durations that a stage has."""
+    """Return a row for each of the named durations that a stage has."""
     return tuple(
         (stage_label(stage), what, count(times.count), *_spread(times))
         for stage in stages

@@ -1,4 +1,4 @@
-"""Writes what is made of a run into its folder: totals.json, report.json, report.md and report.html."""
+"""The report of a run: writes totals.json, report.json, report.md and report.html into its folder."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ from loadtest.results.totals import totals_of
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that report.json holds; docs/load-test-reports.md explains each key."""
+    """Content of report.json; docs/load-test-reports.md explains each key."""
 
     totals: Totals
     verdict: Verdict
@@ -33,10 +33,9 @@ class Report:
 
 
 def write_report(run: RunFolder, thresholds: Thresholds = NO_THRESHOLDS) -> Verdict:
-    """Writes the report of a run beside its records and returns the verdict; it can be written again at any time.
+    """Write the report of a run beside its records and return the verdict. It can be written again at any time.
 
-    The run is held against these thresholds, and against its own where these leave one open. Raises `BadRunFolder` or
-    `BadRecord` for a folder that is no run.
+    The thresholds of the run complete the given ones. Raises `BadRunFolder` or `BadRecord` for an invalid folder.
     """
     info, records, samples, answer_check = run.info(), list(run.records()), run.metrics(), run.answer_check()
     thresholds = thresholds.or_else(info.thresholds)

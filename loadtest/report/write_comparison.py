@@ -1,4 +1,4 @@
-"""Writes a comparison of runs: comparison.json, comparison.md and comparison.html."""
+"""The report of a comparison: writes comparison.json, comparison.md and comparison.html."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from loadtest.results.run_folder import RunFolder
 
 
 def write_comparison(runs: Sequence[RunFolder], folder: Path) -> Comparison:
-    """Compares runs, of one server or of several, and writes three files into `folder`, which is made if need be.
+    """Compare runs of one or several servers and write three files into `folder`, which is created if missing.
 
     The first run is the base. Raises `ValueError` for fewer than two, `BadRunFolder` or `BadRecord`.
     """

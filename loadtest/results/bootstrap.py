@@ -1,8 +1,8 @@
-"""How much a figure of one stage would vary if the stage were run again: resampled blocks of time.
+"""Variation of a stage's figures, estimated by a bootstrap over blocks of time.
 
-Requests of a server with a queue are not independent, a busy second makes the next one slow. So whole blocks of time
-are drawn with replacement, not requests (Künsch 1989, "The jackknife and the bootstrap for general stationary
-observations"). What differs between two starts of a server, or two days of a machine, no single run can know.
+Requests of a server with a queue are not independent: a busy second delays the next. Therefore whole blocks of time are
+drawn with replacement, not requests (Künsch 1989, "The jackknife and the bootstrap for general stationary
+observations"). Variation between starts of a server or days of a machine is not covered.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from loadtest.results.samples import arrived_within
 Floats = NDArray[np.float64]
 
 NUM_RESAMPLES = 2000
-FEWEST_BLOCKS = 8
-FEWEST_BEYOND = 3.0  # values beyond a percentile: with fewer, the resamples repeat the largest ones again and again
-_MOST_WEIGHTS = 20_000_000  # of one array of weights, 160 MB
+MIN_BLOCKS = 8
+MIN_BEYOND = 3.0  # values beyond a percentile; with fewer, most resamples repeat the largest values
+_MAX_WEIGHTS = 20_000_000  # of one array of weights, 160 MB
 
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """Ascending milliseconds, and the block that each belongs to: both [num_values]."""
+    """Ascending milliseconds and the block of each value, both [num_values]."""
 
     milliseconds: Floats
     block: NDArray[np.int64]
@@ -35,11 +35,11 @@ class Durations:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """A stage cut into blocks of time. Counts are [num_blocks]."""
+    """A stage divided into blocks of time. Counts are [num_blocks]."""
 
     window_seconds: float
     within: Floats  # requests answered within their objective
-    counted: Floats  # requests that count for the share of those
+    counted: Floats  # requests that count for the objective
     arrived: Floats
     latency: Durations
     first_token: Durations
@@ -47,20 +47,20 @@ class Blocks:
 
     @property
     def num_blocks(self) -> int:
-        """Blocks of the stage, 0 for one without a window."""
+        """Number of blocks; 0 for a stage without a window."""
         return len(self.within)
 
     def draws(self, seed: int) -> Floats:
-        """How often each block is drawn, [NUM_RESAMPLES, num_blocks]."""
+        """Return how often each block is drawn, [NUM_RESAMPLES, num_blocks]."""
         chances = np.full(self.num_blocks, 1 / self.num_blocks)
         return np.random.default_rng(seed).multinomial(self.num_blocks, chances, NUM_RESAMPLES).astype(np.float64)
 
 
 def blocks_of(stage: StageInfo, records: Sequence[Record], objective: Objective) -> Blocks:
-    """The blocks of a stage; `records` are all of that stage. A block lasts a twentieth of the window, 1 to 10 s."""
+    """Return the blocks of a stage from all its records. A block lasts a twentieth of the window, 1 to 10 s."""
     seconds = max(stage.window_seconds, 0.0)
     length = min(max(seconds / 20, 1.0), 10.0)
-    # Blocks are equal parts of the window, so that no part of it weighs more.
+    # Blocks have equal lengths, so that every part of the window has the same weight.
     num_blocks = round(seconds / length)
 
     def place(instant: float) -> int:
@@ -92,27 +92,27 @@ def blocks_of(stage: StageInfo, records: Sequence[Record], objective: Objective)
 
 
 def resampled_rates(counts: Floats, draws: Floats, window_seconds: float) -> Floats:
-    """Counts a second, [NUM_RESAMPLES]."""
+    """Return counts per second, [NUM_RESAMPLES]."""
     return draws @ counts / window_seconds
 
 
 def resampled_shares(blocks: Blocks, draws: Floats) -> Floats:
-    """Shares within the objective, [NUM_RESAMPLES]; NaN where nothing that counts was drawn."""
+    """Return shares within the objective, [NUM_RESAMPLES]; NaN if no request that counts was drawn."""
     with np.errstate(invalid="ignore"):
         return (draws @ blocks.within) / (draws @ blocks.counted)
 
 
 def resampled_percentiles(durations: Durations, draws: Floats, percent: float) -> Floats:
-    """Milliseconds at a percentile, [NUM_RESAMPLES]; NaN where no value was drawn."""
+    """Return milliseconds at a percentile, [NUM_RESAMPLES]; NaN if no value was drawn."""
     num_values = len(durations.milliseconds)
     if not num_values:
         return np.full(len(draws), np.nan)
-    parts = max(ceil(len(draws) * num_values / _MOST_WEIGHTS), 1)
+    parts = max(ceil(len(draws) * num_values / _MAX_WEIGHTS), 1)
     return np.concatenate([_percentiles(durations, part, percent) for part in np.array_split(draws, parts)])
 
 
 def percentile(durations: Durations, percent: float) -> float | None:
-    """The milliseconds at a percentile of what was observed, by the same rule."""
+    """Return the observed milliseconds at a percentile, by the same rule."""
     if not len(durations.milliseconds):
         return None
     return float(durations.milliseconds[max(ceil(round(percent * len(durations.milliseconds) / 100, 6)), 1) - 1])

@@ -1,7 +1,7 @@
-"""The clock of a run: seconds since its start, the same for all processes that take part, wherever they are.
+"""The clock of a run: seconds since its start, common to all processes on all machines.
 
-Wall clocks are not asked: those of two machines may be seconds apart, and may jump. Each worker's monotonic clock is
-read across the network instead, before and after each stage, and how well it is known is part of what was measured.
+Wall clocks of two machines may differ by seconds, and may jump. Each worker's monotonic clock is therefore read across
+the network, before and after each stage, and its uncertainty is part of the results.
 """
 
 import time
@@ -9,47 +9,47 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 NUM_ROUND_TRIPS = 16
-# Requests of a worker whose clock is off leave early or late by as much, and no record shows it.
+# A worker with a wrong clock sends its requests early or late, and no record shows it.
 MAX_UNCERTAINTY_MS = 10.0
 
 
 class ClockUnknown(ValueError):
-    """A worker so far away that nobody can say when it sends."""
+    """The uncertainty of a worker's clock exceeds the limit."""
 
 
 class RunClock:
-    """Seconds since the run's start, by this process's monotonic clock: it never jumps."""
+    """Seconds since the run's start, by this process's monotonic clock."""
 
     def __init__(self, zero: float) -> None:
-        """`zero` is what `time.perf_counter` of this process shows at the run's start."""
+        """Take the value of this process's `time.perf_counter` at the run's start as zero."""
         self.zero = zero
 
     def __call__(self) -> float:
-        """Now."""
+        """Return the seconds since the run's start."""
         return time.perf_counter() - self.zero
 
 
 @dataclass(frozen=True, slots=True)
 class RoundTrip:
-    """A question for the time, and its answer."""
+    """A request for a worker's time and its answer."""
 
     asked: float  # on the run's clock
-    read: float  # what the worker's `time.perf_counter` showed
+    read: float  # of the worker's `time.perf_counter`
     answered: float  # on the run's clock
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerClock:
-    """A worker's clock beside the run's."""
+    """A worker's clock relative to the run's."""
 
-    zero: float  # what its `time.perf_counter` shows at the run's start
-    uncertainty: float  # seconds, to either side
+    zero: float  # of its `time.perf_counter` at the run's start
+    uncertainty: float  # seconds, in both directions
 
 
 def worker_clock(round_trips: Iterable[RoundTrip]) -> WorkerClock:
-    """What is known of a worker's clock after some questions.
+    """Return the estimate of a worker's clock from several round trips.
 
-    It was read at some instant between question and answer, so the quickest round trip knows best (Cristian 1989,
+    The clock was read between request and answer, so the quickest round trip is the most precise (Cristian 1989,
     "Probabilistic clock synchronization").
     """
     quickest = min(round_trips, key=lambda trip: trip.answered - trip.asked)
@@ -58,15 +58,15 @@ def worker_clock(round_trips: Iterable[RoundTrip]) -> WorkerClock:
 
 
 def check_clocks(clocks: Iterable[WorkerClock]) -> None:
-    """Raises `ClockUnknown` if a clock is known too badly for a test."""
+    """Raise `ClockUnknown` if the uncertainty of a clock exceeds `MAX_UNCERTAINTY_MS`."""
     worst = max(clock.uncertainty for clock in clocks) * 1000
     if worst > MAX_UNCERTAINTY_MS:
         raise ClockUnknown(
-            f"a worker's clock is known to within {worst:.1f} ms only, and {MAX_UNCERTAINTY_MS:g} are allowed: of "
-            f"{NUM_ROUND_TRIPS} messages to it and back none took less than {2 * worst:.1f} ms"
+            f"the uncertainty of a worker's clock must be at most {MAX_UNCERTAINTY_MS:g} ms. Given: {worst:.1f} "
+            f"(quickest of {NUM_ROUND_TRIPS} round trips: {2 * worst:.1f} ms); use a faster network"
         )
 
 
 def known_within(before: WorkerClock, after: WorkerClock) -> float:
-    """Seconds by which a clock may have been off between two measurements, if the first of them was gone by."""
+    """Return the seconds by which a clock may have been wrong between two measurements, if the first was used."""
     return max(before.uncertainty, abs(after.zero - before.zero) + after.uncertainty)

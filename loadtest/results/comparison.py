@@ -1,9 +1,8 @@
-"""Two runs or more, figure by figure: what differs, by how much, and whether that is more than noise.
+"""Comparison of runs, figure by figure: differences, their size, and whether they exceed noise.
 
-The first run is the base, all others are held against it. A figure is called different when two things hold: the 99 %
-interval of the ratio, from resampled blocks of time (see `bootstrap`), leaves out 1; and the ratio is off by more than
-anybody would act on (2 %; half a percent for shares). Figures of one run's stages are compared with those of the stages
-of the same name.
+The first run is the base. Stages of the same name are compared. A figure is different if the 99 % interval of its
+ratio, from resampled blocks of time (see `bootstrap`), excludes 1 and the ratio differs from 1 by more than 2 % (half a
+percent for shares).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +13,8 @@ from statistics import NormalDist
 import numpy as np
 
 from loadtest.results.bootstrap import (
-    FEWEST_BEYOND,
-    FEWEST_BLOCKS,
+    MIN_BEYOND,
+    MIN_BLOCKS,
     NUM_RESAMPLES,
     Blocks,
     Durations,
@@ -33,8 +32,8 @@ from loadtest.results.run_folder import RunFolder, RunInfo
 from loadtest.results.totals import knee, records_by_stage, totals_of, trials_of
 
 CONFIDENCE = 0.99
-LEAST_CHANGE = 0.02
-LEAST_CHANGE_OF_SHARES = 0.005
+MIN_CHANGE = 0.02
+MIN_CHANGE_OF_SHARES = 0.005
 _SEED = 20  # of the resampling: the same runs give the same intervals
 
 
@@ -42,22 +41,22 @@ _SEED = 20  # of the resampling: the same runs give the same intervals
 class Change:
     """One figure of the base and of another run."""
 
-    stage: str | None  # None: of the whole run
+    stage: str | None  # None: the whole run
     figure: str
     unit: str  # "/s", "ms" or "share"
     more_is_better: bool
     base: float | None
     other: float | None
     ratio: float | None  # other / base; None if one of them is missing or the base is 0
-    low: float | None  # of the interval of the ratio; None where there is too little to resample
-    high: float | None  # None too if it has no bound: the base may be nothing at all
-    is_different: bool  # by more than noise, and by enough to matter
-    is_better: bool | None  # the other run; None if the two are not different
+    low: float | None  # of the interval of the ratio; None if there is too little to resample
+    high: float | None  # None also if it has no bound, because the base may be 0
+    is_different: bool  # by more than noise and by more than the minimum change
+    is_better: bool | None  # of the other run; None if they are not different
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """One of the runs. The base has no changes."""
+    """One run. The base has no changes."""
 
     name: str
     totals: Totals
@@ -66,7 +65,7 @@ class ComparedRun:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All runs, the base first, and what a reader must know before believing any of it."""
+    """All runs, the base first, and warnings about their comparability."""
 
     confidence: float
     runs: tuple[ComparedRun, ...]
@@ -80,7 +79,7 @@ class _Figure:
     unit: str
     more_is_better: bool
     value: float | None
-    resampled: Floats | None  # [NUM_RESAMPLES]; None where there is too little to resample
+    resampled: Floats | None  # [NUM_RESAMPLES]; None if there is too little to resample
     num_blocks: int
 
 
@@ -92,15 +91,15 @@ class _Read:
 
 
 def compare(folders: Sequence[RunFolder]) -> Comparison:
-    """The comparison of two runs or more. Raises `ValueError` for fewer, `BadRunFolder` or `BadRecord`."""
+    """Return the comparison of at least two runs. Raises `ValueError` for fewer, `BadRunFolder` or `BadRecord`."""
     if len(folders) < 2:
-        raise ValueError("a comparison needs two runs or more")
+        raise ValueError("a comparison needs at least 2 runs")
     infos = [folder.info() for folder in folders]
     records = with_known_lengths(infos, [list(folder.records()) for folder in folders])
     read = []
     for place, (folder, info, of_run) in enumerate(zip(folders, infos, records, strict=True)):
         totals = totals_of(info, of_run, folder.metrics(), folder.answer_check())
-        # Runs are independent of each other, so each has draws of its own.
+        # Runs are independent, so each has its own draws.
         read.append(_Read(info, totals, tuple(_figures(info, totals, of_run, _SEED + place))))
     names = _names(read)
     runs = [ComparedRun(names[0], read[0].totals, ())]
@@ -115,7 +114,7 @@ def _figures(info: RunInfo, totals: Totals, records: Sequence[Record], seed: int
     of_stages: list[_Figure] = []
     for place, (stage, figures) in enumerate(zip(info.stages, totals.stages, strict=True)):
         blocks = blocks_of(stage, by_stage.get(stage.name, []), totals.objective)
-        draws = blocks.draws(seed * 1000 + place) if blocks.num_blocks >= FEWEST_BLOCKS else None
+        draws = blocks.draws(seed * 1000 + place) if blocks.num_blocks >= MIN_BLOCKS else None
         of_stage = list(_of_stage(figures, blocks, draws))
         of_stages += of_stage
         resampled = {figure.name: figure.resampled for figure in of_stage}
@@ -134,7 +133,7 @@ def _of_stage(stage: StageTotals, blocks: Blocks, draws: Floats | None) -> Itera
         return None if draws is None else resampled_rates(counts, draws, seconds)
 
     def times(name: str, durations: Durations, percent: float) -> _Figure:
-        is_enough = len(durations.milliseconds) * (1 - percent / 100) >= FEWEST_BEYOND
+        is_enough = len(durations.milliseconds) * (1 - percent / 100) >= MIN_BEYOND
         resampled = resampled_percentiles(durations, draws, percent) if draws is not None and is_enough else None
         return _Figure(stage.name, name, "ms", False, percentile(durations, percent), resampled, blocks.num_blocks)
 
@@ -157,7 +156,7 @@ def _best_goodput(totals: Totals, resampled: Sequence[Floats | None], num_blocks
 
 
 def _knee(totals: Totals, shares: Mapping[str, Floats | None], num_blocks: int) -> _Figure:
-    """`shares` are the resampled ones of each stage."""
+    """Return the knee, resampled from the resampled shares of each stage."""
     drawn = [
         (trial, of_stage)
         for stage in totals.stages
@@ -183,12 +182,12 @@ def _changes(base: Sequence[_Figure], other: Sequence[_Figure]) -> Iterator[Chan
             continue
         ratio = theirs.value / ours.value if ours.value and theirs.value else None
         low, high = _interval(ours, theirs, ratio) if ratio is not None else (None, None)
-        least = LEAST_CHANGE_OF_SHARES if ours.unit == "share" else LEAST_CHANGE
+        minimum = MIN_CHANGE_OF_SHARES if ours.unit == "share" else MIN_CHANGE
         if ratio is None:
-            is_different = _is_something_beside_nothing(ours, theirs)
+            is_different = _is_present_in_one_only(ours, theirs)
         else:
-            leaves_out_1 = low is not None and (low > 1 or (high is not None and high < 1))
-            is_different = leaves_out_1 and abs(ratio - 1) > least
+            excludes_1 = low is not None and (low > 1 or (high is not None and high < 1))
+            is_different = excludes_1 and abs(ratio - 1) > minimum
         is_more = (theirs.value or 0.0) > (ours.value or 0.0)
         yield Change(
             stage=ours.stage,
@@ -211,12 +210,12 @@ def _interval(base: _Figure, other: _Figure, ratio: float) -> tuple[float | None
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = other.resampled / base.resampled
     ratios = ratios[~np.isnan(ratios)]
-    # A figure that half of the resamples do not have is too rare for an interval.
+    # A figure missing in half of the resamples is too rare for an interval.
     if len(ratios) < NUM_RESAMPLES / 2:
         return None, None
     low, high = np.quantile(ratios, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], method="closest_observation")
-    # Few blocks vary less than what they are drawn from: the interval is widened as Student's t is wider than the
-    # normal distribution, by the first term of its expansion.
+    # Resamples of few blocks vary too little: widen the interval as Student's t is wider than the normal distribution,
+    # by the first term of its expansion.
     blocks = min(base.num_blocks, other.num_blocks)
     z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     widened = (1 + (z * z + 1) / (4 * (blocks - 1))) * sqrt(blocks / (blocks - 1))
@@ -224,9 +223,9 @@ def _interval(base: _Figure, other: _Figure, ratio: float) -> tuple[float | None
     return float(low), float(high) if np.isfinite(high) else None
 
 
-def _is_something_beside_nothing(base: _Figure, other: _Figure) -> bool:
-    """Whether one run has a figure that the other surely has not; a ratio cannot say that."""
-    # No latency is not a short one: only of rates and shares is nothing a value.
+def _is_present_in_one_only(base: _Figure, other: _Figure) -> bool:
+    """Return whether a figure is above 0 in one run and certainly not in the other; there is no ratio then."""
+    # A missing latency is not a short one; only rates and shares can be 0.
     if not base.more_is_better or base.resampled is None or other.resampled is None:
         return False
     differences = np.nan_to_num(other.resampled) - np.nan_to_num(base.resampled)
@@ -235,7 +234,7 @@ def _is_something_beside_nothing(base: _Figure, other: _Figure) -> bool:
 
 
 def _names(read: Sequence[_Read]) -> list[str]:
-    """What the runs are called: their labels where they have different ones."""
+    """Return the names of the runs: their labels, numbered unless all differ."""
     labels = [run.info.label or run.totals.scenario or "run" for run in read]
     if len(set(labels)) == len(labels):
         return labels

@@ -1,6 +1,6 @@
-"""The figures of a run, as values: what totals.json and report.json hold, field by field.
+"""The figures of a run: the content of totals.json and report.json, field by field.
 
-Durations are in milliseconds and say so, rates are per second. Every name here is a key that programs read:
+Durations end in `_ms` and are milliseconds; rates are per second. Every name here is a key that programs read;
 docs/load-test-reports.md explains each.
 """
 
@@ -17,39 +17,39 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class LengthBucket:
-    """The answered requests with `fewest` to `most` source tokens."""
+    """Answered requests with `fewest` to `most` source tokens."""
 
     fewest: int
-    most: int | None  # None: no bound
+    most: int | None  # None: no limit
     latency_ms: Percentiles
     share_within_objective: float  # of the answered
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What became of a set of requests, all that were due in the measured window."""
+    """Figures of a set of requests, all due in the measured window."""
 
     sent: int
-    outcomes: dict[str, int]  # of every outcome, also those that did not occur
+    outcomes: dict[str, int]  # of every outcome, including those that did not occur
     reasons: dict[str, int]  # why requests were not answered, the most frequent first
-    throughput: float  # requests answered within the window, a second
-    goodput: float  # requests of the window answered within their objective, a second of the window
+    throughput: float  # requests answered within the window, per second
+    goodput: float  # requests of the window answered within their objective, per second of the window
     within_objective: int
-    share_within_objective: float | None  # of all that count; None if none does
+    share_within_objective: float | None  # of those that count; None without any
     sentences_per_second: float
-    target_tokens_per_second: float | None  # None: the server does not say
-    source_tokens_estimated: float  # share of the answered whose source tokens are guessed from words
+    target_tokens_per_second: float | None  # None: not reported by the server
+    source_tokens_estimated: float  # share of the answered whose source tokens are estimated from words
     latency_ms: Percentiles | None  # of the answered
     rejected_ms: Percentiles | None
     first_token_ms: Percentiles | None  # of streams
     gap_ms: Percentiles | None  # between the tokens of streams
-    phases_ms: dict[str, Percentiles]  # of the answered, by the server's own clock; "rest" is what it does not see
+    phases_ms: dict[str, Percentiles]  # of the answered, by the server's clock; "rest" is the time outside it
     by_length: tuple[LengthBucket, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """What the server's metrics said during the measured window; None where it has no such series."""
+    """The server's metrics during the measured window; None for series it lacks."""
 
     num_samples: int
     mean_waiting: float | None
@@ -68,14 +68,14 @@ class StageTotals:
     name: str
     is_closed_loop: bool
     is_search_step: bool
-    rate: float | None  # requests a second that the scenario asks for; None in a closed loop
+    rate: float | None  # requests per second of the scenario; None in a closed loop
     ramp_to: float | None
     users: int | None
     window_seconds: float
-    offered_rate: float  # requests that were due in the window, a second
-    lag_ms: Percentiles | None  # how late the generator sent what was due
-    clock_uncertainty_ms: float  # by which the clocks of workers may have differed; 0 if one process sent
-    is_late: bool  # one of the two is so much that the stage says nothing of the server
+    offered_rate: float  # requests due in the window, per second
+    lag_ms: Percentiles | None  # delay of the generator behind the due instants
+    clock_uncertainty_ms: float  # possible difference of the workers' clocks; 0 if one process sent
+    is_late: bool  # lag or clock uncertainty exceeds its limit: the stage is invalid
     all: Sample
     kinds: dict[str, Sample]
     occupancy: Occupancy | None
@@ -83,26 +83,26 @@ class StageTotals:
 
     @property
     def has_one_rate(self) -> bool:
-        """Whether the stage says something of one offered load: open loop, no ramp, and the generator kept up."""
+        """Whether the stage measured one offered load: open loop, no ramp, and a generator in time."""
         return self.rate is not None and self.ramp_to is None and not self.is_late and self.window_seconds > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The run in a few figures. Closed-loop stages and stages that were sent late have no part in it."""
+    """The run in a few figures, without closed-loop and invalid stages."""
 
-    goodput: float | None  # the best of any stage, requests a second
+    goodput: float | None  # the best of any stage, requests per second
     goodput_stage: str | None
     knee_rate: float | None  # the highest rate at which the objective is met
     knee_stage: str | None
     is_void: bool
     late_stages: tuple[str, ...]
     generator_cpu_share: float  # of the machine
-    guard_share: float | None  # of the answers compared with those of the idle server that were the same
+    guard_share: float | None  # share of the compared answers that equal those of the idle server
     guard_checked: int
     guard_unanswered: dict[str, int] = field(default_factory=dict)  # requests that could not be compared, by reason
-    is_interrupted: bool = False  # the run was broken off
-    stages_not_run: tuple[str, ...] = ()  # of the scenario, for that
+    is_interrupted: bool = False
+    stages_not_run: tuple[str, ...] = ()  # because of the interruption
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +120,17 @@ class Totals:
     stages: tuple[StageTotals, ...]
 
     def stage(self, name: str | None) -> StageTotals | None:
-        """The stage of that name."""
+        """Return the stage with that name, if any."""
         return next((stage for stage in self.stages if stage.name == name), None)
 
 
 def to_json(totals: Totals) -> str:
-    """The totals as JSON; `from_json` gives them back."""
+    """Return the totals as JSON for `from_json`."""
     return _totals_type().dump_json(totals, indent=2).decode() + "\n"
 
 
 def from_json(text: str | bytes) -> Totals:
-    """The totals that `to_json` wrote. Raises pydantic's `ValidationError` for any other text."""
+    """Return the totals in the output of `to_json`. Raises pydantic's `ValidationError` for any other text."""
     return _totals_type().validate_json(text)
 
 

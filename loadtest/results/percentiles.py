@@ -1,7 +1,7 @@
 """Percentiles of durations, by HdrHistogram: three significant digits from a microsecond to an hour.
 
-A percentile is the smallest duration that at least that share of the values does not exceed (no interpolation between
-values that nobody observed), known to 0.1 %. Mean and largest value are exact.
+A percentile is the smallest duration that at least that share of the values does not exceed, without interpolation,
+precise to 0.1 %. Mean and maximum are exact.
 """
 
 from collections.abc import Iterable
@@ -32,18 +32,18 @@ class Percentiles:
 
 
 def percentiles_ms(seconds: Iterable[float]) -> Percentiles | None:
-    """The percentiles of durations given in seconds, None where there are none. A negative duration counts as 0."""
+    """Return the percentiles of durations in seconds; None without durations. A negative duration counts as 0."""
     values = np.maximum(np.fromiter(seconds, dtype=np.float64), 0.0)  # [num_values]
     if not values.size:
         return None
     largest = float(values.max()) * 1000
-    # A histogram answers with the upper edge of a bucket, which may lie above all values.
+    # A histogram returns the upper edge of a bucket, which may exceed all values.
     p50, p90, p95, p99, p999 = (min(value, largest) for value in values_at(histogram_of(values), _PERCENTS))
     return Percentiles(values.size, float(values.mean()) * 1000, p50, p90, p95, p99, p999, largest)
 
 
 def histogram_of(seconds: NDArray[np.float64]) -> HdrHistogram:
-    """The histogram of durations [num_values], in microseconds; what took longer than an hour counts as an hour."""
+    """Return the histogram of durations [num_values] in microseconds; more than an hour counts as an hour."""
     histogram = HdrHistogram(1, LONGEST_MICROSECONDS, _SIGNIFICANT_DIGITS)  # counts in 64 bits
     microseconds = np.clip(np.rint(seconds * 1e6), 0, LONGEST_MICROSECONDS).astype(np.int64)
     for value, count in zip(*(part.tolist() for part in np.unique(microseconds, return_counts=True)), strict=True):
@@ -52,10 +52,10 @@ def histogram_of(seconds: NDArray[np.float64]) -> HdrHistogram:
 
 
 def values_at(histogram: HdrHistogram, percents: Iterable[float]) -> list[float]:
-    """The milliseconds at each of the `percents` of a histogram that is not empty.
+    """Return the milliseconds at each of the `percents` of a histogram that is not empty.
 
-    The library's own lookup rounds a rank to the nearest, so that of 140 values the 138th would be p99, and goes
-    through all buckets one by one. Here a share must be reached.
+    The library's own lookup rounds ranks to the nearest, so that p99 of 140 values would be the 138th, and visits every
+    bucket. Here the share must be reached.
     """
     total = histogram.get_total_count()
     reached = np.cumsum(np.frombuffer(histogram.counts, dtype=np.int64))  # [num_buckets]
@@ -65,6 +65,6 @@ def values_at(histogram: HdrHistogram, percents: Iterable[float]) -> list[float]
 
 
 def encoded(histogram: HdrHistogram) -> str:
-    """The histogram in HdrHistogram's own format (V2, compressed, base64), which its tools in any language read."""
+    """Return the histogram in HdrHistogram's own format: V2, compressed, base64."""
     blob: bytes = histogram.encode()
     return blob.decode("ascii")

@@ -1,7 +1,7 @@
-"""What was measured of each request: one record, one line of records.jsonl.
+"""Records of requests: one record, one line of records.jsonl.
 
-Locust's own statistics are not used: its Aggregated row mixes every event anybody fires, its percentiles are rounded,
-and it counts from the sending, not from the instant a request was due. All totals come from these records.
+All totals are computed from these records, not from Locust's statistics: its Aggregated row mixes all events, its
+percentiles are rounded, and it counts from sending instead of the instant a request was due.
 """
 
 import dataclasses
@@ -19,35 +19,35 @@ from pydantic import TypeAdapter, ValidationError
 
 
 class Outcome(StrEnum):
-    """How a request ended, from the client's side."""
+    """End of a request, from the client's side."""
 
     ANSWERED = "answered"
-    REJECTED = "rejected"  # 429, 503 or 456: the server said at once that it is full
-    TIMED_OUT = "timed_out"  # 504, or the client waited no longer
-    FAILED = "failed"  # any other status, a broken connection, or an answer that answers something else
-    HUNG_UP = "hung_up"  # an impatient client went away before the answer came
-    UNFINISHED = "unfinished"  # no answer before the load test gave up waiting
+    REJECTED = "rejected"  # 429, 503 or 456: the server is full
+    TIMED_OUT = "timed_out"  # 504, or the client's timeout
+    FAILED = "failed"  # any other status, a broken connection, or an invalid answer
+    HUNG_UP = "hung_up"  # an impatient client disconnected before the answer
+    UNFINISHED = "unfinished"  # no answer before the end of the load test
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """One request. Times are seconds since the run's start, all on one clock."""
 
-    number: int  # of the request within its stage: it determines the texts
+    number: int  # of the request within its stage; determines the texts
     stage: str
     kind: str
     protocol: str
     worker: int
-    user: int | None  # None: an open-loop arrival, which nobody waits for before the next
-    scheduled: float  # when it was due; in a closed loop when it was sent
+    user: int | None  # None: an open-loop arrival
+    scheduled: float  # the instant it was due; in a closed loop the instant of sending
     sent: float
     first_event: float | None  # the first token of a stream
-    finished: float | None  # the whole answer was there, or it was clear that there is none
+    finished: float | None  # the last byte of the answer, or the failure
     outcome: Outcome
     status: int  # 0: no HTTP answer
-    reason: str  # why it was not answered, in a few words; empty if it was
+    reason: str  # why it was not answered; empty if it was
     source_tokens: int
-    source_tokens_estimated: bool  # 1.4 a word, where no answer says
+    source_tokens_estimated: bool  # 1.4 per word, because no answer reports them
     target_tokens: int | None
     num_sentences: int
     num_texts: int
@@ -56,20 +56,20 @@ class Record:
     event_gaps: tuple[float, ...] = ()  # seconds between the token events of a stream
     retry_after: float | None = None  # seconds
     answer_sha256: str | None = None  # `answer_digest`
-    is_resent: bool = False  # the server had closed the idle connection just before; `sent` is the first time
+    is_resent: bool = False  # the server had just closed the idle connection; `sent` is the first time
 
     @property
     def latency(self) -> float | None:
-        """Seconds from the instant the request was due to the end; None if it never ended."""
+        """Seconds from the instant the request was due to its end; None without an end."""
         return None if self.finished is None else self.finished - self.scheduled
 
     @property
     def lag(self) -> float:
-        """Seconds that the generator was late."""
+        """Delay of the generator, in seconds."""
         return self.sent - self.scheduled
 
     def to_json(self) -> str:
-        """One line of JSON, times rounded to microseconds."""
+        """Return one line of JSON, with times rounded to microseconds."""
         return json.dumps({name: _rounded(getattr(self, name)) for name in _FIELDS}, ensure_ascii=False)
 
 
@@ -77,22 +77,22 @@ _FIELDS = tuple(one.name for one in dataclasses.fields(Record))
 
 
 class BadRecord(ValueError):
-    """A line that is no record."""
+    """An invalid line of records.jsonl."""
 
 
 class RecordWriter:
-    """Appends records to a file; after each call of `write` they are there for whoever reads it."""
+    """Appends records to a file. After each `write` they are visible to readers."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", encoding="utf-8")
 
     def write(self, records: Iterable[Record]) -> None:
-        """Appends the records, a line each."""
+        """Append the records, one per line."""
         self._file.writelines(record.to_json() + "\n" for record in records)
         self._file.flush()
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -105,7 +105,7 @@ class RecordWriter:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """The records of a file, in the order they were written. Raises `BadRecord` at a line that is none."""
+    """Yield the records of a file in their order. Raises `BadRecord` at an invalid line."""
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             try:
@@ -117,12 +117,12 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def record_from_json(line: str | bytes) -> Record:
-    """The record of one line. Raises pydantic's `ValidationError`."""
+    """Return the record in a line. Raises pydantic's `ValidationError`."""
     return _record_type().validate_json(line)
 
 
 def answer_digest(texts: Iterable[str]) -> str:
-    """sha256 of the JSON list of the texts of an answer, in hexadecimal: equal if and only if all texts are."""
+    """Return the hexadecimal sha256 of an answer's texts as a JSON list; equal if and only if all texts are equal."""
     return sha256(json.dumps(list(texts), ensure_ascii=False).encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""From records to the figures of one set of requests."""
+"""Figures of a set of requests, computed from their records."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,25 +8,24 @@ from loadtest.results.objective import Objective
 from loadtest.results.percentiles import Percentiles, percentiles_ms
 from loadtest.results.records import Outcome, Record
 
-# In the order a request goes through them.
+# In the order of a request.
 SERVER_PHASES = ("tokenize", "queue", "encode", "decode")
-REST = "rest"  # what the client waited beyond the server's phases: the network, HTTP, and a late generator
+REST = "rest"  # the client's waiting time outside the server's phases: network, HTTP, and a late generator
 
 # Upper bounds of source tokens: words, clauses, sentences, paragraphs.
 LENGTH_BOUNDS = (8, 16, 32, 64, 128, 256, 512)
 
 
 def sample_of(due: Sequence[Record], arrived: Sequence[Record], window_seconds: float, objective: Objective) -> Sample:
-    """The figures of the requests that were `due` in a window.
+    """Return the figures of the requests that were `due` in a window.
 
-    `arrived` are the answered requests whose answers came within the window, whenever they were due: throughput
-    counts those, so that neither the warm-up nor the drain can flatter it. Everything else counts `due`, however
-    late its answers came.
+    `arrived` are the requests answered within the window, whenever they were due. Throughput counts those, so that
+    neither warm-up nor drain increases it. All other figures count `due`, however late the answers arrived.
     """
     answered = [record for record in due if record.outcome is Outcome.ANSWERED and record.latency is not None]
     within = sum(objective.is_met_by(record) for record in due)
     counted = sum(objective.counts(record) for record in due)
-    # Of the others nobody could say: what was refused or failed was never read, and misses its objective at any length.
+    # Only of the answered: rejected and failed requests were not tokenized and miss their objective at any length.
     num_estimated = sum(record.source_tokens_estimated for record in answered)
     reports_tokens = any(record.target_tokens is not None for record in arrived)
     target_tokens = sum(record.target_tokens or 0 for record in arrived)
@@ -51,7 +50,7 @@ def sample_of(due: Sequence[Record], arrived: Sequence[Record], window_seconds: 
 
 
 def arrived_within(records: Sequence[Record], start: float, end: float) -> list[Record]:
-    """The answered requests whose answers came from `start` to before `end`."""
+    """Return the requests answered from `start` to before `end`."""
     return [
         record
         for record in records
@@ -60,10 +59,10 @@ def arrived_within(records: Sequence[Record], start: float, end: float) -> list[
 
 
 def rest_ms(record: Record) -> float | None:
-    """Milliseconds of an answered request that no phase of the server accounts for; None if it names none.
+    """Return the milliseconds of an answered request outside the server's phases; None if it reports no phases.
 
-    The longest phases of several sentences may be those of different sentences, and then add up to more than there
-    was: that counts as 0.
+    The longest phases of a request may belong to different sentences and add up to more than its latency; that counts
+    as 0.
     """
     named = [record.phases_ms[name] for name in SERVER_PHASES if name in record.phases_ms]
     if not named or record.latency is None:

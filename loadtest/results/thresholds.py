@@ -1,4 +1,4 @@
-"""Whether a run is good enough: the exit code, and the sentence that says why."""
+"""The verdict on a run: exit code and reasons."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from loadtest.results.records import Outcome
 
 
 class ExitCode(IntEnum):
-    """What a load test ends with."""
+    """Exit codes of a load test."""
 
     FINE = 0
     COULD_NOT_RUN = 1
@@ -21,20 +21,20 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What the caller demands; None demands nothing."""
+    """Limits for the exit code; None disables a limit."""
 
     max_p95_ms: float | None = None  # of the answered requests of every stage
-    min_goodput: float | None = None  # requests a second, of the headline
-    max_error_ratio: float | None = None  # errors in all stages' windows, of the requests due in them
+    min_goodput: float | None = None  # requests per second, of the headline
+    max_error_ratio: float | None = None  # share of the requests due in all stages' windows
 
     def __post_init__(self) -> None:
         for name in ("max_p95_ms", "min_goodput", "max_error_ratio"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
-                raise ValueError(f"{name} is {value}; it cannot be negative")
+                raise ValueError(f"`{name}` must not be negative. Given: {value}")
 
     def or_else(self, others: "Thresholds") -> "Thresholds":
-        """These, and those of the others that these leave open."""
+        """Return these thresholds, completed by others."""
         return Thresholds(
             others.max_p95_ms if self.max_p95_ms is None else self.max_p95_ms,
             others.min_goodput if self.min_goodput is None else self.min_goodput,
@@ -42,7 +42,7 @@ class Thresholds:
         )
 
     def described(self) -> str:
-        """What is demanded, in a few words; empty where nothing is."""
+        """Return the limits in a few words; empty without limits."""
         parts = []
         if self.max_p95_ms is not None:
             parts.append(f"p95 of every stage at most {self.max_p95_ms:g} ms")
@@ -58,23 +58,23 @@ NO_THRESHOLDS = Thresholds()
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How the run ended, and every reason, the one that decides first."""
+    """Exit code of a run and its reasons, the deciding one first."""
 
     exit_code: ExitCode
     reasons: tuple[str, ...]
 
     @property
     def sentence(self) -> str:
-        """The last line of a load test."""
+        """Last line of a load test's output."""
         return f"exit {self.exit_code.value}: {'; '.join(self.reasons)}"
 
 
-# A rejection is an answer, and a client that hangs up does so on purpose.
+# A rejection is an answer, and impatient clients disconnect on purpose.
 ERRORS = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.UNFINISHED)
 
 
 def error_ratio(totals: Totals) -> float:
-    """The share of requests, of all stages together, that failed, timed out or were never answered."""
+    """Return the share of requests of all stages that failed, timed out or were never answered."""
     sent = sum(stage.all.sent for stage in totals.stages)
     errors = sum(_num_errors(stage) for stage in totals.stages)
     return errors / sent if sent else 0.0
@@ -85,11 +85,10 @@ def _num_errors(stage: StageTotals) -> int:
 
 
 def verdict_of(totals: Totals, thresholds: Thresholds = NO_THRESHOLDS) -> Verdict:
-    """The verdict on a run.
+    """Return the verdict on a run.
 
-    Wrong answers come first: they are wrong however late the generator was. Then a run that was broken off, of which
-    nobody knows how it would have ended, and a void one, whose figures must not be held against anything; then the
-    thresholds.
+    Different answers come first, because they do not depend on the generator. Then follow an interrupted run, an
+    invalid run and the thresholds.
     """
     interrupted = list(interruption(totals))
     if not any(stage.all.outcomes[Outcome.ANSWERED] for stage in totals.stages):
@@ -127,7 +126,7 @@ def _wrong_answers(totals: Totals) -> Iterator[str]:
 
 
 def not_answered_again(totals: Totals) -> str:
-    """That answers could not be compared, in a sentence; empty if all could."""
+    """Return a sentence on answers that could not be compared; empty if all could."""
     unanswered = totals.headline.guard_unanswered
     if not unanswered:
         return ""
@@ -137,14 +136,14 @@ def not_answered_again(totals: Totals) -> str:
 
 
 def interruption(totals: Totals) -> Iterator[str]:
-    """That the run was broken off, in a sentence; nothing for one that came to its end."""
+    """Yield a sentence on the interruption of the run; nothing for a complete run."""
     if totals.headline.is_interrupted:
         missing = ", ".join(totals.headline.stages_not_run)
-        yield "the run was broken off" + (f" and never came to {missing}" if missing else "")
+        yield "the run was interrupted" + (f" before {missing}" if missing else "")
 
 
 def invalid_reasons(totals: Totals) -> Iterator[str]:
-    """Why stages say nothing of the server, a sentence each; nothing for a valid run."""
+    """Yield a sentence for each invalid stage; nothing for a valid run."""
     for name in totals.headline.late_stages:
         stage = totals.stage(name)
         assert stage is not None
@@ -157,7 +156,7 @@ def invalid_reasons(totals: Totals) -> Iterator[str]:
 
 def _missed(totals: Totals, thresholds: Thresholds) -> Iterator[str]:
     for stage in totals.stages:
-        # A step of the search may ask for more than the server can do: that is how the search ends.
+        # A step of the search may exceed the server's capacity: the search ends there.
         if not stage.is_search_step and _num_errors(stage) == stage.all.sent > 0:
             yield f"all {stage.all.sent} requests of stage {stage.name} failed ({next(iter(stage.all.reasons), '-')})"
     if thresholds.max_p95_ms is not None:
@@ -165,7 +164,7 @@ def _missed(totals: Totals, thresholds: Thresholds) -> Iterator[str]:
     if thresholds.min_goodput is not None:
         goodput = totals.headline.goodput
         if goodput is None:
-            yield f"no goodput to hold against {thresholds.min_goodput:g}: no open-loop stage counts"
+            yield f"no goodput to compare with {thresholds.min_goodput:g}: no valid open-loop stage"
         elif goodput < thresholds.min_goodput:
             yield f"goodput is {goodput:.2f} requests/s, below {thresholds.min_goodput:g}"
     if thresholds.max_error_ratio is not None and error_ratio(totals) > thresholds.max_error_ratio:
@@ -178,13 +177,13 @@ def _slow_stages(totals: Totals, max_p95_ms: float) -> Iterator[str]:
         if latency is not None and latency.p95 > max_p95_ms:
             yield f"p95 of stage {stage.name} is {latency.p95:.1f} ms, above {max_p95_ms:g}"
         elif latency is None and stage.all.sent:
-            yield f"stage {stage.name} has no p95 to hold against {max_p95_ms:g} ms: nothing was answered in it"
+            yield f"stage {stage.name} has no p95 to compare with {max_p95_ms:g} ms: no request was answered"
 
 
 def _fine(totals: Totals, thresholds: Thresholds) -> str:
     parts = ["no threshold was given" if thresholds == NO_THRESHOLDS else "every threshold held"]
     if totals.headline.guard_share is not None:
-        parts.append(f"all {totals.headline.guard_checked} answers compared are those of the idle server")
+        parts.append(f"all {totals.headline.guard_checked} compared answers equal those of the idle server")
     if any(not stage.is_closed_loop and stage.lag_ms is not None for stage in totals.stages):
         parts.append("requests left on time")
     return ", ".join(parts)

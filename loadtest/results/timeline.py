@@ -1,4 +1,4 @@
-"""What happened second by second, over a whole run, warm-ups and drains included."""
+"""Timeline of a whole run, including warm-ups and drains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from loadtest.results.occupancy import STEP_ROWS, WAITING, mean_between
 from loadtest.results.records import Outcome, Record
 from loadtest.results.run_folder import MetricsSample, StageInfo
 
-# A point of a plot is hardly wider: an hour is shown in bins of 20 seconds.
-_MOST_BINS = 200
+# The number of points that a plot can show: an hour has bins of 20 seconds.
+_MAX_BINS = 200
 _BIN_SECONDS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 
@@ -20,15 +20,15 @@ _BIN_SECONDS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 class Timeline:
     """Rates and latencies in bins of equal length; `at` is the middle of each, in seconds of the run.
 
-    Latencies are those of requests that were due in the bin, None where none was answered. The server's figures come
-    at instants of their own.
+    Latencies are those of requests due in the bin; None if none was answered. The server's figures have their own
+    instants.
     """
 
     bin_seconds: float
     at: tuple[float, ...]
-    due: tuple[float, ...]  # requests a second
-    answered: tuple[float, ...]  # answers that came, a second
-    refused: tuple[float, ...]  # rejections that came, a second
+    due: tuple[float, ...]  # requests per second
+    answered: tuple[float, ...]  # answers received per second
+    refused: tuple[float, ...]  # rejections received per second
     p50_ms: tuple[float | None, ...]
     p99_ms: tuple[float | None, ...]
     sampled_at: tuple[float, ...]
@@ -37,10 +37,10 @@ class Timeline:
 
 
 def timeline_of(stages: Sequence[StageInfo], records: Sequence[Record], samples: Sequence[MetricsSample]) -> Timeline:
-    """The timeline of a run, from its first stage to the end of the last drain."""
+    """Return the timeline of a run, from its first stage to the end of the last drain."""
     start = min((stage.started for stage in stages), default=0.0)
     end = max((stage.drained for stage in stages), default=0.0)
-    bin_seconds = next((b for b in _BIN_SECONDS if (end - start) / b <= _MOST_BINS), _BIN_SECONDS[-1])
+    bin_seconds = next((b for b in _BIN_SECONDS if (end - start) / b <= _MAX_BINS), _BIN_SECONDS[-1])
     num_bins = max(int(np.ceil((end - start) / bin_seconds)), 0)
     edges = start + bin_seconds * np.arange(num_bins + 1, dtype=np.float64)  # [num_bins + 1]
     answered = [r for r in records if r.outcome is Outcome.ANSWERED and r.finished is not None]

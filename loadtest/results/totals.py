@@ -1,4 +1,4 @@
-"""From the folder of a run to its figures."""
+"""Totals of a run, computed from its folder."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,19 +15,19 @@ from loadtest.results.records import Outcome, Record
 from loadtest.results.run_folder import AnswerCheckResult, MetricsSample, RunFolder, RunInfo, StageInfo
 from loadtest.results.samples import arrived_within, sample_of
 
-# A generator later than this, at p99, measures itself.
+# A generator later than this, at p99, measures itself instead of the server.
 MAX_LAG_P99_MS = 10.0
 
 
 def totals(run: RunFolder) -> Totals:
-    """All figures of the run in that folder. Raises `BadRunFolder` or `BadRecord` for a folder that is none."""
+    """Return all figures of the run in a folder. Raises `BadRunFolder` or `BadRecord` for an invalid folder."""
     return totals_of(run.info(), run.records(), run.metrics(), run.answer_check())
 
 
 def totals_of(
     info: RunInfo, records: Iterable[Record], metrics: Sequence[MetricsSample], answer_check: AnswerCheckResult | None
 ) -> Totals:
-    """All figures of a run, from what its folder holds."""
+    """Return all figures of a run from the content of its folder."""
     objective = objective_of(info.scenario)
     by_stage = records_by_stage(records)
     stages = tuple(_stage_totals(stage, by_stage.get(stage.name, []), metrics, objective) for stage in info.stages)
@@ -45,7 +45,7 @@ def totals_of(
 
 
 def records_by_stage(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """The records of each stage, by its name."""
+    """Return the records of each stage by name."""
     by_stage: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         by_stage[record.stage].append(record)
@@ -54,7 +54,7 @@ def records_by_stage(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What one stage says of one rate."""
+    """Result of one stage with one rate."""
 
     rate: float
     share: float | None  # within the objective
@@ -62,15 +62,15 @@ class Trial:
     kinds: frozenset[str]
 
     def refutes(self, other: "Trial") -> bool:
-        """Whether a miss in this stage is worth more than another that held: no higher a rate, and no fewer requests.
+        """Return whether a miss in this stage outweighs another that held: no higher rate, no fewer requests.
 
-        A short stage holds at almost any rate now and then. Stages of other kinds of request say nothing of each other.
+        A short stage sometimes holds at almost any rate. Stages of different kinds of request are not comparable.
         """
         return self.rate <= other.rate and self.num_requests >= other.num_requests and self.kinds == other.kinds
 
 
 def trials_of(stages: Iterable[StageTotals]) -> list[Trial]:
-    """The stages that say something of one rate."""
+    """Return the results of the stages with one rate."""
     return [
         Trial(stage.rate, stage.all.share_within_objective, stage.all.sent, frozenset(stage.kinds))
         for stage in stages
@@ -79,9 +79,9 @@ def trials_of(stages: Iterable[StageTotals]) -> list[Trial]:
 
 
 def knee(trials: Sequence[Trial], needed: float) -> float | None:
-    """The highest rate at which at least the `needed` share met the objective, and which no longer stage refutes.
+    """Return the highest rate at which at least the `needed` share met the objective and that no other stage refutes.
 
-    Nothing is interpolated: a rate that was not tried is not claimed. None if no rate holds.
+    Nothing is interpolated: the knee is a rate that was tried. None if no rate holds.
     """
     missed = [trial for trial in trials if trial.share is None or trial.share < needed]
     held = [trial for trial in trials if trial.share is not None and trial.share >= needed]
@@ -129,8 +129,8 @@ def _stage_totals(
 def _headline(
     stages: Sequence[StageTotals], info: RunInfo, answer_check: AnswerCheckResult | None, objective: Objective
 ) -> Headline:
-    fair = [stage for stage in stages if not stage.is_closed_loop and not stage.is_late and stage.all.sent]
-    best = max(fair, key=lambda stage: stage.all.goodput, default=None)
+    valid = [stage for stage in stages if not stage.is_closed_loop and not stage.is_late and stage.all.sent]
+    best = max(valid, key=lambda stage: stage.all.goodput, default=None)
     knee_rate = knee(trials_of(stages), objective.share)
     late = tuple(stage.name for stage in stages if stage.is_late)
     return Headline(
@@ -150,7 +150,7 @@ def _headline(
 
 
 def _longest_of(rate: float | None, stages: Sequence[StageTotals]) -> str | None:
-    """The stage that says most of the rate."""
+    """Return the stage with the most requests at this rate."""
     of_rate = [stage for stage in stages if rate is not None and stage.has_one_rate and stage.rate == rate]
     longest = max(of_rate, key=lambda stage: stage.all.sent, default=None)
     return None if longest is None else longest.name

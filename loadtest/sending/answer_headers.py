@@ -1,8 +1,8 @@
-"""Headers of answers that say something of the time."""
+"""Headers of answers that contain times."""
 
 
 def server_timing(header: str) -> dict[str, float]:
-    """The durations that a Server-Timing header tells, by name, in milliseconds (https://www.w3.org/TR/server-timing/)."""
+    """Return the durations in a Server-Timing header by name, in milliseconds (https://www.w3.org/TR/server-timing/)."""
     durations = {}
     for metric in header.split(","):
         name, *parameters = (part.strip() for part in metric.split(";"))
@@ -17,7 +17,7 @@ def server_timing(header: str) -> dict[str, float]:
 
 
 def retry_after_seconds(header: str | None) -> float | None:
-    """The seconds that Retry-After asks for; None without, and for a date, which nobody here sends."""
+    """Return the seconds in a Retry-After header; None without the header or for a date."""
     try:
         return None if header is None else max(float(header), 0.0)
     except ValueError:

@@ -1,6 +1,6 @@
-"""The closed loop: users who send a request, wait for the answer, and then send the next.
+"""The closed loop: users send a request, wait for the answer, then send the next.
 
-A server that gets slower is asked less often by them, so they hide what it cannot do. Their stages are labelled.
+A slower server receives fewer requests from them, so they hide its limits. Their stages are labelled.
 """
 
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from gevent.event import Event
 from loadtest.results.records import Outcome, Record
 from loadtest.sending.exchange import Prepared
 
-MAX_PAUSE_SECONDS = 5.0  # a rejected user obeys Retry-After up to this long
-NO_ANSWER_PAUSE_SECONDS = 0.5  # a server that is gone is not asked a thousand times a second
+MAX_PAUSE_SECONDS = 5.0  # limit of a Retry-After that a rejected user obeys
+NO_ANSWER_PAUSE_SECONDS = 0.5  # otherwise an unreachable server would receive a thousand requests per second
 
 
 def run_user(
@@ -23,7 +23,7 @@ def run_user(
     seconds_left: Callable[[], float],
     stopped: Event,
 ) -> None:
-    """What one user does until no seconds are left: requests number `user`, `user + num_users`, and so on."""
+    """Send requests number `user`, `user + num_users`, and so on, until no seconds are left."""
     for number in count(user, num_users):
         if seconds_left() <= 0 or stopped.is_set():
             return
@@ -33,7 +33,7 @@ def run_user(
 
 
 def pause_after(record: Record) -> float:
-    """Seconds that a user waits before the next request: none, unless the server asked for some or is not there."""
+    """Return the seconds before a user's next request: 0 unless the server rejected this one or is unreachable."""
     if record.outcome is Outcome.REJECTED:
         return min(1.0 if record.retry_after is None else record.retry_after, MAX_PAUSE_SECONDS)
     return 0.0 if record.status or record.outcome is Outcome.HUNG_UP else NO_ANSWER_PAUSE_SECONDS

@@ -1,4 +1,4 @@
-"""One request and its answer: bytes out at the right instant, a record back."""
+"""One request and its answer: sends bytes at the right instant and returns a record."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,20 +25,20 @@ from loadtest.sending.protocols.protocol import Answer, HttpCall, WrongAnswer
 from loadtest.sending.protocols.registry import protocol
 from loadtest.workload.requests import TextRequest
 
-MAX_ANSWER_SECONDS = 60.0  # nobody waits longer
-TOKENS_PER_WORD = 1.4  # of source texts, where the server does not say
+MAX_ANSWER_SECONDS = 60.0  # timeout of clients without a limit of their own
+TOKENS_PER_WORD = 1.4  # estimate of source tokens, for protocols that do not report them
 
 _STATUS_OUTCOMES = {429: Outcome.REJECTED, 456: Outcome.REJECTED, 503: Outcome.REJECTED, 504: Outcome.TIMED_OUT}
 _CODE_OUTCOMES = {"deadline_exceeded": Outcome.TIMED_OUT, "queue_full": Outcome.REJECTED, "draining": Outcome.REJECTED}
-# Beyond the time to the server and back: what a generator takes to notice that a connection was closed.
+# Time that the generator needs, beyond a round trip, to notice a closed connection.
 _NOTICED_WITHIN_SECONDS = 0.002
-# What arrives in one piece of the network is one event for who reads it.
+# Events of one network packet are one event for a reader.
 _SAME_INSTANT_SECONDS = 0.0002
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request made before its time: only its bytes are left to send."""
+    """A request as bytes, ready to be sent."""
 
     request: TextRequest
     http: bytes
@@ -47,7 +47,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a record says of where it was made."""
+    """Origin of a record."""
 
     stage: str
     worker: int
@@ -56,24 +56,24 @@ class Place:
 
 @dataclass(slots=True)
 class _Exchange:
-    """What has happened so far."""
+    """State of one request."""
 
-    sent: float  # first
+    sent: float  # the first time, if it is sent again
     is_resent: bool = False
     status: int = 0
     headers: Mapping[str, str] | None = None
     body: bytes = b""
-    blocks: list[tuple[float, bytes]] | None = None  # of a stream, with the instants they were read
+    blocks: list[tuple[float, bytes]] | None = None  # of a stream, with the instants of reading
 
 
 def prepared(request: TextRequest, address: Address) -> Prepared:
-    """The request as bytes."""
+    """Return the request as bytes."""
     call = protocol(request.protocol).http_request(request)
     return Prepared(request, http_bytes(call, address), max(round(request.num_words * TOKENS_PER_WORD), 1))
 
 
 def http_bytes(call: HttpCall, address: Address) -> bytes:
-    """All of an HTTP/1.1 request."""
+    """Return a complete HTTP/1.1 request."""
     lines = [f"{call.method} {address.path}{call.path} HTTP/1.1", f"Host: {address.host_header}"]
     lines += [f"{name}: {value}" for name, value in call.headers.items()]
     lines += [f"Content-Length: {len(call.body)}", "", ""]
@@ -83,9 +83,9 @@ def http_bytes(call: HttpCall, address: Address) -> bytes:
 def perform(
     what: Prepared, scheduled: float | None, place: Place, connections: Connections, clock: Callable[[], float]
 ) -> tuple[Record, Answer | None]:
-    """Sends the request now and waits for its end. The answer is None unless the outcome is `ANSWERED`.
+    """Send the request and wait for its end. The answer is None unless the outcome is `ANSWERED`.
 
-    `scheduled` is when it was due on the clock; None means now. Times are the clock's.
+    `scheduled` is the instant it was due; None means now. All times are read from `clock`.
     """
     request = what.request
     patience = request.hang_up_after_seconds
@@ -100,7 +100,7 @@ def perform(
         if timeout is not limit:
             raise
         outcome = Outcome.TIMED_OUT if patience is None else Outcome.HUNG_UP
-        reason = f"no answer within {MAX_ANSWER_SECONDS:g} s" if patience is None else "the client hung up"
+        reason = f"no answer within {MAX_ANSWER_SECONDS:g} s" if patience is None else "the client disconnected"
     except CannotConnect as error:
         outcome, reason = Outcome.FAILED, str(error)
     except (OSError, HTTPParseError) as error:
@@ -114,7 +114,7 @@ def perform(
         finished = None if outcome is Outcome.UNFINISHED else clock()
     else:
         events = _events(exchange)
-        outcome, reason, answer = _judged(exchange, events, request)
+        outcome, reason, answer = _outcome(exchange, events, request)
     texts_at = [instant for instant, event in events if event.name == TEXT_EVENT]
     counted = answer.source_tokens if answer else None
     record = Record(
@@ -147,7 +147,7 @@ def perform(
 
 
 def _send(http: bytes, exchange: _Exchange, connections: Connections, clock: Callable[[], float]) -> None:
-    """Bytes out, answer in. `exchange.sent` is the instant before the first byte, on a connection that stood."""
+    """Send the bytes and read the answer. `exchange.sent` is the instant before the first byte, after connecting."""
     connection, was_used = connections.take()
     try:
         exchange.sent = clock()
@@ -155,8 +155,8 @@ def _send(http: bytes, exchange: _Exchange, connections: Connections, clock: Cal
         response = read_head(connection)
     except (HTTPConnectionClosed, BrokenPipeError, ConnectionResetError):
         connection.close()
-        # The server may have closed an idle connection while we took it: no fault of this request, which it never
-        # read. Its word of that was on the way already. One that comes later is of a server that dropped the request.
+        # The server may have closed an idle connection while it was taken, without reading this request. Its message
+        # was then in flight already. A later one is from a server that dropped the request.
         crossed_within = connections.round_trip_seconds + _NOTICED_WITHIN_SECONDS
         if not was_used or clock() - exchange.sent > crossed_within:
             raise
@@ -190,7 +190,7 @@ def _events(exchange: _Exchange) -> list[tuple[float, Event]]:
     return [(instant, event) for instant, block in exchange.blocks or () for event in reader.feed(block)]
 
 
-def _judged(
+def _outcome(
     exchange: _Exchange, events: list[tuple[float, Event]], request: TextRequest
 ) -> tuple[Outcome, str, Answer | None]:
     status = exchange.status
@@ -210,7 +210,7 @@ def _judged(
 
 
 def _phases(headers: Mapping[str, str], events: list[tuple[float, Event]]) -> dict[str, float]:
-    """Milliseconds by phase: a header says them, of a stream its last event."""
+    """Return milliseconds by phase, from the header or from the last event of a stream."""
     if events and events[-1][1].name == DONE_EVENT:
         try:
             timings = json_object(events[-1][1].data).get("timings")

@@ -1,4 +1,4 @@
-"""The open loop: every request leaves at the instant it is due, whatever became of those before it."""
+"""The open loop: every request leaves at the instant it is due, independently of earlier answers."""
 
 from collections.abc import Callable, Iterable
 
@@ -14,11 +14,11 @@ def dispatch(
     send: Callable[[Prepared, float], object],
     clock: Callable[[], float],
     stopped: Event,
-    on_their_way: Group,
+    in_flight: Group,
 ) -> None:
-    """Calls `send` for each request, in a greenlet of its own, at its instant on the clock; the instants ascend.
+    """Call `send` for each request at its instant on the clock, each in its own greenlet; the instants ascend.
 
-    Returns when the last has been started, or as soon as `stopped` is set.
+    Returns after the last has started, or as soon as `stopped` is set.
     """
     for due, what in arrivals:
         wait = due - clock()
@@ -26,6 +26,6 @@ def dispatch(
             stopped.wait(wait)
         if stopped.is_set():
             return
-        on_their_way.spawn(send, what, due)
+        in_flight.spawn(send, what, due)
         if wait <= 0:
-            gevent.sleep(0)  # what was started before this one leaves before the next
+            gevent.sleep(0)  # let earlier greenlets send before the next one starts

@@ -1,4 +1,4 @@
-"""When requests arrive: instants that are fixed before the first is sent, whatever the server then does."""
+"""Arrival times of requests, fixed before the first is sent and independent of the server."""
 
 import random
 
@@ -9,9 +9,9 @@ from loadtest.workload.scenario import Stage
 
 
 def arrival_times(stage: Stage, seed: int) -> npt.NDArray[np.float64]:
-    """Seconds from the start of an open-loop stage, ascending, all before its end: shape [requests].
+    """Return the arrivals of an open-loop stage, ascending seconds from its start: shape [requests].
 
-    Poisson arrivals have exponential gaps; a rate that changes is reached by inverting its integral (Çinlar 1975).
+    Poisson arrivals have exponential gaps; a changing rate inverts its integral (Çinlar 1975).
     The same stage and seed give the same instants. Raises `ScenarioInvalid` for closed loops and unknown knees.
     """
     start, end = stage.rates()
@@ -27,7 +27,7 @@ def arrival_times(stage: Stage, seed: int) -> npt.NDArray[np.float64]:
 
 
 def _unit_poisson(until: float, rng: random.Random) -> npt.NDArray[np.float64]:
-    """Arrivals of a Poisson process of rate 1 before `until`."""
+    """Return the arrivals of a Poisson process of rate 1 before `until`."""
     arrived, now = [], rng.expovariate(1.0)
     while now < until:
         arrived.append(now)

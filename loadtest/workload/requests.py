@@ -1,4 +1,4 @@
-"""The requests of a load test: the n-th of a stage is the same wherever and whenever it is made."""
+"""The requests of a load test. Request n of a stage is the same in every process and run."""
 
 import hashlib
 import random
@@ -23,8 +23,8 @@ from loadtest.workload.texts.sources import (
 class TextRequest:
     """One request to send. A paragraph is one text of several sentences; several texts are sent as a list.
 
-    `beam_size` None leaves it to the server. `hang_up_after_seconds` is when the client closes the connection, counted
-    from sending; None for those who wait.
+    `beam_size` None selects the server's default. `hang_up_after_seconds` counts from sending to the client closing the
+    connection; None for clients that wait.
     """
 
     number: int
@@ -39,28 +39,28 @@ class TextRequest:
 
     @property
     def is_list(self) -> bool:
-        """True where the texts go as a list."""
+        """Whether the texts are sent as a list."""
         return len(self.texts) > 1
 
     @property
     def num_words(self) -> int:
-        """Words of all texts, by blanks."""
+        """Number of words of all texts, separated by white space."""
         return sum(len(text.split()) for text in self.texts)
 
 
 def request_sequence(scenario: Scenario, seed: int, stage_name: str) -> Callable[[int], TextRequest]:
-    """Request number n of a stage, n from 0 on: a pure function of the scenario, the seed, the stage and n.
+    """Return a function of n >= 0 to request n of a stage. It depends only on the scenario, the seed and the stage.
 
-    A `stage_name` that is no stage of the scenario is a step of its search. Raises `ScenarioInvalid` for languages,
-    lengths and corpora that are not there.
+    An unknown `stage_name` is a step of the scenario's search. Raises `ScenarioInvalid` for unknown languages and
+    lengths and for a missing corpus.
     """
     return _Sequence(scenario, seed, stage_name).request
 
 
 def with_corpus_digest(scenario: Scenario) -> Scenario:
-    """The scenario with the digest of its corpus, if it has one: by that workers and comparisons know it again.
+    """Return the scenario with the digest of its corpus, so that workers and comparisons detect other lines.
 
-    Raises `ScenarioInvalid` for a corpus that is not there, or that has other lines than the scenario says.
+    Raises `ScenarioInvalid` if the corpus is missing or differs from the scenario's digest.
     """
     workload = scenario.workload
     if workload.corpus is None:
@@ -71,14 +71,14 @@ def with_corpus_digest(scenario: Scenario) -> Scenario:
         raise ScenarioInvalid(str(error)) from error
     if workload.corpus_sha256 not in (None, digest):
         raise ScenarioInvalid(
-            f"corpus {workload.corpus} has other lines than this load test is for: their sha256 is {digest}, not "
-            f"{workload.corpus_sha256}"
+            f"corpus {workload.corpus} differs from the scenario's: its sha256 must be {workload.corpus_sha256}. "
+            f"Given: {digest}"
         )
     return scenario.model_copy(update={"workload": workload.model_copy(update={"corpus_sha256": digest})})
 
 
 class _Sequence:
-    """Makes the requests of one stage, each with a random generator of its own."""
+    """Generator of one stage's requests. Each request has its own random generator."""
 
     def __init__(self, scenario: Scenario, seed: int, stage_name: str) -> None:
         workload = with_corpus_digest(scenario).workload
@@ -87,7 +87,7 @@ class _Sequence:
         self._repeats = workload.repeats
         self._languages = (workload.source, workload.target)
         origin = f"{scenario.name}/{seed}/{stage_name}"
-        # Far apart for two stages; neighbours give unrelated generators, which are seeded by hashing all bits.
+        # Seeds of different stages are far apart. Consecutive seeds give unrelated generators: all bits are hashed.
         self._seed = int.from_bytes(hashlib.sha256(origin.encode()).digest()[:12]) << 32
         try:
             self._lengths = tuple(
@@ -102,10 +102,10 @@ class _Sequence:
             raise ScenarioInvalid(str(error)) from error
 
     def request(self, number: int) -> TextRequest:
-        """The request of that number."""
+        """Return the request of that number."""
         draw = random.Random(self._seed + number).random
-        # What is repeated may be a repetition: as in any crowd, a few texts are asked for often and most only once
-        # (a Yule-Simon process; Simon 1955).
+        # A repeated request may be a repetition itself, so a few texts are frequent and most occur once (a Yule-Simon
+        # process; Simon 1955).
         origin = number
         while self._repeats and draw() < self._repeats and origin:
             origin = int(draw() * origin)

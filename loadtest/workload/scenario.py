@@ -1,6 +1,6 @@
-"""What a load test does, as data: kinds of request, and stages in which they are sent. Read from TOML.
+"""Scenarios of load tests, read from TOML: kinds of request, and the stages that send them.
 
-The files of `scenarios/` are the named ones; any other file of the same form is a scenario too.
+The files in `scenarios/` have names; any other file of this form is a scenario too.
 """
 
 import re
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent / "scenarios"
 ProtocolName = Literal["native", "stream", "libretranslate", "deepl"]
 
 _SHARE_OF_KNEE = re.compile(r"(\d+(?:\.\d+)?) knee")
-_DEEPL_BEAM_SIZES = (1, 4)  # latency_optimized and quality_optimized; that protocol has no number
+_DEEPL_BEAM_SIZES = (1, 4)  # latency_optimized and quality_optimized; the protocol has no number
 
 
 class ScenarioInvalid(ValueError):
@@ -29,9 +29,9 @@ class _Part(BaseModel):
 
 
 class Objective(_Part):
-    """What counts as answered in time: `milliseconds` for each begun `max_source_tokens` of the source text.
+    """Time limit of an answer: `milliseconds` for each begun `max_source_tokens` of the source text.
 
-    A rate is sustained where at least `share` of its requests are.
+    A rate is sustained if at least `share` of its requests are answered in time.
     """
 
     milliseconds: float = Field(default=400.0, gt=0)
@@ -40,7 +40,7 @@ class Objective(_Part):
 
 
 class Workload(_Part):
-    """What the texts are like. `lengths` names a distribution of sentence lengths, see `texts/lengths.toml`."""
+    """Properties of the texts. `lengths` names a distribution of sentence lengths in `texts/lengths.toml`."""
 
     lengths: str = "tatoeba"
     repeats: float = Field(
@@ -49,34 +49,40 @@ class Workload(_Part):
     source: str = "en"
     target: str = "de"
     corpus: str | None = Field(
-        default=None, description="a file of sentences, one a line, sent instead of composed ones"
+        default=None, description="path of a file of sentences, one per line, instead of generated ones"
     )
-    corpus_sha256: str | None = Field(default=None, description="of its lines; a corpus of others is refused")
+    corpus_sha256: str | None = Field(default=None, description="sha256 of the corpus; others are rejected")
 
 
 class Kind(_Part):
-    """One kind of client: what it sends, and how often beside the others."""
+    """One kind of client: its requests and their relative frequency."""
 
     name: str = Field(min_length=1)
     weight: float = Field(default=1.0, gt=0)
     protocol: ProtocolName = "native"
     text: Literal["sentence", "paragraph", "list"] = "sentence"
-    beam_size: int | None = Field(default=None, ge=1, description="None: the server's default")
-    list_texts: tuple[int, int] = Field(default=(2, 8), description="least and most texts of a list")
-    paragraph_sentences: tuple[int, int] = Field(default=(3, 8), description="least and most sentences of a paragraph")
-    hang_up_after: tuple[float, float] | None = Field(default=None, description="seconds; drawn evenly between the two")
-    lengths: str | None = Field(default=None, description="instead of the workload's")
+    beam_size: int | None = Field(default=None, ge=1, description="beam size; None: the server's default")
+    list_texts: tuple[int, int] = Field(default=(2, 8), description="minimum and maximum texts of a list")
+    paragraph_sentences: tuple[int, int] = Field(
+        default=(3, 8), description="minimum and maximum sentences of a paragraph"
+    )
+    hang_up_after: tuple[float, float] | None = Field(
+        default=None, description="range of seconds until the client disconnects"
+    )
+    lengths: str | None = Field(default=None, description="distribution of sentence lengths, instead of the workload's")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        for name, least in (("list_texts", 2), ("paragraph_sentences", 1), ("hang_up_after", 0)):
+        for name, minimum in (("list_texts", 2), ("paragraph_sentences", 1), ("hang_up_after", 0)):
             span = getattr(self, name)
-            if span is not None and not least <= span[0] <= span[1]:
-                raise ValueError(f"{name} is {list(span)}; it is [lowest, highest], and the lowest is at least {least}")
+            if span is not None and not minimum <= span[0] <= span[1]:
+                raise ValueError(
+                    f"`{name}` must be [lowest, highest], with a lowest of at least {minimum}. Given: {list(span)}"
+                )
         if self.beam_size is not None and self.protocol == "libretranslate":
-            raise ValueError("beam_size cannot be said in the libretranslate protocol")
+            raise ValueError("`beam_size` cannot be combined with the libretranslate protocol")
         if self.beam_size not in (None, *_DEEPL_BEAM_SIZES) and self.protocol == "deepl":
-            raise ValueError("beam_size in the deepl protocol is 1 (latency_optimized) or 4 (quality_optimized)")
+            raise ValueError("`beam_size` in the deepl protocol must be 1 (latency_optimized) or 4 (quality_optimized)")
         return self
 
 
@@ -84,10 +90,10 @@ Rate = Annotated[float, Field(gt=0)] | Annotated[str, Field(pattern=f"^{_SHARE_O
 
 
 class Stage(_Part):
-    """A time of one kind of load: arrivals at a `rate` (requests a second; or "0.5 knee"), or `users` in closed loops.
+    """A period of one load: arrivals at a `rate` (requests per second, or "0.5 knee"), or `users` in closed loops.
 
-    `seconds` is the time in which requests are sent, the `warm_up_seconds` at its start included. With `ramp_to` the
-    rate changes evenly from `rate` to that. `kinds` are the names of those that are sent; none means all.
+    Requests are sent for `seconds`, including `warm_up_seconds` at the start. With `ramp_to` the rate changes linearly
+    from `rate` to that. `kinds` are the names of the kinds that are sent; empty means all.
     """
 
     name: str = Field(min_length=1)
@@ -101,42 +107,42 @@ class Stage(_Part):
 
     @property
     def is_closed(self) -> bool:
-        """True where users wait for an answer before they send the next request."""
+        """Whether users wait for an answer before they send the next request."""
         return self.users is not None
 
     @property
     def needs_knee(self) -> bool:
-        """True where a rate is a share of the knee."""
+        """Whether a rate is a share of the knee."""
         return isinstance(self.rate, str) or isinstance(self.ramp_to, str)
 
     def rates(self) -> tuple[float, float]:
-        """Requests a second at the start and at the end.
+        """Return requests per second at the start and at the end.
 
         Raises `ScenarioInvalid` for closed loops, and while a rate is a share of the knee.
         """
         if self.rate is None:
-            raise ScenarioInvalid(f"stage {self.name} is a closed loop of {self.users} users; it has no rate")
+            raise ScenarioInvalid(f"stage {self.name} is a closed loop of {self.users} users and has no rate")
         end = self.rate if self.ramp_to is None else self.ramp_to
         if isinstance(self.rate, str) or isinstance(end, str):
-            raise ScenarioInvalid(f'stage {self.name} runs at "{self.rate}" and the knee is not known: pass --knee')
+            raise ScenarioInvalid(f'the knee is unknown, and stage {self.name} has the rate "{self.rate}"; pass --knee')
         return self.rate, end
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if (self.rate is None) == (self.users is None):
-            raise ValueError("a stage has either a rate or users")
+            raise ValueError("a stage must have either `rate` or `users`")
         if self.users is not None and (self.ramp_to is not None or self.arrivals != "poisson"):
-            raise ValueError("ramp_to and arrivals belong to a rate, not to users")
+            raise ValueError("`ramp_to` and `arrivals` need a `rate`; they cannot be combined with `users`")
         if self.warm_up_seconds >= self.seconds:
-            raise ValueError(f"warm_up_seconds is {self.warm_up_seconds:g} of {self.seconds:g}; nothing would be left")
+            raise ValueError(f"`warm_up_seconds` must be less than {self.seconds:g}. Given: {self.warm_up_seconds:g}")
         return self
 
 
 class Search(_Part):
-    """How the knee is found: rates from `start_rate` on, each `factor` times the last, until one misses the objective.
+    """Search for the knee: rates from `start_rate` on, each `factor` times the last, until one misses the objective.
 
-    Where the first misses it already, rates go down by the same factor. Then come `bisections` rates between the
-    highest that met it and the lowest that missed it.
+    If the first misses it, rates fall by the same factor. Then follow `bisections` rates between the highest that met
+    it and the lowest that missed it.
     """
 
     start_rate: float = Field(default=8.0, gt=0)
@@ -148,18 +154,18 @@ class Search(_Part):
     kinds: tuple[str, ...] = ()
 
     def stage(self, name: str, rate: float) -> Stage:
-        """One step of the search."""
+        """Return one step of the search as a stage."""
         return Stage(name=name, seconds=self.seconds, warm_up_seconds=self.warm_up_seconds, rate=rate, kinds=self.kinds)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.warm_up_seconds >= self.seconds:
-            raise ValueError(f"warm_up_seconds is {self.warm_up_seconds:g} of {self.seconds:g}; nothing would be left")
+            raise ValueError(f"`warm_up_seconds` must be less than {self.seconds:g}. Given: {self.warm_up_seconds:g}")
         return self
 
 
 class Scenario(_Part):
-    """A whole load test."""
+    """A complete load test."""
 
     name: str = Field(min_length=1)
     description: str
@@ -171,23 +177,23 @@ class Scenario(_Part):
 
     @property
     def needs_knee(self) -> bool:
-        """True while the rate of a stage is a share of the knee."""
+        """Whether the rate of a stage is a share of the knee."""
         return any(stage.needs_knee for stage in self.stages)
 
     @property
     def needs_search(self) -> bool:
-        """True while the rate of a stage is a share of the knee, or the knee is all that is asked for."""
+        """Whether a stage needs the knee, or the scenario consists of the search alone."""
         return self.search is not None and (self.needs_knee or not self.stages)
 
     def kinds_of(self, stage_name: str) -> tuple[Kind, ...]:
-        """The kinds of request of a stage; a name that is no stage's is a step of the search."""
+        """Return the kinds of request of a stage; an unknown name is a step of the search."""
         names = next((stage.kinds for stage in self.stages if stage.name == stage_name), None)
         if names is None:
             names = self.search.kinds if self.search else ()
         return tuple(kind for kind in self.kinds if not names or kind.name in names)
 
     def with_rates(self, knee: float) -> "Scenario":
-        """The same with numbers for the rates that are shares of the knee (requests a second)."""
+        """Return a copy in which shares of the knee are requests per second."""
 
         def number(rate: float | str | None) -> float | None:
             if not isinstance(rate, str):
@@ -197,7 +203,7 @@ class Scenario(_Part):
             return float(share[1]) * knee
 
         if knee <= 0:
-            raise ScenarioInvalid(f"the knee is {knee:g} requests a second; it must be more than none")
+            raise ScenarioInvalid(f"`knee` must be above 0 requests per second. Given: {knee:g}")
         changed = [
             _changed(stage, rate=number(stage.rate), ramp_to=number(stage.ramp_to)) if stage.needs_knee else stage
             for stage in self.stages
@@ -207,15 +213,17 @@ class Scenario(_Part):
     def with_overrides(
         self, rate: float | None = None, seconds: float | None = None, corpus: str | Path | None = None
     ) -> "Scenario":
-        """The same with what the command line says instead.
+        """Return a copy with values of the command line.
 
-        `rate` is for scenarios that have one rate; with several it is a `ScenarioInvalid`. `seconds` are those of each
-        stage, and of each step of a search; a warm-up keeps its share of them.
+        `rate` raises `ScenarioInvalid` unless the scenario has exactly one rate. `seconds` applies to each stage and to
+        each step of a search; a warm-up keeps its share.
         """
         stages, search, workload = self.stages, self.search, self.workload
         if rate is not None:
             if len({(stage.rate, stage.ramp_to) for stage in stages if not stage.is_closed}) != 1:
-                raise ScenarioInvalid(f"scenario {self.name} has several rates or none: scale them with --knee")
+                raise ScenarioInvalid(
+                    f"`--rate` needs a scenario with one rate, and {self.name} has several or none; pass --knee"
+                )
             stages = tuple(stage if stage.is_closed else _changed(stage, rate=rate, ramp_to=None) for stage in stages)
         if seconds is not None:
             stages = tuple(_lasting(stage, seconds) for stage in stages)
@@ -227,17 +235,17 @@ class Scenario(_Part):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not self.stages and self.search is None:
-            raise ValueError("a scenario has stages, or a search, or both")
+            raise ValueError("a scenario must have `stages` or a `search`")
         for what, names in (("kinds", [kind.name for kind in self.kinds]), ("stages", [s.name for s in self.stages])):
             if doubled := sorted({name for name in names if names.count(name) > 1}):
-                raise ValueError(f"two {what} are called {', '.join(doubled)}")
+                raise ValueError(f"names of {what} must be unique. Given twice: {', '.join(doubled)}")
         for lengths in (self.workload.lengths, *(kind.lengths for kind in self.kinds)):
             if lengths is not None and lengths not in length_names():
-                raise ValueError(f"no lengths are called {lengths}; there are {', '.join(length_names())}")
+                raise ValueError(f"unknown lengths {lengths}; available: {', '.join(length_names())}")
         known = {kind.name for kind in self.kinds}
         for chosen in (*(stage.kinds for stage in self.stages), self.search.kinds if self.search else ()):
             if unknown := sorted(set(chosen) - known):
-                raise ValueError(f"no kind is called {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+                raise ValueError(f"unknown kinds {', '.join(unknown)}; available: {', '.join(sorted(known))}")
         return self
 
 
@@ -246,7 +254,7 @@ _AnyTimed = TypeVar("_AnyTimed", Stage, Search)
 
 
 def _changed(part: _AnyPart, **fields: object) -> _AnyPart:
-    """A copy with other values, checked again."""
+    """Return a validated copy with other values."""
     return type(part).model_validate(part.model_dump() | fields)
 
 
@@ -255,17 +263,19 @@ def _lasting(part: _AnyTimed, seconds: float) -> _AnyTimed:
 
 
 def scenario_names() -> list[str]:
-    """The names that `load_scenario` knows."""
+    """Return the names of the named scenarios."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def load_scenario(name_or_path: str | Path) -> Scenario:
-    """A named scenario, or one of a file. Raises `ScenarioInvalid`, with every mistake by its place."""
+    """Return a named scenario, or one from a file. Raises `ScenarioInvalid` with every mistake and its field."""
     path = Path(name_or_path)
     if str(name_or_path) in scenario_names():
         path = FOLDER / f"{name_or_path}.toml"
     elif path.suffix != ".toml":
-        raise ScenarioInvalid(f"no scenario {name_or_path}; there are {', '.join(scenario_names())}, or a .toml file")
+        raise ScenarioInvalid(
+            f"unknown scenario {name_or_path}; available: {', '.join(scenario_names())}, or a .toml file"
+        )
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         return Scenario.model_validate(content)

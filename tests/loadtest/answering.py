@@ -1,4 +1,4 @@
-"""A small server that speaks the native protocol and answers with capitals, as its script wants it."""
+"""A small server for the native protocol that answers in capitals or as its script requires."""
 
 import json
 import threading
@@ -12,7 +12,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Reply:
-    """What one request gets instead of its answer."""
+    """A scripted response to one request."""
 
     status: int = 200
     body: bytes = b"{}"
@@ -30,7 +30,7 @@ def _nothing_special(texts: list[str], number: int) -> Reply | None:
 
 
 class Answering(ThreadingHTTPServer):
-    """The bodies it was sent, in `bodies`; `/metrics` and `/v1/models` are there, too."""
+    """The server. It stores request bodies in `bodies` and serves `/metrics` and `/v1/models`."""
 
     daemon_threads = True
 
@@ -45,7 +45,7 @@ class Answering(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Clients that hang up are part of the script."""
+        """Ignore errors of clients that disconnect."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -85,7 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def answering(script: Script = _nothing_special) -> Iterator[Answering]:
-    """Such a server, while it is needed."""
+    """Run a server inside the block."""
     with Answering(script) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()

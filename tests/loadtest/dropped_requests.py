@@ -1,4 +1,4 @@
-"""Requests to a server that drops them, in a process of its own: sending takes gevent, which no test may import."""
+"""Requests to a server that drops them, in a process of its own: sending needs gevent, which no test may import."""
 
 import math
 import socket
@@ -37,7 +37,7 @@ def _serve(listener: socket.socket, drops_after_seconds: float | None) -> None:
 
 @contextmanager
 def forgetful(drops_after_seconds: float | None) -> Iterator[Address]:
-    """A server that answers the first request of a connection, and drops the second; None: does not even read it."""
+    """A server that answers the first request of a connection and drops the second; None: without reading it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=_serve, args=(listener, drops_after_seconds))
         thread.start()
@@ -47,7 +47,7 @@ def forgetful(drops_after_seconds: float | None) -> Iterator[Address]:
 
 
 def read_and_dropped() -> None:
-    """It has failed."""
+    """The request failed."""
     with forgetful(drops_after_seconds=0.2) as address:
         connections = Connections(address)
         what = prepared(REQUEST, address)
@@ -61,21 +61,21 @@ def read_and_dropped() -> None:
 
 
 def crossed_the_close_of_an_idle_connection() -> None:
-    """It is sent again, and says so."""
-    # The close comes between the look at the connection and the sending.
+    """The request is sent again and marked in its record."""
+    # The close arrives between checking the connection and sending.
     kept._is_open = lambda connection: connection.settimeout(None) is None
     with forgetful(drops_after_seconds=None) as address:
         connections = Connections(address)
         what = prepared(REQUEST, address)
         instants = iter([0.0, 0.001, 0.1, 1.0, 1.001, 1.0015, 1.2])
         perform(what, 0.0, PLACE, connections, lambda: next(instants))
-        time.sleep(0.05)  # for the word of the close to be there
+        time.sleep(0.05)  # until the close has arrived
         record, answer = perform(what, 1.0, PLACE, connections, lambda: next(instants))
         connections.close()
     assert record.outcome is Outcome.ANSWERED
     assert answer is not None
     assert record.is_resent
-    assert math.isclose(record.lag, 0.001, abs_tol=1e-9)  # of the first sending: what came after was the server's doing
+    assert math.isclose(record.lag, 0.001, abs_tol=1e-9)  # of the first sending
     assert record.finished == 1.2
 
 

@@ -1,4 +1,4 @@
-"""Folders of runs that nobody ran: a queue of several servers (M/G/k) with seeded arrivals, a bound, and streams.
+"""Simulated run folders: a queue with several servers (M/G/k), seeded arrivals, a bound, and streams.
 
 The times are a simulation's, so a test knows them exactly, and a second server can be made a known part slower.
 """
@@ -42,7 +42,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedServer:
-    """A server that works at `num_servers` requests at a time and refuses what finds `max_waiting` before it."""
+    """A server that serves `num_servers` requests at a time and rejects others when `max_waiting` wait."""
 
     num_servers: int = 4
     max_waiting: int = 12
@@ -69,7 +69,7 @@ class SimulatedServer:
 def write_run(
     path: Path, server: SimulatedServer, seed: int = 1, label: str = "", answer_check: AnswerCheckResult | None = None
 ) -> RunFolder:
-    """Writes run.json, records.jsonl and, if there are any, metrics.jsonl and guard.json."""
+    """Write run.json, records.jsonl and, if there are any, metrics.jsonl and guard.json."""
     path.mkdir(parents=True, exist_ok=True)
     folder = RunFolder(path)
     stages: list[StageInfo] = []
@@ -136,7 +136,7 @@ def different_answers() -> AnswerCheckResult:
 def _records(load: Load, server: SimulatedServer, started: float, random: np.random.Generator) -> Iterator[Record]:
     free = [started] * server.num_servers
     heapify(free)
-    begins: list[float] = []  # of those that wait
+    begins: list[float] = []  # of waiting requests
     arrivals = (
         _open_arrivals(load, started, random)
         if load.rate

@@ -20,7 +20,7 @@ SCENARIO = Path(__file__).with_name("smoke.toml")
 
 @pytest.fixture
 def alone() -> Iterator[Served]:
-    """A server that nobody else asks."""
+    """A server for this test alone."""
     yield from started("--threads", "1")
 
 
@@ -28,7 +28,7 @@ def test_under_a_little_of_every_load_all_answers_are_those_of_the_idle_server(a
     command = [sys.executable, "-m", "kvasir", "loadtest", "--url", alone.url, "--scenario", str(SCENARIO)]
     command += ["--out", str(tmp_path / "run"), "--server-pid", str(alone.process.pid), "--no-urgent"]
     ran = subprocess.run([*command, "--max-error-ratio", "0"], cwd=ROOT, capture_output=True, text=True, check=False)
-    # A machine that is busy with something else makes the generator late. That is said, and is nobody's fault.
+    # The generator may be late on a busy machine, which makes the run invalid.
     assert ran.returncode in (ExitCode.FINE, ExitCode.INVALID), ran.stdout + ran.stderr
     assert ran.stdout.splitlines()[-1].startswith(f"exit {ran.returncode}: ")
 

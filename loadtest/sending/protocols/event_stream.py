@@ -1,18 +1,18 @@
-"""Server-sent events, read as they arrive: https://html.spec.whatwg.org/multipage/server-sent-events.html."""
+"""Parser of server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event. `name` is "message" where the server gave none."""
+    """One event. `name` is "message" by default."""
 
     name: str
     data: str
 
 
 class EventReader:
-    """Events out of chunks of bytes, wherever the chunks were cut. One stream each."""
+    """Incremental parser of one stream; chunks may end anywhere."""
 
     def __init__(self) -> None:
         self._unread = bytearray()
@@ -20,9 +20,9 @@ class EventReader:
         self._data: list[str] = []
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """The events that this chunk completes; comments and heartbeats are none."""
+        """Return the events that this chunk completes. Comments and heartbeats are no events."""
         self._unread += chunk
-        # A carriage return at the very end may be half of a line break: it waits for what follows.
+        # A carriage return at the end may be half of a line break; the next chunk decides.
         end = len(self._unread) - self._unread.endswith(b"\r")
         whole = self._unread[:end].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         *lines, rest = whole.split(b"\n")

@@ -1,4 +1,4 @@
-"""JSON in and out, with the checks that every protocol makes of an answer."""
+"""JSON requests, and the checks of answers that all protocols share."""
 
 import json
 from collections.abc import Sequence
@@ -7,16 +7,16 @@ from loadtest.sending.protocols.protocol import HttpCall, WrongAnswer
 from loadtest.workload.requests import TextRequest
 
 
-def json_call(path: str, content: dict[str, object], fresh: bool, accept: str = "application/json") -> HttpCall:
-    """A POST of a JSON object. `fresh` asks the server not to answer from its cache."""
+def json_call(path: str, content: dict[str, object], bypass_cache: bool, accept: str = "application/json") -> HttpCall:
+    """Return a POST of a JSON object. `bypass_cache` sets Cache-Control: no-cache."""
     headers = {"Content-Type": "application/json", "Accept": accept}
-    if fresh:
+    if bypass_cache:
         headers["Cache-Control"] = "no-cache"
     return HttpCall("POST", path, headers, json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def json_object(body: bytes | str) -> dict[str, object]:
-    """The object that a body holds. Raises `WrongAnswer` for anything else."""
+    """Return the JSON object in a body. Raises `WrongAnswer` for anything else."""
     try:
         content = json.loads(body)
     except ValueError:
@@ -27,7 +27,7 @@ def json_object(body: bytes | str) -> dict[str, object]:
 
 
 def objects_for(items: object, request: TextRequest) -> list[dict[str, object]]:
-    """`items` as a list of objects, one for each text of the request. Raises `WrongAnswer` where it is none."""
+    """Return `items` as a list with one object for each text of the request. Raises `WrongAnswer` if it is none."""
     if not isinstance(items, list):
         raise WrongAnswer("answer has no list of translations")
     if len(items) != len(request.texts):
@@ -38,9 +38,9 @@ def objects_for(items: object, request: TextRequest) -> list[dict[str, object]]:
 
 
 def translated(texts: Sequence[object]) -> tuple[str, ...]:
-    """The translations, checked: a server that answers quickly with nothing must not win a load test.
+    """Return the translations. Raises `WrongAnswer` if one is no text, or blank.
 
-    Raises `WrongAnswer` where one is no text, or blank.
+    A server that quickly returns empty answers must not win a load test.
     """
     checked = []
     for text in texts:
@@ -53,6 +53,6 @@ def translated(texts: Sequence[object]) -> tuple[str, ...]:
 
 
 def token_sum(items: Sequence[dict[str, object]], name: str) -> int | None:
-    """The sum of a count over all translations; None unless every one tells it."""
+    """Return the sum of a count over all translations; None unless every one has it."""
     counts = [count for item in items if isinstance(count := item.get(name), int)]
     return sum(counts) if len(counts) == len(items) else None

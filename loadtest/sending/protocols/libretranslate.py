@@ -1,4 +1,4 @@
-"""The LibreTranslate-compatible protocol: POST /translate. It tells no tokens."""
+"""The LibreTranslate-compatible protocol: POST /translate. Tokens are not reported."""
 
 from collections.abc import Mapping
 
@@ -9,14 +9,16 @@ from loadtest.workload.requests import TextRequest
 PATH = "/translate"
 
 
-def http_request(request: TextRequest, fresh: bool = False) -> HttpCall:
-    """The call that asks for it."""
+def http_request(request: TextRequest, bypass_cache: bool = False) -> HttpCall:
+    """Return the HTTP request."""
     texts = list(request.texts) if request.is_list else request.texts[0]
-    return json_call(PATH, {"q": texts, "source": request.source, "target": request.target, "format": "text"}, fresh)
+    return json_call(
+        PATH, {"q": texts, "source": request.source, "target": request.target, "format": "text"}, bypass_cache
+    )
 
 
 def read_answer(body: bytes, headers: Mapping[str, str], request: TextRequest) -> Answer:
-    """The answer in the body of a 200. Raises `WrongAnswer`."""
+    """Return the answer in the body of a 200. Raises `WrongAnswer`."""
     texts = json_object(body).get("translatedText")
     if not request.is_list:
         return Answer(translated([texts]))

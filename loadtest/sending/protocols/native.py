@@ -9,13 +9,13 @@ from loadtest.workload.requests import TextRequest
 PATH = "/v1/translate"
 
 
-def http_request(request: TextRequest, fresh: bool = False) -> HttpCall:
-    """The call that asks for it."""
-    return json_call(PATH, fields(request), fresh)
+def http_request(request: TextRequest, bypass_cache: bool = False) -> HttpCall:
+    """Return the HTTP request."""
+    return json_call(PATH, fields(request), bypass_cache)
 
 
 def fields(request: TextRequest) -> dict[str, object]:
-    """The fields of the request; what is left to the server is not there."""
+    """Return the fields of the request, without those left to the server's defaults."""
     chosen: dict[str, object] = {
         "text": list(request.texts) if request.is_list else request.texts[0],
         "source": request.source,
@@ -27,12 +27,12 @@ def fields(request: TextRequest) -> dict[str, object]:
 
 
 def read_answer(body: bytes, headers: Mapping[str, str], request: TextRequest) -> Answer:
-    """The answer in the body of a 200. Raises `WrongAnswer`."""
+    """Return the answer in the body of a 200. Raises `WrongAnswer`."""
     return answer_of(json_object(body), request)
 
 
 def answer_of(content: dict[str, object], request: TextRequest) -> Answer:
-    """The answer in an object that was read already. Raises `WrongAnswer`."""
+    """Return the answer in a parsed body. Raises `WrongAnswer`."""
     items = objects_for(content.get("translations"), request)
     return Answer(
         translated([item.get("text") for item in items]),

@@ -1,4 +1,4 @@
-"""What all protocols have in common: a request to send, and what an answer says."""
+"""Values and interface that all protocols share: a request to send, and the content of its answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from loadtest.workload.requests import TextRequest
 
 
 class WrongAnswer(Exception):
-    """An answer with a good status that is not an answer to what was asked."""
+    """An answer with status 200 that does not answer the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpCall:
-    """A request as bytes. `path` starts with a slash and holds the query, if any."""
+    """An HTTP request. `path` starts with a slash and includes the query."""
 
     method: str
     path: str
@@ -23,7 +23,7 @@ class HttpCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: a translation of each text. Tokens are None where the protocol does not tell."""
+    """A translation of each text. Token counts are None if the protocol does not report them."""
 
     texts: tuple[str, ...]
     source_tokens: int | None = None
@@ -31,12 +31,12 @@ class Answer:
 
 
 class ProtocolModule(Protocol):
-    """A module of this folder."""
+    """Interface of the protocol modules in this folder."""
 
-    def http_request(self, request: TextRequest, fresh: bool = False) -> HttpCall:
-        """The call that asks for it; `fresh` bypasses the server's cache of sentences (Cache-Control: no-cache)."""
+    def http_request(self, request: TextRequest, bypass_cache: bool = False) -> HttpCall:
+        """Return the HTTP request; `bypass_cache` sets Cache-Control: no-cache."""
         ...
 
     def read_answer(self, body: bytes, headers: Mapping[str, str], request: TextRequest) -> Answer:
-        """The answer to the request in the body of a 200. Raises `WrongAnswer`."""
+        """Return the answer in the body of a 200. Raises `WrongAnswer`."""
         ...

@@ -1,4 +1,4 @@
-"""Protocols by name."""
+"""The protocols by name."""
 
 from loadtest.sending.protocols import deepl, libretranslate, native
 from loadtest.sending.protocols import native_stream as stream
@@ -13,5 +13,5 @@ _PROTOCOLS: dict[str, ProtocolModule] = {
 
 
 def protocol(name: str) -> ProtocolModule:
-    """The protocol of that name, as in `TextRequest.protocol`. Raises `KeyError` for another."""
+    """Return the protocol with that name, as in `TextRequest.protocol`. Raises `KeyError` for an unknown name."""
     return _PROTOCOLS[name]

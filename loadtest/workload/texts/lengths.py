@@ -1,4 +1,4 @@
-"""How long sentences are: named distributions of their numbers of words, from `lengths.toml`."""
+"""Named distributions of sentence lengths in words, from `lengths.toml`."""
 
 import tomllib
 from bisect import bisect
@@ -14,44 +14,44 @@ _ANY_LANGUAGE = "any"
 
 @dataclass(frozen=True, slots=True)
 class LengthDistribution:
-    """Numbers of words and how often each comes; `source` says where they were counted.
+    """A distribution of numbers of words; `source` names the counted texts.
 
-    `cumulative[i]` is the share of sentences of at most i + 1 words.
+    `cumulative[i]` is the share of sentences with at most i + 1 words.
     """
 
     source: str
     cumulative: tuple[float, ...]
 
     def num_words(self, chance: float) -> int:
-        """The number of words at `chance` of [0, 1): drawn evenly there, lengths come as often as stated."""
+        """Return the number of words at the quantile `chance` in [0, 1)."""
         return bisect(self.cumulative, chance) + 1
 
     def share(self, num_words: int) -> float:
-        """The stated share of sentences of that many words."""
+        """Return the share of sentences with that many words."""
         return self.cumulative[num_words - 1] - (self.cumulative[num_words - 2] if num_words > 1 else 0.0)
 
 
 def length_names() -> list[str]:
-    """The names of all distributions."""
+    """Return the names of all distributions."""
     return sorted(_file())
 
 
 @cache
 def length_distribution(name: str, language: str) -> LengthDistribution:
-    """A distribution by its name; the same name may have another one for each language.
+    """Return the distribution with that name; it may depend on the language.
 
-    Raises `ValueError` for a name or a language that is not there.
+    Raises `ValueError` for an unknown name or language.
     """
     if name not in _file():
-        raise ValueError(f"no lengths are called {name}; there are {', '.join(length_names())}")
+        raise ValueError(f"unknown lengths {name}; available: {', '.join(length_names())}")
     table = _file()[name]
     counts = table.get(language, table.get(_ANY_LANGUAGE))
     source = table["source"]
     if not isinstance(counts, list):
         known = ", ".join(sorted(set(table) - {"source"}))
-        raise ValueError(f"lengths {name} are known in {known}, and not in {language}")
+        raise ValueError(f"lengths {name} have no language {language}; available: {known}")
     assert isinstance(source, str)
-    # The last is exactly 1, whatever the rounding before it.
+    # The last is exactly 1, despite rounding.
     total = sum(counts)
     return LengthDistribution(source, tuple(count / total for count in accumulate(counts)))
 

@@ -17,7 +17,7 @@ def _report(folder: RunFolder, *flags: str) -> Result:
     return CliRunner().invoke(app, ["loadtest", "report", str(folder.path), *flags])
 
 
-def test_a_report_made_again_ends_as_the_run_did_unless_it_is_given_other_thresholds(tmp_path: Path) -> None:
+def test_a_repeated_report_has_the_exit_code_of_the_run_unless_other_thresholds_are_given(tmp_path: Path) -> None:
     folder = write_run(tmp_path, SERVER, answer_check=identical_answers())
     again = _report(folder)
     assert again.exit_code == 2

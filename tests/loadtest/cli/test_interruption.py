@@ -1,4 +1,4 @@
-"""What becomes of a load test when somebody ends `kvasir loadtest`."""
+"""Interruption of `kvasir loadtest`."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ seconds = 1
 
 
 def _ended_by(end: Callable[[psutil.Process], None], folder: Path) -> tuple[subprocess.Popen[str], str]:
-    """`kvasir loadtest`, over, and what it printed. It was ended at the server's twentieth request."""
+    """Return the process and the output of a `kvasir loadtest` that was ended at the server's twentieth request."""
     scenario = folder / "endless.toml"
     scenario.write_text(ENDLESS, encoding="utf-8")
     started: list[subprocess.Popen[str]] = []
@@ -60,18 +60,18 @@ def _ended_by(end: Callable[[psutil.Process], None], folder: Path) -> tuple[subp
     ],
     ids=["SIGTERM", "Ctrl-C"],
 )
-def test_a_load_test_that_is_ended_reports_what_it_has_measured(
+def test_an_interrupted_load_test_reports_its_measurements(
     end: Callable[[psutil.Process], None], tmp_path: Path
 ) -> None:
     process, printed = _ended_by(end, tmp_path)
     assert process.returncode == 4
-    assert "the run was broken off and never came to second" in printed.splitlines()[-1]
+    assert "the run was interrupted before second" in printed.splitlines()[-1]
     records = list(RunFolder(tmp_path / "run").records())
     assert len(records) > 20
     assert all(record.outcome is Outcome.ANSWERED for record in records)
 
 
-def test_nothing_goes_on_sending_for_a_load_test_that_was_killed(tmp_path: Path) -> None:
+def test_no_process_keeps_sending_after_a_load_test_was_killed(tmp_path: Path) -> None:
     children: list[psutil.Process] = []
 
     def end(process: psutil.Process) -> None:

@@ -52,14 +52,14 @@ TROUBLES = {
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, list[dict[str, object]]]:
-    """A run in which all goes well, and the bodies that the server got."""
+    """A run without errors, and the bodies that the server received."""
     with answering() as server:
         return run_scenario(server.url, SEARCHED, tmp_path_factory.mktemp("searched") / "run", OPTIONS), server.bodies
 
 
 @pytest.fixture(scope="module")
 def troubled(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    """A run of two workers in which one request each goes wrong in every way, and a stage of a slow server."""
+    """A run of two workers with one request for every kind of failure, and a stage with a slow server."""
     folder = tmp_path_factory.mktemp("troubled")
     request = request_sequence(TROUBLED, 7, "open")
     replies = {request(number).texts: reply for number, reply in TROUBLES.items()}
@@ -119,7 +119,7 @@ def test_every_arrival_is_sent_once_recorded_and_checked(
         assert record.scheduled <= record.sent < record.finished
         assert (record.source_tokens, record.target_tokens) == (3 * record.num_texts, 2 * record.num_texts)
         assert record.phases_ms == {"queue": 0.5, "decode": 1.5}
-    # Once under load, and once alone for the guard, which may take all of them here.
+    # Once under load, and once for the answer check, whose sample contains all requests here.
     request = {stage: request_sequence(SEARCHED, 7, stage) for stage in sent}
     expected = Counter(request[record.stage](record.number).texts for record in run.records())
     asked = [body["text"] for body in bodies]
@@ -129,7 +129,7 @@ def test_every_arrival_is_sent_once_recorded_and_checked(
     assert guard.checked == guard.identical == guard.population == sum(map(len, sent.values()))
 
 
-def test_a_run_says_what_was_run_when_and_with_what(searched: tuple[RunFolder, list[dict[str, object]]]) -> None:
+def test_a_run_records_its_circumstances(searched: tuple[RunFolder, list[dict[str, object]]]) -> None:
     run, _ = searched
     info = run.info()
     first, second = (next(stage for stage in info.stages if stage.name == name) for name in ("open", "closed"))
@@ -161,16 +161,16 @@ def test_the_knee_is_searched_and_stages_are_shares_of_it(
     assert len({stage.name for stage in info.stages}) == 5
 
 
-def test_two_workers_send_what_one_would(troubled: RunFolder) -> None:
+def test_two_workers_send_the_load_of_one(troubled: RunFolder) -> None:
     info = troubled.info()
     stage = info.stages[0]
     sent = _by_stage(troubled)
     _assert_arrivals_are_sent_once_and_when_they_are_due(stage, sent["open"])
-    # Locust starts two; one that a busy machine keeps from a sign of life when the test begins has no part in it.
+    # Locust starts two; on a busy machine one may connect too late and has no part in the test.
     num_workers = info.generator.num_processes - 1
     assert num_workers in (1, 2)
     assert all(record.worker == record.number % num_workers for record in troubled.records())
-    # Nobody can ask another process for the time and know to the microsecond what it said.
+    # The clock of another process cannot be read to the microsecond.
     assert all(1e-6 < stage.clock_uncertainty < 0.1 for stage in info.stages)
     guard = troubled.answer_check()
     assert guard is not None
@@ -178,7 +178,7 @@ def test_two_workers_send_what_one_would(troubled: RunFolder) -> None:
     assert guard.identical == guard.population == len(answered) == len(sent["open"]) - len(TROUBLES)
 
 
-def test_every_end_of_a_request_has_its_name(troubled: RunFolder) -> None:
+def test_every_end_of_a_request_has_its_outcome(troubled: RunFolder) -> None:
     ends = {
         record.number: (record.outcome, record.reason)
         for record in _by_stage(troubled)["open"]
@@ -199,10 +199,10 @@ def test_every_end_of_a_request_has_its_name(troubled: RunFolder) -> None:
         assert record.source_tokens_estimated == (record.outcome is not Outcome.ANSWERED)
 
 
-def test_arrivals_do_not_wait_for_a_slow_server_and_impatient_clients_go_away(troubled: RunFolder) -> None:
+def test_arrivals_do_not_wait_for_a_slow_server_and_impatient_clients_disconnect(troubled: RunFolder) -> None:
     records = _by_stage(troubled)["slow"]
     assert len(records) == 30
-    # None was answered before the last was sent.
+    # No request was answered before the last was sent.
     assert min(r.finished for r in records if r.kind == "patient" and r.finished) > max(r.sent for r in records)
     for record in records:
         assert record.outcome is (Outcome.HUNG_UP if record.kind == "impatient" else Outcome.FAILED)
@@ -211,7 +211,7 @@ def test_arrivals_do_not_wait_for_a_slow_server_and_impatient_clients_go_away(tr
             assert 0.05 <= record.finished - record.sent < 0.7
 
 
-def test_a_test_that_is_interrupted_keeps_what_it_has_measured(tmp_path: Path) -> None:
+def test_an_interrupted_run_keeps_its_measurements(tmp_path: Path) -> None:
     stages = (Stage(name="endless", rate=50, seconds=3600, warm_up_seconds=0.1), Stage(name="never", rate=1, seconds=1))
     corpus = tmp_path / "mine.txt"
     corpus.write_text("One.\nTwo.\n", encoding="utf-8")
@@ -237,24 +237,24 @@ def test_a_test_that_is_interrupted_keeps_what_it_has_measured(tmp_path: Path) -
     info = RunFolder(tmp_path / "run").info()
     assert info.interrupted
     assert info.stages_not_run == ("never",)
-    # By which a comparison knows whether another run sent the same.
+    # Comparisons use it to detect whether another run sent the same texts.
     assert info.scenario["workload"] == workload.model_dump() | {"corpus_sha256": corpus_digest(str(corpus))}
     [stage] = info.stages
     assert stage.sending_ended - stage.started < 600
 
 
-def test_what_cannot_be_run_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_a_run_that_cannot_start_fails_with_one_sentence(tmp_path: Path) -> None:
     with answering() as server:
         gone = server.url
-    # It has a search, and no need of it.
+    # The scenario has a search but does not need it.
     own_rate = SEARCHED.model_copy(update={"stages": (OPEN.model_copy(update={"seconds": 0.3}),)})
-    with pytest.raises(LoadTestFailed, match="answered nothing: no connection: ConnectionRefusedError"):
+    with pytest.raises(LoadTestFailed, match="answered no request: no connection: ConnectionRefusedError"):
         run_scenario(gone, own_rate, tmp_path / "gone", OPTIONS)
-    with pytest.raises(LoadTestFailed, match="holds a run already"):  # the failed one is kept, too
+    with pytest.raises(LoadTestFailed, match="already contains a run"):  # the failed one
         run_scenario(gone, _scenario(OPEN), tmp_path / "gone", OPTIONS)
     with pytest.raises(ScenarioInvalid, match="--knee"):
         run_scenario(gone, _scenario(Stage(name="half", rate="0.5 knee", seconds=1)), tmp_path / "half", OPTIONS)
-    with pytest.raises(LoadTestFailed, match=r"cannot be reached: all \d+ requests had no connection: ConnectionRef"):
+    with pytest.raises(LoadTestFailed, match=r"is unreachable: all \d+ requests failed, no connection: ConnectionRef"):
         run_scenario(gone, SEARCHED, tmp_path / "unreachable", OPTIONS)
     assert [stage.name for stage in RunFolder(tmp_path / "unreachable").info().stages] == ["search 1: 40/s"]
     own = _scenario(OPEN).with_overrides(corpus="no-such-file.txt")

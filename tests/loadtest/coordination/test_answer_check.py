@@ -47,7 +47,7 @@ def test_fewer_answers_than_the_sample_holds_are_all_checked_and_none_if_none_ar
 
 
 def _kept(numbers: range) -> AnswerSample:
-    """What the small server would have answered under load."""
+    """Return an answer of the small server under load."""
     request = request_sequence(SCENARIO, 1, "only")
     sample = AnswerSample(100, 1)
     for number in numbers:
@@ -55,7 +55,7 @@ def _kept(numbers: range) -> AnswerSample:
     return sample
 
 
-def test_the_same_requests_are_asked_again_past_the_cache() -> None:
+def test_the_same_requests_are_repeated_without_the_cache() -> None:
     with answering() as server:
         result = check_answers(_kept(range(12)), SCENARIO, 1, address_of(server.url))
     assert (result.checked, result.identical, result.population, result.share) == (12, 12, 12, 1.0)
@@ -66,7 +66,7 @@ def test_the_same_requests_are_asked_again_past_the_cache() -> None:
     assert asked == [list(texts) if len(texts) > 1 else texts[0] for texts in expected]
 
 
-def test_an_answer_that_differs_in_one_letter_is_told_with_both_texts() -> None:
+def test_an_answer_that_differs_in_one_letter_is_reported_with_both_texts() -> None:
     def slip(texts: list[str], number: int) -> Reply | None:
         return Reply(body=b'{"translations": [{"text": "Other."}]}') if len(texts) == 1 else None
 
@@ -81,12 +81,12 @@ def test_an_answer_that_differs_in_one_letter_is_told_with_both_texts() -> None:
     assert (first.offline, first.under_load) == ("Other.", first.text.upper())
 
 
-def test_what_a_server_does_not_answer_again_is_told_with_the_reason_and_compared_with_nothing() -> None:
+def test_requests_without_a_second_answer_are_counted_by_reason_and_not_compared() -> None:
     def trouble(texts: list[str], number: int) -> Reply | None:
         return Reply(hangs_up=True) if number < 2 else Reply(429) if number < 4 else None
 
     with answering(trouble) as server:
         result = check_answers(_kept(range(5)), SCENARIO, 1, address_of(server.url))
-    # Asked on the connection it had, and once more on a new one; then the other requests.
+    # On the existing connection, and once more on a new one; then the other requests.
     assert result.unanswered == {"HTTP 429": 2, "no answer: RemoteDisconnected": 1}
     assert (result.checked, result.identical, result.share, result.different) == (2, 2, 1.0, ())

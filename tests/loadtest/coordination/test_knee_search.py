@@ -5,7 +5,7 @@ from loadtest.workload.scenario import Search
 
 
 def _tried(settings: Search, capacity: float) -> tuple[list[float], float | None]:
-    """The rates that are tried on a server that holds every rate up to `capacity`, and the knee that is found."""
+    """Return the rates tried on a server that holds every rate up to `capacity`, and the knee."""
     search = KneeSearch(settings)
     tried = []
     while (rate := search.next_rate()) is not None:
@@ -32,12 +32,12 @@ def test_a_server_that_holds_nothing_has_no_knee() -> None:
     assert knee is None
 
 
-def test_nobody_asks_for_more_than_the_highest_rate() -> None:
+def test_the_search_ends_at_the_highest_rate() -> None:
     assert _tried(Search(start_rate=10, factor=2, max_rate=50), capacity=1e9) == ([10, 20, 40, 50], 50)
 
 
 @pytest.mark.parametrize("capacity", [0.7, 13.0, 333.0, 2500.0])
-def test_the_knee_is_a_rate_that_was_tried_and_held(capacity: float) -> None:
+def test_the_knee_is_a_tried_rate_that_held(capacity: float) -> None:
     tried, knee = _tried(Search(start_rate=2, factor=1.5, bisections=4), capacity)
     assert knee == max(rate for rate in tried if rate <= capacity)
     assert min(rate for rate in tried if rate > capacity) / knee < 1.2

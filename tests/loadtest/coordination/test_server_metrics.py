@@ -30,7 +30,7 @@ def test_lines_that_are_no_numbers_are_left_out() -> None:
     assert useful_series(page) == {"kvasir_requests_running": 2.0}
 
 
-def test_the_server_is_asked_while_the_poller_runs(tmp_path: Path) -> None:
+def test_the_poller_samples_the_servers_metrics(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     with answering() as server:
         poller = MetricsPoller(address_of(server.url), folder.metrics_file, lambda: 4.25)

@@ -47,12 +47,12 @@ def test_the_page_has_every_plot_with_a_sentence_on_how_to_read_it(folder: RunFo
     assert titles == [
         "Latency against offered load",
         "Throughput and goodput against offered load",
-        "What became of the requests",
+        "Outcomes of the requests",
         "Distribution of latency",
         "Latency against source length, half (20/s)",
         "Kinds of request, half (20/s)",
         "Streams: the first token, and the gaps after it",
-        "Where the time went",
+        "Phases of a request",
         "The run over time",
     ]
     for figure in page.iter("figure"):
@@ -61,10 +61,10 @@ def test_the_page_has_every_plot_with_a_sentence_on_how_to_read_it(folder: RunFo
         assert [caption[-1:] for caption in captions] == ["."]
 
 
-def test_the_page_asks_the_network_for_nothing_and_runs_nothing(folder: RunFolder) -> None:
+def test_the_page_loads_and_runs_nothing(folder: RunFolder) -> None:
     page = _html(folder)
     assert not re.search(r"<script|<link|<img|@import|\bsrc=|javascript:", page)
-    # What is referred to is in the page; the rest are names of XML, which nobody fetches.
+    # References are within the page; the rest are XML namespaces, which browsers do not fetch.
     assert all(target.startswith("#") for target in re.findall(r'href="([^"]*)"', page))
     assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", page))
 
@@ -87,7 +87,7 @@ def test_plots_take_every_colour_from_the_page(folder: RunFolder) -> None:
         assert f"{variable}: light-dark(" in page
 
 
-def test_what_comes_from_outside_stays_text(folder: RunFolder) -> None:
+def test_texts_from_outside_are_escaped(folder: RunFolder) -> None:
     page, text = _html(folder), (folder.path / "report.md").read_text(encoding="utf-8")
     for foreign in ("<b>run</b>", "<above>", "<b>tea</b>"):
         assert foreign not in page
@@ -97,16 +97,16 @@ def test_what_comes_from_outside_stays_text(folder: RunFolder) -> None:
     assert "A <b>tea</b> & a biscuit." in seen
 
 
-def test_the_headline_says_what_counts(folder: RunFolder) -> None:
+def test_the_headline_contains_objective_and_results(folder: RunFolder) -> None:
     text = (folder.path / "report.md").read_text(encoding="utf-8")
     headline = text[: text.index("## Stages")]
     for part in ("Goodput", "Highest load at which 99% meet the objective", "20.0 requests/s", "Validity", "Exit code"):
         assert part in headline
     assert "**2** | 1 of 300 answers under load differ from those of the idle server; goodput is" in headline
-    assert "400 ms for a request of up to 64 source tokens and as much again for each further 64 begun" in headline
+    assert "400 ms for each begun 64 source tokens of a request" in headline
 
 
-def test_the_highest_rate_that_was_tried_is_called_no_knee(folder: RunFolder, tmp_path: Path) -> None:
+def test_the_highest_tried_rate_is_not_called_a_knee(folder: RunFolder, tmp_path: Path) -> None:
     assert "knee 20/s" in _html(folder)
     alone = write_run(tmp_path, SimulatedServer(loads=SMALL[:1]))
     write_report(alone)
@@ -114,7 +114,7 @@ def test_the_highest_rate_that_was_tried_is_called_no_knee(folder: RunFolder, tm
     assert "knee 20/s" not in _html(alone)
 
 
-def test_a_closed_loop_says_so_wherever_it_is_named(folder: RunFolder) -> None:
+def test_a_closed_loop_is_labelled_everywhere(folder: RunFolder) -> None:
     text = (folder.path / "report.md").read_text(encoding="utf-8")
     assert "users (8 users, closed loop)" in text
     assert not re.search(r"^\| users \|", text, flags=re.MULTILINE)
@@ -168,18 +168,18 @@ def test_only_all_is_100_percent_and_only_nothing_is_0() -> None:
 
 
 def _keys(kind: object) -> set[str]:
-    """The fields of a dataclass and of every dataclass in it."""
+    """Return the fields of a dataclass and of every dataclass in it."""
     if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
         return {one.name for one in fields(kind)}.union(*(_keys(hints[one.name]) for one in fields(kind)))
     return set().union(*(_keys(part) for part in get_args(kind)))
 
 
-def test_a_run_that_was_broken_off_says_so_first_and_an_open_loop_without_a_window_is_no_closed_one() -> None:
+def test_a_report_begins_with_the_interruption_and_an_open_loop_without_a_window_is_no_closed_one() -> None:
     planned: dict[str, JsonValue] = {"stages": [{"name": "steady"}, {"name": "second"}]}
     totals = totals_of(replace(INFO, scenario=planned, interrupted=True), [], (), None)
     first, *others = headline_of(totals, verdict_of(totals))
     assert (first.name, first.value) == ("Complete", "no")
-    assert "never came to second" in first.meaning
+    assert "interrupted before second" in first.meaning
     [validity] = [line for line in others if line.name == "Validity"]
     assert (validity.value, validity.meaning) == ("unknown", "no request was due in a measured window")

@@ -61,9 +61,9 @@ def test_a_run_does_not_differ_from_itself(runs: tuple[RunFolder, RunFolder, Run
 def test_the_same_server_with_other_arrivals_differs_by_noise_only(compared: Comparison) -> None:
     assert compared.runs[1].name == "again"
     assert not any(change.is_different for change in compared.runs[1].changes)
-    # What the base refused and the peer answered has a length that nobody said.
-    guessed, seed = compared.warnings
-    assert re.fullmatch(r"Source tokens of peer are guessed from words in \d+\.\d% of its answers, its .*", guessed)
+    # A request that the base rejected and the peer answered has no reported length.
+    estimated, seed = compared.warnings
+    assert re.fullmatch(r"Source tokens of peer are estimated from words in \d+\.\d% of its answers; its .*", estimated)
     assert seed == "again was run with another seed than base: 2, not 1."
 
 
@@ -81,7 +81,7 @@ def test_a_server_of_half_the_speed_is_marked_worse_with_the_ratio(compared: Com
     assert any(line.startswith("peer: goodput, best stage ") for line in marked_sentences(compared))
 
 
-def test_whoever_is_worse_beside_the_base_is_better_as_the_base(runs: tuple[RunFolder, RunFolder, RunFolder]) -> None:
+def test_a_run_that_is_worse_than_the_base_is_better_as_the_base(runs: tuple[RunFolder, RunFolder, RunFolder]) -> None:
     goodput = _change(compare([runs[2], runs[0]]).runs[1], "goodput, best stage", None)
     assert goodput.is_better is True
 
@@ -100,14 +100,14 @@ def test_too_few_requests_have_a_ratio_and_no_interval(tmp_path: Path) -> None:
         assert (change.low, change.high, change.is_different) == (None, None, False)
 
 
-def test_lengths_that_one_run_knows_are_lent_to_those_that_guess() -> None:
+def test_token_counts_of_one_run_replace_estimates_of_others() -> None:
     known = [replace(ANSWERED, number=1, source_tokens=70, source_tokens_estimated=False)]
-    guessed = [replace(ANSWERED, number=n, source_tokens=60, source_tokens_estimated=True) for n in (1, 2)]
-    first, second = with_known_lengths([INFO, INFO], [known, guessed])
+    estimated = [replace(ANSWERED, number=n, source_tokens=60, source_tokens_estimated=True) for n in (1, 2)]
+    first, second = with_known_lengths([INFO, INFO], [known, estimated])
     assert first == known
     assert [(r.source_tokens, r.source_tokens_estimated) for r in second] == [(70, False), (60, True)]
-    other_seed = with_known_lengths([INFO, replace(INFO, seed=9)], [known, guessed])
-    assert other_seed[1] == guessed
+    other_seed = with_known_lengths([INFO, replace(INFO, seed=9)], [known, estimated])
+    assert other_seed[1] == estimated
 
 
 SCENARIO: dict[str, JsonValue] = {
@@ -141,18 +141,18 @@ SAME_TEXTS: list[tuple[dict[str, JsonValue], str]] = [
     ("changed", "warning", "is_lent"),
     [*((*case, False) for case in OTHER_TEXTS), *((*case, True) for case in SAME_TEXTS)],
 )
-def test_what_was_sent_otherwise_under_the_same_name_is_said_and_lengths_are_lent_to_the_same_texts_only(
+def test_warnings_name_different_requests_and_only_equal_texts_share_token_counts(
     changed: dict[str, JsonValue], warning: str, is_lent: bool
 ) -> None:
     infos = [replace(INFO, scenario=SCENARIO), replace(INFO, scenario=SCENARIO | changed)]
     known = [replace(ANSWERED, stage="steady", source_tokens=70, source_tokens_estimated=False)]
-    guessed = [replace(known[0], source_tokens=60, source_tokens_estimated=True)]
-    assert with_known_lengths(infos, [known, guessed]) == [known, known if is_lent else guessed]
+    estimated = [replace(known[0], source_tokens=60, source_tokens_estimated=True)]
+    assert with_known_lengths(infos, [known, estimated]) == [known, known if is_lent else estimated]
     totals = [totals_of(info, known, (), None) for info in infos]
     assert list(warnings_of(["base", "other"], infos, totals)) == [f"other was run with {warning} than base."]
 
 
-def test_other_rates_and_late_generators_are_said_first(
+def test_warnings_name_other_rates_and_late_generators(
     runs: tuple[RunFolder, RunFolder, RunFolder], tmp_path: Path
 ) -> None:
     loads = (replace(SERVER.loads[0], rate=10.0), SERVER.loads[1])
@@ -163,20 +163,20 @@ def test_other_rates_and_late_generators_are_said_first(
         "late is invalid: the generator was late in stage half (p99 of its lag many ms).",
         "late is invalid: the generator was late in stage twice the knee (p99 of its lag many ms).",
     ]
-    assert "late had other rates than base in half: those are not equal loads." in warnings
+    assert "late had other rates than base in half; these loads are not equal." in warnings
 
 
-def test_guessed_tokens_are_said_of_answers_and_not_of_rejections(tmp_path: Path) -> None:
+def test_a_warning_on_estimated_tokens_counts_answers_but_not_rejections(tmp_path: Path) -> None:
     says = write_run(tmp_path / "says", replace(SERVER, max_waiting=2), label="says")
     says_not = write_run(tmp_path / "not", replace(SERVER, reports_tokens=False), seed=2, label="not")
     comparison = compare([says, says_not])
     assert comparison.runs[0].totals.stages[1].all.outcomes["rejected"]
-    guessed = [warning for warning in comparison.warnings if "guessed" in warning]
-    assert guessed == ["Source tokens of not are guessed from words, its objectives with them."]
+    estimated = [warning for warning in comparison.warnings if "estimated" in warning]
+    assert estimated == ["Source tokens of not are estimated from words; its objectives depend on them."]
 
 
 def test_one_run_is_no_comparison(runs: tuple[RunFolder, RunFolder, RunFolder]) -> None:
-    with pytest.raises(ValueError, match="two runs or more"):
+    with pytest.raises(ValueError, match="at least 2 runs"):
         compare(runs[:1])
 
 

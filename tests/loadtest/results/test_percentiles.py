@@ -38,7 +38,7 @@ def test_a_clock_that_ran_backwards_counts_as_no_time() -> None:
     assert found.max == 0.0
 
 
-def test_the_encoded_histogram_says_the_same_to_whoever_decodes_it() -> None:
+def test_the_encoded_histogram_survives_decoding() -> None:
     histogram = histogram_of(np.random.default_rng(3).lognormal(-2.0, 1.0, 3000))
     decoded = HdrHistogram.decode(encoded(histogram))
     assert decoded.get_total_count() == 3000

@@ -30,7 +30,7 @@ ANSWERED = Record(
     retry_after=None,
     answer_sha256=answer_digest(["Hallo."]),
 )
-UNFINISHED = replace(ANSWERED, number=4, finished=None, outcome=Outcome.UNFINISHED, reason="nobody waits any longer")
+UNFINISHED = replace(ANSWERED, number=4, finished=None, outcome=Outcome.UNFINISHED, reason="the load test ended")
 
 
 def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:

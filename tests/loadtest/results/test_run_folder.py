@@ -59,7 +59,7 @@ def test_a_run_of_before_thresholds_and_interruptions_were_kept_has_none(tmp_pat
     assert not folder.info().interrupted
 
 
-def test_a_server_without_metrics_and_a_run_without_guard_have_none(tmp_path: Path) -> None:
+def test_a_server_without_metrics_and_a_run_without_answer_check_have_none(tmp_path: Path) -> None:
     assert RunFolder(tmp_path).metrics() == ()
     assert RunFolder(tmp_path).answer_check() is None
 
@@ -71,7 +71,7 @@ def test_a_stage_measures_what_was_due_within_its_window() -> None:
     assert STAGE.window_seconds == 10.0
 
 
-def test_the_generator_says_which_part_of_the_machine_it_took() -> None:
+def test_the_generators_share_of_the_machine_is_computed() -> None:
     assert INFO.generator.share_of(INFO.machine) == pytest.approx(0.05)
 
 

@@ -38,7 +38,7 @@ def test_a_run_that_holds_every_threshold_is_fine() -> None:
     verdict = verdict_of(_totals(_records()), Thresholds(max_p95_ms=250, min_goodput=9, max_error_ratio=0.0))
     assert verdict.exit_code == 0
     assert verdict.sentence == (
-        "exit 0: every threshold held, all 50 answers compared are those of the idle server, requests left on time"
+        "exit 0: every threshold held, all 50 compared answers equal those of the idle server, requests left on time"
     )
 
 
@@ -71,20 +71,20 @@ def test_a_rejection_is_an_answer_and_no_error() -> None:
     assert verdict_of(_totals(_records(num_rejected=50)), Thresholds(max_error_ratio=0.0)).exit_code == 0
 
 
-def test_a_late_generator_makes_the_run_void_whatever_it_measured() -> None:
+def test_a_late_generator_makes_the_run_invalid_whatever_it_measured() -> None:
     verdict = verdict_of(_totals(_records(lag=0.02)), Thresholds(max_p95_ms=1))
     assert verdict.exit_code == 3
     reason = "the generator was late in stage steady (p99 of its lag 20.0 ms)"
     assert verdict.sentence.startswith(f"exit 3: invalid: {reason}")
 
 
-def test_workers_whose_clocks_are_not_known_make_the_run_invalid() -> None:
+def test_uncertain_clocks_of_workers_make_the_run_invalid() -> None:
     assert verdict_of(_totals(_records(), stage=replace(STAGE, clock_uncertainty=0.0099))).exit_code == 0
     verdict = verdict_of(_totals(_records(), stage=replace(STAGE, clock_uncertainty=0.0123)))
     assert verdict.sentence == "exit 3: invalid: clocks of workers may have differed by 12.3 ms in stage steady"
 
 
-def test_wrong_answers_are_wrong_in_a_void_run_too() -> None:
+def test_wrong_answers_decide_in_an_invalid_run_too() -> None:
     assert verdict_of(_totals(_records(), identical=49)).sentence == (
         "exit 2: 1 of 50 answers under load differ from those of the idle server"
     )
@@ -94,7 +94,7 @@ def test_wrong_answers_are_wrong_in_a_void_run_too() -> None:
 
 
 def _two_stages(outcome: Outcome, is_search_step: bool = False) -> Totals:
-    """A stage that went well, and one of 100 requests that all ended like this."""
+    """Return a stage without errors, and one of 100 requests that all ended like this."""
     second = replace(STAGE, name="second", is_search_step=is_search_step)
     ended = [replace(record, stage="second", outcome=outcome, reason="HTTP 500") for record in _records()]
     return totals_of(replace(INFO, stages=(STAGE, second)), [*_records(), *ended], (), None)
@@ -103,7 +103,7 @@ def _two_stages(outcome: Outcome, is_search_step: bool = False) -> Totals:
 def test_a_stage_in_which_nothing_was_answered_holds_no_p95() -> None:
     assert verdict_of(_two_stages(Outcome.REJECTED)).exit_code == 0
     assert verdict_of(_two_stages(Outcome.REJECTED), Thresholds(max_p95_ms=250)).sentence == (
-        "exit 2: stage second has no p95 to hold against 250 ms: nothing was answered in it"
+        "exit 2: stage second has no p95 to compare with 250 ms: no request was answered"
     )
 
 
@@ -114,18 +114,18 @@ def test_a_stage_of_nothing_but_errors_is_never_fine_unless_a_search_went_that_f
     assert verdict_of(_two_stages(Outcome.TIMED_OUT, is_search_step=True), Thresholds(min_goodput=9)).exit_code == 0
 
 
-def test_a_run_that_was_broken_off_is_not_fine_and_names_the_stages_that_are_missing() -> None:
+def test_an_interrupted_run_fails_and_names_the_missing_stages() -> None:
     planned: dict[str, JsonValue] = {"stages": [{"name": "steady"}, {"name": "second"}, {"name": "third"}]}
     info = replace(INFO, scenario=planned, stages=(STAGE,), interrupted=True)
     totals = totals_of(info, _records(), (), None)
     assert verdict_of(totals, Thresholds(max_p95_ms=250)).sentence == (
-        "exit 4: the run was broken off and never came to second, third"
+        "exit 4: the run was interrupted before second, third"
     )
     assert verdict_of(totals, Thresholds(max_p95_ms=150)).exit_code is ExitCode.INTERRUPTED
     in_the_last = replace(info, scenario={"stages": [{"name": "steady"}]})
-    assert verdict_of(totals_of(in_the_last, _records(), (), None)).sentence == "exit 4: the run was broken off"
+    assert verdict_of(totals_of(in_the_last, _records(), (), None)).sentence == "exit 4: the run was interrupted"
     too_early = verdict_of(totals_of(replace(info, stages=()), [], (), None))
-    assert too_early.sentence.startswith("exit 1: no request was due in any measured window; the run was broken off")
+    assert too_early.sentence.startswith("exit 1: no request was due in any measured window; the run was interrupted")
 
 
 def test_a_run_without_an_answer_is_no_run() -> None:
@@ -138,7 +138,7 @@ def test_a_closed_loop_has_no_goodput_to_hold_against_a_threshold() -> None:
     closed = _totals(_records(), stage=replace(STAGE, rate=None, users=4))
     assert verdict_of(closed).exit_code == 0
     verdict = verdict_of(closed, Thresholds(min_goodput=1))
-    assert verdict.sentence == "exit 2: no goodput to hold against 1: no open-loop stage counts"
+    assert verdict.sentence == "exit 2: no goodput to compare with 1: no valid open-loop stage"
 
 
 def test_a_threshold_that_is_given_again_goes_before_the_one_that_was_kept() -> None:
@@ -154,6 +154,6 @@ def test_thresholds_are_described_as_what_must_hold() -> None:
     )
 
 
-def test_a_negative_threshold_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="min_goodput is -1"):
+def test_a_negative_threshold_is_rejected_by_name() -> None:
+    with pytest.raises(ValueError, match=r"`min_goodput` must not be negative. Given: -1"):
         Thresholds(min_goodput=-1)

@@ -119,7 +119,7 @@ def test_the_objective_is_the_scenarios_own() -> None:
     assert objective_of({"name": "x"}) == Objective()
 
 
-def test_a_late_generator_makes_its_stage_void_and_keeps_it_out_of_the_headline() -> None:
+def test_a_late_generator_makes_its_stage_invalid_and_excludes_it_from_the_headline() -> None:
     late = [replace(_record(10 + n * 0.1), sent=10 + n * 0.1 + 0.02) for n in range(20)]
     found = _totals(late)
     assert found.stages[0].is_late
@@ -265,7 +265,7 @@ def test_totals_survive_json(folder: RunFolder) -> None:
     assert from_json(to_json(found)) == found
 
 
-def test_the_guards_share_is_in_the_headline_unless_it_compared_nothing() -> None:
+def test_the_headline_contains_the_share_of_the_answer_check_unless_it_compared_nothing() -> None:
     info = replace(INFO, stages=(_stage(),))
     assert totals_of(info, [], (), AnswerCheckResult(4, 3, 9, 0.75, ())).headline.guard_share == 0.75
     assert totals_of(info, [], (), AnswerCheckResult(0, 0, 9, 1.0, ())).headline.guard_share is None

@@ -15,12 +15,12 @@ from loadtest.sending.addresses import Address, address_of
         ("http://[::1]:80", Address("http", "::1", 80, ""), "[::1]"),
     ],
 )
-def test_a_url_is_taken_apart(url: str, address: Address, host: str) -> None:
+def test_a_url_is_parsed_into_its_parts(url: str, address: Address, host: str) -> None:
     assert address_of(url) == address
     assert address.host_header == host
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://localhost", "http://"])
-def test_a_url_that_is_none_is_refused_with_an_example(url: str) -> None:
+def test_an_invalid_url_is_rejected_with_an_example(url: str) -> None:
     with pytest.raises(ValueError, match=r"http://127\.0\.0\.1:8000"):
         address_of(url)

@@ -25,7 +25,7 @@ def _take(scenario: Scenario, num_requests: int, seed: int = 1, stage: str = "on
     return [request(number) for number in range(num_requests)]
 
 
-def test_a_request_is_the_same_whoever_makes_it_and_in_which_order() -> None:
+def test_a_request_is_the_same_in_every_process_and_order() -> None:
     in_order = _take(load_scenario("smoke"), 300, stage="open")
     another_worker = request_sequence(load_scenario("smoke"), 1, "open")
     assert [another_worker(number) for number in reversed(range(300))] == in_order[::-1]
@@ -39,7 +39,7 @@ def test_other_seeds_and_stages_send_other_texts() -> None:
 
 
 @pytest.mark.parametrize(("name", "language"), [("tatoeba", "en"), ("news", "en"), ("heavy-tailed", "de")])
-def test_the_lengths_that_are_sent_are_those_that_are_stated(name: str, language: str) -> None:
+def test_sent_lengths_follow_the_distribution(name: str, language: str) -> None:
     scenario = _scenario(Kind(name="sentence"), workload=Workload(lengths=name, source=language, target="fr"))
     requests = _take(scenario, 5000)
     counted = Counter(request.num_words for request in requests)
@@ -69,7 +69,7 @@ def test_a_stage_sends_only_its_own_kinds() -> None:
     assert {request.kind for request in _take(scenario, 500, stage="beside")} == {"short", "paragraph"}
 
 
-def test_lists_and_paragraphs_have_as_many_sentences_as_asked() -> None:
+def test_lists_and_paragraphs_have_the_requested_number_of_sentences() -> None:
     scenario = _scenario(Kind(name="list", text="list"), Kind(name="paragraph", text="paragraph"))
     requests = _take(scenario, 1000)
     lists = [request for request in requests if request.kind == "list"]
@@ -81,7 +81,7 @@ def test_lists_and_paragraphs_have_as_many_sentences_as_asked() -> None:
     assert not any(request.is_list for request in paragraphs)
 
 
-def test_the_impatient_hang_up_within_their_span_and_nobody_else_does() -> None:
+def test_only_impatient_clients_disconnect_and_within_their_limits() -> None:
     requests = _take(load_scenario("impatient"), 3000, stage="busy")
     moments = [request.hang_up_after_seconds for request in requests if request.hang_up_after_seconds is not None]
     assert len(moments) / 3000 == pytest.approx(0.1, abs=0.02)
@@ -90,7 +90,7 @@ def test_the_impatient_hang_up_within_their_span_and_nobody_else_does() -> None:
     assert max(moments) - min(moments) > 0.2
 
 
-def test_repeats_are_as_many_as_asked_and_a_few_texts_are_asked_for_most() -> None:
+def test_repeats_have_the_requested_share_and_a_few_texts_are_frequent() -> None:
     scenario = _scenario(Kind(name="sentence"), workload=Workload(repeats=0.8))
     texts = [request.texts for request in _take(scenario, 5000)]
     counted = Counter(texts)
@@ -101,7 +101,7 @@ def test_repeats_are_as_many_as_asked_and_a_few_texts_are_asked_for_most() -> No
 
 def test_a_corpus_is_sent_line_for_line_before_any_comes_again(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
-    lines = [f"Line \u2028 {number}." for number in range(100)]  # which no line separator of Unicode divides
+    lines = [f"Line \u2028 {number}." for number in range(100)]  # Unicode line separators do not divide it
     path.write_text("\n\n".join(lines), encoding="utf-8")
     scenario = SENTENCES.with_overrides(corpus=path)
     texts = [request.texts[0] for request in _take(scenario, 200)]
@@ -118,7 +118,7 @@ def test_a_paragraph_of_a_corpus_is_lines_that_follow_each_other(tmp_path: Path)
     assert {request.texts[0] for request in _take(scenario, 3)} == {"One. Two.", "Two. Three.", "Three. One."}
 
 
-def test_a_corpus_is_known_by_its_lines_and_another_is_refused(tmp_path: Path) -> None:
+def test_a_corpus_is_identified_by_its_lines_and_another_is_rejected(tmp_path: Path) -> None:
     path, copy, other = tmp_path / "mine.txt", tmp_path / "copy.txt", tmp_path / "other.txt"
     path.write_bytes(b"One.\nTwo.\n")
     copy.write_bytes(b"One.\r\n\r\nTwo.")
@@ -131,22 +131,22 @@ def test_a_corpus_is_known_by_its_lines_and_another_is_refused(tmp_path: Path) -
         return known.model_copy(update={"workload": known.workload.model_copy(update={"corpus": str(corpus)})})
 
     assert _take(sent(copy), 2)
-    with pytest.raises(ScenarioInvalid, match=r"other\.txt has other lines than this load test is for"):
+    with pytest.raises(ScenarioInvalid, match=r"other\.txt differs from the scenario's: its sha256 must be "):
         request_sequence(sent(other), 1, "one")
-    # Who names another file means that one.
+    # An explicit file takes precedence.
     assert _take(known.with_overrides(corpus=other), 2)
 
 
 @pytest.mark.parametrize(
-    ("workload", "complaint"),
+    ("workload", "message"),
     [
-        (Workload(source="fr", lengths="heavy-tailed"), "composed in de, en, and not in fr: pass --corpus"),
-        (Workload(source="fr"), "lengths tatoeba are known in de, en, and not in fr"),
+        (Workload(source="fr", lengths="heavy-tailed"), "no grammar for fr; available: de, en, or pass --corpus"),
+        (Workload(source="fr"), "lengths tatoeba have no language fr; available: de, en"),
         (Workload(corpus="nowhere.txt"), "nowhere.txt"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_before_the_first_request(workload: Workload, complaint: str) -> None:
-    with pytest.raises(ScenarioInvalid, match=complaint):
+def test_invalid_workloads_are_rejected_before_the_first_request(workload: Workload, message: str) -> None:
+    with pytest.raises(ScenarioInvalid, match=message):
         request_sequence(_scenario(Kind(name="sentence"), workload=workload), 1, "one")
 
 
@@ -156,5 +156,5 @@ def test_a_request_is_made_in_a_fraction_of_what_translating_it_takes() -> None:
     begun = time.process_time()
     for number in range(1000):
         request(number)
-    # Some 25 microseconds where nothing else runs; the bound is for machines that are slow and busy.
+    # About 25 microseconds on an idle machine; the limit allows for slow and busy ones.
     assert (time.process_time() - begun) / 1000 < 500e-6

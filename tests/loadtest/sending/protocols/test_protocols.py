@@ -29,7 +29,7 @@ def test_native_sends_one_text_as_a_string_and_leaves_to_the_server_what_is_not_
     assert protocol("native").http_request(ONE).path == "/v1/translate"
 
 
-def test_stream_is_the_native_request_that_asks_for_events() -> None:
+def test_stream_is_the_native_request_with_events() -> None:
     call = protocol("stream").http_request(TWO)
     native = protocol("native").http_request(TWO)
     assert json.loads(call.body) == json.loads(native.body) | {"stream": True}
@@ -58,12 +58,12 @@ def test_deepl_sends_a_list_and_names_beam_search_quality(beam_size: int | None,
 
 
 @pytest.mark.parametrize("name", ["native", "stream", "libretranslate", "deepl"])
-def test_a_fresh_request_goes_past_the_cache(name: str) -> None:
-    assert protocol(name).http_request(ONE, fresh=True).headers["Cache-Control"] == "no-cache"
+def test_a_request_can_bypass_the_cache(name: str) -> None:
+    assert protocol(name).http_request(ONE, bypass_cache=True).headers["Cache-Control"] == "no-cache"
     assert "Cache-Control" not in protocol(name).http_request(ONE).headers
 
 
-def test_native_tokens_are_summed_where_every_translation_tells_them() -> None:
+def test_native_tokens_are_summed_if_every_translation_has_them() -> None:
     both = [
         {"text": "Guten Morgen.", "source_tokens": 3, "target_tokens": 4},
         {"text": "Feet.", "source_tokens": 2, "target_tokens": 2},
@@ -73,7 +73,7 @@ def test_native_tokens_are_summed_where_every_translation_tells_them() -> None:
     assert read(_translations([both[0], {"text": "Feet."}]), {}, TWO) == Answer(("Guten Morgen.", "Feet."))
 
 
-def test_the_other_protocols_tell_texts_only() -> None:
+def test_other_protocols_report_no_tokens() -> None:
     libretranslate, deepl = protocol("libretranslate").read_answer, protocol("deepl").read_answer
     assert libretranslate(b'{"translatedText": "Guten Morgen."}', {}, ONE) == Answer(("Guten Morgen.",))
     assert libretranslate(b'{"translatedText": ["a", "b"]}', {}, TWO) == Answer(("a", "b"))

@@ -47,20 +47,20 @@ def test_a_stream_ends_in_the_same_answer() -> None:
     ("old", "new", "reason"),
     [
         ("event: done", "event: text2", "no end"),
-        ("Guten Morgen.", "Guten Abend.", "pieces of the stream are not the text"),
-        ('"index":1', '"index":2', "of no text that was asked"),
-        ('"index":1', '"index":null', "of no text that was asked"),
+        ("Guten Morgen.", "Guten Abend.", "deltas of the stream differ from its final text"),
+        ('"index":1', '"index":2', "no text or an invalid index"),
+        ('"index":1', '"index":null', "no text or an invalid index"),
         ('{"index":1,"text":"Füße."}', "Füße", "not JSON"),
         ('"text":"Füße.","source', '"text":"","source', "empty"),
     ],
 )
-def test_a_stream_that_does_not_hold_what_it_ends_in_is_wrong(old: str, new: str, reason: str) -> None:
+def test_a_stream_whose_deltas_differ_from_its_end_is_wrong(old: str, new: str, reason: str) -> None:
     assert old in STREAM
     with pytest.raises(WrongAnswer, match=reason):
         protocol("stream").read_answer(STREAM.replace(old, new).encode(), {}, REQUEST)
 
 
-def test_a_stream_that_ends_in_an_error_says_which() -> None:
+def test_the_code_of_an_error_at_the_end_of_a_stream_is_reported() -> None:
     stream = STREAM.partition("event: done")[0] + 'event: error\ndata: {"error":{"code":"timeout"}}\n\n'
     with pytest.raises(WrongAnswer, match="ended in an error: timeout"):
         protocol("stream").read_answer(stream.encode(), {}, REQUEST)

@@ -36,7 +36,7 @@ def test_sentences_are_counted_exactly() -> None:
     assert {grammar.sentence(2, rng.random) for _ in range(200)} == {"A b", "Y y", "Y z", "Z y", "Z z"}
 
 
-def test_what_leads_to_few_sentences_is_drawn_less_often() -> None:
+def test_an_alternative_with_few_sentences_is_chosen_less_often() -> None:
     many = " | ".join(f"w{number}" for number in range(100))
     grammar = Grammar(f"sentence = {{rare}} | {{frequent}}\nrare = r\nfrequent = {many}", max_words=1)
     rng = random.Random(1)
@@ -56,14 +56,14 @@ def test_a_percent_sign_is_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
-        ("other = a", "nothing is called sentence"),
-        ("sentence = {noun} {verb}", "sentence names noun, verb"),
+        ("other = a", "no name `sentence`"),
+        ("sentence = {noun} {verb}", "`sentence` contains unknown names: noun, verb"),
         ("sentence = a b", r"no sentence of \[1, 3, 4"),
         ("sentence = a | a {sentence} | {again}\nagain = {sentence}", "leads back to itself"),
     ],
 )
-def test_a_grammar_that_cannot_work_is_refused(text: str, complaint: str) -> None:
-    with pytest.raises(GrammarInvalid, match=complaint):
+def test_an_invalid_grammar_is_rejected(text: str, message: str) -> None:
+    with pytest.raises(GrammarInvalid, match=message):
         Grammar(text)

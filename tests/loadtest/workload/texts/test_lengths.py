@@ -5,13 +5,13 @@ import pytest
 from loadtest.workload.texts.lengths import FILE, length_distribution, length_names
 
 
-def test_the_lengths_of_three_kinds_of_text_and_a_heavy_tail_are_known() -> None:
+def test_there_are_lengths_for_three_kinds_of_text_and_a_heavy_tail() -> None:
     assert length_names() == ["captions", "heavy-tailed", "news", "tatoeba"]
 
 
 @pytest.mark.parametrize("name", length_names())
 @pytest.mark.parametrize("language", ["en", "de"])
-def test_a_distribution_ends_at_one_and_says_its_source(name: str, language: str) -> None:
+def test_a_distribution_ends_at_one_and_names_its_source(name: str, language: str) -> None:
     distribution = length_distribution(name, language)
     assert distribution.source
     assert len(distribution.cumulative) == 60
@@ -33,8 +33,8 @@ def test_the_heavy_tail_has_a_median_of_twelve_words_and_more_than_one_in_fifty_
     assert distribution.num_words(0.98) > 50
 
 
-def test_unknown_names_and_languages_are_answered_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match="no lengths are called poems; there are captions"):
+def test_errors_for_unknown_names_and_languages_list_the_available_ones() -> None:
+    with pytest.raises(ValueError, match="unknown lengths poems; available: captions"):
         length_distribution("poems", "en")
-    with pytest.raises(ValueError, match="known in de, en, and not in fr"):
+    with pytest.raises(ValueError, match="no language fr; available: de, en"):
         length_distribution("news", "fr")
