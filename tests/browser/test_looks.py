@@ -40,7 +40,7 @@ def test_on_a_phone_nothing_lies_beyond_the_edge(visit: Visit) -> None:
     visit.translated("Donaudampfschifffahrtsgesellschaft" * 5 + " My sister has bought a new red car.")
     visit.press(Keys.ESCAPE)
     visit.all("#output .word")[-1].click()
-    visit.until(lambda: visit.all("#others .option"))
+    visit.until(lambda: visit.all("#alternatives .option"))
     visit.drop(["a-very-long-name-of-a-file-that-does-not-fit-on-a-phone.docx", "x", ""])
     visit.until(lambda: visit.all("#files li"))
     assert visit.evaluate("document.documentElement.scrollWidth") == 360

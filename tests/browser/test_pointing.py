@@ -43,24 +43,24 @@ def test_the_light_lies_exactly_behind_the_word(visit: Visit) -> None:
 def test_a_click_on_a_word_offers_other_translations(visit: Visit) -> None:
     visit.translated(f"{CAR} Thank you.")
     visit.word("Auto").click()
-    visit.until(lambda: len(visit.all("#others .option")) > 2)
-    texts = [option.text for option in visit.all("#others .option")]
+    visit.until(lambda: len(visit.all("#alternatives .option")) > 2)
+    texts = [option.text for option in visit.all("#alternatives .option")]
     assert texts[0] == "Meine Schwester hat ein neues Auto gekauft."
     assert len(set(texts)) == len(texts)
-    visit.all("#others .option")[1].click()
+    visit.all("#alternatives .option")[1].click()
     assert visit.translation == f"{texts[1]} Vielen Dank."
-    pressed = [option.get_attribute("aria-pressed") for option in visit.all("#others .option")]
+    pressed = [option.get_attribute("aria-pressed") for option in visit.all("#alternatives .option")]
     assert pressed.index("true") == 1
     assert pressed.count("true") == 1
-    visit.all("#others .option")[0].click()
+    visit.all("#alternatives .option")[0].click()
     assert visit.translation == f"{texts[0]} Vielen Dank."
 
 
 def test_another_translation_is_pointed_at_like_the_first(visit: Visit) -> None:
     visit.translated(f"{CAR} Thank you.")
     visit.word("Auto").click()
-    visit.until(lambda: len(visit.all("#others .option")) > 2)
-    visit.all("#others .option")[1].click()
+    visit.until(lambda: len(visit.all("#alternatives .option")) > 2)
+    visit.all("#alternatives .option")[1].click()
     visit.point_at(visit.word("Vielen"))
     visit.until(lambda: visit.lit == ["Thank"])
 
@@ -78,20 +78,20 @@ def test_everything_can_be_done_with_keys_alone(visit: Visit) -> None:
     visit.press(Keys.ARROW_LEFT)
     visit.until(lambda: visit.lit == ["car"])
     visit.press(Keys.ENTER)
-    visit.until(lambda: len(visit.all("#others .option")) > 2)
-    second = visit.all("#others .option")[1].text
+    visit.until(lambda: len(visit.all("#alternatives .option")) > 2)
+    second = visit.all("#alternatives .option")[1].text
     visit.until(lambda: visit.focused == second)
     visit.press(Keys.ENTER)
     assert visit.translation == second
     visit.press(Keys.ESCAPE)
     assert visit.focused == "output"
-    assert not visit.find("others").is_displayed()
+    assert not visit.find("alternatives").is_displayed()
 
 
 def test_every_control_is_reached_by_tab_and_shows_that_it_is(visit: Visit) -> None:
     visit.translated(CAR)
     after = _walk(visit, backwards=False, num_steps=5)
-    assert after == ["clear", "file", "output", "ask-others", "copy"]
+    assert after == ["clear", "file", "output", "show-alternatives", "copy"]
     visit.find("source").click()
     before = _walk(visit, backwards=True, num_steps=5)
     assert before == ["target-language", "swap", "source-language", "theme", "API"]

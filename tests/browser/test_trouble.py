@@ -22,9 +22,9 @@ def test_a_busy_server_is_said_beside_the_pane_and_asked_again(visit: Visit, ser
         answered = pool.submit(client.post, "/v1/translate", json=crowd)
         until(lambda: gauge(client, "kvasir_requests_waiting") > MAX_WAITING)
         visit.paste("Thank you.")
-        problem = visit.find("problem")
+        problem = visit.find("error-notice")
         visit.until(problem.is_displayed)
-        assert problem.text.startswith("Too many people are translating right now:")
+        assert problem.text.startswith("Kvasir is busy:")
         assert "Trying again in" in problem.text
         assert "Try now" in problem.text
         assert problem.get_attribute("role") == "alert"
@@ -38,7 +38,7 @@ def test_what_cannot_be_mended_by_asking_again_is_said_in_the_words_of_the_serve
     # A language that was there when the page was loaded, and is no more.
     visit.evaluate("document.getElementById('target-language').options[0].value = 'xx'")
     visit.type("Thank you.")
-    problem = visit.find("problem")
+    problem = visit.find("error-notice")
     visit.until(problem.is_displayed)
     assert problem.text == "No model here translates from en to xx; there is de to en, en to de."
 
@@ -50,9 +50,9 @@ def test_a_server_that_is_gone_is_said_and_the_text_stays(fresh: Chrome, mortal:
     mortal.process.kill()
     mortal.process.wait()
     visit.type(" Thank you.")
-    visit.until(visit.find("problem").is_displayed)
-    assert "Kvasir does not answer" in visit.find("problem").text
-    assert "Trying again" in visit.find("problem").text
+    visit.until(visit.find("error-notice").is_displayed)
+    assert "Kvasir does not answer" in visit.find("error-notice").text
+    assert "Trying again" in visit.find("error-notice").text
     assert visit.find("source").get_property("value") == "Good morning. Thank you."
 
 
@@ -62,10 +62,10 @@ def test_what_was_typed_offline_is_translated_as_soon_as_there_is_a_line(visit: 
     visit.chromium.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": True, **conditions})
     try:
         visit.type("Thank you.")
-        visit.until(visit.find("problem").is_displayed)
-        assert visit.find("problem").text.startswith("This device is offline.")
+        visit.until(visit.find("error-notice").is_displayed)
+        assert visit.find("error-notice").text.startswith("This device is offline.")
     finally:
         visit.chromium.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": False, **conditions})
     visit.until(lambda: visit.is_settled)
     assert visit.translation == "Vielen Dank."
-    assert not visit.find("problem").is_displayed()
+    assert not visit.find("error-notice").is_displayed()

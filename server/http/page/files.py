@@ -1,4 +1,4 @@
-"""The files of the page, read once, with what browsers need to know of each."""
+"""Static files of the page, read once, with media type and entity tag."""
 
 import hashlib
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Final
 FOLDER: Final = Path(__file__).resolve().parent / "static"
 INDEX: Final = "index.html"
 
-# Named here and not asked of the machine, whose own table may have anything for .js.
+# A constant table: the operating system's may map .js to anything.
 _MEDIA_TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -19,7 +19,7 @@ _MEDIA_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """A file as it is sent. `etag` comes of the content, so every process and machine has the same."""
+    """Content and headers of a file. `etag` is a hash of the content, so it is equal on every machine."""
 
     content: bytes
     media_type: str
@@ -27,9 +27,9 @@ class PageFile:
 
 
 def read_page(folder: Path = FOLDER) -> dict[str, PageFile]:
-    """Every file of the page by its name, which is all that can be asked for: no path leads anywhere else.
+    """Return every file of the page by name. Requests can name these only, so no path leaves the folder.
 
-    Raises KeyError for a file whose kind is not known here.
+    Raises KeyError for an unknown file extension.
     """
     files = {}
     for path in sorted(folder.iterdir()):

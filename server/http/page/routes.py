@@ -1,4 +1,4 @@
-"""The page people translate on: static files, and headers that let a browser run nothing but them."""
+"""Routes of the page: static files, with a policy that lets a browser run no other script."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ _HEADERS: Final = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
-    # Kept, and asked about each time: after an update of the server no page is made of old and new files.
+    # Cached, but revalidated each time: an updated server must not be mixed with old files.
     "Cache-Control": "no-cache",
 }
 _FILES: Final = read_page()
@@ -38,22 +38,22 @@ _FILES: Final = read_page()
 
 @router.api_route("/", methods=["GET", "HEAD"])
 async def index(request: Request) -> Response:
-    """The page itself."""
-    return _answer(request, _FILES[INDEX])
+    """Return the page."""
+    return _response(request, _FILES[INDEX])
 
 
 @router.api_route("/page/{name}", methods=["GET", "HEAD"])
 async def page_file(request: Request, name: str) -> Response:
-    """One of the files it is made of."""
+    """Return a file of the page."""
     if name not in _FILES:
         raise HTTPException(404)
-    return _answer(request, _FILES[name])
+    return _response(request, _FILES[name])
 
 
-def _answer(request: Request, file: PageFile) -> Response:
+def _response(request: Request, file: PageFile) -> Response:
     headers = {**_HEADERS, "ETag": file.etag}
-    known = request.headers.get("if-none-match", "")
+    cached = request.headers.get("if-none-match", "")
     # A proxy that compresses may have made the tag a weak one: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
-    if known == "*" or file.etag in (tag.strip().removeprefix("W/") for tag in known.split(",")):
+    if cached == "*" or file.etag in (tag.strip().removeprefix("W/") for tag in cached.split(",")):
         return Response(status_code=304, headers=headers)
     return Response(file.content, headers=headers, media_type=file.media_type)

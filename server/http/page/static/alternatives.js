@@ -1,4 +1,4 @@
-/** Other translations of a sentence: whole ones, and those that go another way from the word that was clicked. */
+/** Alternatives of a sentence: complete ones, and ones that differ from a clicked word on. */
 
 import { element } from "./dom.js";
 import { describe } from "./error_notice.js";
@@ -8,10 +8,10 @@ const MAX_SHOWN = 5;
 const NUM_WHOLE = 4;
 const NUM_FROM_WORD = 5;
 
-export class OtherTranslations {
+export class Alternatives {
   #place;
   #output;
-  #asking = null;
+  #running = null;
   #announce;
 
   constructor(place, output, announce) {
@@ -24,33 +24,33 @@ export class OtherTranslations {
   }
 
   close() {
-    this.#asking?.abort();
+    this.#running?.abort();
     this.#place.replaceChildren();
     this.#place.hidden = true;
   }
 
-  /** Of `sentence`, which `pair` says the place of; `languages` and the most beams are the server's words. */
+  /** Shows alternatives of `sentence`, whose ranges are `pair`, from the word at `range` on. */
   async open({ pair, range }, sentence, languages, maxBeamSize) {
     this.close();
-    const asking = new AbortController();
-    this.#asking = asking;
+    const running = new AbortController();
+    this.#running = running;
     const shown = this.#output.text.slice(...pair.target);
     const list = element("ol");
-    const title = element("p", { className: "quiet" }, "Looking for other ways to say it …");
+    const title = element("p", { className: "quiet" }, "Looking for alternatives …");
     this.#place.append(element("header", {}, title, this.#closeButton()), list);
     this.#place.hidden = false;
     try {
-      const asked = { text: sentence, source: languages.source, target: languages.target, return_scores: true };
+      const request = { text: sentence, source: languages.source, target: languages.target, return_scores: true };
       const found = await Promise.all(
-        questions(asked, shown.slice(0, range[0]), maxBeamSize).map((each) => translate(each, asking.signal)),
+        requests(request, shown.slice(0, range[0]), maxBeamSize).map((each) => translate(each, running.signal)),
       );
       const texts = best(found.map(({ translations }) => translations[0]), shown);
-      title.textContent = texts.length ? "Other ways to say it" : "No other way to say it was found.";
+      title.textContent = texts.length ? "Alternatives" : "No alternatives found.";
       list.replaceChildren(...this.#options([shown, ...texts], pair));
-      this.#announce(texts.length ? `${texts.length} other translations` : title.textContent);
+      this.#announce(texts.length ? `${texts.length} alternatives` : title.textContent);
       if (texts.length) list.querySelectorAll("button")[1].focus({ preventScroll: true });
     } catch (error) {
-      if (!asking.signal.aborted) title.textContent = describe(error);
+      if (!running.signal.aborted) title.textContent = describe(error);
     }
   }
 
@@ -81,13 +81,13 @@ export class OtherTranslations {
   }
 }
 
-function questions(asked, beginning, maxBeamSize) {
-  const whole = { ...asked, num_hypotheses: Math.min(NUM_WHOLE, maxBeamSize) };
-  const fromWord = { ...asked, num_hypotheses: Math.min(NUM_FROM_WORD, maxBeamSize), return_alternatives: true };
+function requests(request, beginning, maxBeamSize) {
+  const whole = { ...request, num_hypotheses: Math.min(NUM_WHOLE, maxBeamSize) };
+  const fromWord = { ...request, num_hypotheses: Math.min(NUM_FROM_WORD, maxBeamSize), return_alternatives: true };
   return [whole, beginning.trim() ? { ...fromWord, target_prefix: beginning } : fromWord];
 }
 
-/** Each text once, the likeliest first, without the one that is shown. */
+/** Returns distinct texts, most likely first, without the one on display. */
 function best(translations, shown) {
   const scores = new Map();
   for (const { text, score, alternatives = [] } of translations) {
@@ -100,7 +100,7 @@ function best(translations, shown) {
   return ranked.slice(0, MAX_SHOWN).map(([text]) => text);
 }
 
-/** Characters two texts begin with alike, up to the beginning of a word. */
+/** Returns the length of the common prefix, up to the beginning of a word. */
 function commonBeginning(one, other) {
   if (one === other) return one.length;
   let same = 0;

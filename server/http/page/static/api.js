@@ -1,9 +1,9 @@
-/** The server, as this page asks it. Paths are relative, so that a proxy may have all of it below a folder. */
+/** Client of the server's API. Paths are relative, so that a proxy may serve the page below a folder. */
 
 import { readEvents } from "./event_stream.js";
 
-/** The server answered, and the answer is no. `message` is its own, for people. */
-export class Refused extends Error {
+/** An unsuccessful response. `message` is the server's. */
+export class ErrorResponse extends Error {
   constructor(message, status, code, retryAfterSeconds) {
     super(message);
     this.status = status;
@@ -12,11 +12,11 @@ export class Refused extends Error {
   }
 }
 
-/** No answer, or one that broke off: the network, or the server is down. */
+/** No response, or an interrupted one: the network or the server is down. */
 export class Unreachable extends Error {}
 
-/** `languages` are pairs that can be translated; `detects` says whether the source may be "auto". */
-export async function abilities() {
+/** Returns language pairs and limits; `detects` is whether the source may be "auto". */
+export async function capabilities() {
   const [models, limits] = await Promise.all([getJson("v1/models"), getJson("v1/limits")]);
   const pairs =
     models.pairs ??
@@ -28,50 +28,50 @@ export async function abilities() {
   return { pairs, detects: "pairs" in models, limits };
 }
 
-/** Yields `{ text }` for each piece of the translation, then `{ answer }`. Ends early when `signal` says so. */
-export async function* translation(asked, signal) {
-  const response = await post("v1/translate", { ...asked, stream: true }, signal);
-  for await (const { event, data } of unbroken(readEvents(response.body))) {
+/** Yields `{ text }` for each delta of the translation, then `{ response }`. `signal` aborts it. */
+export async function* translation(request, signal) {
+  const response = await post("v1/translate", { ...request, stream: true }, signal);
+  for await (const { event, data } of checked(readEvents(response.body))) {
     const content = JSON.parse(data);
     if (event === "text") {
       yield { text: content.text };
     } else if (event === "done") {
-      yield { answer: content };
+      yield { response: content };
       return;
     } else if (event === "error") {
-      throw new Refused(content.error.message, 500, content.error.code, null);
+      throw new ErrorResponse(content.error.message, 500, content.error.code, null);
     }
   }
-  throw new Unreachable("the answer broke off");
+  throw new Unreachable("the response was interrupted");
 }
 
-/** One translation, whole, with what was asked about it. */
-export async function translate(asked, signal) {
-  const response = await post("v1/translate", asked, signal);
+/** Returns one complete response. */
+export async function translate(request, signal) {
+  const response = await post("v1/translate", request, signal);
   return response.json();
 }
 
-/** The log-probability of each token of `translations[i]`, given `texts[i]`. */
+/** Returns the log-probabilities of the tokens of `translations[i]`, given `texts[i]`. */
 export async function tokenScores(texts, translations, languages, signal) {
-  const asked = { text: texts, translation: translations, return_token_scores: true, ...languages };
-  const answer = await (await post("v1/score", asked, signal)).json();
-  return answer.scores.map(({ sentence }) => ({ tokens: sentence.target_tokens, scores: sentence.token_scores }));
+  const request = { text: texts, translation: translations, return_token_scores: true, ...languages };
+  const response = await (await post("v1/score", request, signal)).json();
+  return response.scores.map(({ sentence }) => ({ tokens: sentence.target_tokens, scores: sentence.token_scores }));
 }
 
 export async function getJson(path, signal) {
-  return (await request(path, { signal })).json();
+  return (await send(path, { signal })).json();
 }
 
-/** What went wrong, from an answer that is not a success; without our envelope a proxy has spoken. */
-export function refusal(status, headers, body) {
+/** Converts an unsuccessful response. A body without our error format was written by a proxy. */
+export function errorFrom(status, headers, body) {
   const retryAfter = Number.parseInt(headers.get("retry-after") ?? "", 10);
   let error = {};
   try {
     error = JSON.parse(body).error ?? {};
   } catch {
-    // Not JSON, so not ours.
+    // Not JSON: written by a proxy.
   }
-  return new Refused(
+  return new ErrorResponse(
     error.message ?? `the server answered with status ${status}`,
     status,
     error.code ?? "",
@@ -79,23 +79,23 @@ export function refusal(status, headers, body) {
   );
 }
 
-function post(path, asked, signal) {
+function post(path, content, signal) {
   const headers = { "Content-Type": "application/json" };
-  return request(path, { method: "POST", headers, body: JSON.stringify(asked), signal });
+  return send(path, { method: "POST", headers, body: JSON.stringify(content), signal });
 }
 
-async function request(path, options) {
+async function send(path, options) {
   let response;
   try {
     response = await fetch(path, options);
   } catch (error) {
     throw options.signal?.aborted ? error : new Unreachable(error.message);
   }
-  if (!response.ok) throw refusal(response.status, response.headers, await response.text().catch(() => ""));
+  if (!response.ok) throw errorFrom(response.status, response.headers, await response.text().catch(() => ""));
   return response;
 }
 
-async function* unbroken(events) {
+async function* checked(events) {
   try {
     yield* events;
   } catch (error) {

@@ -1,6 +1,6 @@
-/** Copying, with and without the modern way, which browsers keep for https and localhost. */
+/** Copying to the clipboard. Browsers offer navigator.clipboard on https and localhost only. */
 
-/** Whether `text` is on the clipboard now; if not, the text in `shown` is at least selected. */
+/** Copies `text`. Returns whether it succeeded; if not, the text in `shown` is selected. */
 export async function copyText(text, shown) {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,14 +1,14 @@
-/** Elements of this page, found or made. Text only ever becomes text: nothing here reads mark-up. */
+/** Lookup and creation of elements. Strings become text nodes, never markup. */
 
 export const byId = (id) => document.getElementById(id);
 
 export function element(name, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
+  const created = Object.assign(document.createElement(name), properties);
+  created.append(...children);
+  return created;
 }
 
-/** `text` with some of its ranges wrapped, in order and without overlap: [{ begin, end, wrap(text) }]. */
+/** Returns `text` as nodes with ranges wrapped: [{ begin, end, wrap(text) }], ordered, without overlap. */
 export function wrapped(text, ranges) {
   const nodes = [];
   let from = 0;

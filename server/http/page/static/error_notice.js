@@ -1,9 +1,9 @@
-/** What went wrong, in plain words beside the text it went wrong with. */
+/** Error notice beside the translation, with an automatic retry. */
 
-import { Refused, Unreachable } from "./api.js";
+import { ErrorResponse, Unreachable } from "./api.js";
 import { element } from "./dom.js";
 
-export class ProblemNotice {
+export class ErrorNotice {
   #place;
   #countdown = null;
 
@@ -11,7 +11,7 @@ export class ProblemNotice {
     this.#place = place;
   }
 
-  /** `seconds` until it is tried again by itself, or null; `retry` tries now. */
+  /** `seconds` until the automatic retry, or null; `retry()` sends the request now. */
   show({ error, seconds, retry }) {
     this.clear();
     this.#place.append(element("p", {}, describe(error)));
@@ -30,7 +30,7 @@ export class ProblemNotice {
     this.#place.hidden = true;
   }
 
-  /** For the eye only: read aloud every second it would drown everything else. */
+  /** Hidden from screen readers, which would read it every second. */
   #countDown(seconds) {
     const shown = element("span", { ariaHidden: "true" });
     const show = () => (shown.textContent = seconds > 0 ? `Trying again in ${seconds} s` : "Trying again …");
@@ -46,19 +46,19 @@ export class ProblemNotice {
 export function describe(error) {
   if (error instanceof Unreachable) {
     return navigator.onLine
-      ? "Kvasir does not answer. Perhaps it is being restarted; your text stays here."
+      ? "Kvasir does not answer. It may be restarting; your text stays here."
       : "This device is offline. Your text stays here.";
   }
-  if (error instanceof Refused) {
-    if (error.status === 429) return `Too many people are translating right now: ${error.message}.`;
-    if (error.status === 503) return "Kvasir is being restarted; your text stays here.";
+  if (error instanceof ErrorResponse) {
+    if (error.status === 429) return `Kvasir is busy: ${error.message}.`;
+    if (error.status === 503) return "Kvasir is restarting; your text stays here.";
     return sentence(error.message);
   }
   return sentence(error.message || String(error));
 }
 
 function mayPass(error) {
-  return !(error instanceof Refused) || error.status >= 500;
+  return !(error instanceof ErrorResponse) || error.status >= 500;
 }
 
 function sentence(message) {

@@ -1,6 +1,6 @@
-/** Server-sent events of an answer to a POST, which the browser's own EventSource cannot send. */
+/** Server-sent events in the response to a POST request, which EventSource does not support. */
 
-/** Yields `{ event, data }` as https://html.spec.whatwg.org/multipage/server-sent-events.html has it. */
+/** Yields `{ event, data }`: https://html.spec.whatwg.org/multipage/server-sent-events.html. */
 export async function* readEvents(body) {
   let event = "message";
   let data = [];
@@ -27,7 +27,7 @@ async function* readLines(body) {
       const { done, value } = await reader.read();
       if (done) return;
       rest += value;
-      // A line may end with \r\n, and the chunk between the two: such a \r waits for what comes.
+      // A chunk may end between \r and \n: a final \r waits for the next chunk.
       const lines = rest.split(/\r\n|\n|\r(?!$)/);
       rest = lines.pop();
       yield* lines;

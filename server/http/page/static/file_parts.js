@@ -1,12 +1,12 @@
-/** A text too long for one request: translated part by part, cut where lines or words end. */
+/** Translation of a text that exceeds one request, in parts that end with lines or words. */
 
-import { Refused, Unreachable, translate } from "./api.js";
+import { ErrorResponse, Unreachable, translate } from "./api.js";
 
-const PART = 4000; // characters; small enough to see progress
+const PART = 4000; // characters; small enough to show progress
 const MAX_TRIES = 6;
 const RETRY_SECONDS = 2;
 
-/** The translation as a file. `progress(part)` is told how much is done, from 0 to 1. */
+/** Returns the translation as a file. Calls `progress(done)` with a fraction from 0 to 1. */
 export async function translateInParts(text, languages, limits, progress, signal) {
   const parts = split(text, Math.min(PART, limits.max_text_characters));
   const translated = [];
@@ -24,14 +24,14 @@ async function translatePart(text, languages, signal) {
     } catch (error) {
       const mayPass = error instanceof Unreachable || [429, 502, 503].includes(error.status);
       if (!mayPass || tries === MAX_TRIES) throw error;
-      const seconds = (error instanceof Refused && error.retryAfterSeconds) || RETRY_SECONDS;
+      const seconds = (error instanceof ErrorResponse && error.retryAfterSeconds) || RETRY_SECONDS;
       await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
       signal.throwIfAborted();
     }
   }
 }
 
-/** Parts that make up `text` again, none longer than `longest`: whole lines if they fit, else whole words. */
+/** Splits `text` into parts of at most `longest` characters: whole lines if they fit, else whole words. */
 export function split(text, longest) {
   const parts = [];
   let part = "";
@@ -50,7 +50,7 @@ export function split(text, longest) {
   return part ? [...parts, part] : parts;
 }
 
-/** Behind the last sentence, else the last word, else anywhere but inside a character. */
+/** Returns the index after the last sentence, else the last word, else before an incomplete character. */
 function cutPlace(text, longest) {
   const beginning = text.slice(0, longest);
   const sentence = beginning.search(/[.!?…。！？]["'”’»)]*\s+[^.!?…。！？]*$/u);

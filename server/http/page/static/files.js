@@ -1,4 +1,4 @@
-/** Files: dropped or opened, translated here part by part or by the server, and given back. */
+/** Files: dropped or opened, translated in parts or as documents, and offered for download. */
 
 import { documentJob } from "./documents.js";
 import { element } from "./dom.js";
@@ -7,23 +7,23 @@ import { translateInParts } from "./file_parts.js";
 import { describe } from "./error_notice.js";
 
 export class Files {
-  #places;
+  #elements;
   #page;
 
-  /** `page` has `languages()`, `limits()`, `fill(text)` for a text that fits, and `announce(text)`. */
-  constructor(places, page) {
-    this.#places = places;
+  /** `page` has `languages()`, `limits()`, `fill(text)` for a text within the limit, and `announce(text)`. */
+  constructor(elements, page) {
+    this.#elements = elements;
     this.#page = page;
-    places.input.addEventListener("change", () => {
-      this.#take([...places.input.files]);
-      places.input.value = ""; // so that the same file can be opened again
+    elements.input.addEventListener("change", () => {
+      this.#take([...elements.input.files]);
+      elements.input.value = ""; // allows opening the same file again
     });
     this.#watchDrops();
   }
 
   #watchDrops() {
-    const { drop } = this.#places;
-    let depth = 0; // drags enter and leave every element on their way
+    const { drop } = this.#elements;
+    let depth = 0; // of nested elements: each one has its own enter and leave event
     const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
     addEventListener("dragenter", (event) => {
       if (!hasFiles(event)) return;
@@ -69,7 +69,7 @@ export class Files {
     const remove = element("button", { type: "button", className: "plain" }, "Cancel");
     remove.ariaLabel = `Cancel ${file.name}`;
     const item = element("li", {}, element("p", { className: "name", title: file.name }, file.name), state, remove, bar);
-    this.#places.list.append(item);
+    this.#elements.list.append(item);
     item.scrollIntoView({ block: "nearest" });
     let address = null;
     remove.addEventListener("click", () => {
@@ -77,9 +77,9 @@ export class Files {
       if (address) URL.revokeObjectURL(address);
       item.remove();
     });
-    const progress = (part, said) => {
-      bar.value = part;
-      state.textContent = said ?? `Into ${into}: ${Math.floor(100 * part)} %`;
+    const progress = (done, message) => {
+      bar.value = done;
+      state.textContent = message ?? `Into ${into}: ${Math.floor(100 * done)} %`;
     };
     try {
       const job = text === null ? documentJob : translateInParts;
@@ -105,12 +105,12 @@ function isPlainText(file) {
   return file.type === "text/plain" || /\.(txt|text)$/i.test(file.name);
 }
 
-/** The text of a file in UTF-8, or in UTF-16 if it begins by saying so; else as Windows has long written it. */
+/** Decodes a file as UTF-16 if it has a byte order mark, else as UTF-8 if it is valid, else as Windows-1252. */
 async function decoded(file) {
   const bytes = new Uint8Array(await file.arrayBuffer());
-  const mark = (bytes[0] << 8) | bytes[1];
-  if (mark === 0xfffe || mark === 0xfeff) {
-    return new TextDecoder(mark === 0xfffe ? "utf-16le" : "utf-16be").decode(bytes);
+  const byteOrderMark = (bytes[0] << 8) | bytes[1];
+  if (byteOrderMark === 0xfffe || byteOrderMark === 0xfeff) {
+    return new TextDecoder(byteOrderMark === 0xfffe ? "utf-16le" : "utf-16be").decode(bytes);
   }
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);

@@ -1,10 +1,10 @@
-/** Which language into which: two choices that know what the server can translate, and their swap. */
+/** Selection of source and target language, restricted to the server's pairs, and their swap. */
 
 import { element } from "./dom.js";
 
 export const AUTO = "auto";
 const KEY = "kvasir-languages";
-const SURE = 0.7; // confidence from which a detected language is stated as such
+const SURE = 0.7; // minimum confidence of a detected language shown without "perhaps"
 
 const names = new Intl.DisplayNames(["en"], { type: "language" });
 
@@ -12,7 +12,7 @@ export function languageName(tag) {
   try {
     return names.of(tag.replaceAll("_", "-")) ?? tag;
   } catch {
-    return tag; // no tag of BCP 47
+    return tag; // not a BCP 47 tag
   }
 }
 
@@ -22,28 +22,28 @@ export class Languages extends EventTarget {
   #swap;
   #pairs = [];
   #detects = false;
-  #found = null; // what was detected, and how surely
+  #detected = null; // { language, confidence }
 
-  /** Says "change" when people have chosen, "swap" when the two are to change places. */
+  /** Dispatches "change" after a selection and "swap" after a click on the swap button. */
   constructor(source, target, swap) {
     super();
     this.#source = source;
     this.#target = target;
     this.#swap = swap;
-    source.addEventListener("change", () => this.#chosen());
-    target.addEventListener("change", () => this.#chosen());
+    source.addEventListener("change", () => this.#onChange());
+    target.addEventListener("change", () => this.#onChange());
     swap.addEventListener("click", () => this.dispatchEvent(new Event("swap")));
   }
 
-  /** What the server can, anew; what was chosen stays if it still can be. */
+  /** Offers the server's pairs; keeps the selection if it is still among them. */
   offer({ pairs, detects }) {
-    const [source, target] = this.#source.disabled ? kept() : [this.#source.value, this.#target.value];
+    const [source, target] = this.#source.disabled ? stored() : [this.#source.value, this.#target.value];
     const sources = unique(pairs.map((pair) => pair.source));
     this.#pairs = pairs;
     this.#detects = detects && sources.length > 1;
     fill(this.#source, this.#detects ? [AUTO, ...sources] : sources, source);
     this.#source.disabled = this.#target.disabled = !pairs.length;
-    this.detected(sources.includes(this.#found?.language) ? this.#found : null);
+    this.showDetected(sources.includes(this.#detected?.language) ? this.#detected : null);
     this.#fillTargets(target);
   }
 
@@ -55,27 +55,27 @@ export class Languages extends EventTarget {
     return this.#target.value;
   }
 
-  /** What is read, chosen or detected; null if it is not known. */
+  /** The source language, selected or detected; null if unknown. */
   get readLanguage() {
-    return this.source === AUTO ? (this.#found?.language ?? null) : this.source;
+    return this.source === AUTO ? (this.#detected?.language ?? null) : this.source;
   }
 
   get isReady() {
     return this.#pairs.length > 0;
   }
 
-  /** The pair that is translated, if it is known; `pivot` is the language in between, or null. */
+  /** The selected pair, or null if its source is unknown; `pivot` is the language in between, or null. */
   get pair() {
     return this.#pairOf(this.readLanguage, this.target) ?? null;
   }
 
-  /** What the server took the text for; null when there is no text. */
-  detected(found) {
-    this.#found = found;
+  /** Shows the detected language; null without text. */
+  showDetected(detected) {
+    this.#detected = detected;
     const auto = this.#source.querySelector(`option[value="${AUTO}"]`);
     if (auto) {
-      const doubt = found && found.confidence < SURE ? "perhaps " : "";
-      auto.textContent = found ? `${languageName(found.language)} (${doubt}detected)` : "Detect language";
+      const doubt = detected && detected.confidence < SURE ? "perhaps " : "";
+      auto.textContent = detected ? `${languageName(detected.language)} (${doubt}detected)` : "Detect language";
     }
     this.#showSwap();
   }
@@ -84,13 +84,13 @@ export class Languages extends EventTarget {
     const [source, target] = [this.target, this.readLanguage];
     this.#source.value = source;
     this.#fillTargets(target);
-    keep(this.source, this.target);
+    store(this.source, this.target);
   }
 
-  #chosen() {
-    if (this.source !== AUTO) this.detected(null);
+  #onChange() {
+    if (this.source !== AUTO) this.showDetected(null);
     this.#fillTargets(this.target);
-    keep(this.source, this.target);
+    store(this.source, this.target);
     this.dispatchEvent(new Event("change"));
   }
 
@@ -126,7 +126,7 @@ function fill(select, tags, wanted) {
 
 const unique = (tags) => [...new Set(tags)];
 
-function kept() {
+function stored() {
   try {
     return JSON.parse(localStorage.getItem(KEY)) ?? [];
   } catch {
@@ -134,10 +134,10 @@ function kept() {
   }
 }
 
-function keep(source, target) {
+function store(source, target) {
   try {
     localStorage.setItem(KEY, JSON.stringify([source, target]));
   } catch {
-    // Chosen for this visit only.
+    // Storage is disabled: the selection lasts for this visit.
   }
 }

@@ -1,72 +1,72 @@
-/** The translation that follows the text: asked a moment after the last key, and only the last answer counts. */
+/** Live translation: sends a request shortly after the last key; only the last response is shown. */
 
-import { Refused, translation } from "./api.js";
+import { ErrorResponse, translation } from "./api.js";
 
 const PAUSE_MS = 220; // after the last key
-const LONGEST_WAIT_MS = 1200; // for someone who types without a pause
+const LONGEST_WAIT_MS = 1200; // after the first key, while typing continues
 const BACK_OFF_SECONDS = [1, 2, 4, 8, 15];
 
 export class LiveTranslation {
   /**
-   * `question()` gives what is to be asked now, or null for nothing. `show` has `changed()` for what
-   * is shown not belonging to the text any more, `begin(asked)`, `piece(text)`, `settle(translation, asked, answer)`,
-   * `nothing()`, `problem({ error, seconds, retry })` and `busy(isBusy)`.
+   * `nextRequest()` returns the request for the current text, or null. `view` has `changed()` (the display is
+   * outdated), `begin(request)`, `delta(text)`, `settle(translation, request, response)`, `idle()` (no request),
+   * `error({ error, seconds, retry })` and `busy(isBusy)`.
    */
-  #question;
-  #show;
+  #nextRequest;
+  #view;
   #timer = null;
   #firstKey = null;
   #running = null;
   #failures = 0;
 
-  constructor(question, show) {
-    this.#question = question;
-    this.#show = show;
+  constructor(nextRequest, view) {
+    this.#nextRequest = nextRequest;
+    this.#view = view;
   }
 
-  /** The text has changed: soon. */
+  /** Schedules a request after an edit. */
   typed() {
     this.#cancel();
-    this.#show.changed();
+    this.#view.changed();
     const now = performance.now();
     this.#firstKey ??= now;
     const left = Math.min(PAUSE_MS, Math.max(0, this.#firstKey + LONGEST_WAIT_MS - now));
     this.#timer = setTimeout(() => this.now(), left);
   }
 
-  /** At once. */
+  /** Sends a request at once. */
   now() {
     this.#cancel();
     this.#firstKey = null;
-    const asked = this.#question();
-    if (asked === null) {
-      this.#show.nothing();
+    const request = this.#nextRequest();
+    if (request === null) {
+      this.#view.idle();
     } else {
-      this.#run(asked);
+      this.#run(request);
     }
   }
 
-  /** What runs or waits is given up; the server frees its rows when the connection closes. */
+  /** Cancels the pending or running request. The server frees its rows when the connection closes. */
   #cancel() {
     clearTimeout(this.#timer);
     this.#running?.abort();
     this.#running = null;
-    this.#show.busy(false);
+    this.#view.busy(false);
   }
 
-  async #run(asked) {
+  async #run(request) {
     const running = new AbortController();
     this.#running = running;
-    this.#show.busy(true);
-    this.#show.begin(asked);
+    this.#view.busy(true);
+    this.#view.begin(request);
     try {
-      for await (const { text, answer } of translation(asked, running.signal)) {
+      for await (const { text, response } of translation(request, running.signal)) {
         if (this.#running !== running) return;
-        if (answer) {
+        if (response) {
           this.#failures = 0;
-          this.#show.settle(answer.translations[0], asked, answer);
+          this.#view.settle(response.translations[0], request, response);
         } else {
-          this.#show.piece(text);
+          this.#view.delta(text);
         }
       }
     } catch (error) {
@@ -74,7 +74,7 @@ export class LiveTranslation {
     }
     if (this.#running === running) {
       this.#running = null;
-      this.#show.busy(false);
+      this.#view.busy(false);
     }
   }
 
@@ -82,13 +82,13 @@ export class LiveTranslation {
     const seconds = this.#secondsToRetry(error);
     this.#failures += 1;
     if (seconds !== null) this.#timer = setTimeout(() => this.now(), seconds * 1000);
-    this.#show.problem({ error, seconds, retry: () => this.now() });
+    this.#view.error({ error, seconds, retry: () => this.now() });
   }
 
-  /** Null for what asking again would not mend, or not without being told to. */
+  /** Returns the seconds until an automatic retry, or null if a retry would fail again. */
   #secondsToRetry(error) {
     const backOff = BACK_OFF_SECONDS[Math.min(this.#failures, BACK_OFF_SECONDS.length - 1)];
-    if (!(error instanceof Refused)) return backOff;
+    if (!(error instanceof ErrorResponse)) return backOff;
     if (error.status === 429) return error.retryAfterSeconds ?? backOff;
     return error.status === 503 || error.status === 502 ? backOff : null;
   }

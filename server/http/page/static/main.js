@@ -1,87 +1,87 @@
-/** The page: its parts, and what each of them tells the others. */
+/** The page: creates its parts and connects their events. */
 
 import { sentencePairs } from "./word_alignment.js";
 import { copyText } from "./clipboard.js";
 import { byId } from "./dom.js";
 import { Files } from "./files.js";
 import { AUTO, Languages, languageName } from "./languages.js";
-import { Lights } from "./word_highlights.js";
+import { WordHighlights } from "./word_highlights.js";
 import { LiveTranslation } from "./live_translation.js";
-import { OtherTranslations } from "./alternatives.js";
+import { Alternatives } from "./alternatives.js";
 import { Output } from "./output.js";
-import { ProblemNotice } from "./error_notice.js";
-import { Refused, Unreachable, abilities } from "./api.js";
+import { ErrorNotice } from "./error_notice.js";
+import { ErrorResponse, Unreachable, capabilities } from "./api.js";
 import { SourceText } from "./source_text.js";
 
-const MAX_HEARD = 400; // characters of a translation that a screen reader is handed whole
-const RETRY_SECONDS = 3; // of the first questions to the server
+const MAX_ANNOUNCED = 400; // characters; of longer translations a screen reader reads the length only
+const RETRY_SECONDS = 3; // between attempts to read the capabilities of the server
 
 const announce = (text) => (byId("announcement").textContent = text);
 const source = new SourceText({ area: byId("source"), mirror: byId("mirror"), count: byId("count"), clear: byId("clear") });
 const languages = new Languages(byId("source-language"), byId("target-language"), byId("swap"));
 const output = new Output(byId("output"));
-const problem = new ProblemNotice(byId("problem"));
-const others = new OtherTranslations(byId("others"), output, announce);
-const shown = { source: "", target: "", pivot: null }; // the languages of the translation that is there
-const lights = new Lights(source, output, () => shown, announce);
+const errorNotice = new ErrorNotice(byId("error-notice"));
+const alternatives = new Alternatives(byId("alternatives"), output, announce);
+const shown = { source: "", target: "", pivot: null }; // languages of the translation on display
+const highlights = new WordHighlights(source, output, () => shown, announce);
 let limits = { max_text_characters: Infinity, max_beam_size: 1 };
-let isBehind = false; // the server may be another one since we last heard of it
+let isBehind = false; // the server may have been replaced since its last response
 
 const live = new LiveTranslation(
   () => {
     if (!languages.isReady || !source.text.trim() || source.isTooLong) return null;
-    const asked = { text: source.text, source: languages.source, target: languages.target };
-    // Its tokens say which sentence is whose. Through a pivot there are none.
-    return languages.pair && !languages.pair.pivot ? { ...asked, return_token_scores: true } : asked;
+    const request = { text: source.text, source: languages.source, target: languages.target };
+    // Tokens align the sentences. Translations through a pivot have none.
+    return languages.pair && !languages.pair.pivot ? { ...request, return_token_scores: true } : request;
   },
   {
-    fresh: "",
+    streamed: "",
     changed() {
-      others.close();
-      lights.off();
+      alternatives.close();
+      highlights.clear();
       output.fade();
       byId("note").textContent = "";
       setUsable(false);
     },
-    begin(asked) {
-      this.fresh = "";
-      problem.clear();
+    begin(request) {
+      this.streamed = "";
+      errorNotice.clear();
       this.changed();
-      if (asked.target !== shown.target) output.clear();
+      if (request.target !== shown.target) output.clear();
     },
-    piece(text) {
-      this.fresh += text;
-      output.grow(this.fresh);
+    delta(text) {
+      this.streamed += text;
+      output.grow(this.streamed);
     },
-    settle(translation, asked, answer) {
-      if (asked.source === AUTO) languages.detected(translation.detected_language ?? null);
+    settle(translation, request, response) {
+      if (request.source === AUTO) languages.showDetected(translation.detected_language ?? null);
       Object.assign(shown, {
-        source: languages.readLanguage ?? asked.source,
-        target: asked.target,
-        pivot: answer.pivot ?? null,
+        source: languages.readLanguage ?? request.source,
+        target: request.target,
+        pivot: response.pivot ?? null,
       });
       source.language = languages.readLanguage;
-      output.language = asked.target;
-      output.settle(translation.text, sentencePairs(asked.text, translation.text, translation.sentences, shown));
-      byId("note").textContent = remark(translation, answer);
+      output.language = request.target;
+      output.settle(translation.text, sentencePairs(request.text, translation.text, translation.sentences, shown));
+      byId("note").textContent = remark(translation, response);
       setUsable(Boolean(translation.text.trim()));
       announce(
-        translation.text.length > MAX_HEARD
+        translation.text.length > MAX_ANNOUNCED
           ? `Translated: ${translation.text.length} characters`
-          : `${languageName(asked.target)}: ${translation.text}`,
+          : `${languageName(request.target)}: ${translation.text}`,
       );
-      if (isBehind) learn();
+      if (isBehind) readCapabilities();
     },
-    nothing() {
+    idle() {
       this.changed();
-      problem.clear();
+      errorNotice.clear();
       if (source.text.trim()) return;
       output.clear();
-      languages.detected(null);
+      languages.showDetected(null);
     },
-    problem(what) {
+    error(event) {
       isBehind = true;
-      problem.show(what);
+      errorNotice.show(event);
     },
     busy(isBusy) {
       byId("busy").classList.toggle("on", isBusy);
@@ -92,37 +92,37 @@ const live = new LiveTranslation(
 
 function setUsable(isUsable) {
   byId("copy").disabled = !isUsable;
-  byId("ask-others").disabled = !isUsable || limits.max_beam_size < 2;
+  byId("show-alternatives").disabled = !isUsable || limits.max_beam_size < 2;
 }
 
-/** What is worth knowing of an answer, and not in its text. */
-function remark(translation, answer) {
-  if (translation.finish_reason === "length") return "Not all of it could be translated: a sentence is too long.";
+/** Returns the note below a translation: cut sentences, or the pivot language. */
+function remark(translation, response) {
+  if (translation.finish_reason === "length") return "A sentence was cut off: it is too long.";
   if (translation.finish_reason === "repetition") return "A sentence was cut off where it began to repeat itself.";
-  if (answer.pivot) return `Translated through ${languageName(answer.pivot)}`;
+  if (response.pivot) return `Translated through ${languageName(response.pivot)}`;
   return "";
 }
 
-/** What the server can; asked again until it answers. */
-async function learn() {
+/** Reads the capabilities of the server; retries until it answers. */
+async function readCapabilities() {
   try {
-    const able = await abilities();
+    const server = await capabilities();
     isBehind = false;
-    limits = able.limits;
+    limits = server.limits;
     source.limit = limits.max_text_characters;
     const before = [languages.source, languages.target].join();
-    languages.offer(able);
+    languages.offer(server);
     if ([languages.source, languages.target].join() !== before || !output.text) live.now();
   } catch (error) {
-    if (!(error instanceof Refused || error instanceof Unreachable)) throw error;
-    setTimeout(learn, RETRY_SECONDS * 1000);
-    problem.show({ error, seconds: RETRY_SECONDS, retry: learn });
+    if (!(error instanceof ErrorResponse || error instanceof Unreachable)) throw error;
+    setTimeout(readCapabilities, RETRY_SECONDS * 1000);
+    errorNotice.show({ error, seconds: RETRY_SECONDS, retry: readCapabilities });
   }
 }
 
-function openOthers(place) {
-  if (!place || limits.max_beam_size < 2 || byId("ask-others").disabled) return;
-  others.open(place, source.text.slice(...place.pair.source), shown, limits.max_beam_size);
+function openAlternatives(place) {
+  if (!place || limits.max_beam_size < 2 || byId("show-alternatives").disabled) return;
+  alternatives.open(place, source.text.slice(...place.pair.source), shown, limits.max_beam_size);
 }
 
 source.addEventListener("type", () => (source.text.trim() ? live.typed() : live.now()));
@@ -134,14 +134,14 @@ languages.addEventListener("swap", () => {
   if (translated.trim()) source.text = translated;
   live.now();
 });
-output.addEventListener("choose", ({ detail }) => openOthers(detail));
-byId("ask-others").addEventListener("click", () => openOthers(output.place));
+output.addEventListener("choose", ({ detail }) => openAlternatives(detail));
+byId("show-alternatives").addEventListener("click", () => openAlternatives(output.place));
 byId("copy").addEventListener("click", async () => {
   byId("copy-label").textContent = (await copyText(output.text, byId("output"))) ? "Copied" : "Press Ctrl+C";
   announce(byId("copy-label").textContent);
   setTimeout(() => (byId("copy-label").textContent = "Copy"), 2000);
 });
-addEventListener("online", () => (languages.isReady ? live.now() : learn()));
+addEventListener("online", () => (languages.isReady ? live.now() : readCapabilities()));
 
 new Files(
   { list: byId("files"), drop: byId("drop"), input: byId("file") },
@@ -155,4 +155,4 @@ new Files(
     announce,
   },
 );
-learn();
+readCapabilities();

@@ -1,19 +1,19 @@
-/** The translation: growing while it streams, then made of words that can be pointed at. */
+/** The translation: text while it streams, then words that react to pointer and keyboard. */
 
 import { words } from "./word_alignment.js";
 import { element, wrapped } from "./dom.js";
 
-const LONG = 320; // as in the source
+const LONG = 320; // as in source_text.js
 
 export class Output extends EventTarget {
   #place;
   #pairs = [];
   #language = "";
   #words = []; // [{ node, pair, range }], in the order of the text
-  #current = -1; // the word that the keyboard is at
+  #current = -1; // index of the word selected by keyboard
   text = "";
 
-  /** Says "point" with `{ pair, range }` or null, and "choose" with `{ pair, range }`, as `detail`. */
+  /** Dispatches "point" with `{ pair, range }` or null, and "choose" with `{ pair, range }`, as `detail`. */
   constructor(place) {
     super();
     this.#place = place;
@@ -37,21 +37,21 @@ export class Output extends EventTarget {
     this.#place.replaceChildren();
   }
 
-  /** The text so far; what an older translation had beyond it stays, faintly, so that nothing jumps. */
-  grow(fresh) {
-    const stale = this.text.slice(fresh.length);
+  /** Shows the text so far. The rest of the previous translation stays, faintly, so that the layout does not jump. */
+  grow(text) {
+    const stale = this.text.slice(text.length);
     this.#forget();
-    this.#place.replaceChildren(fresh, element("span", { className: "stale" }, stale));
-    this.#fit(Math.max(fresh.length, this.text.length));
+    this.#place.replaceChildren(text, element("span", { className: "stale" }, stale));
+    this.#fit(Math.max(text.length, this.text.length));
   }
 
-  /** Nothing of what is shown belongs to the text any more. */
+  /** Marks the translation as outdated. */
   fade() {
     this.#forget();
     this.#place.replaceChildren(element("span", { className: "stale" }, this.text));
   }
 
-  /** The whole translation. `pairs` are sentences as `alignment.js` has them. */
+  /** Shows the complete translation. `pairs` come from `sentencePairs`. */
   settle(text, pairs) {
     this.text = text;
     this.#forget();
@@ -65,7 +65,7 @@ export class Output extends EventTarget {
     this.#fit(text.length);
   }
 
-  /** Put another translation in the place of a sentence. */
+  /** Replaces the translation of one sentence. */
   replace(pair, sentence) {
     const [begin, end] = pair.target;
     const longer = sentence.length - (end - begin);
@@ -76,14 +76,14 @@ export class Output extends EventTarget {
     this.settle(this.text.slice(0, begin) + sentence + this.text.slice(end), this.#pairs);
   }
 
-  /** Light up a word, or none. */
-  light(range, pair) {
+  /** Highlights one word, or none. */
+  highlight(range, pair) {
     for (const { node, ...word } of this.#words) {
       node.classList.toggle("glow", word.pair === pair && word.range === range);
     }
   }
 
-  /** What alternatives are asked of where no word is pointed at: the word of the keyboard, or the first. */
+  /** The word selected by keyboard, else the first: the default place for alternatives. */
   get place() {
     return this.#words[Math.max(this.#current, 0)] ?? null;
   }

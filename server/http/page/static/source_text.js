@@ -1,9 +1,9 @@
-/** The text to translate: a textarea as high as its text, its length, and lights on words of it. */
+/** Source text: a textarea as high as its text, the character count, and highlighted words. */
 
 import { element, wrapped } from "./dom.js";
 
-const LONG = 320; // characters from which the letters are smaller
-const NEAR = 0.8; // part of the limit from which the count says what is left
+const LONG = 320; // characters; longer texts have a smaller font
+const NEAR = 0.8; // fraction of the limit from which the count shows the limit
 
 export class SourceText extends EventTarget {
   #area;
@@ -11,9 +11,9 @@ export class SourceText extends EventTarget {
   #count;
   #clear;
   #limit = Infinity;
-  length = 0; // in Unicode characters, as the server counts
+  length = 0; // in Unicode characters, as counted by the server
 
-  /** Says "type" for every change by hand and "clear" for one by the button. */
+  /** Dispatches "type" after every edit and "clear" after a click on the button. */
   constructor({ area, mirror, count, clear }) {
     super();
     this.#area = area;
@@ -21,8 +21,8 @@ export class SourceText extends EventTarget {
     this.#count = count;
     this.#clear = clear;
     area.addEventListener("input", (event) => {
-      this.#shown();
-      // Half a word of an input method is no text yet.
+      this.#onTextChange();
+      // An input method is composing: the text is incomplete.
       if (!event.isComposing) this.dispatchEvent(new Event("type"));
     });
     area.addEventListener("compositionend", () => this.dispatchEvent(new Event("type")));
@@ -31,7 +31,7 @@ export class SourceText extends EventTarget {
       area.focus();
       this.dispatchEvent(new Event("clear"));
     });
-    this.#shown(); // a browser may bring back what was typed before a reload
+    this.#onTextChange(); // browsers restore the text after a reload
   }
 
   get text() {
@@ -40,7 +40,7 @@ export class SourceText extends EventTarget {
 
   set text(text) {
     this.#area.value = text;
-    this.#shown();
+    this.#onTextChange();
   }
 
   set language(tag) {
@@ -56,8 +56,8 @@ export class SourceText extends EventTarget {
     return this.length > this.#limit;
   }
 
-  /** Light up ranges of the text: a sentence faintly, words in it brightly. */
-  light(sentence, words) {
+  /** Highlights a sentence faintly, and words in it brightly. */
+  highlight(sentence, words) {
     const [begin, end] = sentence;
     const bright = words.map((word) => ({
       begin: word[0] - begin,
@@ -68,16 +68,16 @@ export class SourceText extends EventTarget {
     this.#mirror.replaceChildren(...wrapped(this.text, [{ begin, end, wrap }]), "\n");
   }
 
-  unlight() {
-    // The line break at the end is as high as the line a textarea shows behind one.
+  clearHighlights() {
+    // A textarea shows an empty line after a final line break; the extra one gives the mirror the same height.
     this.#mirror.textContent = `${this.text}\n`;
   }
 
-  #shown() {
+  #onTextChange() {
     const text = this.text;
     this.length = 0;
     for (const _ of text) this.length += 1;
-    this.unlight();
+    this.clearHighlights();
     this.#area.parentElement.classList.toggle("long", text.length > LONG);
     this.#clear.hidden = !text;
     this.#showCount();

@@ -1,18 +1,18 @@
-/* Light or dark, before anything is painted. A classic script: modules come too late for that. */
+/* Light or dark theme, set before the first paint. A classic script, because modules run later. */
 (() => {
   "use strict";
   const KEY = "kvasir-theme";
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
 
-  const kept = (() => {
+  const stored = (() => {
     try {
       return localStorage.getItem(KEY);
     } catch {
-      return null; // storage is switched off: the system's choice it is
+      return null; // storage is disabled: use the system's theme
     }
   })();
-  if (kept === "light" || kept === "dark") root.dataset.theme = kept;
+  if (stored === "light" || stored === "dark") root.dataset.theme = stored;
 
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
 
@@ -27,7 +27,7 @@
       try {
         localStorage.setItem(KEY, chosen);
       } catch {
-        // It holds for this visit.
+        // Storage is disabled: the theme lasts for this visit.
       }
       show();
     });

@@ -1,20 +1,20 @@
 /**
- * What in a translation comes from what in its source.
+ * Alignment of a translation with its source, by sentence and by word.
  *
- * Sentences: from the tokens that the server answers with. Words: by leaving out one word of the source after the
- * other and asking how much less likely each word of the translation becomes (prediction difference, Li et al. 2019,
- * "On the Word Alignment from Neural Machine Translation"). The attention of small models says next to nothing.
+ * Sentences are aligned by the tokens in the response. Words are aligned by prediction difference (Li et al. 2019,
+ * "On the Word Alignment from Neural Machine Translation"): the loss of probability of each word of the translation
+ * when one word of the source is left out. The attention of small models is a poor alignment.
  */
 
 import { tokenScores } from "./api.js";
 
-const MAX_WORDS = 48; // of a sentence whose words are asked about: each costs one reading of the translation
-const LEAST_DROP = 0.05; // of log-probability, for a word to count as a cause at all
-const AS_GOOD = 0.6; // of the largest drop, for a second word to count too
-const DISTANCE_COST = 0.3; // of a whole sentence's distance: decides only where the drops do not
+const MAX_WORDS = 48; // per sentence: each costs one scoring of the translation
+const MIN_DROP = 0.05; // of log-probability, for a source word to be aligned
+const MIN_DROP_RATIO = 0.6; // of the largest drop, for a further source word to be aligned
+const DISTANCE_COST = 0.3; // for the distance of a whole sentence: decides between nearly equal drops
 const NEARBY = 40; // characters in which a token must be found
 
-/** Pairs of ranges [begin, end) that belong together: `{ source, target }`, in the order of the target. */
+/** Returns pairs of aligned ranges [begin, end): `{ source, target }`, in the order of the target. */
 export function sentencePairs(sourceText, targetText, details, languages) {
   if (details?.length) {
     let [sourceFrom, targetFrom] = [0, 0];
@@ -32,12 +32,12 @@ export function sentencePairs(sourceText, targetText, details, languages) {
   return [{ source: [0, sourceText.length], target: [0, targetText.length] }];
 }
 
-/** Ranges of the words of `text`, whatever its script; punctuation is none. */
+/** Returns the ranges of the words of `text` in any script, without punctuation. */
 export function words(text, language) {
   return segments(text, language, "word").filter((segment) => segment.isWordLike).map(range);
 }
 
-/** For each of the target's words the source's words it comes from, both as ranges within the two sentences. */
+/** Returns for each target word the aligned source words, as ranges within the sentences. */
 export async function wordLinks(source, target, languages, signal) {
   const sourceWords = words(source, languages.source);
   const targetWords = words(target, languages.target);
@@ -52,18 +52,18 @@ export async function wordLinks(source, target, languages, signal) {
     const drops = others.map(({ scores }, index) => {
       const distance = Math.abs(place / targetWords.length - index / sourceWords.length);
       const drop = tokens.reduce((sum, token) => sum + (whole.scores[token] ?? 0) - (scores[token] ?? 0), 0);
-      return drop < LEAST_DROP ? -Infinity : drop - DISTANCE_COST * distance;
+      return drop < MIN_DROP ? -Infinity : drop - DISTANCE_COST * distance;
     });
     const largest = Math.max(...drops);
-    const enough = largest - (1 - AS_GOOD) * Math.abs(largest);
+    const enough = largest - (1 - MIN_DROP_RATIO) * Math.abs(largest);
     return { word, from: sourceWords.filter((_, index) => drops[index] > -Infinity && drops[index] >= enough) };
   });
 }
 
-/** Where each piece of SentencePiece stands in `text`, as a range, or null for what stands nowhere. */
-export function placed(pieces, text, from) {
-  return pieces.map((piece) => {
-    const wanted = piece.replaceAll("▁", " ").trim();
+/** Returns the range of each SentencePiece token in `text`, or null if it is not found. */
+export function placed(tokens, text, from) {
+  return tokens.map((token) => {
+    const wanted = token.replaceAll("▁", " ").trim();
     if (!wanted) return null;
     const begin = text.indexOf(wanted, from);
     if (begin < 0 || begin > from + NEARBY) return null;

@@ -1,18 +1,18 @@
-/** Pointing at a word of the translation lights up where it comes from. */
+/** Word highlights: the source of the word under the pointer. */
 
 import { wordLinks } from "./word_alignment.js";
 
-const REST_MS = 60; // of the pointer, before the server is asked
+const REST_MS = 60; // the pointer must rest before a request is sent
 
-export class Lights {
+export class WordHighlights {
   #source;
   #output;
   #announce;
-  #known = new WeakMap(); // pair -> { text, links }: asked once for each sentence and translation of it
-  #asking = null;
+  #cache = new WeakMap(); // pair -> { text, links }: one request for each translation of a sentence
+  #running = null;
   #timer = null;
 
-  /** `languages` is asked for the two of the translation that is shown. */
+  /** `languages()` returns the languages of the translation on display. */
   constructor(source, output, languages, announce) {
     this.#source = source;
     this.#output = output;
@@ -20,50 +20,50 @@ export class Lights {
     output.addEventListener("point", ({ detail }) => this.#point(detail, languages));
   }
 
-  off() {
+  clear() {
     clearTimeout(this.#timer);
-    this.#asking?.abort();
-    this.#source.unlight();
-    this.#output.light(null, null);
+    this.#running?.abort();
+    this.#source.clearHighlights();
+    this.#output.highlight(null, null);
   }
 
   #point(place, languages) {
-    this.off();
+    this.clear();
     if (!place) return;
     const { pair, range } = place;
-    this.#output.light(range, pair);
-    this.#source.light(pair.source, []);
+    this.#output.highlight(range, pair);
+    this.#source.highlight(pair.source, []);
     const target = this.#output.text.slice(...pair.target);
-    const known = this.#known.get(pair);
-    if (known?.text === target) {
-      this.#show(place, known.links);
+    const cached = this.#cache.get(pair);
+    if (cached?.text === target) {
+      this.#show(place, cached.links);
     } else if (!languages().pivot) {
-      this.#timer = setTimeout(() => this.#ask(place, target, languages()), REST_MS);
+      this.#timer = setTimeout(() => this.#request(place, target, languages()), REST_MS);
     }
   }
 
-  async #ask(place, target, languages) {
-    const asking = new AbortController();
-    this.#asking = asking;
+  async #request(place, target, languages) {
+    const running = new AbortController();
+    this.#running = running;
     const { pair } = place;
     const source = this.#source.text.slice(...pair.source);
     let links = [];
     try {
-      links = await wordLinks(source, target, { source: languages.source, target: languages.target }, asking.signal);
+      links = await wordLinks(source, target, { source: languages.source, target: languages.target }, running.signal);
     } catch {
-      // The sentence is lit all the same; a light is not worth a message.
+      // The sentence stays highlighted; a missing word highlight needs no message.
     }
-    if (asking.signal.aborted) return;
-    this.#known.set(pair, { text: target, links });
+    if (running.signal.aborted) return;
+    this.#cache.set(pair, { text: target, links });
     this.#show(place, links);
   }
 
   #show({ pair, range, node }, links) {
     const from = links.find(({ word }) => word[0] === range[0])?.from ?? [];
     const [begin] = pair.source;
-    const lit = from.map((each) => each.map((place) => place + begin));
-    this.#source.light(pair.source, lit);
-    const heard = lit.map((each) => this.#source.text.slice(...each)).join(" ");
-    this.#announce(heard ? `${node.textContent}: ${heard}` : node.textContent);
+    const highlighted = from.map((each) => each.map((place) => place + begin));
+    this.#source.highlight(pair.source, highlighted);
+    const words = highlighted.map((each) => this.#source.text.slice(...each)).join(" ");
+    this.#announce(words ? `${node.textContent}: ${words}` : node.textContent);
   }
 }
