@@ -17,7 +17,7 @@ from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.operations.log_lines import configure_logging
 from server.operations.metrics import Metrics
-from server.operations.model_loading import open_replicas
+from server.operations.model_loading import open_engines
 from server.operations.settings import Settings, unknown_variables
 
 _log = logging.getLogger("kvasir")
@@ -36,7 +36,7 @@ def serve(settings: Settings) -> int:
         _log.warning("no setting has this environment variable", extra={"variable": variable, "similar": meant})
     _log.info("loading", extra={"folders": [str(folder) for folder in settings.model]})
     observer = Metrics()
-    generators = open_replicas(settings, observer)
+    generators = open_engines(settings, observer)
     try:
         return _serve(settings, generators, observer)
     finally:  # most often they are closed already
@@ -112,7 +112,7 @@ class _DrainingServer(uvicorn.Server):
         _log.log(logging.WARNING if self.num_lost else logging.INFO, "drained", extra={"lost": self.num_lost})
         if self.num_lost:
             # Whoever waits is told so, which uvicorn would not do.
-            for generator in state.generators:
+            for generator in state.engines:
                 await asyncio.to_thread(generator.close)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(state.idle.wait(), _CLOSE_SECONDS)
@@ -122,5 +122,5 @@ class _DrainingServer(uvicorn.Server):
         # The HTTP requests first: some have been accepted and are still on their way to an engine.
         if self._state.num_in_flight:
             await self._state.idle.wait()
-        for generator in self._state.generators:
+        for generator in self._state.engines:
             await generator.drain(math.inf)

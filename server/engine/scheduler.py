@@ -135,7 +135,7 @@ class Scheduler:
                     heapq.heappush(self._deadlines, (request.deadline, request.id, request))
             self._work_arrived.notify_all()
 
-    def check_room(self, now: float) -> None:
+    def check_admission(self, now: float) -> None:
         """Raise `QueueFull` where `submit` would, for a call that begins `now`."""
         with self._lock:
             self._refuse_overload(now)

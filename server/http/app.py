@@ -1,4 +1,4 @@
-"""The web application: models opened and closed with it, routes, and one shape for every error."""
+"""The web application: routes of the selected protocols, middleware, and the lifetime of the engines."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -12,78 +12,61 @@ from server.http.middleware.body_limit import BodyLimit
 from server.http.middleware.request_recorder import RequestRecorder
 from server.http.monitoring import health, metrics
 from server.http.page import routes as page
-from server.http.protocols.deepl import documents as deepl_documents
-from server.http.protocols.deepl import glossaries as deepl_glossaries
-from server.http.protocols.deepl import texts as deepl
-from server.http.protocols.libretranslate import documents as libretranslate_files
-from server.http.protocols.libretranslate import service as libretranslate_service
-from server.http.protocols.libretranslate import texts as libretranslate
-from server.http.protocols.native import documents, limits, models, score
-from server.http.protocols.native import texts as native
+from server.http.protocols.registry import PROTOCOLS, error_formats
 from server.http.responses.errors import install_error_handlers
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.operations.metrics import Metrics
-from server.operations.model_loading import open_replicas
+from server.operations.model_loading import open_engines
 from server.operations.settings import Settings
 from server.text.language_detection import load_identifier
 
-_DESCRIPTION = """Translation by encoder-decoder Transformers, batched continuously.
+_DESCRIPTION = """Translation by encoder-decoder Transformers with continuous batching.
 
-Every answer carries `X-Request-ID` (yours, if you send one) and `Server-Timing` in milliseconds; a stream ends with its
-timings instead. Every error has the body `{"error": {"code", "message"}}`, except in other protocols: those have
+Every response has an `X-Request-ID` (the request's, if it has one) and a `Server-Timing` in milliseconds; a stream ends
+with its timings instead. Every error has the body `{"error": {"code", "message"}}`, except in the other protocols:
 `{"error": "…"}` (LibreTranslate-compatible) and `{"message": "…"}` (DeepL-compatible)."""
 
 
 def create_app(
-    settings: Settings, generators: Sequence[EngineClient] | None = None, observer: Metrics | None = None
+    settings: Settings, engines: Sequence[EngineClient] | None = None, observer: Metrics | None = None
 ) -> FastAPI:
-    """An application that opens the models of `settings` when it starts, unless engines are handed to it.
+    """Return an application that loads the models of `settings` at start-up unless `engines` are given.
 
-    It closes its engines, handed or opened, when it ends.
+    It closes its engines at shutdown, given or loaded.
     """
     server = ServerState(settings, observer or Metrics())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        opened = generators
+        opened = engines
         if opened is None:
-            opened = await asyncio.to_thread(open_replicas, settings, server.metrics)
+            opened = await asyncio.to_thread(open_engines, settings, server.metrics)
         try:
             await asyncio.to_thread(load_identifier)
             server.open(opened)
             yield
         finally:
             await server.close()
-            for generator in opened:
-                await asyncio.to_thread(generator.close)
+            for engine in opened:
+                await asyncio.to_thread(engine.close)
 
-    # Of FastAPI, with the files of its documentation page served from here instead of from a CDN.
+    # FastAPI, with the files of /docs served from here instead of from a CDN.
     app = FastAPIOffline(title="Kvasir", description=_DESCRIPTION, lifespan=lifespan, redoc_url=None)
     app.state.server = server
-    install_error_handlers(app)
-    for part in (
-        native,
-        score,
-        models,
-        limits,
-        documents,
-        libretranslate,
-        libretranslate_files,
-        libretranslate_service,
-        deepl,
-        deepl_documents,
-        deepl_glossaries,
-        health,
-        metrics,
-        page,
-    ):
-        app.include_router(part.router)
-    # The last one added is the outermost.
-    uploads = (documents.PATH, deepl_documents.PATH, libretranslate_files.PATH)
+    protocols = [PROTOCOLS[name] for name in settings.protocols]
+    formats = error_formats(protocols)
+    install_error_handlers(app, formats)
+    routers = [router for protocol in protocols for router in protocol.routers]
+    for router in (*routers, health.router, metrics.router):
+        app.include_router(router)
+    if "native" in settings.protocols:
+        app.include_router(page.router)  # it calls /v1
+    # Middleware added last runs first.
     upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
+    upload_paths = [path for protocol in protocols for path in protocol.upload_paths]
     app.add_middleware(
-        BodyLimit, max_body_bytes=settings.max_body_bytes, upload_bytes=dict.fromkeys(uploads, upload_bytes)
+        BodyLimit, max_body_bytes=settings.max_body_bytes, upload_bytes=dict.fromkeys(upload_paths, upload_bytes)
     )
     if settings.cors_origins:
         app.add_middleware(
@@ -93,5 +76,5 @@ def create_app(
             allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
             expose_headers=["Content-Disposition", "Location", "Retry-After", "Server-Timing", "X-Request-ID"],
         )
-    app.add_middleware(RequestRecorder, server=server)
+    app.add_middleware(RequestRecorder, server=server, formats=formats)
     return app

@@ -1,4 +1,4 @@
-"""What the parts of one running server share."""
+"""State of one running server, and of one HTTP request."""
 
 import asyncio
 import logging
@@ -25,85 +25,84 @@ _log = logging.getLogger("kvasir")
 
 @dataclass(slots=True)
 class ServerState:
-    """One for each application, owned by the event loop's thread.
+    """State shared by the parts of one application. Only the event loop's thread uses it.
 
-    `catalogue`, `interpreter` and `glossaries` are None until the models are loaded. `draining` is set once and never
-    taken back.
+    `router`, `translation_service` and `glossaries` are None until the models are loaded. `draining` is set once.
     """
 
     settings: Settings
     metrics: Metrics
-    generators: Sequence[EngineClient] = ()
-    catalogue: Router | None = None
-    interpreter: TranslationService | None = None
+    engines: Sequence[EngineClient] = ()
+    router: Router | None = None
+    translation_service: TranslationService | None = None
     glossaries: GlossaryStore | None = None
-    num_characters_billed: int = 0  # since the start; nobody pays, but clients of DeepL ask
+    num_characters_billed: int = 0  # since the start; nothing is billed, but DeepL's clients request the number
     draining: bool = False
-    num_in_flight: int = 0  # HTTP requests begun and not yet answered
-    idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while none is in flight
+    num_in_flight: int = 0  # HTTP requests received and not yet answered
+    idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while no request is in flight
     documents: DocumentStore = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin without documents."""
+        """Create an empty document store."""
         self.documents = DocumentStore(self.settings.document_options, self.metrics.document_finished)
         self.metrics.watch_documents(self.documents.__len__)
 
     async def close(self) -> None:
-        """Give up what it has: documents, and the file of the glossaries."""
+        """Delete the documents and close the glossary file."""
         await self.documents.close()
         if self.glossaries is not None:
             self.glossaries.close()
 
-    def open(self, generators: Sequence[EngineClient]) -> None:
-        """Serve with these from now on."""
-        self.generators = generators
+    def open(self, engines: Sequence[EngineClient]) -> None:
+        """Serve translations with `engines` from now on."""
+        self.engines = engines
         self.glossaries = GlossaryStore(self.settings.glossary_file)
         limits = self.settings.limits
-        self.catalogue = Router([Pipeline(generator, limits) for generator in generators], self.settings.pivot)
-        detector = Detector(self.settings.detect_languages or self.catalogue.source_languages)
+        self.router = Router([Pipeline(engine, limits) for engine in engines], self.settings.pivot)
+        detector = Detector(self.settings.detect_languages or self.router.source_languages)
         if detector.unknown:
             _log.warning("languages that cannot be detected", extra={"languages": detector.unknown})
-        self.interpreter = TranslationService(self.catalogue, detector, limits)
-        for generator in generators:
-            self.metrics.model_served(generator.bundle.config, self.settings.device)
-        self.metrics.watch(generators)
+        self.translation_service = TranslationService(self.router, detector, limits)
+        for engine in engines:
+            self.metrics.model_served(engine.bundle.config, self.settings.device)
+        self.metrics.watch(engines)
 
     def accept(self) -> tuple[TranslationService, Router]:
-        """Who takes a new request; raises `Draining` where nobody does."""
-        if self.draining or self.interpreter is None or self.catalogue is None:
-            raise Draining("this server takes no new requests; send it to another, or again in a moment")
-        return self.interpreter, self.catalogue
+        """Return the translation service and router. Raises `Draining` during start-up and shutdown."""
+        if self.draining or self.translation_service is None or self.router is None:
+            raise Draining("the server accepts no new requests; send this one to another server, or retry in a moment")
+        return self.translation_service, self.router
 
-    def check_room(self) -> None:
-        """Raise `QueueFull` where every model would refuse whatever is asked now, and `Draining` where the server does.
+    def check_admission(self) -> None:
+        """Raise `Draining` during shutdown, and `QueueFull` if every model would reject any request now.
 
-        That goes first: whoever is told to try again here would come to a server that is gone.
+        `Draining` has precedence: a client that retries here would find no server.
         """
         self.accept()
-        refusal: QueueFull | None = None
-        for generator in self.generators:
+        rejection: QueueFull | None = None
+        for engine in self.engines:
             try:
-                generator.check_room()
+                engine.check_admission()
             except QueueFull as full:
-                refusal = full
+                rejection = full
             else:
                 return
-        if refusal is not None:
-            raise refusal
+        if rejection is not None:
+            raise rejection
 
     def stored_glossaries(self) -> GlossaryStore:
-        """The glossaries; raises `Draining` where the server has not begun to serve."""
+        """Return the glossary store. Raises `Draining` during start-up."""
         if self.glossaries is None:
-            raise Draining("this server is starting; send the request again in a moment")
+            raise Draining("the server is starting; retry in a moment")
         return self.glossaries
 
     def begin_request(self) -> None:
-        """An HTTP request came in."""
+        """Count an HTTP request that was received."""
         self.num_in_flight += 1
         self.idle.clear()
 
     def end_request(self) -> None:
-        """It was answered, or its client is gone."""
+        """Count an HTTP request that was answered or whose client disconnected."""
         self.num_in_flight -= 1
         if not self.num_in_flight:
             self.idle.set()
@@ -111,9 +110,9 @@ class ServerState:
 
 @dataclass(slots=True)
 class RequestRecord:
-    """What the log line and the headers of one HTTP request are made of; routes fill in what they know.
+    """Content of one HTTP request's log line and response headers; routes fill in their part.
 
-    `late_status` is the status of what went wrong after an answer with another one had begun.
+    `late_status` is the status of an error that occurred after the response had started with another status.
     """
 
     id: str
@@ -126,22 +125,22 @@ class RequestRecord:
     result: TranslationResult | None = field(default=None, repr=False)
 
     def timings(self) -> dict[str, float]:
-        """The four phases and the total up to now, in milliseconds."""
+        """Return the durations of the four phases and the total so far, in milliseconds."""
         phases = Phases() if self.result is None else self.result.phases
         durations = phases.by_name() | {"total": self.elapsed_seconds()}
         return {name: milliseconds(duration) for name, duration in durations.items()}
 
 
 def milliseconds(seconds: float) -> float:
-    """As headers, logs and answers show a time."""
+    """Convert a duration to the form used in headers, logs and responses."""
     return round(seconds * 1000, 3)
 
 
 def server_state(request: Request) -> ServerState:
-    """The state of the application that got this request."""
+    """Return the state of the application that serves this request."""
     return cast(ServerState, request.app.state.server)
 
 
 def request_record(request: Request) -> RequestRecord:
-    """The record that the recorder opened for this request."""
+    """Return the record that the request recorder created for this request."""
     return cast(RequestRecord, request.state.record)

@@ -59,7 +59,7 @@ class EngineClient(Protocol):
         """
         ...
 
-    def check_room(self) -> None:
+    def check_admission(self) -> None:
         """Raise `QueueFull` where it would refuse whatever is asked of it now, without looking at any of it."""
         ...
 

@@ -1,4 +1,4 @@
-"""Which bundles the folders of `--model` name."""
+"""Bundles found in the folders of `--model`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,9 +7,10 @@ from bundle.manifest import MANIFEST_FILE, BundleError
 
 
 def bundle_folders(folders: Iterable[Path]) -> list[Path]:
-    """Each folder that is a bundle, and the bundles that lie in each folder that is none, by name.
+    """Return each folder that is a bundle, and the bundles within each folder that is not one, sorted by name.
 
-    Raises `BundleError` for a folder without any. A folder that is not there is left to `load_bundle`, which says more.
+    Raises `BundleError` for a folder without bundles. A missing folder is returned as it is: `load_bundle` has the more
+    precise error.
     """
     found: list[Path] = []
     for folder in folders:

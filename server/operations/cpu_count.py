@@ -1,4 +1,4 @@
-"""How many processors there are for a server: those it may run on, within a container's limit on their time."""
+"""Number of usable processors: CPU affinity and the container's CPU limit."""
 
 import math
 import os
@@ -8,15 +8,15 @@ _MEMBERSHIP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 def usable_cpus() -> int:
-    """Processors this process may run on, or as many whole ones as a limit on its time amounts to; at least 1."""
+    """Return the number of processors in the affinity mask, at most the CPU limit rounded down, at least 1."""
     return max(1, min(len(os.sched_getaffinity(0)), math.floor(min(cpu_limit(), os.cpu_count() or 1))))
 
 
 def cpu_limit(membership: Path = _MEMBERSHIP, groups: Path = _GROUPS) -> float:
-    """Processor time a second that this process may take (`docker run --cpus`); infinite without a limit.
+    """Return the CPU seconds per second that this process may use (`docker run --cpus`); infinite without a limit.
 
-    The least of its control group's (version 2) and of those around that. What has used it up stands still for the rest
-    of a tenth of a second, so that more engines than that only stop each other and the event loop.
+    The minimum over the process's control group (version 2) and its ancestors. A group that has used its quota is
+    stopped for the rest of the period (0.1 s), so engines beyond the limit only stop each other and the event loop.
     """
     try:
         memberships = membership.read_text().splitlines()

@@ -1,4 +1,4 @@
-"""JSON log lines on standard error: one object a line, never a text that somebody sent."""
+"""Log lines on standard error. They never contain texts to translate."""
 
 import logging
 import time
@@ -9,7 +9,7 @@ _RESERVED = ("color_message",)  # uvicorn's copy of its messages with terminal c
 
 
 class _LineFormatter(JsonFormatter):
-    """Timestamp, level, logger and message under plain names, then the fields of `extra`."""
+    """JSON object with time, level, logger and message, then the fields of `extra`."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -25,11 +25,11 @@ class _LineFormatter(JsonFormatter):
 
 
 def configure_logging(level: str) -> None:
-    """Send every logger's lines of `level` and above to standard error as JSON."""
+    """Write the lines of all loggers at `level` and above to standard error as JSON."""
     handler = logging.StreamHandler()
     handler.setFormatter(_LineFormatter())
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    # It warns of every form that is none, in words about its bytes; whoever sent it is told.
+    # It warns about every malformed form; the client receives the error.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Every metric object, once for each application. Labels are few and fixed: never a text, an address or a key."""
+"""Prometheus metrics of one application. Label values are few and fixed: never a text, an address or a key."""
 
 from collections.abc import Callable, Sequence
 from typing import get_args
@@ -18,7 +18,7 @@ _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}  #
 
 
 class Metrics:
-    """What operators watch. `step` may be called from every thread, as all of prometheus_client may."""
+    """Metrics registry and its recording methods. Thread-safe, as prometheus_client is."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -30,50 +30,63 @@ class Metrics:
         )
         self._request_seconds = Histogram(
             "kvasir_request_seconds",
-            "From the first byte of a request to the last byte of its answer.",
+            "Time from the first byte of a request to the last byte of its response.",
             ("endpoint",),
             buckets=_SECONDS,
             registry=registry,
         )
-        self._queue_seconds = self._seconds("kvasir_queue_seconds", "Waiting for rows, longest of the sentences.")
-        self._tokenize_seconds = self._seconds("kvasir_tokenize_seconds", "Splitting a request and encoding tokens.")
-        self._encode_seconds = self._seconds("kvasir_encode_seconds", "Encoder run, longest of the sentences.")
-        self._decode_seconds = self._seconds("kvasir_decode_seconds", "All decoder steps, longest of the sentences.")
+        self._queue_seconds = self._seconds(
+            "kvasir_queue_seconds", "Time waiting for rows; maximum over the request's sentences."
+        )
+        self._tokenize_seconds = self._seconds(
+            "kvasir_tokenize_seconds", "Time for segmentation and tokenization of a request."
+        )
+        self._encode_seconds = self._seconds(
+            "kvasir_encode_seconds", "Time of the encoder run; maximum over the request's sentences."
+        )
+        self._decode_seconds = self._seconds(
+            "kvasir_decode_seconds", "Time of all decoder steps; maximum over the request's sentences."
+        )
         self._first_token_seconds = self._seconds(
-            "kvasir_time_to_first_token_seconds", "From submission to the first token, longest of the sentences."
+            "kvasir_time_to_first_token_seconds",
+            "Time from submission to the first token; maximum over the request's sentences.",
         )
         self._stream_first_seconds = self._seconds(
-            "kvasir_stream_first_event_seconds", "From a request to the first event with text of its stream."
+            "kvasir_stream_first_event_seconds", "Time from a request to the first text event of its stream."
         )
         self._stream_gap_seconds = self._seconds(
-            "kvasir_stream_event_gap_seconds", "Between two events with text of one stream.", _GAP_SECONDS
+            "kvasir_stream_event_gap_seconds", "Time between two text events of one stream.", _GAP_SECONDS
         )
-        self._step_seconds = self._seconds("kvasir_step_seconds", "One decoder step of one replica.", _STEP_SECONDS)
-        self._step_rows = self._counts("kvasir_step_rows", "Rows that shared a decoder step.")
+        self._step_seconds = self._seconds(
+            "kvasir_step_seconds", "Time of one decoder step of one replica.", _STEP_SECONDS
+        )
+        self._step_rows = self._counts("kvasir_step_rows", "Rows in a decoder step.")
         self._source_tokens = self._counts("kvasir_source_tokens", "Source tokens of a sentence.")
         self._target_tokens = self._counts("kvasir_target_tokens", "Target tokens of a sentence.")
-        # Not kvasir_source_tokens_total: the histogram of that name owns the prefix.
-        self._tokens = Counter("kvasir_tokens_total", "Tokens read and written.", ("side",), registry=registry)
+        # Not kvasir_source_tokens_total: the prefix belongs to the histogram.
+        self._tokens = Counter(
+            "kvasir_tokens_total", "Tokens read (source) and written (target).", ("side",), registry=registry
+        )
         self._sentences = Counter(
             "kvasir_sentences_total",
-            "Sentences answered. outcome: decoded by the engine, cached (decoded earlier), or coalesced (with one in "
-            "flight).",
+            "Sentences completed. outcome: decoded by the engine, cached (decoded earlier), or coalesced (with an "
+            "identical one in flight).",
             ("outcome",),
             registry=registry,
         )
-        for outcome in get_args(SentenceOutcome):  # so that none is missing before its first time
+        for outcome in get_args(SentenceOutcome):  # so that every series exists before its first count
             self._sentences.labels(outcome)
         self._cached_sentences = Gauge(
             "kvasir_cached_sentences", "Sentences in the caches of all models.", registry=registry
         )
         self._splits = Counter(
             "kvasir_sentence_splits_total",
-            "Places where a sentence was divided because the model takes no longer ones.",
+            "Splits of sentences that were longer than the model's maximum.",
             registry=registry,
         )
         self._documents = Counter(
             "kvasir_documents_total",
-            "Documents that left the queue. outcome: done, error or cancelled.",
+            "Documents finished. outcome: done, error or cancelled.",
             ("format", "outcome"),
             registry=registry,
         )
@@ -81,17 +94,17 @@ class Metrics:
             "kvasir_model_info", "1 for each model served.", ("model", "provider", "precision"), registry=registry
         )
 
-    def watch(self, generators: Sequence[EngineClient]) -> None:
-        """Read the gauges off these engines from now on, at every scrape."""
+    def watch(self, engines: Sequence[EngineClient]) -> None:
+        """Read the engine gauges from `engines` at every scrape."""
 
         def total(count: Callable[[EngineStatus], int]) -> int:
-            return sum(count(generator.status()) for generator in generators)
+            return sum(count(engine.status()) for engine in engines)
 
         gauges: dict[str, tuple[str, Callable[[], float]]] = {
-            "kvasir_requests_running": ("Sentences that have rows.", lambda: total(lambda s: s.running)),
+            "kvasir_requests_running": ("Sentences being decoded.", lambda: total(lambda s: s.running)),
             "kvasir_requests_waiting": ("Sentences in the queue.", lambda: total(lambda s: s.waiting)),
             "kvasir_rows_in_use_ratio": (
-                "Share of all rows that belong to a sentence.",
+                "Fraction of all rows in use.",
                 lambda: total(lambda s: s.rows_in_use) / max(total(lambda s: s.rows), 1),
             ),
         }
@@ -99,24 +112,24 @@ class Metrics:
             Gauge(name, documentation, registry=self._registry).set_function(value)
 
     def step(self, rows: int, seconds: float) -> None:
-        """A replica ran one decoder step. Called from engine threads."""
+        """Record one decoder step. Called from engine threads."""
         self._step_rows.observe(rows)
         self._step_seconds.observe(seconds)
 
     def sentences(self, outcome: SentenceOutcome, count: int) -> None:
-        """So many sentences were answered in this way."""
+        """Count sentences completed with this outcome."""
         self._sentences.labels(outcome).inc(count)
 
     def cache_grew(self, num_sentences: int) -> None:
-        """The cache of a model holds so many sentences more than before."""
+        """Record a change in the number of cached sentences."""
         self._cached_sentences.inc(num_sentences)
 
     def model_served(self, config: BundleConfig, device: str) -> None:
-        """A model is loaded, on the `device` of the settings."""
+        """Record a served model."""
         self._model_info.labels(config.name, _PROVIDERS[device], config.precision).set(1)
 
     def translated(self, result: TranslationResult) -> None:
-        """A request was translated."""
+        """Record a translated request."""
         phases = result.phases
         self._tokenize_seconds.observe(phases.tokenize_seconds)
         self._splits.inc(result.num_splits)
@@ -133,29 +146,29 @@ class Metrics:
         self._tokens.labels("target").inc(sum(target for _, target in result.sentence_tokens))
 
     def watch_documents(self, count: Callable[[], int]) -> None:
-        """Read the number of documents from `count` from now on."""
-        documentation = "Documents waiting, in work and kept."
+        """Read the number of documents from `count` at every scrape."""
+        documentation = "Documents queued, in progress and stored."
         Gauge("kvasir_documents_held", documentation, registry=self._registry).set_function(count)
 
     def document_finished(self, extension: str, outcome: str) -> None:
-        """A document with this ending (".docx") was translated, failed or was deleted before."""
+        """Count a document with this file extension (".docx") that was translated, failed or was deleted."""
         self._documents.labels(extension.removeprefix("."), outcome).inc()
 
     def stream_begun(self, seconds: float) -> None:
-        """The first text of a stream was sent so long after its request came."""
+        """Record the time from a request to the first text of its stream."""
         self._stream_first_seconds.observe(seconds)
 
     def stream_continued(self, seconds: float) -> None:
-        """More text of a stream was sent so long after the last."""
+        """Record the time between two text events of a stream."""
         self._stream_gap_seconds.observe(seconds)
 
     def answered(self, endpoint: str, status: int, outcome: str, seconds: float) -> None:
-        """An HTTP request ended. `endpoint` is the template of its route, or a fixed word where it has none."""
+        """Record a finished HTTP request. `endpoint` is its route's path template, or a fixed word without a route."""
         self._requests.labels(endpoint, str(status), outcome).inc()
         self._request_seconds.labels(endpoint).observe(seconds)
 
     def exposition(self) -> bytes:
-        """All of it in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
     def _seconds(self, name: str, documentation: str, buckets: Sequence[float] = _SECONDS) -> Histogram:

@@ -1,4 +1,4 @@
-"""From the settings to engines that run: bundles found, loaded and warmed up, the threads shared out."""
+"""Start of the engines: find, load and warm up the bundles of the settings."""
 
 import logging
 import os
@@ -21,27 +21,26 @@ from server.workers.sentence_cache import CachedEngineClient
 
 _log = logging.getLogger("kvasir")
 
-# The event loop answers, refuses and tells probes while the engines keep all processors busy.
+# Leave one CPU's share to the event loop: probes must be answered while all engines run.
 _ENGINE_NICENESS = 5
 
-# Every process of an engine has a copy of its model; threads share one.
+# Each engine process has a copy of its model; engine threads share one.
 _MAX_COPIED_BYTES = 256_000_000
 
 
-def open_replicas(settings: Settings, observer: Metrics) -> list[EngineClient]:
-    """The engines of all models of `settings`, loaded and warm, each behind its cache.
+def open_engines(settings: Settings, observer: Metrics) -> list[EngineClient]:
+    """Return the engines of all models of `settings`, loaded and warm, each behind its cache.
 
-    Raises `BundleError` for a bundle that cannot be served, with the file and the reason (what was opened is closed),
-    and ValueError for languages that cannot be detected, for places that cannot be written to, and for a device that is
-    not there.
+    Raises `BundleError`, with file and reason, if a bundle cannot be served; engines opened before are closed. Raises
+    ValueError for languages that cannot be detected, for paths that are not writable, and for a missing device.
     """
     _check_detection(settings.detect_languages)
-    GlossaryStore(settings.glossary_file).close()  # the one that serves is opened with the application
+    GlossaryStore(settings.glossary_file).close()  # check that the file is usable; the application opens it again
     _check_documents_folder(settings.documents_folder)
     if settings.threads > (processors := usable_cpus()):
-        # Their threads wait for each other inside every step.
+        # Threads wait for each other within every step.
         _log.warning(
-            "more threads than processors: every request will take longer",
+            "more threads than processors; requests take longer",
             extra={"threads": settings.threads, "processors": processors},
         )
     folders = bundle_folders(settings.model)
@@ -59,45 +58,45 @@ def open_replicas(settings: Settings, observer: Metrics) -> list[EngineClient]:
     )
     launched: list[EnginePool] = []
     try:
-        # All before the first is waited for: processes load their graphs side by side.
+        # Launch all before waiting for the first: processes load their graphs in parallel.
         for folder in folders:
             bundle = load_bundle(folder)
             processes = settings.engine_processes
             if processes is None:
                 processes = settings.device == "cpu" and _num_bytes(bundle) < _MAX_COPIED_BYTES
             launched.append(EnginePool.launch(bundle, replace(options, processes=processes)))
-        for one in launched:
-            _warm_up(one, options)
+        for pool in launched:
+            _warm_up(pool, options)
     except BaseException:
-        for one in launched:
-            one.close()
+        for pool in launched:
+            pool.close()
         raise
-    return [CachedEngineClient(one, settings.cache_sentences, observer) for one in launched]
+    return [CachedEngineClient(pool, settings.cache_sentences, observer) for pool in launched]
 
 
 def _check_detection(languages: Sequence[str]) -> None:
     if unknown := Detector(languages).unknown:
         known = ", ".join(sorted(load_identifier().labels))
-        raise ValueError(f"detect_languages has {', '.join(unknown)}; these can be detected: {known}")
+        raise ValueError(
+            f"`detect_languages` must be languages that can be detected: {known}. Given: {', '.join(unknown)}"
+        )
 
 
 def _check_documents_folder(folder: Path | None) -> None:
     if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
-        raise ValueError(
-            f"documents_folder is {folder}, and no folder that can be written to: make it, or name another"
-        )
+        raise ValueError(f"`documents_folder` must be a writable folder; create it or set another. Given: {folder}")
 
 
 def _num_bytes(bundle: Bundle) -> int:
     return sum(file.stat().st_size for file in bundle.path.iterdir() if file.is_file())
 
 
-def _warm_up(replicas: EnginePool, options: PoolOptions) -> None:
-    config = replicas.bundle.config
+def _warm_up(pool: EnginePool, options: PoolOptions) -> None:
+    config = pool.bundle.config
     try:
-        replicas.warm_up_and_start()
+        pool.warm_up_and_start()
     except KvasirError as error:
-        message = f"{replicas.bundle.path} cannot be served: its first sentence failed: {error}"
+        message = f"{pool.bundle.path}: the warm-up sentence failed: {error}"
         raise BundleError(message) from error
     _log.info(
         "model loaded",
@@ -109,6 +108,6 @@ def _warm_up(replicas: EnginePool, options: PoolOptions) -> None:
             "device": options.device,
             "replicas": options.replicas,
             "threads_per_replica": options.threads_per_replica,
-            "processes": replicas.has_processes,
+            "processes": pool.has_processes,
         },
     )

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -16,17 +16,18 @@ from server.translation.limits import TranslationLimits
 from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES
 
 ENVIRONMENT_PREFIX = "KVASIR_"
-_READ_ELSEWHERE = ("KERNELS",)  # by kernels/library.py
+_READ_ELSEWHERE = ("KERNELS",)  # read by the kernels package
 DEFAULT_MODEL = Path(__file__).resolve().parents[2] / "models" / "en-de"
 
+ProtocolName = Literal["native", "libretranslate", "deepl"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Device = Literal["cpu", "cuda"]
 
 
 class Settings(BaseSettings):
-    """Read once, at the start: a flag wins over its environment variable, that over the default.
+    """Settings, read once at start-up. A flag overrides its environment variable, which overrides the default.
 
-    The variable of --max-rows is KVASIR_MAX_ROWS, and so on. Lists are written with commas in the environment and by
+    The variable of --max-rows is KVASIR_MAX_ROWS. Lists are separated by commas in the environment and given by
     repeating the flag on the command line.
     """
 
@@ -43,27 +44,26 @@ class Settings(BaseSettings):
     model: Annotated[
         list[Path],
         NoDecode,
-        Field(min_length=1, description="folders of the bundles to serve, or folders that hold such folders"),
+        Field(min_length=1, description="bundles to serve: their folders, or folders that contain bundles"),
     ] = [DEFAULT_MODEL]
     pivot: Annotated[
         str,
         Field(
             max_length=64,
-            description="language through which pairs without a model of their own are translated, where both legs "
-            "have one; empty: no such pairs",
+            description="language between two models for pairs without a model of their own; empty disables such pairs",
         ),
     ] = "en"
     detect_languages: Annotated[
         list[str],
         NoDecode,
-        Field(description="languages that texts are expected in where none is named; unset: those the models read"),
+        Field(description="languages considered by detection; unset: the source languages of the models"),
     ] = []
     host: Annotated[str, Field(min_length=1, description="address to listen on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="TCP port to listen on; 0 takes any free one")] = 8000
     glossary_file: Annotated[
         Path | None,
         Field(
-            description="SQLite file of stored glossaries, made where there is none; unset: they end with the server"
+            description="SQLite file of stored glossaries, created if missing; unset: glossaries are lost at shutdown"
         ),
     ] = None
     device: Annotated[
@@ -72,37 +72,41 @@ class Settings(BaseSettings):
     ] = "cpu"
     threads: Annotated[
         int,
-        Field(ge=1, le=1024, description="CPU threads of all models together, shared out evenly; each has one or more"),
+        Field(ge=1, le=1024, description="CPU threads of all models together, divided evenly; at least one each"),
     ] = usable_cpus()
     replicas: Annotated[
         int | None,
         Field(
             ge=1,
             le=1024,
-            description="engines a model runs in; unset: one for each thread, fastest for small models; on cuda one",
+            description="engines of each model; unset: one for each thread on cpu, one on cuda",
         ),
     ] = None
     engine_processes: Annotated[
         bool | None,
         Field(
-            description="engines in processes of their own instead of threads: more sentences a second, the more so "
-            "the more engines, and each has a copy of its model; unset: on cpu, for models below 256 megabytes"
+            description="run engines in processes instead of threads: higher throughput, one copy of the model for "
+            "each engine; unset: true on cpu for models below 256 megabytes"
         ),
     ] = None
     max_rows: Annotated[
         int,
-        Field(ge=MAX_BEAM_SIZE, le=1024, description="sentences (with beam search: beams) a replica decodes at once"),
+        Field(
+            ge=MAX_BEAM_SIZE, le=1024, description="sentences (with beam search: beams) that an engine decodes at once"
+        ),
     ] = 32
     max_waiting_requests: Annotated[
-        int, Field(ge=1, le=1_000_000, description="sentences that may wait for rows before a request gets 429")
+        int,
+        Field(
+            ge=1, le=1_000_000, description="size of each model's queue, in sentences; requests beyond it receive 429"
+        ),
     ] = 2048
     max_queue_seconds: Annotated[
         float,
         Field(
             gt=0,
             le=3600,
-            description="wait for rows that a sentence may expect; once waits have been longer for a moment, a request "
-            "gets 429 at once instead of a late answer",
+            description="seconds that a sentence may wait in the queue; while waits are longer, requests receive 429",
         ),
     ] = 0.05
     max_encoder_tokens: Annotated[
@@ -110,7 +114,8 @@ class Settings(BaseSettings):
         Field(
             ge=16,
             le=1_000_000,
-            description="source tokens a replica encodes at once; more is faster, and delays those being decoded",
+            description="source tokens that an engine encodes at once; larger values increase throughput and delay "
+            "the sentences being decoded",
         ),
     ] = 512
     cache_sentences: Annotated[
@@ -118,65 +123,86 @@ class Settings(BaseSettings):
         Field(
             ge=0,
             le=10_000_000,
-            description="translated sentences that a model keeps for whoever asks the same; 0 keeps none, and decodes "
-            "identical sentences in flight one by one",
+            description="size of each model's translation cache, in sentences; 0 disables the cache and the sharing of "
+            "identical sentences in flight",
         ),
     ] = DEFAULT_MAX_SENTENCES
     max_body_bytes: Annotated[
-        int, Field(ge=1024, le=1_000_000_000, description="bytes of a request's body; more gets 413")
+        int, Field(ge=1024, le=1_000_000_000, description="size of a request body in bytes; larger ones receive 413")
     ] = 4_000_000
     max_text_characters: Annotated[
-        int, Field(ge=1, le=100_000_000, description="characters of all texts of a request; more gets 422")
+        int, Field(ge=1, le=100_000_000, description="characters of all texts of a request; more receive 422")
     ] = 100_000
-    max_texts: Annotated[int, Field(ge=1, le=1_000_000, description="texts of a request; more gets 422")] = 1000
-    max_beam_size: Annotated[
-        int, Field(ge=1, le=MAX_BEAM_SIZE, description="largest beam_size a request may ask for")
-    ] = MAX_BEAM_SIZE
+    max_texts: Annotated[
+        int, Field(ge=1, le=1_000_000, description="number of texts in a request; more receive 422")
+    ] = 1000
+    max_beam_size: Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE, description="largest `beam_size` of a request")] = (
+        MAX_BEAM_SIZE
+    )
     default_beam_size: Annotated[
         int,
         Field(
             ge=1,
             le=MAX_BEAM_SIZE,
-            description="beam_size of a request that names none; 1 is greedy: faster, less exact",
+            description="`beam_size` of requests without one; 1 is greedy search: faster, less accurate",
         ),
     ] = 4
     request_timeout_seconds: Annotated[
-        float, Field(gt=0, le=3600, description="longest time for an answer, and the default; then 504")
+        float,
+        Field(gt=0, le=3600, description="longest time limit of a request, in seconds, and the default; then 504"),
     ] = 60.0
     max_file_megabytes: Annotated[
-        int, Field(ge=1, le=1000, description="megabytes of a document as it is sent; more gets 413")
+        int, Field(ge=1, le=1000, description="size of an uploaded document in megabytes; larger ones receive 413")
     ] = 20
     max_uncompressed_megabytes: Annotated[
-        int, Field(ge=1, le=10_000, description="megabytes of all files in a document (docx, epub) unpacked")
+        int,
+        Field(
+            ge=1, le=10_000, description="size of all files in a document (docx, epub) after unpacking, in megabytes"
+        ),
     ] = 200
     max_part_megabytes: Annotated[
         int,
-        Field(ge=1, le=1000, description="megabytes of a document parsed at once; takes some ten times that in memory"),
+        Field(
+            ge=1,
+            le=1000,
+            description="megabytes of a document that are parsed at once; takes ten times as much memory",
+        ),
     ] = 32
     max_documents: Annotated[
-        int, Field(ge=1, le=100_000, description="documents waiting, in work and kept; more gets 429")
+        int, Field(ge=1, le=100_000, description="documents queued, in progress and stored; more receive 429")
     ] = 100
     max_running_documents: Annotated[int, Field(ge=1, le=64, description="documents translated at once")] = 2
     document_lifetime_seconds: Annotated[
-        float, Field(gt=0, le=604_800, description="time that a translated document is kept")
+        float, Field(gt=0, le=604_800, description="seconds until a translated document is deleted")
     ] = 3600.0
     documents_folder: Annotated[
-        Path | None, Field(description="folder for documents while they are kept; unset: the system's temporary one")
+        Path | None,
+        Field(description="folder of uploaded and translated documents; unset: the system's temporary folder"),
     ] = None
     drain_timeout_seconds: Annotated[
-        float, Field(ge=0, le=3600, description="time for running requests to finish after SIGTERM")
+        float, Field(ge=0, le=3600, description="seconds for running requests to finish after SIGTERM")
     ] = 30.0
     heartbeat_limit_seconds: Annotated[
-        float, Field(ge=2, le=3600, description="silence of an engine after which /health/live and /ready answer 503")
+        float,
+        Field(
+            ge=2,
+            le=3600,
+            description="seconds without an engine heartbeat until /health/live and /health/ready return 503",
+        ),
     ] = 30.0
-    log_level: Annotated[LogLevel, Field(description="least severe log lines written: debug, info, warning, error")] = (
+    protocols: Annotated[
+        list[ProtocolName],
+        NoDecode,
+        Field(min_length=1, description="HTTP protocols to serve; the page belongs to native"),
+    ] = list(get_args(ProtocolName))
+    log_level: Annotated[LogLevel, Field(description="minimum level of log lines: debug, info, warning, error")] = (
         "info"
     )
     cors_origins: Annotated[
-        list[str], NoDecode, Field(description="origins whose pages may call the API from a browser; none by default")
+        list[str], NoDecode, Field(description="origins of other web pages that may call the API; unset: none")
     ] = []
 
-    @field_validator("model", "cors_origins", "detect_languages", mode="before")
+    @field_validator("model", "cors_origins", "detect_languages", "protocols", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
@@ -184,24 +210,24 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         if self.replicas is not None and self.replicas > self.threads:
-            raise ValueError(f"replicas is {self.replicas}, but threads is {self.threads}: each replica takes a thread")
+            raise ValueError(f"`replicas` must be at most `threads` ({self.threads}). Given: {self.replicas}")
         if self.engine_processes and self.device != "cpu":
-            raise ValueError(f"engine_processes is true, but device is {self.device}: engines on a GPU are threads")
+            raise ValueError(f"`engine_processes` must be false with device {self.device}")
         if self.default_beam_size > self.max_beam_size:
             raise ValueError(
-                f"default_beam_size is {self.default_beam_size}, but max_beam_size is {self.max_beam_size}"
+                f"`default_beam_size` must be at most {self.max_beam_size}. Given: {self.default_beam_size}"
             )
         return self
 
     def shares(self, num_models: int) -> tuple[int, int]:
-        """Engines of each of so many models, and CPU threads of each engine; what does not divide is rounded up."""
+        """Return the engines of each model and the CPU threads of each engine. Quotients are rounded up."""
         threads = -(-self.threads // num_models)
         replicas = min(self.replicas or (threads if self.device == "cpu" else 1), threads)
         return replicas, threads // replicas
 
     @property
     def limits(self) -> TranslationLimits:
-        """What one request may ask for."""
+        """Limits of one request."""
         return TranslationLimits(
             max_texts=self.max_texts,
             max_text_characters=self.max_text_characters,
@@ -212,7 +238,7 @@ class Settings(BaseSettings):
 
     @property
     def document_options(self) -> StoreOptions:
-        """How many documents there may be, how large, and for how long."""
+        """Number, size and lifetime of documents."""
         limits = FileLimits(
             max_file_bytes=self.max_file_megabytes * MEGABYTE,
             max_uncompressed_bytes=self.max_uncompressed_megabytes * MEGABYTE,
@@ -228,43 +254,17 @@ class Settings(BaseSettings):
 
 
 def settings_from_flags(flags: Sequence[str]) -> Settings:
-    """Settings from the flags of `kvasir serve` and the environment.
+    """Return the settings from the flags of `kvasir serve` and the environment.
 
-    Prints and exits for `--help` (0) and for flags there are not (2); raises pydantic's `ValidationError`.
+    Prints and exits for `--help` (0) and for unknown flags (2). Raises pydantic's `ValidationError`.
     """
-    # mypy takes the parameters of a model for its fields; these two belong to the constructor of BaseSettings.
+    # For mypy the parameters of a model are its fields; these two belong to the constructor of BaseSettings.
     sources: dict[str, Any] = {"_cli_parse_args": list(flags), "_cli_prog_name": "kvasir serve"}
     return Settings(**sources)
 
 
-def settings_table() -> str:
-    """The settings as a Markdown table: flag, environment variable, default, bounds, description."""
-    lines = ["| flag | environment variable | default | range | what |", "|---|---|---|---|---|"]
-    for name, field in Settings.model_fields.items():
-        flag = f"`--{name.replace('_', '-')}`"
-        variable = f"`{ENVIRONMENT_PREFIX}{name.upper()}`"
-        lines.append(f"| {flag} | {variable} | {_default(name)} | {_range(field.metadata)} | {field.description} |")
-    return "\n".join(lines)
-
-
-def _default(name: str) -> str:
-    if name == "threads":
-        return "usable processors"
-    value = Settings.model_fields[name].default
-    if name == "model":
-        return "`models/en-de`"
-    return "unset" if value in (None, []) else f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
-
-
-def _range(constraints: Sequence[object]) -> str:
-    lower = next((f"from {c.ge}" for c in constraints if hasattr(c, "ge")), "")
-    lower = lower or next((f"above {c.gt}" for c in constraints if hasattr(c, "gt")), "")
-    upper = next((f"to {c.le}" for c in constraints if hasattr(c, "le")), "")
-    return f"{lower} {upper}".strip()
-
-
 def unknown_variables(environment: Iterable[str]) -> dict[str, str | None]:
-    """Variables that look like settings and are none, each with the setting's that was meant, where one is similar."""
+    """Return variables with the prefix that are no settings, each with the most similar setting's variable or None."""
     known = [*(name.upper() for name in Settings.model_fields), *_READ_ELSEWHERE]
     named = {name: name.upper().removeprefix(ENVIRONMENT_PREFIX) for name in sorted(environment)}
     unknown = {name: end for name, end in named.items() if end != name.upper() and end not in known}

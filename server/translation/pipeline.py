@@ -148,7 +148,9 @@ class Pipeline:
                 raise TextTooLong(f"{what} has {len(source)} tokens; this model takes {max_tokens}")
             terms = request.glossary.target_terms(segment.text) if request.glossary else ()
             asked = resolver.resolve(number, len(source), terms)
-            prepared.requests.append(Request(source, asked, Timings(arrived=0.0), deadline, shared=not request.fresh))
+            prepared.requests.append(
+                Request(source, asked, Timings(arrived=0.0), deadline, shared=not request.bypass_cache)
+            )
         return prepared
 
     def _assemble(

@@ -145,7 +145,9 @@ class Attempts:
         params = self._params(sentence, told, plain, required)
         if required and sum(map(len, params.required_phrases)) > min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1):
             return None
-        return Job(told, Request(source, params, Timings(arrived=0.0), self._deadline, shared=not self._request.fresh))
+        return Job(
+            told, Request(source, params, Timings(arrived=0.0), self._deadline, shared=not self._request.bypass_cache)
+        )
 
     def _params(
         self, sentence: Sentence, told: ProtectedSentence, params: SentenceParams, required: Sequence[Tokens]

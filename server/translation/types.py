@@ -19,8 +19,8 @@ class TranslationRequest:
 
     `source` and `target` are languages of the model's bundle. Where a sentence has terms of the `glossary`, its
     translation has theirs, and is found with beams. `max_new_tokens` counts for each sentence; by default it is three
-    times its source's tokens, and 50 in any case, as far as the model can write them. With `fresh` nothing comes from
-    what was translated before, or for others.
+    times its source's tokens, and 50 in any case, as far as the model can write them. With `bypass_cache`
+    every sentence is decoded; none comes from the cache or from another request.
     """
 
     texts: tuple[str, ...]
@@ -33,7 +33,7 @@ class TranslationRequest:
     continues: bool = False  # the second leg of a request that was taken: it is not refused for want of room
     format: TextFormat = "text"
     markup: MarkupOptions = NO_MARKUP_OPTIONS
-    fresh: bool = False
+    bypass_cache: bool = False
 
     @property
     def num_characters(self) -> int:

@@ -228,9 +228,9 @@ class EnginePool:
                 raise completion.error
         return completions
 
-    def check_room(self) -> None:
+    def check_admission(self) -> None:
         """Raise `QueueFull` where a call that begins now would be refused."""
-        self._scheduler.check_room(time.monotonic())
+        self._scheduler.check_admission(time.monotonic())
 
     def _look_for_work(self) -> None:
         for engine in self._engines:

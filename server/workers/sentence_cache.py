@@ -117,13 +117,13 @@ class CachedEngineClient:
             self._observer.sentences(outcome, count)
         return completions
 
-    def check_room(self) -> None:
+    def check_admission(self) -> None:
         """Raise `QueueFull` where the engine is full and answers kept are of no use.
 
         While few sentences have been found lately, of calls to a full engine only a sample is looked at.
         """
         try:
-            self._generator.check_room()
+            self._generator.check_admission()
         except QueueFull:
             if not self._max_sentences:
                 raise

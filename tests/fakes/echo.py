@@ -127,7 +127,7 @@ class EchoGenerator:
             raise self.error
         return [self._complete(request) for request in requests]
 
-    def check_room(self) -> None:
+    def check_admission(self) -> None:
         """Refuse as `generate` does."""
         if isinstance(self.error, QueueFull):
             raise self.error

@@ -1,4 +1,4 @@
-"""A bound on the bytes of a request's body, kept while it is read."""
+"""Limit on the size of request bodies, applied while they are read."""
 
 from collections.abc import Mapping
 
@@ -8,19 +8,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class BodyLimit:
-    """ASGI middleware that answers 413 for a larger body: at once when it is announced, else when it arrives.
+    """ASGI middleware that returns 413 for a larger body: at once if `Content-Length` is larger, else while reading.
 
-    Starlette has such a middleware, but it answers in plain text and we have one shape for errors.
+    Starlette's own middleware returns plain text instead of the protocol's error format.
     """
 
     def __init__(self, app: ASGIApp, max_body_bytes: int, upload_bytes: Mapping[str, int] | None = None) -> None:
-        """`upload_bytes` are the bounds of paths that take files."""
+        """`upload_bytes` are the limits of paths that accept files."""
         self._app = app
         self._max_body_bytes = max_body_bytes
         self._upload_bytes = upload_bytes or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or pass on what is not HTTP."""
+        """Handle one request; pass on other scopes."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -31,11 +31,11 @@ class BodyLimit:
         async def receive_within_limit() -> Message:
             nonlocal num_bytes
             if announced.isdecimal() and int(announced) > limit:
-                raise _too_large(f"{announced} bytes", limit)
+                raise _too_large(announced, limit)
             message = await receive()
             num_bytes += len(message.get("body", b""))
             if num_bytes > limit:
-                raise _too_large(f"more than {limit} bytes", limit)
+                raise _too_large(f"more than {limit}", limit)
             return message
 
         await self._app(scope, receive_within_limit, send)
@@ -44,6 +44,6 @@ class BodyLimit:
 def _too_large(size: str, limit: int) -> HTTPException:
     return HTTPException(
         413,
-        f"the body has {size}; this server takes {limit}: send it in parts",
+        f"the body must have at most {limit} bytes; send it in parts. Given: {size}",
         {"Connection": "close"},  # the rest of the body is not read
     )

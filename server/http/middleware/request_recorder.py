@@ -1,4 +1,4 @@
-"""The outermost layer of the application: request ids, timing headers, metrics and one log line a request."""
+"""The outermost middleware: request ids, timing headers, metrics, and one log line for each request."""
 
 import logging
 import re
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.http.responses.error_shapes import error_shape
+from server.http.responses.error_formats import ErrorFormats
 from server.http.responses.errors import CLIENT_GONE_STATUS, error_response
 from server.http.state import RequestRecord, ServerState, milliseconds
 from server.interface.errors import EngineFailed
@@ -18,20 +18,23 @@ from server.interface.request import FinishReason
 _log = logging.getLogger("kvasir.request")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_UNKNOWN_ENDPOINT = "unknown"  # of paths that no route has: their number is not ours to bound
+_UNKNOWN_ENDPOINT = "unknown"  # label of all paths without a route; clients could make up any number of them
 _OUTCOMES = {429: "rejected", 503: "rejected", 504: "timeout", CLIENT_GONE_STATUS: "cancelled"}
 
 
 class RequestRecorder:
-    """ASGI middleware around everything else; nothing that goes wrong inside leaves it as an exception."""
+    """ASGI middleware around all others. It turns every exception into a response."""
 
-    def __init__(self, app: ASGIApp, server: ServerState, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self, app: ASGIApp, server: ServerState, formats: ErrorFormats, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
         self._app = app
         self._server = server
+        self._formats = formats
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or pass on what is not HTTP."""
+        """Handle one request; pass on other scopes."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -46,7 +49,7 @@ class RequestRecorder:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-ID"] = record.id
-                if not record.is_streamed:  # a stream ends with its timings
+                if not record.is_streamed:  # the last event of a stream has its timings
                     headers["Server-Timing"] = _server_timing(record)
                 if self._server.draining:
                     headers["Connection"] = "close"
@@ -55,15 +58,17 @@ class RequestRecorder:
         self._server.begin_request()
         try:
             await self._app(scope, receive, send_with_headers)
-        except Exception:  # noqa: BLE001 - the last line of defence: logged, answered, and the server goes on
-            _log.exception("a bug: this request failed", extra={"id": record.id})
+        except Exception:  # noqa: BLE001 - logged and answered; the server keeps running
+            _log.exception("unexpected exception", extra={"id": record.id})
             if not status:
-                failure = EngineFailed("the server failed on this request; its log has the cause")
-                await error_response(failure, error_shape(scope))(scope, receive, send_with_headers)
+                failure = EngineFailed(
+                    "internal error; the server log has the cause under this request's `X-Request-ID`"
+                )
+                await error_response(failure, self._formats.of(scope))(scope, receive, send_with_headers)
             status = 500
         finally:
             self._server.end_request()
-            # Cancelled from outside, which uvicorn does when the time to drain is over.
+            # A status of 0: uvicorn cancelled the request because the drain timeout expired.
             self._finish(scope, record, record.late_status or status or CLIENT_GONE_STATUS, record.elapsed_seconds())
 
     def _finish(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
@@ -72,7 +77,7 @@ class RequestRecorder:
         self._server.metrics.answered(endpoint, status, outcome, seconds)
         if record.result is not None:
             self._server.metrics.translated(record.result)
-        # Probes, scrapes and files of the page come often and say nothing when all is well.
+        # Successful probes, scrapes and page files are frequent and carry no information.
         is_routine = status in (200, 304) and not record.num_texts
         level = logging.DEBUG if is_routine else logging.INFO
         if not _log.isEnabledFor(level):
@@ -109,7 +114,7 @@ def _sizes(record: RequestRecord) -> Mapping[str, object]:
 
 
 def _server_timing(record: RequestRecord) -> str:
-    """The four phases, in milliseconds, and the total: https://www.w3.org/TR/server-timing/."""
+    """Return the durations of the four phases and the total: https://www.w3.org/TR/server-timing/."""
     return ", ".join(f"{name};dur={duration}" for name, duration in record.timings().items())
 
 
@@ -120,6 +125,6 @@ def _outcome(status: int) -> str:
 
 
 def _request_id(headers: Headers) -> str:
-    """The client's own id where it is fit for a log line, else a new one."""
+    """Return the client's request id if it is fit for a log line, else a new one."""
     given = headers.get("x-request-id", "")
     return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex

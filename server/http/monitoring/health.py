@@ -1,4 +1,4 @@
-"""Probes for whatever keeps this server running: is it alive, and should it get requests?"""
+"""Liveness and readiness probes."""
 
 from typing import Annotated, Literal
 
@@ -11,18 +11,18 @@ router = APIRouter(prefix="/health", tags=["health"])
 
 
 class Health(BaseModel):
-    """`status` is "ok" with 200; with 503 it says what is the matter."""
+    """`status` is "ok" with 200, and the reason with 503."""
 
     status: Literal["ok", "loading", "draining", "stuck"]
 
 
-_RESPONSES: dict[int | str, dict[str, object]] = {503: {"model": Health, "description": "Not now."}}
+_RESPONSES: dict[int | str, dict[str, object]] = {503: {"model": Health, "description": "Not live or not ready."}}
 
 
 @router.head("/live", include_in_schema=False)
 @router.get("/live", responses=_RESPONSES)
 async def live(response: Response, server: Annotated[ServerState, Depends(server_state)]) -> Health:
-    """503 when an engine that has work, or that is gone, has been silent for too long: restart the process."""
+    """Return 503 if an engine with work, or a dead one, has sent no heartbeat for too long; restart the process."""
     if _is_stuck(server):
         response.status_code = 503
         return Health(status="stuck")
@@ -32,11 +32,11 @@ async def live(response: Response, server: Annotated[ServerState, Depends(server
 @router.head("/ready", include_in_schema=False)
 @router.get("/ready", responses=_RESPONSES)
 async def ready(response: Response, server: Annotated[ServerState, Depends(server_state)]) -> Health:
-    """200 when the models are loaded and warm, no engine is stuck and the server is not going down: send requests."""
-    if server.draining or any(generator.status().draining for generator in server.generators):
+    """Return 200 if the models are loaded and warm, no engine is stuck and the server is not shutting down."""
+    if server.draining or any(engine.status().draining for engine in server.engines):
         response.status_code = 503
         return Health(status="draining")
-    if server.catalogue is None:
+    if server.router is None:
         response.status_code = 503
         return Health(status="loading")
     if _is_stuck(server):
@@ -47,4 +47,4 @@ async def ready(response: Response, server: Annotated[ServerState, Depends(serve
 
 def _is_stuck(server: ServerState) -> bool:
     limit = server.settings.heartbeat_limit_seconds
-    return any(generator.status().heartbeat_age_seconds > limit for generator in server.generators)
+    return any(engine.status().heartbeat_age_seconds > limit for engine in server.engines)

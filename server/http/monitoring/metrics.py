@@ -1,4 +1,4 @@
-"""What Prometheus scrapes."""
+"""Metrics endpoint for Prometheus."""
 
 from typing import Annotated
 
@@ -13,5 +13,5 @@ router = APIRouter(tags=["metrics"])
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(server: Annotated[ServerState, Depends(server_state)]) -> Response:
-    """All metrics in Prometheus' text format."""
+    """Return all metrics in Prometheus' text format."""
     return Response(server.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)

@@ -1,10 +1,10 @@
-"""What a server cannot take is refused before it is read."""
+"""Admission check of routes that translate, before the body is parsed."""
 
 from fastapi import Request
 
 from server.http.state import server_state
 
 
-async def check_room(request: Request) -> None:
-    """A dependency of routes that translate: raises `QueueFull` or `Draining` where nothing could be taken."""
-    server_state(request).check_room()
+async def check_admission(request: Request) -> None:
+    """Raise `QueueFull` or `Draining` if no model would accept a request now. A dependency of routes."""
+    server_state(request).check_admission()

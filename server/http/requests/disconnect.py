@@ -1,4 +1,4 @@
-"""Work that ends when nobody waits for it any more."""
+"""Cancellation of work whose client has disconnected."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -12,9 +12,9 @@ Result = TypeVar("Result")
 
 
 async def unless_disconnected(request: Request, work: Coroutine[None, None, Result]) -> Result:
-    """What `work` returns. It is cancelled, and `ClientGone` raised, when the client closes the connection.
+    """Return the result of `work`. Cancels it and raises `ClientGone` if the client closes the connection.
 
-    The request's body must have been read: what is left to receive is the end of the connection.
+    The request's body must have been read, so that only the end of the connection is left to receive.
     """
     task = asyncio.current_task()
     assert task is not None, "routes run in tasks"
@@ -31,8 +31,8 @@ async def unless_disconnected(request: Request, work: Coroutine[None, None, Resu
     try:
         return await work
     except asyncio.CancelledError:
-        if is_gone and not task.uncancel():  # nobody else has cancelled it
-            raise ClientGone("the client closed the connection before its answer was ready") from None
+        if is_gone and not task.uncancel():  # no other cancellation is pending
+            raise ClientGone("the client closed the connection before the response was ready") from None
         raise
     finally:
         watcher.cancel()

@@ -1,4 +1,4 @@
-"""What a client sent: fields of a JSON object, of a form, or of the query, read the same way."""
+"""Request parameters, read alike from a JSON object, a form or the query."""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -13,47 +13,47 @@ from server.text.unicode_text import replace_lone_surrogates
 
 _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "False"})
 
-_MAX_FIELD_BYTES = 1024 * 1024  # of a form, as Starlette has it for the other kind
+_MAX_FIELD_BYTES = 1024 * 1024  # of a URL-encoded form; Starlette has the same limit for multipart forms
 
 
 class Parameters:
-    """Named values. None, and in forms the empty string where a number or a flag is meant, is as good as nothing."""
+    """Parameters by name. A null value counts as missing; so does an empty string for a number or flag in a form."""
 
     def __init__(self, values: Mapping[str, Sequence[object]], *, is_json: bool) -> None:
         self._values = {name: [value for value in given if value is not None] for name, given in values.items()}
         self.is_json = is_json
 
     def has(self, name: str) -> bool:
-        """Whether it was given, and not as None, the empty string or an empty list."""
+        """Return whether the parameter has a value other than null, the empty string or an empty list."""
         return any(value not in ("", []) for value in self._values.get(name, ()))
 
     def text(self, name: str) -> str | None:
-        """One string; of several in a form, the first. None for none. Raises `InvalidRequest` for another type."""
+        """Return the string, or the first of several in a form, or None. Raises `InvalidRequest` for another type."""
         return next(iter(self.texts(name)), None)
 
     def texts(self, name: str) -> list[str]:
-        """Strings, given by repeating `name` or `name[]` in a form and as a string or a list in JSON."""
+        """Return all strings: repeated `name` or `name[]` in a form, a string or a list in JSON."""
         values: list[object] = []
         for value in (*self._values.get(name, ()), *self._values.get(f"{name}[]", ())):
             values += value if isinstance(value, list) else [value]
         if any(not isinstance(value, str) for value in values):
-            raise InvalidRequest(f"Invalid request: {name} must be text")
+            raise InvalidRequest(f"Invalid request: `{name}` must be a string")
         return [replace_lone_surrogates(str(value)) for value in values]
 
     def word(self, name: str) -> str | None:
-        """One string, number or flag as text, for fields that clients send in all three ways."""
+        """Return a string, number or flag as text, for fields that clients send in all three forms."""
         value = next(iter(self._values.get(name, ())), None)
         if isinstance(value, bool):
             return "1" if value else "0"
         return str(value) if isinstance(value, int) else self.text(name)
 
     def is_list(self, name: str) -> bool:
-        """Whether several values may come: a list in JSON, a repeated field in a form."""
+        """Return whether the parameter was given as a list in JSON, or as a repeated field in a form."""
         values = self._values.get(name, ())
         return len(values) > 1 or f"{name}[]" in self._values or any(isinstance(value, list) for value in values)
 
     def integer(self, name: str) -> int | None:
-        """A whole number, also as text. Raises ValueError for anything else."""
+        """Return an integer, also given as text, or None. Raises ValueError for other values."""
         match next(iter(self._values.get(name, ())), None):
             case None | "":
                 return None
@@ -69,7 +69,7 @@ class Parameters:
                 raise ValueError(name)
 
     def flag(self, name: str) -> bool | None:
-        """Yes or no, as JSON or as 0, 1, true or false in text. Raises ValueError for anything else."""
+        """Return a boolean, also given as 0, 1, true or false in text, or None. Raises ValueError for other values."""
         value = next(iter(self._values.get(name, ())), None)
         if value is None or isinstance(value, bool):
             return value
@@ -80,12 +80,12 @@ class Parameters:
         raise ValueError(name)
 
     def file(self, name: str) -> UploadFile | None:
-        """A file of a multipart form."""
+        """Return a file of a multipart form, or None."""
         return next((value for value in self._values.get(name, ()) if isinstance(value, UploadFile)), None)
 
 
 async def closes_forms(request: Request) -> AsyncIterator[None]:
-    """For routers whose routes call `read_parameters`: what was uploaded is closed after the answer."""
+    """Close uploaded files after the response. A dependency of routes that call `read_parameters`."""
     try:
         yield
     finally:
@@ -93,7 +93,7 @@ async def closes_forms(request: Request) -> AsyncIterator[None]:
 
 
 async def read_parameters(request: Request, max_fields: int) -> Parameters:
-    """From the body, and from the query unless the body is JSON. Raises `InvalidRequest` for what cannot be read."""
+    """Read parameters from the body, and from the query unless the body is JSON. Raises `InvalidRequest`."""
     if _media_type(request) == "application/json":
         return Parameters(_json_object(await request.body()), is_json=True)
     values: dict[str, list[object]] = {}
@@ -114,10 +114,10 @@ def _media_type(request: Request) -> str:
 
 
 def _form_fields(body: bytes, max_fields: int) -> list[tuple[str, str]]:
-    """Fields of a form or a query, in their order.
+    """Return the fields of a URL-encoded form or query, in order.
 
-    Starlette would read bytes that are not escaped as Latin-1, where curl and others send UTF-8, and put a replacement
-    character for those that are escaped and no UTF-8.
+    Starlette would read unescaped bytes as Latin-1, although curl and others send UTF-8, and would replace escaped
+    bytes that are not UTF-8.
     """
     fields = body.split(b"&")
     if len(fields) > max_fields:
@@ -127,20 +127,20 @@ def _form_fields(body: bytes, max_fields: int) -> list[tuple[str, str]]:
     try:
         return parse_qsl(body.decode(), keep_blank_values=True, errors="strict")
     except UnicodeDecodeError as error:
-        raise InvalidRequest(f"the form or query cannot be read as UTF-8: {error}") from error
+        raise InvalidRequest(f"the form or query is not UTF-8: {error}") from error
 
 
 def _json_object(body: bytes) -> dict[str, list[object]]:
     try:
-        content = json.loads(body, parse_constant=_refuse_constant)
+        content = json.loads(body, parse_constant=_reject_constant)
     except RecursionError as error:
-        raise InvalidRequest("the body cannot be read as JSON: it is nested too deeply") from error
-    except ValueError as error:  # also what is not UTF-8, and numbers with too many digits
-        raise InvalidRequest(f"the body cannot be read as JSON: {error}") from error
+        raise InvalidRequest("the body is not JSON: nested too deeply") from error
+    except ValueError as error:  # also raised for invalid UTF-8 and for numbers with too many digits
+        raise InvalidRequest(f"the body is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise InvalidRequest("Invalid JSON format")
     return {name: [value] for name, value in content.items()}
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number that JSON has")
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")

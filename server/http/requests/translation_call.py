@@ -1,4 +1,4 @@
-"""What every protocol does between reading a request and writing its answer."""
+"""Steps that every protocol takes between reading a request and writing its response."""
 
 from dataclasses import replace
 
@@ -10,28 +10,28 @@ from server.translation.service import TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest
 
 
-async def interpret(
-    request: Request, asked: TranslationRequest, source: str | None, target: str | None
+async def run_translation(
+    request: Request, translation: TranslationRequest, source: str | None, target: str | None
 ) -> TranslationOutcome:
-    """`asked` from and to these languages; noted for the log, and cancelled when the client goes away."""
-    interpreter, asked = accept(request, asked)
-    done = await unless_disconnected(request, interpreter.translate(asked, source, target))
-    note(request_record(request), done)
-    return done
+    """Translate from `source` to `target`, record the outcome for the log, and cancel if the client disconnects."""
+    service, translation = accept(request, translation)
+    outcome = await unless_disconnected(request, service.translate(translation, source, target))
+    record_outcome(request_record(request), outcome)
+    return outcome
 
 
-def accept(request: Request, asked: TranslationRequest) -> tuple[TranslationService, TranslationRequest]:
-    """Who translates `asked`, and what exactly: with `Cache-Control: no-cache`, nothing that was translated before.
+def accept(request: Request, translation: TranslationRequest) -> tuple[TranslationService, TranslationRequest]:
+    """Return the translation service and the request for it, and record the request's size for the log.
 
-    Its size is noted for the log. Raises `Draining` where nobody translates.
+    `Cache-Control: no-cache` sets `bypass_cache`. Raises `Draining` during start-up and shutdown.
     """
     record = request_record(request)
-    record.num_texts, record.num_characters = len(asked.texts), asked.num_characters
-    interpreter, _ = server_state(request).accept()
+    record.num_texts, record.num_characters = len(translation.texts), translation.num_characters
+    service, _ = server_state(request).accept()
     directives = [directive.strip().lower() for directive in request.headers.get("Cache-Control", "").split(",")]
-    return interpreter, replace(asked, fresh=True) if "no-cache" in directives else asked
+    return service, replace(translation, bypass_cache=True) if "no-cache" in directives else translation
 
 
-def note(record: RequestRecord, done: TranslationOutcome) -> None:
-    """Keep for the log and the metrics what was done."""
-    record.result, record.model = done.result, done.model
+def record_outcome(record: RequestRecord, outcome: TranslationOutcome) -> None:
+    """Keep the outcome of a request for the log and the metrics."""
+    record.result, record.model = outcome.result, outcome.model

@@ -1,4 +1,4 @@
-"""A translated document on its way out, whatever the protocol."""
+"""Download response of a translated document, for every protocol."""
 
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -11,11 +11,11 @@ _CHUNK_BYTES = 1 << 16
 
 
 def download(document: DocumentContent) -> StreamingResponse:
-    """The document as an attachment by its own name."""
+    """Return the document as an attachment under its own name."""
     headers = {
         "Content-Disposition": f"attachment; filename*=utf-8''{quote(document.name, safe='')}",
         "Content-Length": str(document.num_bytes),
-        "X-Content-Type-Options": "nosniff",  # a page of a stranger is not to be shown as one of ours
+        "X-Content-Type-Options": "nosniff",  # a browser must not render the document as a page of this server
     }
     return StreamingResponse(_chunks(document), media_type=document.media_type, headers=headers)
 

@@ -1,50 +1,71 @@
-"""How each protocol writes its errors, and whose address is whose."""
+"""Error formats of the protocols, and their choice by request path."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pydantic import BaseModel
 from starlette.types import Scope
+
+_DESCRIPTIONS: Mapping[int, str] = {
+    400: "The body cannot be read, or the request is invalid; the message gives the reason.",
+    403: "The server does not offer this operation.",
+    404: "The resource does not exist, or no longer exists.",
+    409: "The document is not translated yet, or could not be; the message has its status.",
+    413: "The body exceeds the size limit.",
+    415: "The document's format is not supported.",
+    422: "The request is invalid; the message has the field and its limit.",
+    429: "The queue is full; `Retry-After` has the seconds to wait.",
+    500: "An internal error.",
+    503: "The server is starting or shutting down.",
+    504: "The request's time limit expired.",
+}
+
+
+class ErrorBody(BaseModel):
+    """Stable code for programs, message for people."""
+
+    code: str
+    message: str
+
+
+class ErrorResponse(BaseModel):
+    """Body of every unsuccessful response."""
+
+    error: ErrorBody
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorFormat:
-    """Of one protocol: the body of an error, given its code and message, and the statuses of what a client got wrong,
-    or asked for too early.
+    """One protocol's error responses.
 
-    `paths` are its addresses; those that end with a slash are prefixes.
+    `body` builds the JSON body from a code and a message; `model` describes it. The statuses are those of invalid
+    requests, of texts over the limit, and of documents that are not translated yet.
     """
 
     body: Callable[[str, str], dict[str, object]]
+    model: type[BaseModel]
     invalid_status: int
     too_long_status: int
     not_ready_status: int = 409
-    paths: tuple[str, ...] = ()
+
+    def responses(self, *statuses: int) -> dict[int | str, dict[str, object]]:
+        """Return the part of an operation's OpenAPI description for these statuses."""
+        return {status: {"model": self.model, "description": _DESCRIPTIONS[status]} for status in statuses}
 
 
-NATIVE = ErrorFormat(lambda code, message: {"error": {"code": code, "message": message}}, 422, 422)
-LIBRETRANSLATE = ErrorFormat(
-    lambda _, message: {"error": message},
-    400,
-    400,
-    paths=(
-        "/translate",
-        "/detect",
-        "/languages",
-        "/health",
-        "/frontend/settings",
-        "/translate_file",
-        "/download_file/",
-        "/suggest",
-        "/spec",
-    ),
-)
-DEEPL = ErrorFormat(lambda _, message: {"message": message}, 400, 413, not_ready_status=503, paths=("/v2/", "/v3/"))
+NATIVE = ErrorFormat(lambda code, message: {"error": {"code": code, "message": message}}, ErrorResponse, 422, 422)
 
 
-def error_shape(scope: Scope) -> ErrorFormat:
-    """That of the protocol whose address was asked for; ours, where it is nobody's."""
-    path = str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
-    for shape in (LIBRETRANSLATE, DEEPL):
-        if any(path.startswith(own) if own.endswith("/") else path == own for own in shape.paths):
-            return shape
-    return NATIVE
+@dataclass(frozen=True, slots=True)
+class ErrorFormats:
+    """Error formats by request path. A path that ends with a slash is a prefix; others are exact."""
+
+    by_path: Mapping[str, ErrorFormat]
+
+    def of(self, scope: Scope) -> ErrorFormat:
+        """Return the error format of the protocol that owns the request path; default: native."""
+        path = str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
+        if path in self.by_path:
+            return self.by_path[path]
+        prefixes = (own for own in self.by_path if own.endswith("/") and path.startswith(own))
+        return next((self.by_path[prefix] for prefix in prefixes), NATIVE)

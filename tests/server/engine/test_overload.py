@@ -39,7 +39,7 @@ class _OneRow:
     def ask(self, num_sentences: int = 1) -> None:
         has_room = True
         try:
-            self.scheduler.check_room(self.now)
+            self.scheduler.check_admission(self.now)
         except QueueFull:
             has_room = False
         try:

@@ -11,7 +11,7 @@ import pytest
 from bundle.manifest import BundleError
 from server.operations.cpu_count import usable_cpus
 from server.operations.metrics import Metrics
-from server.operations.model_loading import open_replicas
+from server.operations.model_loading import open_engines
 from server.operations.settings import Settings
 from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, relabelled
 
@@ -24,7 +24,7 @@ def test_every_bundle_of_a_folder_gets_its_share_of_the_threads(tmp_path: Path) 
     for target in ("de", "fr"):
         relabelled(tmp_path, "en", target)
     before = _engine_threads()
-    opened = open_replicas(Settings(model=[tmp_path], threads=4, max_rows=8), Metrics())
+    opened = open_engines(Settings(model=[tmp_path], threads=4, max_rows=8), Metrics())
     try:
         assert [generator.bundle.config.name for generator in opened] == ["en-de", "en-fr"]
         assert _engine_threads() == before + 4
@@ -38,13 +38,15 @@ def test_a_bundle_that_cannot_be_served_is_named_and_the_others_are_closed(tmp_p
     (bad / "decoder.onnx").unlink()
     before = _engine_threads()
     with pytest.raises(BundleError, match=rf"{bad} cannot be served: decoder\.onnx: missing"):
-        open_replicas(Settings(model=[good, bad], threads=1, max_rows=8), Metrics())
+        open_engines(Settings(model=[good, bad], threads=1, max_rows=8), Metrics())
     assert _engine_threads() == before
 
 
 def test_languages_that_cannot_be_detected_are_refused_before_anything_is_loaded() -> None:
-    with pytest.raises(ValueError, match=r"detect_languages has tlh; these can be detected: .*de, .*en"):
-        open_replicas(Settings(detect_languages=["en", "tlh"]), Metrics())
+    with pytest.raises(
+        ValueError, match=r"`detect_languages` must be languages that can be detected: .*de, .*en.*Given: tlh"
+    ):
+        open_engines(Settings(detect_languages=["en", "tlh"]), Metrics())
 
 
 def test_a_program_that_its_engines_cannot_import_is_told_what_it_lacks(tmp_path: Path) -> None:
@@ -72,6 +74,6 @@ EnginePool.open(load_bundle(DEFAULT_MODEL), PoolOptions(processes=True))
 def test_more_threads_than_processors_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for threads in (usable_cpus(), usable_cpus() + 1):
         with pytest.raises(BundleError):
-            open_replicas(Settings(model=[tmp_path / "none"], threads=threads), Metrics())
+            open_engines(Settings(model=[tmp_path / "none"], threads=threads), Metrics())
     [warning] = [record for record in caplog.records if record.levelname == "WARNING"]
     assert (warning.threads, warning.processors) == (usable_cpus() + 1, usable_cpus())  # type: ignore[attr-defined]

@@ -8,9 +8,9 @@ from server.operations.settings import (
     ENVIRONMENT_PREFIX,
     Settings,
     settings_from_flags,
-    settings_table,
     unknown_variables,
 )
+from server.operations.settings_table import settings_table
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -82,9 +82,9 @@ def test_every_setting_has_a_description_and_every_number_its_bounds() -> None:
     [
         (["--port", "65536"], "65535"),
         (["--max-rows", "4"], "8"),
-        (["--threads", "2", "--replicas", "3"], "replicas is 3, but threads is 2"),
-        (["--engine-processes", "true", "--device", "cuda"], "engines on a GPU are threads"),
-        (["--max-beam-size", "2", "--default-beam-size", "4"], "default_beam_size is 4, but max_beam_size is 2"),
+        (["--threads", "2", "--replicas", "3"], "`replicas` must be at most `threads` \\(2\\). Given: 3"),
+        (["--engine-processes", "true", "--device", "cuda"], "`engine_processes` must be false"),
+        (["--max-beam-size", "2", "--default-beam-size", "4"], "`default_beam_size` must be at most 2. Given: 4"),
         (["--log-level", "loud"], "'debug', 'info', 'warning' or 'error'"),
         (["--request-timeout-seconds", "nan"], "3600"),
         (["--model", ""], "at least 1 item"),
@@ -116,4 +116,4 @@ def test_the_default_model_lies_beside_the_packages() -> None:
 
 def test_the_settings_page_contains_the_table_of_settings() -> None:
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert settings_table() in page, "insert the output of server.operations.settings.settings_table()"
+    assert settings_table() in page, "insert the output of server.operations.settings_table.settings_table()"

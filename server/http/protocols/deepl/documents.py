@@ -9,11 +9,11 @@ from pydantic import BaseModel, Field
 
 from server.documents.job_store import DocumentJob, JobStatus
 from server.documents.text_translation import document_translation
+from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.fields import glossary_of, one_of, source_tag, target_tag
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, closes_forms, read_parameters
 from server.http.responses.download import download
-from server.http.responses.errors import deepl_responses
 from server.http.state import ServerState, server_state
 from server.interface.errors import (
     DocumentNotReady,
@@ -81,7 +81,9 @@ async def submit(request: Request) -> DocumentHandle:
     interpreter, catalogue = server.accept()
     source, target = source_tag(sent, catalogue), _target(sent, server)
     if one_of(sent, "formality", ("default", "more", "less", "prefer_more", "prefer_less")) in ("more", "less"):
-        raise InvalidRequest("Target language does not support formality: the models here have one tone only.")
+        raise InvalidRequest(
+            "Target language does not support formality: the models of this server have one tone only."
+        )
     name = sent.text("filename") or file.filename or ""
     if (wanted := sent.text("output_format")) and not name.lower().endswith(f".{wanted.lower().lstrip('.')}"):
         raise InvalidRequest("output_format not supported.")

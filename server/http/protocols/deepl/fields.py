@@ -1,4 +1,4 @@
-"""Fields that several operations of the DeepL-compatible protocol share, and their rules."""
+"""Request fields shared by the operations of the DeepL-compatible protocol, with their rules."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,17 +10,14 @@ from server.text.glossary import Glossary
 from server.text.language_tags import match_language
 from server.translation.router import Router
 
-# Targets that this protocol knows by their variants only; a model writes whichever it writes.
+# Targets that this protocol names by variant only. The model determines which variant is written.
 _VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
 _MAX_TAG_CHARACTERS = 64
-_MAX_GLOSSARIES = 5  # of one request
+_MAX_GLOSSARIES = 5  # in one request
 
 
 def one_of(sent: Parameters, name: str, allowed: Sequence[str]) -> str | None:
-    """A value of a field that may have these; None where it is missing or empty.
-
-    Raises `InvalidRequest` for another.
-    """
+    """Return the field's value, or None if it is missing or empty. Raises `InvalidRequest` unless it is allowed."""
     value = sent.word(name) or None
     if value is not None and value not in allowed:
         raise InvalidRequest(f"Value for '{name}' not supported.")
@@ -28,55 +25,55 @@ def one_of(sent: Parameters, name: str, allowed: Sequence[str]) -> str | None:
 
 
 def names_of(sent: Parameters, name: str) -> tuple[str, ...]:
-    """Names of elements: a list, a repeated field, or separated by commas."""
+    """Return element names, given as a list, as a repeated field, or separated by commas."""
     return tuple(part.strip() for value in sent.texts(name) for part in value.split(",") if part.strip())
 
 
-def source_tag(sent: Parameters, catalogue: Router) -> str | None:
-    """`source_lang` as the models call it; None where the language is to be detected."""
+def source_tag(sent: Parameters, model_router: Router) -> str | None:
+    """Return `source_lang` as the models name it, or None if the language must be detected."""
     code = _code(sent, "source_lang")
     if not code:
         return None
-    tag = match_language(code, catalogue.source_languages)
+    tag = match_language(code, model_router.source_languages)
     if tag is None or "-" in code:
         raise InvalidRequest("Value for 'source_lang' not supported.")
     return tag
 
 
-def target_tag(sent: Parameters, catalogue: Router) -> str:
-    """`target_lang` as the models call it, from `source_lang` where there is one."""
+def target_tag(sent: Parameters, model_router: Router) -> str:
+    """Return `target_lang` as the models name it, reachable from `source_lang` if that is given."""
     code = _code(sent, "target_lang")
     if not code:
         raise InvalidRequest("Parameter 'target_lang' not specified.")
-    tag = match_language(code, catalogue.target_languages)
+    tag = match_language(code, model_router.target_languages)
     if tag is None:
         raise InvalidRequest("Value for 'target_lang' not supported.")
     if source := _code(sent, "source_lang"):
         try:
-            return catalogue.find(source, code).target
+            return model_router.find(source, code).target
         except UnsupportedPair as error:
             raise UnsupportedPair(f"Value for 'target_lang' not supported with this source_lang: {error}") from error
     return tag
 
 
 def language_code(tag: str) -> str:
-    """A source language as this protocol writes it: in capitals, without a variant."""
+    """Return a source language as this protocol writes it: in capitals, without a variant."""
     return tag.replace("_", "-").partition("-")[0].upper()
 
 
 def target_codes(tag: str) -> Sequence[str]:
-    """A target language as this protocol writes it: each variant there is."""
+    """Return a target language as this protocol writes it: one code for each variant."""
     code = tag.replace("_", "-")
     return _VARIANTS.get(code.casefold(), (code.upper(),))
 
 
 async def glossary_of(sent: Parameters, server: ServerState, source: str | None, target: str) -> Glossary | None:
-    """The stored glossary that is named. Raises `InvalidRequest` where it is not there or of other languages."""
+    """Return the glossary that the request names. Raises `InvalidRequest` if it is missing or for other languages."""
     names = [name for name in (*sent.texts("glossary_id"), *sent.texts("glossary_ids")) if name]
     if not names:
         return None
     if len(names) > _MAX_GLOSSARIES:
-        raise InvalidRequest(f"glossary_ids has {len(names)} entries; it may have {_MAX_GLOSSARIES}.")
+        raise InvalidRequest(f"`glossary_ids` must have at most {_MAX_GLOSSARIES} entries. Given: {len(names)}")
     if source is None:
         raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified.")
     store, entries = server.stored_glossaries(), dict[str, str]()

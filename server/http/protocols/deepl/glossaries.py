@@ -1,4 +1,4 @@
-"""DeepL-compatible: glossaries, stored until they are deleted."""
+"""DeepL-compatible routes for glossaries, which are stored until deleted."""
 
 import asyncio
 from datetime import datetime
@@ -7,10 +7,10 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel, Field
 
+from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.fields import language_code, one_of
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import closes_forms, read_parameters
-from server.http.responses.errors import deepl_responses
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
 from server.text.glossary import parse_entries
@@ -23,7 +23,7 @@ _SEPARATORS = {"tsv": "\t", "csv": ","}
 
 
 class GlossaryFields(BaseModel):
-    """A name, two languages, and a term and its translation in each line of `entries`."""
+    """Name and languages of a glossary; each line of `entries` has a term and its translation."""
 
     name: str
     source_lang: str
@@ -45,30 +45,32 @@ class GlossaryAnswer(BaseModel):
 
 
 class GlossariesAnswer(BaseModel):
-    """All of them, the oldest first."""
+    """All glossaries, oldest first."""
 
     glossaries: list[GlossaryAnswer]
 
 
 class PairAnswer(BaseModel):
-    """Two languages that a glossary can be made for."""
+    """Language pair for which a glossary can be created."""
 
     source_lang: str
     target_lang: str
 
 
 class PairsAnswer(BaseModel):
-    """All such pairs."""
+    """All language pairs for glossaries."""
 
     supported_languages: list[PairAnswer]
 
 
 @router.get("/glossary-language-pairs", responses=deepl_responses(503))
 async def pairs(request: Request) -> PairsAnswer:
-    """Pairs of languages with a model of their own: terms cannot be kept through a third language."""
-    _, catalogue = server_state(request).accept()
+    """Return the pairs with a model of their own. Terms cannot be preserved through a pivot language."""
+    _, model_router = server_state(request).accept()
     return PairsAnswer(
-        supported_languages=[PairAnswer(source_lang=source, target_lang=target) for source, target in _pairs(catalogue)]
+        supported_languages=[
+            PairAnswer(source_lang=source, target_lang=target) for source, target in _pairs(model_router)
+        ]
     )
 
 
@@ -82,31 +84,31 @@ async def create(request: Request) -> GlossaryAnswer:
     """Store a glossary."""
     server = server_state(request)
     sent = await read_parameters(request, 50)
-    _, catalogue = server.accept()
+    _, model_router = server.accept()
     texts = {}
     for name in ("name", "source_lang", "target_lang", "entries"):
         texts[name] = sent.text(name) or ""
         if not texts[name]:
             raise InvalidRequest(f"Parameter '{name}' not specified.")
     pair = language_code(texts["source_lang"]).lower(), language_code(texts["target_lang"]).lower()
-    if pair not in _pairs(catalogue):
+    if pair not in _pairs(model_router):
         raise InvalidRequest("Unsupported glossary source language and target language.")
     separator = _SEPARATORS[one_of(sent, "entries_format", tuple(_SEPARATORS)) or "tsv"]
     entries = await asyncio.to_thread(parse_entries, texts["entries"], separator)
-    return _answer(await asyncio.to_thread(server.stored_glossaries().create, texts["name"], *pair, entries))
+    return _response(await asyncio.to_thread(server.stored_glossaries().create, texts["name"], *pair, entries))
 
 
 @router.get("/glossaries", responses=deepl_responses(503))
 async def all_glossaries(request: Request) -> GlossariesAnswer:
-    """All glossaries, without their entries."""
+    """Return all glossaries without their entries."""
     infos = await asyncio.to_thread(server_state(request).stored_glossaries().all)
-    return GlossariesAnswer(glossaries=[_answer(info) for info in infos])
+    return GlossariesAnswer(glossaries=[_response(info) for info in infos])
 
 
 @router.get("/glossaries/{glossary_id}", responses=deepl_responses(404, 503))
 async def one(request: Request, glossary_id: str) -> GlossaryAnswer:
-    """One glossary, without its entries."""
-    return _answer(await asyncio.to_thread(server_state(request).stored_glossaries().info, glossary_id))
+    """Return one glossary without its entries."""
+    return _response(await asyncio.to_thread(server_state(request).stored_glossaries().info, glossary_id))
 
 
 @router.get(
@@ -114,7 +116,7 @@ async def one(request: Request, glossary_id: str) -> GlossaryAnswer:
     responses={200: {"content": {"text/tab-separated-values": {}}}, **deepl_responses(404, 503)},
 )
 async def entries(request: Request, glossary_id: str) -> Response:
-    """The entries, a term and its translation in each line."""
+    """Return the entries, one term and its translation a line."""
     glossary = await asyncio.to_thread(server_state(request).stored_glossaries().glossary, glossary_id)
     lines = "\n".join(f"{term}\t{translation}" for term, translation in glossary.entries.items())
     return PlainTextResponse(lines, media_type="text/tab-separated-values")
@@ -122,17 +124,17 @@ async def entries(request: Request, glossary_id: str) -> Response:
 
 @router.delete("/glossaries/{glossary_id}", status_code=204, responses=deepl_responses(404, 503))
 async def delete(request: Request, glossary_id: str) -> None:
-    """Forget a glossary."""
+    """Delete a glossary."""
     await asyncio.to_thread(server_state(request).stored_glossaries().delete, glossary_id)
 
 
-def _pairs(catalogue: Router) -> list[tuple[str, str]]:
-    direct = (route for route in catalogue.routes if route.pivot is None)
+def _pairs(model_router: Router) -> list[tuple[str, str]]:
+    direct = (route for route in model_router.routes if route.pivot is None)
     codes = ((language_code(route.source).lower(), language_code(route.target).lower()) for route in direct)
     return sorted(set(codes))
 
 
-def _answer(info: GlossaryInfo) -> GlossaryAnswer:
+def _response(info: GlossaryInfo) -> GlossaryAnswer:
     return GlossaryAnswer(
         glossary_id=info.id,
         name=info.name,

@@ -1,4 +1,4 @@
-"""DeepL-compatible: texts, languages and usage, for clients that were written for that service."""
+"""DeepL-compatible routes for texts, languages and usage."""
 
 import re
 from typing import Literal
@@ -6,6 +6,7 @@ from typing import Literal
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
+from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.fields import (
     glossary_of,
     language_code,
@@ -15,11 +16,10 @@ from server.http.protocols.deepl.fields import (
     target_codes,
     target_tag,
 )
-from server.http.requests.admission import check_room
+from server.http.requests.admission import check_admission
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, closes_forms, read_parameters
-from server.http.requests.translation_call import interpret
-from server.http.responses.errors import deepl_responses
+from server.http.requests.translation_call import run_translation
 from server.http.state import ServerState, request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, TextTooLong
@@ -31,42 +31,42 @@ from server.translation.types import TranslationRequest
 router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
 
 _MAX_BODY_BYTES = 128 * 1024
-_UNLIMITED_CHARACTERS = 1_000_000_000_000  # what the service itself answers where nothing is limited
+_UNLIMITED_CHARACTERS = 1_000_000_000_000  # the value that DeepL returns for unlimited accounts
 
-_LINE_BREAK = re.compile(r"(?<=\S)[ \t]*(?:\r\n|\r|\n)[ \t]*(?=\S)")  # and no blank line
-_QUALITY_BEAMS = 4  # at least, where quality is asked for
+_LINE_BREAK = re.compile(r"(?<=\S)[ \t]*(?:\r\n|\r|\n)[ \t]*(?=\S)")  # a single line break, not a blank line
+_QUALITY_BEAMS = 4  # minimum with model_type quality_optimized
 
 _SPLITTINGS = ("0", "1", "nonewlines")
 _FORMALITIES = ("default", "more", "less", "prefer_more", "prefer_less")
-_NOT_DONE = ("style_id", "translation_memory_id", "custom_instructions")
+_UNSUPPORTED = ("style_id", "translation_memory_id", "custom_instructions")
 ModelType = Literal["quality_optimized", "latency_optimized"]
 
 
 class TranslateFields(BaseModel):
-    """Texts, their languages, and how to treat them."""
+    """Texts, languages and options of a translation."""
 
-    text: list[str] = Field(description="in a form, repeated")
+    text: list[str] = Field(description="repeated in a form")
     target_lang: str = Field(description="language to translate into")
-    source_lang: str | None = Field(None, description="language of the texts; missing: each is detected")
-    context: str | None = Field(None, description="read by nobody")
+    source_lang: str | None = Field(None, description="language of the texts; default: each is detected")
+    context: str | None = Field(None, description="accepted and ignored")
     split_sentences: Literal["0", "1", "nonewlines"] | None = Field(
-        None, description="nonewlines: a sentence may go on in the next line; 0 is the same, and sentences still end"
+        None, description="nonewlines: a sentence may continue on the next line; 0 has the same effect"
     )
     preserve_formatting: bool | None = None
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
     glossary_id: str | None = None
     tag_handling: Literal["xml", "html"] | None = None
     splitting_tags: list[str] | None = Field(None, description="elements that end a sentence")
-    non_splitting_tags: list[str] | None = Field(None, description="elements inside of sentences")
+    non_splitting_tags: list[str] | None = Field(None, description="elements within sentences")
     ignore_tags: list[str] | None = Field(None, description="elements that are not translated")
     model_type: Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"] | None = Field(
-        None, description="latency_optimized is greedy, the others beam search"
+        None, description="latency_optimized selects greedy search, the others beam search"
     )
     show_billed_characters: bool | None = None
 
 
 class TranslationAnswer(BaseModel):
-    """One text."""
+    """Translation of one text."""
 
     detected_source_language: str
     text: str
@@ -81,7 +81,7 @@ class TranslationsAnswer(BaseModel):
 
 
 class LanguageAnswer(BaseModel):
-    """A language; `supports_formality` belongs to targets."""
+    """Language; `supports_formality` is present for targets."""
 
     language: str
     name: str
@@ -89,7 +89,7 @@ class LanguageAnswer(BaseModel):
 
 
 class UsageAnswer(BaseModel):
-    """Characters translated since the server was started."""
+    """Characters translated since the server started."""
 
     character_count: int
     character_limit: int
@@ -98,13 +98,13 @@ class UsageAnswer(BaseModel):
 @router.get("/translate", response_model_exclude_none=True, include_in_schema=False)
 @router.post(
     "/translate",
-    dependencies=[Depends(check_room)],
+    dependencies=[Depends(check_admission)],
     response_model_exclude_none=True,
     openapi_extra=body_of(TranslateFields),
     responses=deepl_responses(400, 413, 429, 500, 503, 504),
 )
 async def translate(request: Request, response: Response) -> TranslationsAnswer:
-    """Translate texts; their order is kept."""
+    """Translate texts. The response keeps their order."""
     server = server_state(request)
     response.headers["X-Trace-ID"] = request_record(request).id
     if (num_bytes := len(await request.body())) > _MAX_BODY_BYTES:
@@ -113,17 +113,17 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
     texts = tuple(sent.texts("text"))
     if not texts:
         raise InvalidRequest("Parameter 'text' not specified.")
-    _, catalogue = server.accept()
-    source, target = source_tag(sent, catalogue), target_tag(sent, catalogue)
+    _, model_router = server.accept()
+    source, target = source_tag(sent, model_router), target_tag(sent, model_router)
     model_type = _model_type(sent)
     _check_accepted(sent)
     tag_handling = one_of(sent, "tag_handling", ("xml", "html"))
-    told = texts
+    model_texts = texts
     if not tag_handling and one_of(sent, "split_sentences", _SPLITTINGS) in ("0", "nonewlines"):
-        # In HTML and XML a line break is white space as it is.
-        told = tuple(_LINE_BREAK.sub(" ", text) for text in texts)
-    asked = TranslationRequest(
-        told,
+        # In HTML and XML a line break is white space already.
+        model_texts = tuple(_LINE_BREAK.sub(" ", text) for text in texts)
+    translation = TranslationRequest(
+        model_texts,
         "",
         "",
         DecodingOptions(beam_size=_beam_size(model_type, server)),
@@ -135,40 +135,40 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
             ignore_tags=names_of(sent, "ignore_tags"),
         ),
     )
-    done = await interpret(request, asked, source or "auto", target)
-    server.num_characters_billed += asked.num_characters
-    return _answer(done, texts, source, model_type)
+    outcome = await run_translation(request, translation, source or "auto", target)
+    server.num_characters_billed += translation.num_characters
+    return _response(outcome, texts, source, model_type)
 
 
 @router.head("/languages", include_in_schema=False)
 @router.get("/languages", response_model_exclude_none=True, responses=deepl_responses(400, 503))
 @router.post("/languages", response_model_exclude_none=True, include_in_schema=False)
 async def languages(request: Request, type: str | None = None) -> list[LanguageAnswer]:  # noqa: A002
-    """The languages that texts may be in (type source, the default), or that can be translated into (target)."""
+    """Return the source languages (`type=source`, the default) or the target languages (`type=target`)."""
     server = server_state(request)
     sent = await read_parameters(request, 50)
     kind = one_of(sent, "type", ("source", "target")) or type or "source"
-    _, catalogue = server.accept()
+    _, model_router = server.accept()
     if kind == "source":
-        codes = dict.fromkeys(language_code(tag) for tag in sorted(catalogue.source_languages))
+        codes = dict.fromkeys(language_code(tag) for tag in sorted(model_router.source_languages))
         return [LanguageAnswer(language=code, name=display_name(code)) for code in codes]
-    codes = dict.fromkeys(code for tag in sorted(catalogue.target_languages) for code in target_codes(tag))
+    codes = dict.fromkeys(code for tag in sorted(model_router.target_languages) for code in target_codes(tag))
     return [LanguageAnswer(language=code, name=display_name(code), supports_formality=False) for code in codes]
 
 
 @router.get("/usage")
 @router.post("/usage", include_in_schema=False)
 async def usage(request: Request) -> UsageAnswer:
-    """Characters translated since the start; there is no limit."""
+    """Return the number of characters translated since the server started. There is no limit."""
     count = server_state(request).num_characters_billed
     return UsageAnswer(character_count=count, character_limit=_UNLIMITED_CHARACTERS)
 
 
 def _model_type(sent: Parameters) -> ModelType | None:
-    asked = one_of(sent, "model_type", ("quality_optimized", "prefer_quality_optimized", "latency_optimized"))
-    if asked is None:
+    model_type = one_of(sent, "model_type", ("quality_optimized", "prefer_quality_optimized", "latency_optimized"))
+    if model_type is None:
         return None
-    return "latency_optimized" if asked == "latency_optimized" else "quality_optimized"
+    return "latency_optimized" if model_type == "latency_optimized" else "quality_optimized"
 
 
 def _beam_size(model_type: ModelType | None, server: ServerState) -> int | None:
@@ -180,7 +180,7 @@ def _beam_size(model_type: ModelType | None, server: ServerState) -> int | None:
 
 
 def _check_accepted(sent: Parameters) -> None:
-    """Raise `InvalidRequest` for what is not valid, and for what would change the answer and cannot be done here."""
+    """Raise `InvalidRequest` for invalid values, and for unsupported options that would change the translation."""
     one_of(sent, "split_sentences", _SPLITTINGS)
     one_of(sent, "tag_handling_version", ("v1", "v2"))
     for name in ("preserve_formatting", "outline_detection", "show_billed_characters"):
@@ -189,26 +189,28 @@ def _check_accepted(sent: Parameters) -> None:
         except ValueError as error:
             raise InvalidRequest(f"Value for '{name}' not supported.") from error
     if one_of(sent, "formality", _FORMALITIES) in ("more", "less"):
-        raise InvalidRequest("Target language does not support formality: the models here have one tone only.")
-    for name in _NOT_DONE:
+        raise InvalidRequest(
+            "Target language does not support formality: the models of this server have one tone only."
+        )
+    for name in _UNSUPPORTED:
         if sent.has(name):
             raise InvalidRequest(f"Parameter '{name}' is not supported by this server.")
 
 
-def _answer(
-    done: TranslationOutcome, texts: tuple[str, ...], source: str | None, model_type: ModelType | None
+def _response(
+    outcome: TranslationOutcome, texts: tuple[str, ...], source: str | None, model_type: ModelType | None
 ) -> TranslationsAnswer:
-    answers = []
-    for place, translation in enumerate(done.result.translations):
-        detected = done.detected[place] if done.detected else None
-        # A text in no language at all is said to be in English, as everywhere.
+    translations = []
+    for index, translation in enumerate(outcome.result.translations):
+        detected = outcome.detected[index] if outcome.detected else None
+        # The protocol requires a language; a text without letters counts as English.
         tag = source or ("en" if detected is None else detected.language)
-        answers.append(
+        translations.append(
             TranslationAnswer(
                 detected_source_language=language_code(tag),
                 text=translation.text,
-                billed_characters=len(texts[place]),
+                billed_characters=len(texts[index]),
                 model_type_used=model_type,
             )
         )
-    return TranslationsAnswer(translations=answers)
+    return TranslationsAnswer(translations=translations)

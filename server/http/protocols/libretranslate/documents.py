@@ -8,12 +8,12 @@ from pydantic import BaseModel, Field
 
 from server.documents.job_store import JobStatus
 from server.documents.text_translation import document_translation
+from server.http.protocols.libretranslate.errors import libretranslate_responses
 from server.http.protocols.libretranslate.texts import check_languages, required_tag
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import closes_forms, read_parameters
 from server.http.responses.download import download
-from server.http.responses.errors import libretranslate_responses
 from server.http.state import server_state
 from server.interface.errors import EngineFailed, InvalidRequest, UnsupportedFormat
 from server.translation.types import TranslationRequest

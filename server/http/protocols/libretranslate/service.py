@@ -1,4 +1,4 @@
-"""LibreTranslate-compatible: what such a server says of itself."""
+"""LibreTranslate-compatible routes that describe the server."""
 
 from typing import Literal
 
@@ -7,9 +7,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from server.documents.formats.registry import FORMATS
+from server.http.protocols.libretranslate.errors import libretranslate_responses
 from server.http.protocols.libretranslate.swagger import swagger
 from server.http.protocols.libretranslate.texts import code_of
-from server.http.responses.errors import libretranslate_responses
 from server.http.state import server_state
 from server.text.language_tags import display_name
 
@@ -17,27 +17,27 @@ router = APIRouter(tags=["LibreTranslate-compatible"])
 
 
 class HealthAnswer(BaseModel):
-    """That the server answers; /health/ready says more."""
+    """Server status; /health/ready is more precise."""
 
     status: Literal["ok"] = "ok"
 
 
 class LanguageOption(BaseModel):
-    """A language as a page offers it."""
+    """Language of a selection list."""
 
     code: str
     name: str
 
 
 class LanguageOptions(BaseModel):
-    """What a page offers before anything is chosen."""
+    """Default languages of a page."""
 
     source: LanguageOption
     target: LanguageOption
 
 
 class FrontendSettings(BaseModel):
-    """What a page must know of the server."""
+    """Limits and features for a page."""
 
     charLimit: int  # noqa: N815 - the protocol's names
     frontendTimeout: int  # noqa: N815
@@ -52,16 +52,16 @@ class FrontendSettings(BaseModel):
 @router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def health() -> HealthAnswer:
-    """The server answers."""
+    """Return that the server is up."""
     return HealthAnswer()
 
 
 @router.get("/frontend/settings", responses=libretranslate_responses(500, 503))
 async def frontend_settings(request: Request) -> FrontendSettings:
-    """Limits, and what is switched on."""
+    """Return limits and features."""
     server = server_state(request)
-    _, catalogue = server.accept()
-    target = catalogue.target_languages[0]
+    _, model_router = server.accept()
+    target = model_router.target_languages[0]
     return FrontendSettings(
         charLimit=server.settings.max_text_characters,
         frontendTimeout=500,
@@ -79,11 +79,11 @@ async def frontend_settings(request: Request) -> FrontendSettings:
 
 @router.post("/suggest", status_code=403, responses=libretranslate_responses(403))
 async def suggest() -> JSONResponse:
-    """Always refused: this server learns nothing from its users."""
+    """Reject the suggestion; this server does not collect any."""
     return JSONResponse({"error": "Suggestions are disabled on this server."}, 403)
 
 
 @router.get("/spec")
 async def spec(request: Request) -> JSONResponse:
-    """The operations of this protocol, as Swagger 2.0; /openapi.json describes everything."""
+    """Return this protocol's operations as Swagger 2.0; /openapi.json describes all protocols."""
     return JSONResponse(swagger(request.app.openapi(), "LibreTranslate-compatible"))

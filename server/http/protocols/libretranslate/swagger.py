@@ -1,4 +1,4 @@
-"""Some operations of an OpenAPI 3.1 description as Swagger 2.0, for clients that read nothing newer."""
+"""Conversion of OpenAPI 3.1 operations to Swagger 2.0, for clients that read nothing newer."""
 
 import copy
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ _DEFINITIONS = ("#/components/schemas/", "#/definitions/")
 
 
 def swagger(openapi: Mapping[str, Any], tag: str) -> dict[str, object]:
-    """The operations with this tag. Bodies are told as JSON; that they may be forms as well cannot be said."""
+    """Return the operations with this tag. Bodies are described as JSON; Swagger 2.0 has no alternative media types."""
     paths: dict[str, dict[str, object]] = {}
     for path, operations in openapi["paths"].items():
         for method, operation in operations.items():
@@ -53,7 +53,7 @@ def _content(holder: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _schema(schema: object) -> object:
-    """The same in the older dialect: references point elsewhere, and of several types the first one is told."""
+    """Convert a schema: references point to `definitions`, and of several types the first is used."""
     if isinstance(schema, list):
         return [_schema(each) for each in schema]
     if not isinstance(schema, dict):

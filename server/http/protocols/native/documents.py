@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field
 from server.documents.job_store import DocumentJob, JobStatus
 from server.documents.text_translation import document_translation
 from server.http.responses.download import download
-from server.http.responses.errors import ErrorBody, error_responses
+from server.http.responses.error_formats import ErrorBody
+from server.http.responses.errors import error_responses
 from server.http.state import ServerState, server_state
 from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions
 from server.interface.detail_options import MAX_LENGTH_PENALTY

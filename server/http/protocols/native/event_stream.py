@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from server.http.requests.disconnect import unless_disconnected
-from server.http.requests.translation_call import note
+from server.http.requests.translation_call import record_outcome
 from server.http.responses.errors import error_response
 from server.http.state import RequestRecord
 from server.interface.errors import ClientGone, EngineFailed, KvasirError
@@ -113,7 +113,7 @@ class EventStream(Response):
                 elif not translation.done():  # an error must come before the first text, if it can
                     await self._send_pieces(send, feed.take())
             done = await translation
-            note(self._record, done)
+            record_outcome(self._record, done)
             await self._send_pieces(send, feed.take())
             answer = self._answer(done).model_dump(mode="json", exclude_none=True)
             return _json(answer | {"timings": self._record.timings()})

@@ -44,13 +44,13 @@ class ModelsAnswer(BaseModel):
 @router.get("/models")
 async def models(server: Annotated[ServerState, Depends(server_state)]) -> ModelsAnswer:
     """The models of this server and what they translate."""
-    if server.catalogue is None:
+    if server.router is None:
         return ModelsAnswer(models=[], pairs=[])
     pairs = [
         PairAnswer(source=route.source, target=route.target, models=list(route.models), pivot=route.pivot)
-        for route in server.catalogue.routes
+        for route in server.router.routes
     ]
-    return ModelsAnswer(models=[_model(config) for config in server.catalogue.configs], pairs=pairs)
+    return ModelsAnswer(models=[_model(config) for config in server.router.configs], pairs=pairs)
 
 
 def _model(config: BundleConfig) -> ModelAnswer:

@@ -15,8 +15,8 @@ from server.http.protocols.native.fields import (
     finite,
     sentence_answer,
 )
-from server.http.requests.admission import check_room
-from server.http.requests.translation_call import accept, interpret
+from server.http.requests.admission import check_admission
+from server.http.requests.translation_call import accept, run_translation
 from server.http.responses.errors import error_responses
 from server.http.state import ServerState, request_record, server_state
 from server.interface.decoding_options import DecodingOptions
@@ -117,7 +117,7 @@ class TranslateAnswer(BaseModel):
     "/translate",
     response_model=TranslateAnswer,
     response_model_exclude_none=True,
-    dependencies=[Depends(check_room)],
+    dependencies=[Depends(check_admission)],
     responses={200: {"content": EVENTS_CONTENT}, **error_responses(400, 404, 413, 422, 429, 500, 503, 504)},
 )
 async def translate(
@@ -143,7 +143,7 @@ async def translate(
         translate_to = partial(interpreter.translate, asked, body.source, body.target)
         record, metrics = request_record(request), server_state(request).metrics
         return EventStream(translate_to, partial(_answer, asked), record, metrics)
-    return _answer(asked, await interpret(request, asked, body.source, body.target))
+    return _answer(asked, await run_translation(request, asked, body.source, body.target))
 
 
 async def _glossary(body: TranslateBody, server: ServerState) -> Glossary | None:

@@ -63,7 +63,7 @@ def _num_refused(cached: Cached, calls: int) -> int:
     refused = 0
     for _ in range(calls):
         try:
-            cached.generator.check_room()
+            cached.generator.check_admission()
         except QueueFull:
             refused += 1
     return refused

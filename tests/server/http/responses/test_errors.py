@@ -1,4 +1,4 @@
-"""Nothing a client can send is answered with a 500, and every refusal has the same shape."""
+"""No request of a client leads to a 500, and every error has the same format."""
 
 import json
 from collections.abc import Iterator
@@ -38,24 +38,24 @@ def _error(client: TestClient, content: bytes, status: int, headers: dict[str, s
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({}, "text is missing"),
-        ({"text": 5}, "text: must be a string or a list of strings, not 5"),
-        ({"text": None}, "text: must be a string or a list of strings, not None"),
-        ({"text": ["a", 5]}, "text: item 1 must be a string"),
-        ({"text": "a", "beam_size": True}, "beam_size: input should be a valid integer, not True"),
-        ({"text": "a", "beam_size": "4"}, "beam_size: input should be a valid integer, not 4"),
-        ({"text": "a", "beam_size": 9}, "beam_size: input should be less than or equal to 8, not 9"),
-        ({"text": "a", "beam_size": 0}, "beam_size: input should be greater than or equal to 1, not 0"),
+        ({}, "`text` is required"),
+        ({"text": 5}, "`text` must be a string or a list of strings. Given: 5"),
+        ({"text": None}, "`text` must be a string or a list of strings. Given: None"),
+        ({"text": ["a", 5]}, "`text` item 1 must be a string"),
+        ({"text": "a", "beam_size": True}, "`beam_size` must be a valid integer. Given: True"),
+        ({"text": "a", "beam_size": "4"}, "`beam_size` must be a valid integer. Given: 4"),
+        ({"text": "a", "beam_size": 9}, "`beam_size` must be at most 8. Given: 9"),
+        ({"text": "a", "beam_size": 0}, "`beam_size` must be at least 1. Given: 0"),
         (
             {"text": "a", "length_penalty": 1e300},
-            "length_penalty: input should be less than or equal to 10, not 1e+300",
+            "`length_penalty` must be at most 10. Given: 1e+300",
         ),
         ({"text": "a", "max_new_tokens": 33}, "`max_new_tokens` must be from 1 to 32 with this model. Given: 33"),
         (
             {"text": "a", "num_hypotheses": 3, "beam_size": 2},
             "`num_hypotheses` must be from 1 to 2 with a beam_size of 2. Given: 3",
         ),
-        ({"text": "a", "early_stopping": 1}, "early_stopping: input should be a valid boolean, not 1"),
+        ({"text": "a", "early_stopping": 1}, "`early_stopping` must be a valid boolean. Given: 1"),
         (
             {"text": "a", "timeout_seconds": 61},
             "`timeout_seconds` must be above 0 and at most 60 on this server. Given: 61",
@@ -73,19 +73,19 @@ def _error(client: TestClient, content: bytes, status: int, headers: dict[str, s
             "target_prefix.str: input should be a valid string, not 1; "
             "target_prefix.list[str]: input should be a valid list, not 1",
         ),
-        ({"text": "a", "beam_width": 4}, "beam_width is not a field of this request"),
+        ({"text": "a", "beam_width": 4}, "`beam_width` is not a field of this request"),
         ({"text": "a", "target": "fr"}, "no model here translates from any language to fr; there is en to de"),
         (
             {"text": "a", "source": "e" * 65},
-            "source: string should have at most 64 characters, not " + "e" * 60 + "…",
+            "`source` must have at most 64 characters. Given: " + "e" * 60 + "…",
         ),
-        ({"text": "a", "source": 1}, "source: input should be a valid string, not 1"),
+        ({"text": "a", "source": 1}, "`source` must be a valid string. Given: 1"),
         ({"text": ["a"] * 101}, "101 texts in one request; this server takes 100: send them in parts"),
         ({"text": "a" * 20_001}, "20001 characters in one request; this server takes 20000: send them in parts"),
         ([], "the body must be a JSON object, sent with Content-Type: application/json"),
         ("text", "the body must be a JSON object, sent with Content-Type: application/json"),
-        ({"text": "a", "\ud800": 1}, "the body has a field whose name is not valid Unicode"),
-        ({"text": "a", "x" * 100: 1}, "x" * 60 + "… is not a field of this request"),
+        ({"text": "a", "\ud800": 1}, "the body has a field name that is not valid Unicode"),
+        ({"text": "a", "x" * 100: 1}, "`" + "x" * 60 + "…` is not a field of this request"),
     ],
 )
 def test_a_body_that_is_wrong_is_refused_in_one_readable_sentence(

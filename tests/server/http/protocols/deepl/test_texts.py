@@ -83,7 +83,7 @@ def test_the_model_type_is_greedy_or_beams(
             {"text": "a", "target_lang": "de", "source_lang": "en", "glossary_id": "x"},
             "Invalid or missing glossary id.",
         ),
-        ({"text": [5], "target_lang": "de"}, "Invalid request: text must be text"),
+        ({"text": [5], "target_lang": "de"}, "Invalid request: `text` must be a string"),
         ({"text": ["a"] * 51, "target_lang": "de"}, "51 texts in one request; this server takes 50"),
     ],
 )

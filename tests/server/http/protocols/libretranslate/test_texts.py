@@ -52,8 +52,8 @@ def test_a_form_may_have_its_letters_as_they_are(client: TestClient, text: str) 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"source=en&target=de&q=Gr\xf6\xdfe", "the form or query cannot be read as UTF-8: "),
-        (b"source=en&target=de&q=Gr%F6%DFe", "the form or query cannot be read as UTF-8: "),
+        (b"source=en&target=de&q=Gr\xf6\xdfe", "the form or query is not UTF-8: "),
+        (b"source=en&target=de&q=Gr%F6%DFe", "the form or query is not UTF-8: "),
         (b"&".join([b"q=a"] * 16), "Too many fields. Maximum number of fields is 15."),
     ],
 )
@@ -67,7 +67,7 @@ def test_a_form_that_cannot_be_read_is_refused(client: TestClient, content: byte
 def test_a_query_that_cannot_be_read_is_refused(client: TestClient) -> None:
     answer = client.post("/translate?source=en&target=de&q=Gr%F6%DFe")
     assert answer.status_code == 400
-    assert answer.json()["error"].startswith("the form or query cannot be read as UTF-8: ")
+    assert answer.json()["error"].startswith("the form or query is not UTF-8: ")
 
 
 def test_line_ends_become_plain_in_a_form_and_stay_in_json(client: TestClient) -> None:
@@ -159,9 +159,9 @@ def test_codes_are_taken_in_all_their_forms(client: TestClient, code: str) -> No
             {"q": "a" * 1001, "source": "en", "target": "de"},
             "Invalid request: request (1001) exceeds text limit (1000)",
         ),
-        ({"q": 5, "source": "en", "target": "de"}, "Invalid request: q must be text"),
-        ({"q": ["a", None], "source": "en", "target": "de"}, "Invalid request: q must be text"),
-        ({"q": "a", "source": ["en", 1], "target": "de"}, "Invalid request: source must be text"),
+        ({"q": 5, "source": "en", "target": "de"}, "Invalid request: `q` must be a string"),
+        ({"q": ["a", None], "source": "en", "target": "de"}, "Invalid request: `q` must be a string"),
+        ({"q": "a", "source": ["en", 1], "target": "de"}, "Invalid request: `source` must be a string"),
     ],
 )
 def test_what_is_wrong_is_said_in_the_protocols_words(
@@ -176,13 +176,13 @@ def test_what_is_wrong_is_said_in_the_protocols_words(
     [
         ("[]", "Invalid JSON format"),
         ('"q"', "Invalid JSON format"),
-        ("{", "the body cannot be read as JSON"),
-        ("", "the body cannot be read as JSON"),
-        ('{"q": NaN}', "the body cannot be read as JSON"),
+        ("{", "the body is not JSON"),
+        ("", "the body is not JSON"),
+        ('{"q": NaN}', "the body is not JSON"),
         ("[" * 100_000, "the body"),
-        (b'{"q": "\xff"}', "the body cannot be read as JSON"),
+        (b'{"q": "\xff"}', "the body is not JSON"),
         ('{"q": "a", "source": "\\ud800", "target": "de"}', "\N{REPLACEMENT CHARACTER} is not supported"),
-        ('{"q": "a", "alternatives": ' + "9" * 5000 + "}", "the body cannot be read as JSON"),
+        ('{"q": "a", "alternatives": ' + "9" * 5000 + "}", "the body is not JSON"),
     ],
 )
 def test_a_body_that_is_no_json_object_is_refused(client: TestClient, content: str | bytes, message: str) -> None:

@@ -94,7 +94,7 @@ def test_without_a_seed_one_is_drawn_and_told(client: TestClient, echo: EchoGene
     ("body", "words"),
     [
         ({"temperature": 0}, ["temperature", "0.001"]),
-        ({"top_p": 1.5}, ["top_p", "less than or equal to 1"]),
+        ({"top_p": 1.5}, ["top_p", "at most 1"]),
         ({"seed": 2**53}, ["seed", str(2**53 - 1)]),
         ({"patience": 0}, ["patience", "0.1"]),
         ({"repetition_penalty": 11}, ["repetition_penalty", "10"]),
@@ -153,7 +153,7 @@ def test_what_makes_no_sense_is_refused_with_both_names_or_the_range(
         ({"text": "Tea.", "translation": "Tee. " * 20}, ["translation 0", "this model takes 32"]),
         ({"text": "Tea. " * 20, "translation": "Tee."}, ["text 0", "this model takes 32"]),
         ({"text": "Tea.", "translation": "Tee.", "beam_size": 4}, ["beam_size", "not a field"]),
-        ({"text": "Tea."}, ["translation is missing"]),
+        ({"text": "Tea."}, ["`translation` is required"]),
         ({"text": "Tea.", "translation": "Tee.", "alignment_layer": 3}, ["`alignment_layer` must be", "Given: 3"]),
     ],
     ids=str,

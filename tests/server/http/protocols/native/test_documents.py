@@ -130,7 +130,7 @@ def test_what_is_wrong_is_said_at_once(
 def test_a_missing_file_is_named(client: TestClient) -> None:
     answer = client.post("/v1/documents", data={"source": "en"})
     assert answer.status_code == 422
-    assert answer.json()["error"]["message"] == "file is missing"
+    assert answer.json()["error"]["message"] == "`file` is required"
 
 
 def test_a_damaged_document_says_so_in_its_status(client: TestClient) -> None:

@@ -1,0 +1,23 @@
+"""The LibreTranslate-compatible protocol as a value for the registry."""
+
+from server.http.protocols.libretranslate import documents, service, texts
+from server.http.protocols.libretranslate.errors import LIBRETRANSLATE
+from server.http.protocols.protocol import Protocol
+
+LIBRETRANSLATE_PROTOCOL = Protocol(
+    name="libretranslate",
+    routers=(texts.router, documents.router, service.router),
+    error_format=LIBRETRANSLATE,
+    paths=(
+        "/translate",
+        "/detect",
+        "/languages",
+        "/health",
+        "/frontend/settings",
+        documents.PATH,
+        "/download_file/",
+        "/suggest",
+        "/spec",
+    ),
+    upload_paths=(documents.PATH,),
+)

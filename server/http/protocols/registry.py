@@ -1,0 +1,16 @@
+"""The list of protocols. `--protocols` selects from it; the application reads nothing else."""
+
+from collections.abc import Sequence
+
+from server.http.protocols.deepl.protocol import DEEPL_PROTOCOL
+from server.http.protocols.libretranslate.protocol import LIBRETRANSLATE_PROTOCOL
+from server.http.protocols.native.protocol import NATIVE_PROTOCOL
+from server.http.protocols.protocol import Protocol
+from server.http.responses.error_formats import ErrorFormats
+
+PROTOCOLS = {each.name: each for each in (NATIVE_PROTOCOL, LIBRETRANSLATE_PROTOCOL, DEEPL_PROTOCOL)}
+
+
+def error_formats(protocols: Sequence[Protocol]) -> ErrorFormats:
+    """Return the error format of each path that belongs to one of `protocols`."""
+    return ErrorFormats({path: protocol.error_format for protocol in protocols for path in protocol.paths})

@@ -1,0 +1,33 @@
+"""The settings as a table for the documentation."""
+
+from collections.abc import Sequence
+
+from server.operations.settings import ENVIRONMENT_PREFIX, Settings
+
+
+def settings_table() -> str:
+    """Return the settings as a Markdown table."""
+    lines = ["| flag | environment variable | default | range | description |", "|---|---|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        flag = f"`--{name.replace('_', '-')}`"
+        variable = f"`{ENVIRONMENT_PREFIX}{name.upper()}`"
+        lines.append(f"| {flag} | {variable} | {_default(name)} | {_range(field.metadata)} | {field.description} |")
+    return "\n".join(lines)
+
+
+def _default(name: str) -> str:
+    if name == "threads":
+        return "usable processors"
+    value = Settings.model_fields[name].default
+    if name == "model":
+        return "`models/en-de`"
+    if name == "protocols":
+        return f"`{','.join(value)}`"
+    return "unset" if value in (None, []) else f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def _range(constraints: Sequence[object]) -> str:
+    lower = next((f"from {c.ge}" for c in constraints if hasattr(c, "ge")), "")
+    lower = lower or next((f"above {c.gt}" for c in constraints if hasattr(c, "gt")), "")
+    upper = next((f"to {c.le}" for c in constraints if hasattr(c, "le")), "")
+    return f"{lower} {upper}".strip()
