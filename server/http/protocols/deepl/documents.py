@@ -1,5 +1,6 @@
 """DeepL-compatible: documents, handed in, asked after, and fetched once."""
 
+import hashlib
 import secrets
 from typing import Literal
 
@@ -29,6 +30,7 @@ from server.translation.types import TranslationRequest
 router = APIRouter(prefix="/v2/document", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
 
 PATH = router.prefix
+_ID_CHARACTERS = 32
 
 
 class DocumentFields(BaseModel):
@@ -95,7 +97,7 @@ async def submit(request: Request) -> DocumentHandle:
         job = await server.documents.submit(name, file.file, translate)
     except (UnsupportedFormat, InvalidDocument) as error:
         raise InvalidRequest(f"Invalid file data. {error}") from error
-    return DocumentHandle(document_id=job.id, document_key=job.key)
+    return DocumentHandle(document_id=_public_id(job), document_key=_key(job))
 
 
 @router.post(
@@ -109,7 +111,7 @@ async def status(request: Request, document_id: str) -> DocumentStatus:
     job = await _job(request, document_id)
     remaining = {JobStatus.DONE: 0.0, JobStatus.TRANSLATING: job.seconds_remaining or 1.0}.get(job.status)
     return DocumentStatus(
-        document_id=job.id,
+        document_id=_public_id(job),
         status=job.status.value,
         seconds_remaining=None if remaining is None else round(remaining),
         billed_characters=job.num_characters if job.status is JobStatus.DONE else None,
@@ -140,10 +142,25 @@ async def result(request: Request, document_id: str) -> StreamingResponse:
 
 async def _job(request: Request, document_id: str) -> DocumentJob:
     sent = await read_parameters(request, 50)
-    job = server_state(request).documents.get(document_id)
-    if not secrets.compare_digest((sent.text("document_key") or "").encode(), job.key.encode()):
+    key = sent.text("document_key") or ""
+    try:
+        job = server_state(request).documents.get(key[:_ID_CHARACTERS])
+    except UnknownDocument as error:
+        raise UnknownDocument("Document not found") from error
+    given, expected = f"{document_id} {key}", f"{_public_id(job)} {_key(job)}"
+    if not secrets.compare_digest(given.encode(), expected.encode()):
         raise UnknownDocument("Document not found")
     return job
+
+
+def _key(job: DocumentJob) -> str:
+    """Return the document's key: its id in the store, and 128 bits of its key there. Clients expect 64 characters."""
+    return job.id + job.key[:_ID_CHARACTERS]
+
+
+def _public_id(job: DocumentJob) -> str:
+    """Return the document's id in this protocol, a hash. The other protocols need the store's id only."""
+    return hashlib.sha256(job.id.encode()).hexdigest()[:_ID_CHARACTERS]
 
 
 def _target(sent: Parameters, server: ServerState) -> str:

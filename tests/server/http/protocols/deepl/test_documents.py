@@ -54,6 +54,9 @@ def test_who_has_no_key_gets_nothing(client: TestClient) -> None:
         for address in (f"/v2/document/{handle['document_id']}", f"/v2/document/{handle['document_id']}/result"):
             answer = client.post(address, json={"document_key": key})
             assert (answer.status_code, answer.json()) == (404, {"message": "Document not found"})
+    assert client.get(f"/v1/documents/{handle['document_id']}").status_code == 404
+    assert client.get(f"/v1/documents/{handle['document_id']}/content").status_code == 404
+    assert client.get(f"/download_file/{handle['document_id']}.a.txt").status_code == 404
     unknown = client.post("/v2/document/nothing", json={"document_key": "0"})
     assert (unknown.status_code, list(unknown.json())) == (404, ["message"])
 
