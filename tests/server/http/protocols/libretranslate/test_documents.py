@@ -32,7 +32,10 @@ def test_a_document_is_translated_and_can_be_fetched_from_where_the_answer_says(
     assert url.path.endswith("letter.txt")
     fetched = client.get(url.path)
     assert fetched.content == TEXT
-    assert fetched.headers["Content-Disposition"] == "attachment; filename*=utf-8''a%20letter.txt"
+    assert (
+        fetched.headers["Content-Disposition"]
+        == "attachment; filename=\"a letter.txt\"; filename*=utf-8''a%20letter.txt"
+    )
 
 
 @pytest.mark.parametrize("name", ["a letter.txt", "50% #1?.txt", "a%20b&c.txt", "Größe 手紙.txt", "a\u2028b'\"<.txt"])
