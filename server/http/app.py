@@ -11,6 +11,7 @@ from fastapi_offline import FastAPIOffline
 from server.http.middleware.body_limit import BodyLimit
 from server.http.middleware.request_recorder import RequestRecorder
 from server.http.monitoring import health, metrics
+from server.http.page import documentation
 from server.http.page import routes as page
 from server.http.protocols.registry import PROTOCOLS, error_formats
 from server.http.responses.errors import install_error_handlers
@@ -51,14 +52,14 @@ def create_app(
             for engine in opened:
                 await asyncio.to_thread(engine.close)
 
-    # FastAPI, with the files of /docs served from here instead of from a CDN.
-    app = FastAPIOffline(title="Kvasir", description=_DESCRIPTION, lifespan=lifespan, redoc_url=None)
+    # FastAPI that serves the files of Swagger UI itself instead of naming a CDN.
+    app = FastAPIOffline(None, None, title="Kvasir", description=_DESCRIPTION, lifespan=lifespan)
     app.state.server = server
     protocols = [PROTOCOLS[name] for name in settings.protocols]
     formats = error_formats(protocols)
     install_error_handlers(app, formats)
     routers = [router for protocol in protocols for router in protocol.routers]
-    for router in (*routers, health.router, metrics.router):
+    for router in (*routers, health.router, metrics.router, documentation.router):
         app.include_router(router)
     if "native" in settings.protocols:
         app.include_router(page.router)  # it calls /v1

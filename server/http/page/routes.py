@@ -6,33 +6,11 @@ from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
 from server.http.page.files import INDEX, PageFile, read_page
+from server.http.page.headers import security_headers
 
 router = APIRouter(include_in_schema=False)
 
-_SECURITY_POLICY: Final = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
-)
-_HEADERS: Final = {
-    "Content-Security-Policy": _SECURITY_POLICY,
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    # Cached, but revalidated each time: an updated server must not be mixed with old files.
-    "Cache-Control": "no-cache",
-}
+_HEADERS: Final = security_headers()
 _FILES: Final = read_page()
 
 

@@ -125,7 +125,7 @@ def test_the_documentation_page_needs_nobody_elses_server(client: TestClient) ->
     assert "http://" not in page
     assert "https://" not in page
     script, style = page.split('<script src="')[1].split('"')[0], page.split('rel="stylesheet" href="')[1].split('"')[0]
-    assert client.get(script).status_code == client.get(style).status_code == 200
+    assert client.get(f"/{script}").status_code == client.get(f"/{style}").status_code == 200
 
 
 def test_every_operation_documents_its_errors_in_the_envelope(client: TestClient) -> None:

@@ -67,6 +67,21 @@ def test_a_browser_runs_nothing_but_these_files(path: str, client: TestClient) -
     assert headers["referrer-policy"] == "no-referrer"
 
 
+def test_the_documentation_runs_no_script_but_its_own(client: TestClient) -> None:
+    page = client.get("/docs")
+    policy = dict(part.split(" ", 1) for part in page.headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == policy["frame-ancestors"] == "'none'"
+    assert policy["script-src"] == policy["connect-src"] == "'self'"
+    scripts = re.findall(r"<script([^>]*)>([^<]*)</script>", page.text)
+    assert scripts
+    for attributes, content in scripts:
+        assert not content
+        [source] = re.findall(r'src="([^"]+)"', attributes)
+        assert client.get(f"/{source}").status_code == 200
+    for address in re.findall(r'href="([^"]+)"', page.text):
+        assert client.get(f"/{address}").status_code == 200
+
+
 @pytest.mark.parametrize("path", ["/", "/page/style.css"])
 def test_a_file_that_is_known_is_not_sent_again(path: str, client: TestClient) -> None:
     first = client.get(path)
@@ -171,4 +186,4 @@ def test_files_of_the_page_are_short() -> None:
 
 def test_the_wheel_has_the_page() -> None:
     project = (Path(__file__).parents[4] / "pyproject.toml").read_text(encoding="utf-8")
-    assert 'server = ["http/page/static/**"]' in project
+    assert 'server = ["http/page/docs/*", "http/page/static/**"]' in project
