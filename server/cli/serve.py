@@ -1,4 +1,4 @@
-"""Runs the application under uvicorn, and takes it down without losing an answer."""
+"""Start of the application under uvicorn, and its shutdown without lost responses."""
 
 import asyncio
 import contextlib
@@ -7,11 +7,14 @@ import logging
 import math
 import os
 import signal
+import socket
+import tempfile
 from collections.abc import Iterator, Sequence
 
 import uvicorn
 
 from kernels.onnx_registration import running_kernels
+from server.cli.listening import address_of, bound_sockets
 from server.http.app import create_app
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
@@ -23,52 +26,54 @@ from server.operations.settings import Settings, unknown_variables
 _log = logging.getLogger("kvasir")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_CLOSE_SECONDS = 1  # for connections that are still open after the drain
+_CLOSE_SECONDS = 1  # for connections still open after the drain
 
 
 def serve(settings: Settings) -> int:
-    """Serve until SIGTERM or Ctrl-C; the exit code of the process: 0, or 1 if requests were lost.
+    """Serve until SIGTERM or Ctrl-C. Return the exit code: 0, or 1 if requests were lost.
 
     Raises `BundleError` or OSError before it listens.
     """
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.log_format)
     for variable, meant in unknown_variables(os.environ).items():
-        _log.warning("no setting has this environment variable", extra={"variable": variable, "similar": meant})
-    _log.info("loading", extra={"folders": [str(folder) for folder in settings.model]})
+        _log.warning("unknown environment variable", extra={"variable": variable, "similar": meant})
+    sockets = bound_sockets(settings.host, settings.port)
+    if settings.documents_folder is not None:
+        tempfile.tempdir = str(settings.documents_folder)  # uploads are received into temporary files
+    _log.info("loading models", extra={"folders": [str(folder) for folder in settings.model]})
     observer = Metrics()
-    generators = open_engines(settings, observer)
+    engines = open_engines(settings, observer)
     try:
-        return _serve(settings, generators, observer)
-    finally:  # most often they are closed already
-        for generator in generators:
-            generator.close()
+        return _serve(settings, engines, observer, sockets)
+    finally:
+        for engine in engines:  # the application has closed them unless it could not start
+            engine.close()
 
 
-def _serve(settings: Settings, generators: Sequence[EngineClient], observer: Metrics) -> int:
-    names = [generator.bundle.config.name for generator in generators]
-    _log.info("loaded", extra={"models": names, "kernels": running_kernels()})
-    app = create_app(settings, generators, observer)
-    # What is loaded stays: the collector need not look through it while answers wait.
+def _serve(settings: Settings, engines: Sequence[EngineClient], observer: Metrics, sockets: list[socket.socket]) -> int:
+    names = [engine.bundle.config.name for engine in engines]
+    _log.info("models loaded", extra={"models": names, "kernels": running_kernels()})
+    app = create_app(settings, engines, observer)
+    # Objects loaded so far live as long as the process: exclude them from garbage collection.
     gc.collect()
     gc.freeze()
     config = uvicorn.Config(
         app,
-        host=settings.host,
-        port=settings.port,
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
     )
     server = _DrainingServer(config, app.state.server)
-    server.run()
+    server.run(sockets)
     return 1 if server.num_lost else 0
 
 
 class _DrainingServer(uvicorn.Server):
-    """On the first signal: refuse what is new, finish what runs, stop. On the second: tell what runs that it is lost.
+    """uvicorn's server, draining on the first signal: it rejects new requests and finishes running ones.
 
-    The port stays open meanwhile, so that probes and latecomers get an answer instead of a refused connection.
+    The second signal ends running requests with an error. The port stays open, so that probes and late requests receive
+    a response instead of a refused connection.
     """
 
     def __init__(self, config: uvicorn.Config, state: ServerState) -> None:
@@ -80,7 +85,7 @@ class _DrainingServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle signals in the event loop. Uvicorn's own way ends the process by the signal, not with 0."""
+        """Handle signals in the event loop. uvicorn's own handlers end the process by the signal, not with 0."""
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             loop.add_signal_handler(number, self._on_signal)
@@ -89,6 +94,12 @@ class _DrainingServer(uvicorn.Server):
         finally:
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start listening. The address is the last line logged before requests."""
+        await super().startup(sockets)
+        if self.started and sockets:
+            _log.info("listening", extra={"url": address_of(sockets[0])})
 
     def _on_signal(self) -> None:
         if self._ending is None:
@@ -111,16 +122,16 @@ class _DrainingServer(uvicorn.Server):
         self.num_lost = state.num_in_flight
         _log.log(logging.WARNING if self.num_lost else logging.INFO, "drained", extra={"lost": self.num_lost})
         if self.num_lost:
-            # Whoever waits is told so, which uvicorn would not do.
-            for generator in state.engines:
-                await asyncio.to_thread(generator.close)
+            # Closing the engines answers the waiting requests with an error; uvicorn would drop them.
+            for engine in state.engines:
+                await asyncio.to_thread(engine.close)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(state.idle.wait(), _CLOSE_SECONDS)
         self.should_exit = True
 
     async def _drain(self) -> None:
-        # The HTTP requests first: some have been accepted and are still on their way to an engine.
+        # HTTP requests first: some are accepted and not yet submitted to an engine.
         if self._state.num_in_flight:
             await self._state.idle.wait()
-        for generator in self._state.engines:
-            await generator.drain(math.inf)
+        for engine in self._state.engines:
+            await engine.drain(math.inf)

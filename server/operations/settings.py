@@ -20,6 +20,7 @@ _READ_ELSEWHERE = ("KERNELS",)  # read by the kernels package
 DEFAULT_MODEL = Path(__file__).resolve().parents[2] / "models" / "en-de"
 
 ProtocolName = Literal["native", "libretranslate", "deepl"]
+LogFormat = Literal["auto", "text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Device = Literal["cpu", "cuda"]
 
@@ -198,6 +199,9 @@ class Settings(BaseSettings):
     log_level: Annotated[LogLevel, Field(description="minimum level of log lines: debug, info, warning, error")] = (
         "info"
     )
+    log_format: Annotated[
+        LogFormat, Field(description="format of log lines: text, json, or auto: text on a terminal, else json")
+    ] = "auto"
     cors_origins: Annotated[
         list[str], NoDecode, Field(description="origins of other web pages that may call the API; unset: none")
     ] = []

@@ -32,9 +32,8 @@ class Served:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.lines.append(json.loads(line))
-            message = str(self.lines[-1]["message"])
-            if message.startswith("Uvicorn running on "):
-                self.url = message.split()[3]
+            if self.lines[-1]["message"] == "listening":
+                self.url = str(self.lines[-1]["url"])
                 self.listening.set()
 
     def client(self) -> httpx2.Client:

@@ -25,7 +25,7 @@ def without_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 
 
 def _kernels(served: Served) -> object:
-    return next(line["kernels"] for line in served.lines if line["message"] == "loaded")
+    return next(line["kernels"] for line in served.lines if line["message"] == "models loaded")
 
 
 def _translations(served: Served, **options: object) -> list[str]:

@@ -63,7 +63,7 @@ def test_a_server_that_is_told_to_end_while_it_loads_ends_with_0_and_leaves_noth
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stderr is not None
         try:
-            assert json.loads(process.stderr.readline())["message"] == "loading"
+            assert json.loads(process.stderr.readline())["message"] == "loading models"
             os.killpg(process.pid, signal.SIGTERM)
             assert process.wait(PATIENCE_SECONDS) == 0
             assert process.stderr.read() == ""

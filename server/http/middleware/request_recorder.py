@@ -19,6 +19,7 @@ _log = logging.getLogger("kvasir.request")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _UNKNOWN_ENDPOINT = "unknown"  # label of all paths without a route; clients could make up any number of them
+_MAX_PATH_CHARACTERS = 200
 _OUTCOMES = {429: "rejected", 503: "rejected", 504: "timeout", CLIENT_GONE_STATUS: "cancelled"}
 
 
@@ -82,7 +83,7 @@ class RequestRecorder:
         level = logging.DEBUG if is_routine else logging.INFO
         if not _log.isEnabledFor(level):
             return
-        fields = {
+        fields: dict[str, object] = {
             "id": record.id,
             "method": scope["method"],
             "endpoint": endpoint,
@@ -91,6 +92,8 @@ class RequestRecorder:
             "milliseconds": milliseconds(seconds),
             **_sizes(record),
         }
+        if endpoint == _UNKNOWN_ENDPOINT:
+            fields["path"] = str(scope["path"])[:_MAX_PATH_CHARACTERS]
         _log.log(level, "request", extra=fields)
 
 

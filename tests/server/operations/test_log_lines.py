@@ -41,3 +41,35 @@ def test_a_failure_keeps_its_traceback_in_one_line(
         logging.getLogger("kvasir.test").exception("a bug")
     [line] = capsys.readouterr().err.splitlines()
     assert "IndexError" in json.loads(line)["exc_info"]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_text_has_time_level_message_and_fields_and_colours_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_terminal: bool
+) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", list(root.handlers))
+    monkeypatch.setattr(root, "level", root.level)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    configure_logging("info", "text")
+    logging.getLogger("kvasir.test").warning(
+        "forged\n12:00", extra={"path": "/a b\n", "status": 404, "models": ["x", "y"]}
+    )
+    [line] = capsys.readouterr().err.splitlines()
+    assert ("\x1b[33m" in line) == is_terminal
+    for code in ("\x1b[33m", "\x1b[2m", "\x1b[0m"):
+        line = line.replace(code, "")
+    assert line[8:] == ' WARNING forged\\n12:00  path="/a b\\n" status=404 models=x,y'
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_format_is_text_on_a_terminal_and_json_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_terminal: bool
+) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", list(root.handlers))
+    monkeypatch.setattr(root, "level", root.level)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    configure_logging("info", "auto")
+    logging.getLogger("kvasir.test").info("started")
+    assert capsys.readouterr().err.startswith("{") != is_terminal
