@@ -10,12 +10,14 @@ import signal
 import socket
 import tempfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import uvicorn
 
 from kernels.onnx_registration import running_kernels
 from server.cli.listening import address_of, bound_sockets
 from server.http.app import create_app
+from server.http.connection import ConnectionLimits, limited_connection
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.operations.log_lines import configure_logging
@@ -26,6 +28,7 @@ from server.operations.settings import Settings, unknown_variables
 _log = logging.getLogger("kvasir")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_MAX_HEAD_BYTES = 64 * 1024
 _CLOSE_SECONDS = 1  # for connections still open after the drain
 
 
@@ -37,17 +40,17 @@ def serve(settings: Settings) -> int:
     configure_logging(settings.log_level, settings.log_format)
     for variable, meant in unknown_variables(os.environ).items():
         _log.warning("unknown environment variable", extra={"variable": variable, "similar": meant})
-    sockets = bound_sockets(settings.host, settings.port)
-    if settings.documents_folder is not None:
-        tempfile.tempdir = str(settings.documents_folder)  # uploads are received into temporary files
-    _log.info("loading models", extra={"folders": [str(folder) for folder in settings.model]})
-    observer = Metrics()
-    engines = open_engines(settings, observer)
-    try:
-        return _serve(settings, engines, observer, sockets)
-    finally:
+    with contextlib.ExitStack() as stack:
+        sockets = bound_sockets(settings.host, settings.port)
+        for bound in sockets:
+            stack.enter_context(bound)
+        _log.info("loading models", extra={"folders": [str(folder) for folder in settings.model]})
+        observer = Metrics()
+        engines = open_engines(settings, observer)
         for engine in engines:  # the application has closed them unless it could not start
-            engine.close()
+            stack.callback(engine.close)
+        stack.enter_context(_temporary_files_in(settings.documents_folder))
+        return _serve(settings, engines, observer, sockets)
 
 
 def _serve(settings: Settings, engines: Sequence[EngineClient], observer: Metrics, sockets: list[socket.socket]) -> int:
@@ -63,10 +66,33 @@ def _serve(settings: Settings, engines: Sequence[EngineClient], observer: Metric
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
+        http=limited_connection(_connection_limits(settings), observer),
+        ws="none",
     )
     server = _DrainingServer(config, app.state.server)
     server.run(sockets)
     return 1 if server.num_lost else 0
+
+
+@contextlib.contextmanager
+def _temporary_files_in(folder: Path | None) -> Iterator[None]:
+    """Receive uploads into `folder`; None is the system's folder for temporary files."""
+    before = tempfile.tempdir
+    if folder is not None:
+        tempfile.tempdir = str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+def _connection_limits(settings: Settings) -> ConnectionLimits:
+    return ConnectionLimits(
+        max_head_bytes=_MAX_HEAD_BYTES,
+        head_seconds=settings.header_timeout_seconds,
+        body_seconds=settings.body_timeout_seconds,
+        write_seconds=settings.write_timeout_seconds,
+    )
 
 
 class _DrainingServer(uvicorn.Server):

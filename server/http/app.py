@@ -9,7 +9,11 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi_offline import FastAPIOffline
 
 from server.http.middleware.body_limit import BodyLimit
+from server.http.middleware.form_charset import FormCharset
+from server.http.middleware.host_check import HostCheck, default_hosts
 from server.http.middleware.request_recorder import RequestRecorder
+from server.http.middleware.response_pacing import ResponsePacing
+from server.http.middleware.upload_admission import UploadAdmission
 from server.http.monitoring import health, metrics
 from server.http.page import documentation
 from server.http.page import routes as page
@@ -17,6 +21,7 @@ from server.http.protocols.registry import PROTOCOLS, error_formats
 from server.http.responses.errors import install_error_handlers
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
+from server.operations.loop_lag import watch_event_loop
 from server.operations.metrics import Metrics
 from server.operations.model_loading import open_engines
 from server.operations.settings import Settings
@@ -46,7 +51,9 @@ def create_app(
         try:
             await asyncio.to_thread(load_identifier)
             server.open(opened)
+            watchdog = asyncio.create_task(watch_event_loop(server.metrics.loop_lagged))
             yield
+            watchdog.cancel()
         finally:
             await server.close()
             for engine in opened:
@@ -66,9 +73,12 @@ def create_app(
     # Middleware added last runs first.
     upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
     upload_paths = [path for protocol in protocols for path in protocol.upload_paths]
+    app.add_middleware(FormCharset, formats=formats)
     app.add_middleware(
         BodyLimit, max_body_bytes=settings.max_body_bytes, upload_bytes=dict.fromkeys(upload_paths, upload_bytes)
     )
+    app.add_middleware(UploadAdmission, server=server, formats=formats, paths=upload_paths)
+    app.add_middleware(ResponsePacing, unread=server.unread, formats=formats)
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -77,5 +87,7 @@ def create_app(
             allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
             expose_headers=["Content-Disposition", "Location", "Retry-After", "Server-Timing", "X-Request-ID"],
         )
+    allowed_hosts = settings.allowed_hosts or default_hosts(settings.host)
+    app.add_middleware(HostCheck, formats=formats, allowed_hosts=allowed_hosts, allowed_origins=settings.cors_origins)
     app.add_middleware(RequestRecorder, server=server, formats=formats)
     return app

@@ -8,7 +8,9 @@ from typing import cast
 
 from fastapi import Request
 
+from server.documents.input.limits import MEGABYTE
 from server.documents.job_store import DocumentStore
+from server.http.unread_bytes import UnreadBytes
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, QueueFull
 from server.operations.metrics import Metrics
@@ -21,6 +23,8 @@ from server.translation.service import TranslationService
 from server.translation.types import Phases, TranslationResult
 
 _log = logging.getLogger("kvasir")
+
+_UPLOAD_RETRY_SECONDS = 10.0
 
 
 @dataclass(slots=True)
@@ -40,10 +44,15 @@ class ServerState:
     draining: bool = False
     num_in_flight: int = 0  # HTTP requests received and not yet answered
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while no request is in flight
+    num_uploads: int = 0  # whose body is being received
     documents: DocumentStore = field(init=False)
+    unread: UnreadBytes = field(init=False)  # responses being sent
+    expected: UnreadBytes = field(init=False)  # responses with many details whose requests are running
 
     def __post_init__(self) -> None:
         """Create an empty document store."""
+        self.unread = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
+        self.expected = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
         self.documents = DocumentStore(self.settings.document_options, self.metrics.document_finished)
         self.metrics.watch_documents(self.documents.__len__)
 
@@ -96,6 +105,19 @@ class ServerState:
             raise Draining("the server is starting; retry in a moment")
         return self.glossaries
 
+    def begin_upload(self) -> None:
+        """Count a document whose upload starts. Raises `Draining`, and `QueueFull` if there are too many documents."""
+        self.accept()
+        num_documents, limit = len(self.documents) + self.num_uploads, self.settings.max_documents
+        if num_documents >= limit:
+            message = f"the server has {num_documents} of {limit} documents; retry in {_UPLOAD_RETRY_SECONDS:g} s"
+            raise QueueFull(message, _UPLOAD_RETRY_SECONDS)
+        self.num_uploads += 1
+
+    def end_upload(self) -> None:
+        """Count an upload that was received or interrupted."""
+        self.num_uploads -= 1
+
     def begin_request(self) -> None:
         """Count an HTTP request that was received."""
         self.num_in_flight += 1
@@ -112,10 +134,12 @@ class ServerState:
 class RequestRecord:
     """Content of one HTTP request's log line and response headers; routes fill in their part.
 
-    `late_status` is the status of an error that occurred after the response had started with another status.
+    `client` is its address. `late_status` is the status of an error after the response had started with another.
     """
 
     id: str
+    client: str = ""
+    expected_bytes: int = 0  # of the response, if it has many details
     elapsed_seconds: Callable[[], float] = field(default=lambda: 0.0, repr=False)
     late_status: int | None = None
     is_streamed: bool = False

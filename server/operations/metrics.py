@@ -90,6 +90,14 @@ class Metrics:
             ("format", "outcome"),
             registry=registry,
         )
+        self._loop_lag_seconds = self._seconds(
+            "kvasir_event_loop_lag_seconds", "Delay of a timer in the event loop, measured four times a second."
+        )
+        self._aborted_connections = Counter(
+            "kvasir_connections_aborted_total",
+            "Connections aborted because their client did not read the response.",
+            registry=registry,
+        )
         self._model_info = Gauge(
             "kvasir_model_info", "1 for each model served.", ("model", "provider", "precision"), registry=registry
         )
@@ -166,6 +174,14 @@ class Metrics:
         """Record a finished HTTP request. `endpoint` is its route's path template, or a fixed word without a route."""
         self._requests.labels(endpoint, str(status), outcome).inc()
         self._request_seconds.labels(endpoint).observe(seconds)
+
+    def loop_lagged(self, seconds: float) -> None:
+        """Record a measurement of the event loop's lag."""
+        self._loop_lag_seconds.observe(seconds)
+
+    def connection_aborted(self) -> None:
+        """Count a connection whose client did not read the response."""
+        self._aborted_connections.inc()
 
     def exposition(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

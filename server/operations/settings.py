@@ -180,6 +180,18 @@ class Settings(BaseSettings):
         Path | None,
         Field(description="folder of uploaded and translated documents; unset: the system's temporary folder"),
     ] = None
+    max_unread_megabytes: Annotated[
+        int, Field(ge=1, le=100_000, description="memory for responses not read yet, in megabytes; then 429")
+    ] = 256
+    header_timeout_seconds: Annotated[
+        float, Field(gt=0, le=3600, description="seconds to receive the headers of a request; then 408")
+    ] = 10.0
+    body_timeout_seconds: Annotated[
+        float, Field(gt=0, le=3600, description="seconds to receive a body, plus one for every 10 kB of it; then 408")
+    ] = 30.0
+    write_timeout_seconds: Annotated[
+        float, Field(gt=0, le=3600, description="seconds without progress of a response until its connection is closed")
+    ] = 30.0
     drain_timeout_seconds: Annotated[
         float, Field(ge=0, le=3600, description="seconds for running requests to finish after SIGTERM")
     ] = 30.0
@@ -202,11 +214,19 @@ class Settings(BaseSettings):
     log_format: Annotated[
         LogFormat, Field(description="format of log lines: text, json, or auto: text on a terminal, else json")
     ] = "auto"
+    allowed_hosts: Annotated[
+        list[str],
+        NoDecode,
+        Field(
+            description="host names of the server, besides localhost and IP addresses; * is any; unset: any, but "
+            "none on a loopback address"
+        ),
+    ] = []
     cors_origins: Annotated[
         list[str], NoDecode, Field(description="origins of other web pages that may call the API; unset: none")
     ] = []
 
-    @field_validator("model", "cors_origins", "detect_languages", "protocols", mode="before")
+    @field_validator("model", "allowed_hosts", "cors_origins", "detect_languages", "protocols", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value

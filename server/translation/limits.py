@@ -33,10 +33,10 @@ class TranslationLimits:
 
     def check_characters(self, request: TranslationRequest) -> None:
         """Raise `TextTooLong` for more characters than one request may hold."""
-        if self.max_text_characters is not None and request.num_characters > self.max_text_characters:
+        if self.max_text_characters is not None and request.num_input_characters > self.max_text_characters:
             raise TextTooLong(
-                f"{request.num_characters} characters in one request; this server takes {self.max_text_characters}: "
-                "send them in parts"
+                f"{request.num_input_characters} characters in one request; this server takes "
+                f"{self.max_text_characters}: send them in parts"
             )
 
     def sentence_params(self, request: TranslationRequest, shapes: Shapes) -> SentenceParams:

@@ -40,6 +40,15 @@ class TranslationRequest:
         """Characters of all texts together."""
         return sum(map(len, self.texts))
 
+    @property
+    def num_input_characters(self) -> int:
+        """Characters of all texts and of all options that are texts."""
+        options = self.options
+        prefix = options.target_prefix or ""
+        prefixes = (prefix,) if isinstance(prefix, str) else prefix
+        given = (*prefixes, *options.required_phrases, *options.suppress_phrases)
+        return self.num_characters + sum(map(len, given))
+
 
 @dataclass(frozen=True, slots=True)
 class Alternative:

@@ -40,7 +40,11 @@ class RequestRecorder:
             await self._app(scope, receive, send)
             return
         begun = self._clock()
-        record = RequestRecord(_request_id(Headers(scope=scope)), lambda: self._clock() - begun)
+        record = RequestRecord(
+            _request_id(Headers(scope=scope)),
+            client=str((scope.get("client") or ("",))[0]),
+            elapsed_seconds=lambda: self._clock() - begun,
+        )
         scope.setdefault("state", {})["record"] = record
         status = 0
 
@@ -69,6 +73,8 @@ class RequestRecorder:
             status = 500
         finally:
             self._server.end_request()
+            if record.expected_bytes:
+                self._server.expected.remove(record.client, record.expected_bytes)
             # A status of 0: uvicorn cancelled the request because the drain timeout expired.
             self._finish(scope, record, record.late_status or status or CLIENT_GONE_STATUS, record.elapsed_seconds())
 

@@ -1,13 +1,19 @@
 """Steps that every protocol takes between reading a request and writing its response."""
 
 from dataclasses import replace
+from typing import Final
 
 from fastapi import Request
 
 from server.http.requests.disconnect import unless_disconnected
 from server.http.state import RequestRecord, request_record, server_state
+from server.interface.decoding_options import DecodingOptions
 from server.translation.service import TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest
+
+# For each character of a text: measured with sentences of 100 characters, which have 25 tokens.
+_ATTENTION_BYTES: Final = 1000
+_ALTERNATIVE_BYTES: Final = 15
 
 
 async def run_translation(
@@ -23,13 +29,24 @@ async def run_translation(
 def accept(request: Request, translation: TranslationRequest) -> tuple[TranslationService, TranslationRequest]:
     """Return the translation service and the request for it, and record the request's size for the log.
 
-    `Cache-Control: no-cache` sets `bypass_cache`. Raises `Draining` during start-up and shutdown.
+    `Cache-Control: no-cache` sets `bypass_cache`. Raises `Draining` during start-up and shutdown, and `QueueFull` if
+    the details requested so far exceed the memory limit for responses.
     """
-    record = request_record(request)
+    record, server = request_record(request), server_state(request)
     record.num_texts, record.num_characters = len(translation.texts), translation.num_characters
-    service, _ = server_state(request).accept()
+    service, _ = server.accept()
+    if num_bytes := expected_detail_bytes(translation.options, translation.num_characters):
+        server.expected.add(record.client, num_bytes)
+        record.expected_bytes += num_bytes
     directives = [directive.strip().lower() for directive in request.headers.get("Cache-Control", "").split(",")]
     return service, replace(translation, bypass_cache=True) if "no-cache" in directives else translation
+
+
+def expected_detail_bytes(options: DecodingOptions, num_characters: int) -> int:
+    """Estimate the JSON of token details, in bytes. 0 without any."""
+    by_character = options.num_token_alternatives * _ALTERNATIVE_BYTES
+    by_character += _ATTENTION_BYTES if options.return_attention else 0
+    return by_character * num_characters
 
 
 def record_outcome(record: RequestRecord, outcome: TranslationOutcome) -> None:

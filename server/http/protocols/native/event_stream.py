@@ -7,6 +7,7 @@ plain answer holds and the timings, or one `error` event with the envelope that 
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 
 from fastapi import Request
 from fastapi.sse import EventSourceResponse, format_sse_event
@@ -17,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import record_outcome
 from server.http.responses.errors import error_response
+from server.http.responses.large_json import json_off_loop
 from server.http.state import RequestRecord
 from server.interface.errors import ClientGone, EngineFailed, KvasirError
 from server.operations.metrics import Metrics
@@ -115,8 +117,10 @@ class EventStream(Response):
             done = await translation
             record_outcome(self._record, done)
             await self._send_pieces(send, feed.take())
-            answer = self._answer(done).model_dump(mode="json", exclude_none=True)
-            return _json(answer | {"timings": self._record.timings()})
+            content = await json_off_loop(partial(self._answer, done))
+            timings = _json({"timings": self._record.timings()})
+            separator = "" if content == b"{}" else ","
+            return f"{content[:-1].decode()}{separator}{timings[1:]}"
         finally:
             translation.cancel()
             await asyncio.gather(translation, return_exceptions=True)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
 from server.http.protocols.native.fields import (
@@ -13,7 +13,9 @@ from server.http.protocols.native.fields import (
     sentence_answer,
 )
 from server.http.requests.disconnect import unless_disconnected
+from server.http.requests.translation_call import expected_detail_bytes
 from server.http.responses.errors import error_responses
+from server.http.responses.large_json import json_off_loop
 from server.http.state import RequestRecord, ServerState, request_record, server_state
 from server.interface.detail_options import DetailOptions
 from server.translation.scoring import Score, ScoreRequest
@@ -48,13 +50,18 @@ class ScoresAnswer(BaseModel):
     model: str
 
 
-@router.post("/score", response_model_exclude_none=True, responses=error_responses(400, 413, 422, 429, 500, 503, 504))
+@router.post(
+    "/score",
+    response_model=ScoresAnswer,
+    response_model_exclude_none=True,
+    responses=error_responses(400, 413, 422, 429, 500, 503, 504),
+)
 async def score(
     body: ScoreBody,
     request: Request,
     server: Annotated[ServerState, Depends(server_state)],
     record: Annotated[RequestRecord, Depends(request_record)],
-) -> ScoresAnswer:
+) -> ScoresAnswer | Response:
     """The probability that the model gives to translations that are there already, token by token if you like."""
     texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
     translations = (body.translation,) if isinstance(body.translation, str) else tuple(body.translation)
@@ -70,9 +77,18 @@ async def score(
         options=body,
         timeout_seconds=body.timeout_seconds,
     )
+    if num_bytes := expected_detail_bytes(asked.options, record.num_characters):
+        server.expected.add(record.client, num_bytes)
+        record.expected_bytes += num_bytes
     result = await unless_disconnected(request, route.scorer.score(asked))
     record.result = TranslationResult([], result.phases, result.sentence_tokens, num_splits=0)
-    return ScoresAnswer(scores=[_answer(each) for each in result.scores], model=record.model)
+
+    def answer() -> ScoresAnswer:
+        return ScoresAnswer(scores=[_answer(each) for each in result.scores], model=route.name)
+
+    if num_bytes:
+        return Response(await json_off_loop(answer), media_type="application/json")
+    return answer()
 
 
 def _answer(score: Score) -> ScoreAnswer:

@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
@@ -16,8 +16,9 @@ from server.http.protocols.native.fields import (
     sentence_answer,
 )
 from server.http.requests.admission import check_admission
-from server.http.requests.translation_call import accept, run_translation
+from server.http.requests.translation_call import accept, expected_detail_bytes, run_translation
 from server.http.responses.errors import error_responses
+from server.http.responses.large_json import json_off_loop
 from server.http.state import ServerState, request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest
@@ -123,7 +124,7 @@ class TranslateAnswer(BaseModel):
 async def translate(
     body: TranslateBody,
     request: Request,
-) -> TranslateAnswer | EventStream:
+) -> TranslateAnswer | Response:
     """Translate one text or several; the order is kept, and so are line breaks and blank lines.
 
     With `stream` the text comes in pieces, as soon as they are final.
@@ -143,7 +144,10 @@ async def translate(
         translate_to = partial(interpreter.translate, asked, body.source, body.target)
         record, metrics = request_record(request), server_state(request).metrics
         return EventStream(translate_to, partial(_answer, asked), record, metrics)
-    return _answer(asked, await run_translation(request, asked, body.source, body.target))
+    outcome = await run_translation(request, asked, body.source, body.target)
+    if expected_detail_bytes(asked.options, asked.num_characters):
+        return Response(await json_off_loop(partial(_answer, asked, outcome)), media_type="application/json")
+    return _answer(asked, outcome)
 
 
 async def _glossary(body: TranslateBody, server: ServerState) -> Glossary | None:

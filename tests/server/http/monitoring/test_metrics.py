@@ -10,6 +10,8 @@ from server.translation.types import Phases, Translation, TranslationResult
 from tests.fakes.echo import EchoGenerator, EchoStatus
 
 _NAMES = {
+    "kvasir_connections_aborted": "counter",
+    "kvasir_event_loop_lag_seconds": "histogram",
     "kvasir_documents": "counter",
     "kvasir_documents_held": "gauge",
     "kvasir_requests": "counter",

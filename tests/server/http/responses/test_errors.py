@@ -88,13 +88,11 @@ def _error(client: TestClient, content: bytes, status: int, headers: dict[str, s
         ({"text": "a", "x" * 100: 1}, "`" + "x" * 60 + "…` is not a field of this request"),
     ],
 )
-def test_a_body_that_is_wrong_is_refused_in_one_readable_sentence(
-    client: TestClient, body: object, message: str
-) -> None:
+def test_an_invalid_body_is_rejected_in_one_readable_sentence(client: TestClient, body: object, message: str) -> None:
     assert _error(client, json.dumps(body).encode(), 422)[1] == message
 
 
-def test_several_problems_are_told_together(client: TestClient) -> None:
+def test_several_problems_are_in_one_error(client: TestClient) -> None:
     _, message = _error(client, b'{"text": 5, "beam_size": 9, "nonsense": 1}', 422)
     assert message.count("; ") == 2
 
@@ -177,7 +175,7 @@ def test_time_that_was_up_is_a_504(client: TestClient, echo: EchoGenerator) -> N
 
 
 @pytest.mark.parametrize("error", [EngineFailed("a step failed"), RuntimeError("/a/path/that/is/nobody's/business")])
-def test_a_bug_is_a_500_in_the_envelope_and_keeps_its_details(echo_bundle: Bundle, error: Exception) -> None:
+def test_a_bug_is_a_500_in_the_error_format_without_details(echo_bundle: Bundle, error: Exception) -> None:
     with TestClient(create_app(Settings(), [EchoGenerator(echo_bundle, error=error)])) as client:
         answer = client.post("/v1/translate", json={"text": "Tea."})
         assert answer.status_code == 500
@@ -196,7 +194,7 @@ def test_a_bug_is_a_500_in_the_envelope_and_keeps_its_details(echo_bundle: Bundl
         ("POST", "/", 405, "method_not_allowed"),
     ],
 )
-def test_wrong_addresses_and_methods_have_the_envelope(
+def test_wrong_paths_and_methods_have_the_error_format(
     client: TestClient, method: str, path: str, status: int, code: str
 ) -> None:
     answer = client.request(method, path)

@@ -1,0 +1,280 @@
+"""HTTP connections: size limits, timeouts, and error responses below the application."""
+
+import asyncio
+import json
+import logging
+from dataclasses import dataclass
+from enum import Enum
+from http import HTTPStatus
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from server.http.responses.error_formats import NATIVE
+from server.operations.metrics import Metrics
+
+_log = logging.getLogger("kvasir.request")
+
+_PIECE_BYTES = 16 * 1024  # fed to the parser at once; the size of a head is checked between pieces
+_MIN_BODY_BYTES_PER_SECOND = 10_000
+# A body in chunks of one byte has five bytes of framing for each of its own.
+_MAX_FRAMING_RATIO = 8
+_UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Size and time limits of one connection.
+
+    `max_head_bytes` holds for request line and headers together, and again for trailers and chunk extensions.
+    `body_seconds` grows with the bytes received. `write_seconds` is the time without progress of a response.
+    """
+
+    max_head_bytes: int
+    head_seconds: float
+    body_seconds: float
+    write_seconds: float
+
+
+class _Phase(Enum):
+    IDLE = "idle"
+    HEAD = "head"
+    BODY = "body"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rejection:
+    status: int
+    code: str
+    message: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+_MALFORMED = _Rejection(400, "invalid_request", "the request is not valid HTTP/1.1")
+
+
+class LimitedConnection(HttpToolsProtocol):
+    """uvicorn's connection with `limits`. Subclasses made by `limited_connection` have values for both attributes."""
+
+    limits: ConnectionLimits
+    metrics: Metrics
+
+    _phase = _Phase.IDLE
+    _num_received = 0  # bytes since the connection was opened
+    _framing_bytes = 0  # of the current head, or of the current body's framing
+    _body_bytes = 0
+    _has_boundary = False  # the current piece begins a message or ends its head
+    _has_ignored_upgrade = False
+    _rejection: _Rejection | None = None
+    _is_rejected = False
+    _read_timer: asyncio.TimerHandle | None = None
+    _read_began = 0.0
+    _write_timer: asyncio.TimerHandle | None = None
+    _unsent_bytes = 0  # when the write timer was last started
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start waiting for a request."""
+        super().connection_made(transport)
+        self._enter(_Phase.HEAD)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timers."""
+        self._stop_read_timer()
+        self._stop_write_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser in small pieces, so that a head over the limit is rejected before it is gathered."""
+        self._unset_keepalive_if_required()
+        self._num_received += len(data)
+        if self._phase is _Phase.IDLE:
+            self._enter(_Phase.HEAD)
+        for start in range(0, len(data), _PIECE_BYTES):
+            if self._is_rejected or self.transport.is_closing():
+                return
+            self._feed(data[start : start + _PIECE_BYTES])
+
+    def _feed(self, piece: bytes) -> None:
+        framing_before, body_before = self._framing_bytes, self._body_bytes
+        self._has_boundary = False
+        try:
+            self.parser.feed_data(piece)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._feed_without_upgrade(piece[upgrade.args[0] :])
+            return
+        except httptools.HttpParserError:
+            self._reject(self._rejection or _MALFORMED)
+            return
+        if not self._has_boundary:
+            self._framing_bytes = framing_before + len(piece) - (self._body_bytes - body_before)
+        allowed = self.limits.max_head_bytes + _MAX_FRAMING_RATIO * self._body_bytes
+        if self._phase is not _Phase.IDLE and self._framing_bytes > allowed:
+            where = "headers" if self._phase is _Phase.HEAD else "trailers and chunk extensions"
+            message = f"{where} must have at most {self.limits.max_head_bytes} bytes"
+            self._reject(_Rejection(431, "headers_too_large", message))
+
+    def _feed_without_upgrade(self, rest: bytes) -> None:
+        """Parse the request again without its upgrade, which a server may ignore (RFC 9110, section 7.8).
+
+        httptools reads no body after the head of an upgrade.
+        """
+        method = self.parser.get_method()
+        if method == b"CONNECT":
+            self._reject(_Rejection(405, "method_not_allowed", "method CONNECT is not allowed"))
+            return
+        lines = [b"%s %s HTTP/1.1" % (method, self.url)]
+        for name, value in self.headers:
+            if name == b"connection":
+                tokens = [token.strip() for token in value.split(b",")]
+                value = b", ".join(token for token in tokens if token.lower() not in _UPGRADE_HEADERS)
+            if name not in _UPGRADE_HEADERS and (value or name != b"connection"):
+                lines.append(b"%s: %s" % (name, value))
+        self._has_ignored_upgrade = False
+        self.parser = httptools.HttpRequestParser(self)
+        for piece in (b"\r\n".join((*lines, b"", b"")), rest):
+            if piece and not self._is_rejected:
+                self._feed(piece)
+
+    def on_message_begin(self) -> None:
+        """Begin a new head."""
+        super().on_message_begin()
+        self._enter(_Phase.HEAD)
+
+    def on_url(self, url: bytes) -> None:
+        """Add to the request target."""
+        self._framing_bytes += len(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a header. Trailers are ignored: headers must not change after the application has read them."""
+        self._framing_bytes += len(name) + len(value)
+        if self._phase is _Phase.HEAD:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Start the request, unless its HTTP version is not supported or it is parsed again without its upgrade."""
+        version = self.parser.get_http_version()
+        if version not in ("1.0", "1.1"):
+            message = f"HTTP/1.1 is required. Given: HTTP/{version}"
+            self._rejection = _Rejection(426, "unsupported_http_version", message, ((b"upgrade", b"HTTP/1.1"),))
+            raise ValueError(message)
+        if self.parser.should_upgrade():
+            self._has_ignored_upgrade = True
+            return
+        super().on_headers_complete()
+        self._enter(_Phase.BODY)
+
+    def on_body(self, body: bytes) -> None:
+        """Pass on a part of the body."""
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End the request's body."""
+        if self._has_ignored_upgrade:
+            return
+        self._phase = _Phase.IDLE
+        self._has_boundary = True
+        self._stop_read_timer()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Watch the rest of the response, which may be unsent when the connection is closed."""
+        super().on_response_complete()
+        if self.transport.get_write_buffer_size():
+            self._start_write_timer()
+
+    def pause_writing(self) -> None:
+        """Watch whether the response makes progress."""
+        super().pause_writing()
+        self._start_write_timer()
+
+    def _enter(self, phase: _Phase) -> None:
+        self._phase = phase
+        self._framing_bytes = self._body_bytes = 0
+        self._has_boundary = True
+        self._stop_read_timer()
+        self._read_began = self.loop.time()
+        seconds = self.limits.head_seconds if phase is _Phase.HEAD else self.limits.body_seconds
+        self._read_timer = self.loop.call_later(seconds, self._on_read_timeout)
+
+    def _on_read_timeout(self) -> None:
+        if self._phase is _Phase.BODY:
+            if self.flow.read_paused:  # the application is not reading
+                self._read_began = self.loop.time()
+            allowed = self.limits.body_seconds + self._body_bytes / _MIN_BODY_BYTES_PER_SECOND
+            remaining = self._read_began + allowed - self.loop.time()
+            if remaining > 0:
+                self._read_timer = self.loop.call_later(remaining, self._on_read_timeout)
+                return
+        if not self._num_received:
+            self.transport.close()  # a connection opened in advance
+            return
+        message = f"the request's {self._phase.value} was not received in time; send it faster"
+        self._reject(_Rejection(408, "request_timeout", message))
+
+    def _stop_read_timer(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
+
+    def _start_write_timer(self) -> None:
+        self._stop_write_timer()
+        self._unsent_bytes = self.transport.get_write_buffer_size()
+        self._write_timer = self.loop.call_later(self.limits.write_seconds, self._on_write_timeout)
+
+    def _on_write_timeout(self) -> None:
+        unsent = self.transport.get_write_buffer_size()
+        if not unsent:
+            return
+        if unsent < self._unsent_bytes or (self.flow.write_paused is False and not self.transport.is_closing()):
+            self._start_write_timer()
+            return
+        self.metrics.connection_aborted()
+        _log.warning("connection aborted: response not read", extra={"client": self._client, "unsent_bytes": unsent})
+        self.transport.abort()
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+    @property
+    def _client(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def _reject(self, rejection: _Rejection) -> None:
+        """Answer with an error unless another response is due on this connection, and close it."""
+        self._is_rejected = True
+        self.metrics.answered("unknown", rejection.status, "invalid", self.loop.time() - self._read_began)
+        fields = {"status": rejection.status, "code": rejection.code, "client": self._client}
+        _log.info("request rejected before it was parsed", extra=fields)
+        self._stop_read_timer()
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if self._phase is not _Phase.BODY or cycle.response_started:
+                cycle.keep_alive = False  # the earlier response is finished first
+                return
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self.transport.write(_as_bytes(rejection))
+        self._start_write_timer()
+        self.transport.close()
+
+
+def limited_connection(limits: ConnectionLimits, metrics: Metrics) -> type[LimitedConnection]:
+    """Return the connection class for a server with these limits."""
+    return type("LimitedConnection", (LimitedConnection,), {"limits": limits, "metrics": metrics})
+
+
+def _as_bytes(rejection: _Rejection) -> bytes:
+    body = json.dumps(NATIVE.body(rejection.code, rejection.message)).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+        *rejection.headers,
+    ]
+    status = HTTPStatus(rejection.status)
+    lines = [b"HTTP/1.1 %d %s" % (status, status.phrase.encode()), *(b"%s: %s" % header for header in headers)]
+    return b"\r\n".join((*lines, b"", body))

@@ -1,0 +1,51 @@
+"""Admission of document uploads before their body is read."""
+
+from collections.abc import Collection
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from server.http.responses.error_formats import ErrorFormats
+from server.http.responses.errors import error_response
+from server.http.state import ServerState
+from server.interface.errors import KvasirError
+
+
+class UploadAdmission:
+    """ASGI middleware that counts uploads in progress as documents, and rejects those beyond the limit unread.
+
+    Routes reject them too late: FastAPI has received a form, and written its file to disk, when a route is called.
+    """
+
+    def __init__(self, app: ASGIApp, server: ServerState, formats: ErrorFormats, paths: Collection[str]) -> None:
+        self._app = app
+        self._server = server
+        self._formats = formats
+        self._paths = frozenset(paths)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request; pass on other scopes and paths."""
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] not in self._paths:
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._server.begin_upload()
+        except KvasirError as error:
+            response = error_response(error, self._formats.of(scope))
+            response.headers["Connection"] = "close"  # the body is not read
+            await response(scope, receive, send)
+            return
+        is_received = False
+
+        async def receive_counted() -> object:
+            nonlocal is_received
+            message = await receive()
+            if not is_received and not message.get("more_body", False):
+                is_received = True
+                self._server.end_upload()
+            return message
+
+        try:
+            await self._app(scope, receive_counted, send)  # type: ignore[arg-type]
+        finally:
+            if not is_received:
+                self._server.end_upload()

@@ -1,0 +1,54 @@
+"""Memory limit for large responses."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from server.interface.errors import QueueFull
+
+_CLIENT_SHARE = 4  # one client may use a quarter of the limit
+_RETRY_SECONDS = 10.0
+
+
+class UnreadBytes:
+    """Bytes of large responses, in all and by client address. Used by the event loop's thread only."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._by_client = Counter[str]()
+
+    @property
+    def total(self) -> int:
+        """Bytes of all clients."""
+        return self._by_client.total()
+
+    def check(self, client: str, num_bytes: int = 1) -> None:
+        """Raise `QueueFull` if `num_bytes` more exceed a limit.
+
+        The first response of a client may be larger than its share, and the only response of all than the limit.
+        """
+        own, total = self._by_client[client], self.total
+        if own and own + num_bytes > self._max_bytes // _CLIENT_SHARE:
+            raise QueueFull(f"{own} bytes of responses to this client are unread; read them first", _RETRY_SECONDS)
+        if total and total + num_bytes > self._max_bytes:
+            raise QueueFull(f"{total} bytes of responses to all clients are unread; retry later", _RETRY_SECONDS)
+
+    def add(self, client: str, num_bytes: int) -> None:
+        """Count bytes. Raises `QueueFull` if they exceed a limit."""
+        self.check(client, num_bytes)
+        self._by_client[client] += num_bytes
+
+    def remove(self, client: str, num_bytes: int) -> None:
+        """Stop counting bytes that were added."""
+        self._by_client[client] -= num_bytes
+        if not self._by_client[client]:
+            del self._by_client[client]
+
+    @contextmanager
+    def holding(self, client: str, num_bytes: int) -> Iterator[None]:
+        """Count bytes within a block. Raises `QueueFull` if they exceed a limit."""
+        self.add(client, num_bytes)
+        try:
+            yield
+        finally:
+            self.remove(client, num_bytes)

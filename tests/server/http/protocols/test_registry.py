@@ -1,0 +1,38 @@
+from typing import get_args
+
+import pytest
+from fastapi.routing import APIRoute
+from starlette.testclient import TestClient
+
+from server.http.app import create_app
+from server.http.protocols.registry import PROTOCOLS
+from server.operations.settings import ProtocolName, Settings
+from tests.fakes.echo import EchoGenerator
+
+ADDRESSES = {"native": "/v1/models", "libretranslate": "/languages", "deepl": "/v2/usage"}
+
+
+def test_the_setting_names_every_protocol() -> None:
+    assert set(get_args(ProtocolName)) == set(PROTOCOLS)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_route_and_upload_path_of_a_protocol_has_its_error_format(name: str) -> None:
+    protocol = PROTOCOLS[name]
+    paths = [route.path for router in protocol.routers for route in router.routes if isinstance(route, APIRoute)]
+    assert paths
+    for path in (*paths, *protocol.upload_paths):
+        assert any(path.startswith(own) if own.endswith("/") else path == own for own in protocol.paths), path
+    assert set(protocol.upload_paths) <= set(paths)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_protocol_that_is_not_selected_is_not_found(echo: EchoGenerator, name: ProtocolName) -> None:
+    with TestClient(create_app(Settings(protocols=[name]), [echo])) as client:
+        statuses = {each: client.get(address).status_code for each, address in ADDRESSES.items()}
+        assert {each for each, status in statuses.items() if status == 200} == {name}
+        assert {status for each, status in statuses.items() if each != name} == {404}
+        assert (client.get("/").status_code == 200) == (name == "native")
+        assert client.get("/health/live").status_code == 200
+        answer = client.get(next(address for each, address in ADDRESSES.items() if each != name))
+        assert answer.json()["error"]["code"] == "not_found"

@@ -1,0 +1,29 @@
+import asyncio
+import json
+
+from pydantic import BaseModel
+
+from server.http.responses.large_json import json_off_loop, json_pieces
+
+
+class _Item(BaseModel):
+    name: str
+    weights: list[list[float]] | None = None
+
+
+class _Answer(BaseModel):
+    items: list[_Item]
+    best: _Item | None = None
+    empty: list[_Item] = []
+    note: str | None = None
+
+
+ANSWER = _Answer(items=[_Item(name='Größe "1"\n'), _Item(name="", weights=[[0.1, -1e-300], []])], best=_Item(name="x"))
+
+
+def test_the_json_is_that_of_pydantic_without_null_fields() -> None:
+    written = b"".join(json_pieces(ANSWER))
+    assert json.loads(written) == ANSWER.model_dump(mode="json", exclude_none=True)
+    assert written.decode() == ANSWER.model_dump_json(exclude_none=True)
+    assert asyncio.run(json_off_loop(lambda: ANSWER)) == written
+    assert b"".join(json_pieces(_Answer(items=[]))) == b'{"items":[],"empty":[]}'
