@@ -33,7 +33,7 @@ def test_a_document_is_translated_by_the_server(visit: Visit) -> None:
     assert link.get_attribute("download") == "page.de.html"
 
 
-def test_a_document_that_cannot_be_translated_is_said_with_its_name(visit: Visit) -> None:
+def test_a_document_that_cannot_be_translated_is_reported_with_its_name(visit: Visit) -> None:
     visit.drop(["broken.docx", "no document at all", ""])
     visit.until(lambda: visit.all("#files .failed"))
     [failed] = visit.all("#files .failed")

@@ -68,7 +68,7 @@ def test_swap_is_off_where_nothing_translates_back(one_way_visit: Visit) -> None
     assert swap.get_attribute("title") == "No model here translates German into English"
 
 
-def test_a_language_that_is_detected_is_said_and_can_be_swapped(visit: Visit) -> None:
+def test_a_detected_language_is_shown_and_can_be_swapped(visit: Visit) -> None:
     languages = Select(visit.find("source-language"))
     visit.choose("Detect language", "German")
     assert not visit.find("swap").is_enabled()

@@ -16,7 +16,7 @@ def mortal() -> Iterator[Served]:
     yield from server_started("--threads", "1")
 
 
-def test_a_busy_server_is_said_beside_the_pane_and_asked_again(visit: Visit, served: Served) -> None:
+def test_a_busy_server_is_reported_beside_the_pane_and_retried(visit: Visit, served: Served) -> None:
     with served.client() as client, ThreadPoolExecutor() as pool:
         crowd = {"text": ["Tea."] * 1000, "source": "en", "target": "de", "beam_size": 8}
         answered = pool.submit(client.post, "/v1/translate", json=crowd)
@@ -34,7 +34,7 @@ def test_a_busy_server_is_said_beside_the_pane_and_asked_again(visit: Visit, ser
     assert not problem.is_displayed()
 
 
-def test_what_cannot_be_mended_by_asking_again_is_said_in_the_words_of_the_server(visit: Visit) -> None:
+def test_an_error_that_a_retry_cannot_mend_has_the_message_of_the_server(visit: Visit) -> None:
     # A language that was there when the page was loaded, and is no more.
     visit.evaluate("document.getElementById('target-language').options[0].value = 'xx'")
     visit.type("Thank you.")
@@ -43,7 +43,7 @@ def test_what_cannot_be_mended_by_asking_again_is_said_in_the_words_of_the_serve
     assert problem.text == "No model here translates from en to xx; there is de to en, en to de."
 
 
-def test_a_server_that_is_gone_is_said_and_the_text_stays(fresh: Chrome, mortal: Served) -> None:
+def test_an_unreachable_server_is_reported_and_the_text_stays(fresh: Chrome, mortal: Served) -> None:
     visit = Visit(fresh, f"{mortal.url}/")
     visit.open()
     visit.translated("Good morning.")

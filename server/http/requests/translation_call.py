@@ -7,7 +7,7 @@ from fastapi import Request
 
 from server.http.requests.disconnect import unless_disconnected
 from server.http.state import RequestRecord, request_record, server_state
-from server.interface.decoding_options import DecodingOptions
+from server.interface.decoding_options import DetailOptions
 from server.translation.service import TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest
 
@@ -42,7 +42,7 @@ def accept(request: Request, translation: TranslationRequest) -> tuple[Translati
     return service, replace(translation, bypass_cache=True) if "no-cache" in directives else translation
 
 
-def expected_detail_bytes(options: DecodingOptions, num_characters: int) -> int:
+def expected_detail_bytes(options: DetailOptions, num_characters: int) -> int:
     """Estimate the JSON of token details, in bytes. 0 without any."""
     by_character = options.num_token_alternatives * _ALTERNATIVE_BYTES
     by_character += _ATTENTION_BYTES if options.return_attention else 0

@@ -120,7 +120,7 @@ def test_models_are_described(client: TestClient) -> None:
     assert pairs == [{"source": "en", "target": "de", "models": ["echo-en-de"], "pivot": None}]
 
 
-def test_the_documentation_page_needs_nobody_elses_server(client: TestClient) -> None:
+def test_the_documentation_page_loads_nothing_from_another_server(client: TestClient) -> None:
     page = client.get("/docs").text
     assert "http://" not in page
     assert "https://" not in page
@@ -128,7 +128,7 @@ def test_the_documentation_page_needs_nobody_elses_server(client: TestClient) ->
     assert client.get(f"/{script}").status_code == client.get(f"/{style}").status_code == 200
 
 
-def test_every_operation_documents_its_errors_in_the_envelope(client: TestClient) -> None:
+def test_every_operation_documents_its_errors_in_the_error_format(client: TestClient) -> None:
     responses = client.get("/openapi.json").json()["paths"]["/v1/translate"]["post"]["responses"]
     assert set(responses) == {"200", "400", "404", "413", "422", "429", "500", "503", "504"}
     for status, response in responses.items():

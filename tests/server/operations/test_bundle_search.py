@@ -19,7 +19,7 @@ def test_a_folder_of_bundles_is_all_of_them_by_name_and_each_once(tmp_path: Path
     assert bundle_folders([alone, tmp_path / "all", first]) == [alone, first, second]
 
 
-def test_a_folder_that_is_not_there_is_left_to_whoever_loads_it(tmp_path: Path) -> None:
+def test_a_missing_folder_is_returned_as_it_is(tmp_path: Path) -> None:
     assert bundle_folders([tmp_path / "nothing"]) == [tmp_path / "nothing"]
 
 

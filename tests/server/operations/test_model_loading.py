@@ -49,7 +49,7 @@ def test_languages_that_cannot_be_detected_are_refused_before_anything_is_loaded
         open_engines(Settings(detect_languages=["en", "tlh"]), Metrics())
 
 
-def test_a_program_that_its_engines_cannot_import_is_told_what_it_lacks(tmp_path: Path) -> None:
+def test_a_program_that_worker_processes_cannot_import_gets_an_error_with_the_remedy(tmp_path: Path) -> None:
     program = tmp_path / "unguarded.py"
     program.write_text(
         """

@@ -41,9 +41,7 @@ def test_a_request_to_a_full_server_is_refused_unread(
 
 
 @pytest.mark.parametrize("path", ["/v1/translate", "/translate", "/v2/translate"])
-def test_a_full_server_that_drains_sends_whoever_asks_to_another(
-    client: TestClient, echoes: list[EchoGenerator], path: str
-) -> None:
+def test_a_full_server_that_drains_answers_503(client: TestClient, echoes: list[EchoGenerator], path: str) -> None:
     server: ServerState = client.app.state.server  # type: ignore[attr-defined]  # a FastAPI
     server.draining = True
     for echo in echoes:
@@ -69,7 +67,7 @@ def _num_refused(cached: Cached, calls: int) -> int:
     return refused
 
 
-def test_without_a_cache_whoever_finds_the_engine_full_is_refused(echo: EchoGenerator) -> None:
+def test_without_a_cache_requests_to_a_full_engine_are_rejected(echo: EchoGenerator) -> None:
     cached = Cached(echo, max_sentences=0)
     assert _num_refused(cached, 64) == 0
     echo.error = FULL

@@ -62,16 +62,16 @@ def _error(client: TestClient, content: bytes, status: int, headers: dict[str, s
         ),
         (
             {"text": "a", "required_phrases": "b"},
-            "required_phrases: input should be a valid list, not b",
+            "`required_phrases` must be a valid list. Given: b",
         ),
         (
             {"text": "a", "required_phrases": ["b"] * 9},
-            "required_phrases: list should have at most 8 items after validation, not 9, not a list of 9",
+            "`required_phrases` must have at most 8 items, not 9. Given: a list of 9",
         ),
         (
             {"text": "a", "target_prefix": 1},
-            "target_prefix.str: input should be a valid string, not 1; "
-            "target_prefix.list[str]: input should be a valid list, not 1",
+            "`target_prefix.str` must be a valid string. Given: 1; "
+            "`target_prefix.list[str]` must be a valid list. Given: 1",
         ),
         ({"text": "a", "beam_width": 4}, "`beam_width` is not a field of this request"),
         ({"text": "a", "target": "fr"}, "no model here translates from any language to fr; there is en to de"),

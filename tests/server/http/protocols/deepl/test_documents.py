@@ -48,7 +48,7 @@ def test_a_document_is_translated_and_fetched_once(client: TestClient) -> None:
     assert client.post(address, json={"document_key": handle["document_key"]}).status_code == 404
 
 
-def test_who_has_no_key_gets_nothing(client: TestClient) -> None:
+def test_requests_without_the_key_get_404(client: TestClient) -> None:
     handle = _submit(client)
     for key in ("", "0" * 64, None, "ä"):
         for address in (f"/v2/document/{handle['document_id']}", f"/v2/document/{handle['document_id']}/result"):
@@ -82,7 +82,7 @@ def test_what_is_not_done_cannot_be_fetched(client: TestClient, echo: EchoGenera
         ("a.txt", TEXT, {"glossary_id": "x"}, "Use of a glossary requires the source_lang parameter"),
     ],
 )
-def test_what_is_wrong_is_said_in_the_protocols_words(
+def test_errors_have_the_wording_of_the_protocol(
     client: TestClient, name: str, content: bytes, fields: dict[str, str], message: str
 ) -> None:
     answer = client.post("/v2/document", files={"file": (name, content)}, data={"target_lang": "DE"} | fields)
@@ -90,7 +90,7 @@ def test_what_is_wrong_is_said_in_the_protocols_words(
     assert answer.json()["message"].startswith(message)
 
 
-def test_the_name_may_be_told_beside_the_file(client: TestClient) -> None:
+def test_the_name_may_be_a_field_beside_the_file(client: TestClient) -> None:
     answer = client.post(
         "/v2/document", files={"file": ("blob", TEXT)}, data={"target_lang": "DE", "filename": "a.txt"}
     )

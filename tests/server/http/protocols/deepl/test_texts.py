@@ -87,9 +87,7 @@ def test_the_model_type_is_greedy_or_beams(
         ({"text": ["a"] * 51, "target_lang": "de"}, "51 texts in one request; this server takes 50"),
     ],
 )
-def test_what_is_wrong_is_said_in_the_protocols_words(
-    client: TestClient, fields: dict[str, object], message: str
-) -> None:
+def test_errors_have_the_wording_of_the_protocol(client: TestClient, fields: dict[str, object], message: str) -> None:
     answer = client.post("/v2/translate", json=fields)
     assert answer.status_code == 400
     assert set(answer.json()) == {"message"}

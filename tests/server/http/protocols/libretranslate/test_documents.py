@@ -66,7 +66,7 @@ def test_the_language_may_be_detected(client: TestClient, echo: EchoGenerator) -
         ("a.docx", TEXT, LANGUAGES, ""),
     ],
 )
-def test_what_is_wrong_is_said_in_the_protocols_words(
+def test_errors_have_the_wording_of_the_protocol(
     client: TestClient, name: str, content: bytes, fields: dict[str, str], message: str
 ) -> None:
     files = {"file": (name, content)} if name else {"other": ("a", b"b")}
@@ -94,7 +94,7 @@ def test_what_is_not_there_cannot_be_fetched(client: TestClient) -> None:
     assert (answer.status_code, list(answer.json())) == (404, ["error"])
 
 
-def test_the_formats_are_told(client: TestClient) -> None:
+def test_the_formats_are_listed(client: TestClient) -> None:
     settings = client.get("/frontend/settings").json()
     assert settings["filesTranslation"] is True
     assert {".txt", ".docx", ".epub"} <= set(settings["supportedFilesFormat"])

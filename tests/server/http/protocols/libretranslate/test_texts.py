@@ -164,9 +164,7 @@ def test_codes_are_taken_in_all_their_forms(client: TestClient, code: str) -> No
         ({"q": "a", "source": ["en", 1], "target": "de"}, "Invalid request: `source` must be a string"),
     ],
 )
-def test_what_is_wrong_is_said_in_the_protocols_words(
-    client: TestClient, fields: dict[str, object], message: str
-) -> None:
+def test_errors_have_the_wording_of_the_protocol(client: TestClient, fields: dict[str, object], message: str) -> None:
     answer = client.post("/translate", json=fields)
     assert (answer.status_code, answer.json()) == (400, {"error": message})
 
