@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from kernels.beam_search import NEVER, RunningBeams
 from server.engine.decoding.loop_detection import LoopDetector
-from server.engine.decoding.search import Choice, EndBonus, SearchLimits
-from server.interface.request import FinishReason, Hypothesis, SentenceParams, num_hypotheses_held
+from server.engine.decoding.search import Choice, EndBonus, SearchLimits, end_hypothesis
+from server.interface.request import Hypothesis, SentenceParams, num_hypotheses_held
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class BeamSearch:
         running = self._beams.sums[: self._num_requests]
         ends = looping & (running > NEVER / 2)
         for place, beam in np.argwhere(ends).tolist():
-            self._end(place, self.prefixes(place)[beam], running[place, beam], FinishReason.REPETITION)
+            self._end(place, self.prefixes(place)[beam], running[place, beam], has_looped=True)
         for place in np.flatnonzero(ends.any(axis=1)).tolist():
             self._keep_best(place)
         running[ends] = NEVER
@@ -118,17 +118,21 @@ class BeamSearch:
         return best
 
     def _end(
-        self, place: int, tokens: NDArray[np.int32], log_probability: np.float32, why: FinishReason | None = None
+        self, place: int, tokens: NDArray[np.int32], log_probability: np.float32, has_looped: bool = False
     ) -> None:
-        ended = tokens[-1] == self._limits.end_token
-        at_limit = tokens.size >= self._beams.max_lengths[place]
-        stopped = ended and not (self._limits.forced_end and at_limit)
-        score = float(log_probability / np.float32(tokens.size) ** self._penalties[place])
-        answer = (tokens[:-1] if ended else tokens).tolist()
-        if (bonus := self._ended[place].bonus) is not None:
-            score += bonus(tokens)
-        reason = why or (FinishReason.STOP if stopped else FinishReason.LENGTH)
-        self._ended[place].hypotheses.append(Hypothesis(answer, float(log_probability), score, reason))
+        ended = self._ended[place]
+        params, bonus = ended.params, ended.bonus
+        ended.hypotheses.append(
+            end_hypothesis(
+                tokens.tolist(),
+                log_probability,
+                params.options.length_penalty,
+                params.max_new_tokens,
+                self._limits,
+                has_looped=has_looped,
+                bonus=bonus,
+            )
+        )
 
     def _keep_best(self, place: int) -> None:
         held, num_held = self._ended[place].hypotheses, self._ended[place].num_held

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from server.engine.decoding.loop_detection import LoopDetector
 from server.engine.decoding.phrase_matching import PhraseState, RequiredPhrases
-from server.engine.decoding.search import Choice, EndBonus, SearchLimits
+from server.engine.decoding.search import Choice, EndBonus, SearchLimits, end_hypothesis
 from server.interface.decoding_options import MAX_REQUIRED_TOKENS
-from server.interface.request import FinishReason, Hypothesis, SentenceParams, num_hypotheses_held
+from server.interface.request import Hypothesis, SentenceParams, num_hypotheses_held
 
 
 class ConstrainedBeamSearch:
@@ -121,7 +121,7 @@ class _Constrained:
         complete = [beam for beam in candidates if self._phrases.is_met(beam.state)][: self.params.beam_size]
         for beam in complete:
             if beam.tokens[-1] == self._limits.end_token:
-                self._end(beam, FinishReason.STOP)
+                self._end(beam)
         running = self._allocate([beam for beam in candidates if beam.tokens[-1] != self._limits.end_token])
         running = self._without_loops(running)
         self._keep_best()
@@ -132,9 +132,10 @@ class _Constrained:
         self.beams = running
         if len(self.ended) < self._num_held:
             return False
-        options = self.params.options
-        best_possible = max(beam.log_probability for beam in running) / np.float32(length) ** options.length_penalty
-        return options.early_stopping or bool(best_possible <= self.ended[-1][1].score)
+        best_possible = (
+            max(beam.log_probability for beam in running) / np.float32(length) ** self.params.options.length_penalty
+        )
+        return self.params.options.early_stopping or bool(best_possible <= self.ended[-1][1].score)
 
     @property
     def _places(self) -> range:
@@ -182,24 +183,26 @@ class _Constrained:
             return running
         for beam, loops in zip(running, looping[0].tolist(), strict=True):
             if loops and self._phrases.is_met(beam.state):
-                self._end(beam, FinishReason.REPETITION)
+                self._end(beam, has_looped=True)
         return [beam for beam, loops in zip(running, looping[0].tolist(), strict=True) if not loops]
 
     def _end_all(self, beams: list[_Beam]) -> None:
         """Make hypotheses of the best of these beams, whether complete or not."""
         best = sorted(beams, key=lambda beam: (-self._phrases.num_met(beam.state), -beam.log_probability))
         for beam in best[: self.params.beam_size]:
-            is_end = beam.tokens[-1:] == [self._limits.end_token] and not self._limits.forced_end
-            self._end(beam, FinishReason.STOP if is_end else FinishReason.LENGTH)
+            self._end(beam)
         self._keep_best()
 
-    def _end(self, beam: _Beam, reason: FinishReason) -> None:
-        num_tokens = max(len(beam.tokens), 1)
-        score = float(beam.log_probability / np.float32(num_tokens) ** self.params.options.length_penalty)
-        answer = beam.tokens[:-1] if beam.tokens[-1:] == [self._limits.end_token] else beam.tokens
-        if self._bonus is not None:
-            score += self._bonus(np.array(beam.tokens, np.int32))
-        hypothesis = Hypothesis(answer, float(beam.log_probability), score, reason)
+    def _end(self, beam: _Beam, has_looped: bool = False) -> None:
+        hypothesis = end_hypothesis(
+            beam.tokens,
+            beam.log_probability,
+            self.params.options.length_penalty,
+            self.params.max_new_tokens,
+            self._limits,
+            has_looped=has_looped,
+            bonus=self._bonus,
+        )
         self.ended.append((self._phrases.num_met(beam.state), hypothesis))
 
     def _keep_best(self) -> None:

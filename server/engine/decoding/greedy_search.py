@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.engine.decoding.loop_detection import LoopDetector
-from server.engine.decoding.search import Choice, EndBonus, SearchLimits
-from server.interface.request import FinishReason, Hypothesis, SentenceParams
+from server.engine.decoding.search import Choice, EndBonus, SearchLimits, end_hypothesis
+from server.interface.request import Hypothesis, SentenceParams
 
 
 class GreedySearch:
@@ -78,18 +78,16 @@ class GreedySearch:
 
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """The one answer."""
-        num_tokens = int(self._lengths[place])
-        tokens = self._tokens[place, :num_tokens].tolist()
-        ended = tokens[-1] == self._limits.end_token
-        # A forced end is the limit's doing.
-        stopped = ended and not (self._limits.forced_end and num_tokens == self._max_lengths[place])
-        # Company may have had the step compute scores; a request that did not ask must not notice.
-        log_probability = float(self._log_probs[place]) if self._wants_score[place] else nan
-        score = log_probability / num_tokens ** float(self._penalties[place])
-        reason = FinishReason.STOP if stopped else FinishReason.LENGTH
-        if self._has_looped[place]:
-            reason = FinishReason.REPETITION
-        return [Hypothesis(tokens[:-1] if ended else tokens, log_probability, score, reason)]
+        hypothesis = end_hypothesis(
+            self._tokens[place, : self._lengths[place]].tolist(),
+            # Other requests may have had the step compute scores; the answer must not depend on them.
+            float(self._log_probs[place]) if self._wants_score[place] else nan,
+            float(self._penalties[place]),
+            int(self._max_lengths[place]),
+            self._limits,
+            has_looped=bool(self._has_looped[place]),
+        )
+        return [hypothesis]
 
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
         """Drop requests: those at `movers` take the places `holes`."""

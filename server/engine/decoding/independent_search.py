@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.engine.decoding.loop_detection import LoopDetector
-from server.engine.decoding.search import Choice, EndBonus, SearchLimits
-from server.interface.request import FinishReason, Hypothesis, SentenceParams
+from server.engine.decoding.search import Choice, EndBonus, SearchLimits, end_hypothesis
+from server.interface.request import Hypothesis, SentenceParams
 
 
 class IndependentSearch:
@@ -77,21 +77,20 @@ class IndependentSearch:
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """Samples with the best first, among which may be equals; alternatives in the order of their first tokens."""
         answers = [self._answer(place, row) for row in range(self.beam_size)]
-        if self._params[place].options.return_alternatives:
+        if self._params[place].return_alternatives:
             return answers
         return sorted(answers, key=lambda hypothesis: -hypothesis.score)
 
     def _answer(self, place: int, row: int) -> Hypothesis:
-        params, num_tokens = self._params[place], int(self._num_tokens[place, row])
-        tokens = self._tokens[place, row, :num_tokens].tolist()
-        ended = tokens[-1] == self._limits.end_token
-        stopped = ended and not (self._limits.forced_end and num_tokens == params.max_new_tokens)
-        reason = FinishReason.STOP if stopped else FinishReason.LENGTH
-        if self._has_looped[place, row]:
-            reason = FinishReason.REPETITION
-        log_probability = float(self._log_probs[place, row])
-        score = log_probability / num_tokens**params.options.length_penalty
-        return Hypothesis(tokens[:-1] if ended else tokens, log_probability, score, reason)
+        params = self._params[place]
+        return end_hypothesis(
+            self._tokens[place, row, : self._num_tokens[place, row]].tolist(),
+            float(self._log_probs[place, row]),
+            params.options.length_penalty,
+            params.max_new_tokens,
+            self._limits,
+            has_looped=bool(self._has_looped[place, row]),
+        )
 
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
         """Drop requests: those at `movers` take the places `holes`."""

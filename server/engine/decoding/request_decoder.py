@@ -98,9 +98,9 @@ class RequestDecoder:
             self._note(sequences, tokens, by_model, rows)
         return tokens, told
 
-    def coverage_bonus(self, tokens: NDArray[np.int32]) -> float:
-        """What the coverage penalty adds to the score of a hypothesis with these tokens [num_tokens]."""
-        return self.params.options.coverage_penalty * coverage(self._attention_of(self._with_prompt(tokens.tolist())))
+    def coverage_bonus(self, tokens: list[int]) -> float:
+        """Return the addition of the coverage penalty to the score of a hypothesis with these tokens."""
+        return self.params.options.coverage_penalty * coverage(self._attention_of(self._with_prompt(tokens)))
 
     def annotate(self, hypothesis: Hypothesis) -> Hypothesis:
         """The hypothesis as it is answered: behind the target prefix, with the model's own log-probability."""

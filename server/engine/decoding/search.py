@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bundle.manifest import BundleConfig
-from server.interface.request import Hypothesis, SentenceParams
+from server.interface.request import FinishReason, Hypothesis, SentenceParams
 
-EndBonus = Callable[[NDArray[np.int32]], float]
-"""What is added to the score of a hypothesis that ends, by all its tokens [num_tokens]; never positive."""
+EndBonus = Callable[[list[int]], float]
+"""Addition to the score of a complete hypothesis, from all its tokens; never positive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +93,30 @@ class Search(Protocol):
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
         """Drop requests: those at `movers` take the places `holes`, and `num_left` are left."""
         ...
+
+
+def end_hypothesis(
+    tokens: list[int],
+    log_probability: float | np.float32,
+    length_penalty: float,
+    max_new_tokens: int,
+    limits: SearchLimits,
+    *,
+    has_looped: bool = False,
+    bonus: EndBonus | None = None,
+) -> Hypothesis:
+    """Return the hypothesis that ends with these tokens, with its finish reason and score.
+
+    score = log_probability / num_tokens ** length_penalty + bonus, in the precision of `log_probability`; num_tokens
+    counts the end-of-sequence token. An end-of-sequence token forced by the limit counts as reaching the limit.
+    """
+    has_end = tokens[-1:] == [limits.end_token]
+    is_forced = limits.forced_end and len(tokens) >= max_new_tokens
+    reason = FinishReason.STOP if has_end and not is_forced else FinishReason.LENGTH
+    if has_looped:
+        reason = FinishReason.REPETITION
+    num_tokens = type(log_probability)(max(len(tokens), 1))
+    score = float(log_probability / num_tokens**length_penalty)
+    if bonus is not None:
+        score += bonus(tokens)
+    return Hypothesis(tokens[:-1] if has_end else tokens, float(log_probability), score, reason)
