@@ -1,36 +1,32 @@
-"""Who waits, who is admitted, who is dropped. No tensors, no clock of its own; safe to call from every thread."""
+"""Request queue and admission control. Thread-safe; uses no tensors; the clock is a parameter."""
 
 import heapq
 import math
 import threading
 from bisect import bisect_left, insort
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from server.engine.overload import DelayControl, Pace
 from server.interface.errors import QueueFull
 from server.interface.request import FinishReason, Request
 
-_RATE_WINDOW = 256  # finished requests from which the time to clear the queue is estimated
-# A sentence of a call waits as if it had arrived later than the one before it, by so many times the time that its rows
-# take: whoever asks for one sentence passes the rest of somebody's page, which keeps half of the engine if it must.
-# Order follows time, so nobody is passed for ever.
-_TURN_SHARE = 2
-_TURN_SECONDS = 0.05  # instead, while no pace is known
-# A burst is let in, however long its queue: only a queue that has been too long for this long is overload. But what
-# comes this soon after a refusal is no burst: a server of which too much is asked would fill its queue again and again.
-_OVERLOAD_SECONDS = 0.3
-_OVERLOAD_LASTS_SECONDS = 2.0
+# A sentence is queued as if it had arrived later than the sentence before it in its call, by this multiple of the time
+# that its rows take: short calls pass the rest of a long one, which keeps half of the engine meanwhile. The order
+# depends on time only, so every request is admitted eventually.
+_QUEUE_SHARE = 2
+_QUEUE_SECONDS = 0.05  # instead, while the pace is unknown
 _RETRY_AFTER_SECONDS = (1.0, 60.0)
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerLimits:
-    """`max_rows` rows and `max_encoder_tokens` source tokens an admission, for each replica.
+    """Limits of the queue and of each replica.
 
-    `max_rows_ahead` counts the rows of requests that may be admitted, and encoded, before there is room for them.
-    `max_queue_seconds` is the longest wait for rows that a call may expect, unless longer ones have just begun.
+    An admission takes up to `max_rows` rows and `max_encoder_tokens` source tokens. `max_rows_ahead` counts the rows of
+    requests that may be admitted, and encoded, before rows are free for them. `max_queue_seconds` is the longest wait
+    for rows that a call may expect, except during a burst.
     """
 
     num_replicas: int
@@ -41,8 +37,8 @@ class SchedulerLimits:
     max_queue_seconds: float = math.inf
 
 
-class _Turn(NamedTuple):
-    """A place in the queue: by time, on the clock of `Timings.arrived`, then by age."""
+class _QueueEntry(NamedTuple):
+    """A waiting request, ordered by time on the clock of `Timings.arrived`, then by id."""
 
     seconds: float
     id: int
@@ -51,48 +47,48 @@ class _Turn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What a replica is to do before its next step."""
+    """Changes to a replica's batch before its next step."""
 
     admitted: list[Request]
-    dropped: list[tuple[Request, FinishReason]]  # waiting or running, now expired or abandoned
+    dropped: list[tuple[Request, FinishReason]]  # waiting or running, now expired or cancelled
 
 
 class AdmissionSource(Protocol):
-    """What an engine asks before every step, and tells after it; see `Scheduler`."""
+    """The part of `Scheduler` that an engine calls in every step."""
 
     def admit(self, replica: int, now: float, may_admit: bool = True) -> Admission:
-        """Who joins this replica's batch, and who leaves it undone."""
+        """Return the requests that join this replica's batch, and those that leave it unfinished."""
         ...
 
     def retire(self, replica: int, requests: Iterable[Request], now: float) -> None:
-        """These have ended."""
+        """Free the rows of requests that ended."""
         ...
 
 
 class Scheduler:
-    """First come, first served, call by call: the first sentences of a call go before the last ones of another.
+    """Queue of all replicas: first come, first served, where the sentences of different calls take turns.
 
-    Nobody overtakes a beam request whose turn it is and that waits for rows. A request reserves a row for each beam or
-    sample from admission to retirement. A replica takes no more than its even share of all rows wanted, so that work
-    spreads over the replicas when there is little of it.
+    A beam request at the head of the queue blocks admission until its rows are free. A request reserves a row for each
+    beam or sample from admission to retirement. A replica takes at most its even share of all requested rows, so that
+    little work spreads over all replicas.
     """
 
     def __init__(self, limits: SchedulerLimits) -> None:
         self._limits = limits
         self._lock = threading.Lock()
         self._work_arrived = threading.Condition(self._lock)
-        self._waiting: list[_Turn] = []  # sorted
+        self._waiting: list[_QueueEntry] = []  # sorted
         self._rows_waiting = 0
         self._running: list[dict[Request, None]] = [{} for _ in range(limits.num_replicas)]
         self._rows_reserved = [0] * limits.num_replicas
         self._is_absent = [False] * limits.num_replicas
         self._present: set[Request] = set()  # waiting or running
-        self._doomed: dict[Request, FinishReason] = {}  # present, to be dropped at the next admission
-        self._deadlines: list[tuple[float, int, Request]] = []  # a heap; entries of ended requests fall out in time
-        self._finished: deque[tuple[float, int]] = deque(maxlen=_RATE_WINDOW)  # when, and how many rows
-        self._rows_finished = 0  # of all of these
-        self._congested_since: float | None = None
-        self._refused_at = -math.inf
+        self._cancelled: dict[Request, FinishReason] = {}  # present, to be dropped at the next admission
+        self._deadlines: list[
+            tuple[float, int, Request]
+        ] = []  # a heap; entries of ended requests stay until they expire
+        self._pace = Pace()
+        self._delay = DelayControl(limits.max_queue_seconds)
         self._is_closed = False
 
     @property
@@ -107,26 +103,25 @@ class Scheduler:
 
     @property
     def num_rows_reserved(self) -> int:
-        """Rows promised to running requests, over all replicas."""
+        """Rows reserved for running requests, over all replicas."""
         return sum(self._rows_reserved)
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue all of them, or none.
+        """Queue all of these requests, or none.
 
-        Raises `QueueFull` when `max_waiting` requests wait already, and when the first of these would have to wait
-        longer than `max_queue_seconds` as others have for a moment; not if it continues a call that was taken.
-        A call that finds room brings all its sentences, so the queue may exceed the limit by one call's.
+        Raises `QueueFull` if `max_waiting` requests are waiting, or if the first of these expects a longer wait than
+        `max_queue_seconds` during an overload. Requests that continue a call accepted earlier are never rejected. A
+        call is accepted as a whole, so the queue may exceed its limit by one call.
         """
         for request in requests:
-            assert 1 <= request.params.num_rows <= self._limits.max_rows, "it would wait for ever for its rows"
+            assert 1 <= request.params.num_rows <= self._limits.max_rows, "no replica has enough rows for this request"
         with self._lock:
             if not self._present:
-                # The pace is that of a busy server: hours without work say nothing of it.
-                self._finished.clear()
-                self._rows_finished = 0
-                self._congested_since = None
+                # The pace is that of a busy server: idle hours must not count.
+                self._pace.clear()
+                self._delay.clear()
             if requests and not requests[0].continues:
-                self._refuse_overload(requests[0].timings.arrived)
+                self._check_admission(requests[0].timings.arrived)
             self._queue(requests)
             self._rows_waiting += sum(request.params.num_rows for request in requests)
             self._present.update(requests)
@@ -136,47 +131,47 @@ class Scheduler:
             self._work_arrived.notify_all()
 
     def check_admission(self, now: float) -> None:
-        """Raise `QueueFull` where `submit` would, for a call that begins `now`."""
+        """Raise `QueueFull` if `submit` would, for a call that begins `now`."""
         with self._lock:
-            self._refuse_overload(now)
+            self._check_admission(now)
 
     def cancel(self, requests: Iterable[Request]) -> None:
-        """Drop these at the next admission, if they are still here."""
+        """Drop these requests at the next admission, unless they have ended."""
         with self._lock:
             for request in requests:
                 if request in self._present:
-                    self._doomed[request] = FinishReason.CANCELLED
+                    self._cancelled[request] = FinishReason.CANCELLED
             self._work_arrived.notify_all()
 
     def wait_for_work(self, replica: int, timeout_seconds: float) -> None:
-        """Sleep until something was submitted or cancelled. What other replicas are to drop is no work for this one."""
+        """Block until requests are submitted, or some of this replica cancelled, or for `timeout_seconds`."""
         with self._lock:
-            is_idle = not self._waiting and self._doomed.keys().isdisjoint(self._running[replica])
+            is_idle = not self._waiting and self._cancelled.keys().isdisjoint(self._running[replica])
             if is_idle and not self._is_closed:
                 self._work_arrived.wait(timeout_seconds)
 
     def set_absent(self, replica: int, is_absent: bool) -> None:
-        """Whether this replica is away, and its share of the work the others'. It admits nobody then."""
+        """Exclude a replica from admission, or include it again; the others take its share of the work."""
         with self._lock:
             self._is_absent[replica] = is_absent
 
     def close(self) -> None:
-        """End every `wait_for_work`, those to come as well: a thread may be on its way into one."""
+        """End every `wait_for_work`, later calls included: a thread may be about to call it."""
         with self._lock:
             self._is_closed = True
             self._work_arrived.notify_all()
 
     def admit(self, replica: int, now: float, may_admit: bool = True) -> Admission:
-        """Who joins this replica's batch and who leaves it undone. `now` is on the clock of `Request.deadline`.
+        """Return the requests that join this replica's batch, and those that leave it unfinished.
 
-        Without `may_admit`, and to a replica that is absent, nobody joins; who is to be dropped is told all the same.
+        `now` is on the clock of `Request.deadline`. Without `may_admit`, or for an absent replica, no request joins.
         """
         with self._lock:
             while self._deadlines and self._deadlines[0][0] <= now:
                 expired = heapq.heappop(self._deadlines)[2]
                 if expired in self._present:
-                    self._doomed.setdefault(expired, FinishReason.DEADLINE)
-            dropped = self._drop(replica) if self._doomed else []
+                    self._cancelled.setdefault(expired, FinishReason.DEADLINE)
+            dropped = self._drop(replica) if self._cancelled else []
             admitted: list[Request] = []
             if may_admit and self._waiting and not self._is_absent[replica]:
                 share = -(-(sum(self._rows_reserved) + self._rows_waiting) // self._is_absent.count(False))
@@ -199,85 +194,67 @@ class Scheduler:
             return Admission(admitted, dropped)
 
     def retire(self, replica: int, requests: Iterable[Request], now: float) -> None:
-        """Take back the rows of requests that ended."""
+        """Free the rows of requests that ended."""
         with self._lock:
             for request in requests:
                 self._forget(replica, request)
-                if len(self._finished) == _RATE_WINDOW:
-                    self._rows_finished -= self._finished[0][1]
-                self._finished.append((now, request.params.num_rows))
-                self._rows_finished += request.params.num_rows
+                self._pace.add(now, request.params.num_rows)
 
     def _queue(self, requests: Sequence[Request]) -> None:
-        pace = self._rows_per_second()
+        pace = self._pace.rows_per_second()
         later = 0.0
         for request in requests:
-            insort(self._waiting, _Turn(request.timings.arrived + later, request.id, request))
-            later += _TURN_SHARE * request.params.num_rows / pace if pace else _TURN_SECONDS
+            insort(self._waiting, _QueueEntry(request.timings.arrived + later, request.id, request))
+            later += _QUEUE_SHARE * request.params.num_rows / pace if pace else _QUEUE_SECONDS
 
     def _forget(self, replica: int, request: Request) -> None:
         del self._running[replica][request]
         self._rows_reserved[replica] -= request.params.num_rows
         self._present.discard(request)
-        self._doomed.pop(request, None)
+        self._cancelled.pop(request, None)
 
     def _drop(self, replica: int) -> list[tuple[Request, FinishReason]]:
-        """Drop the doomed that wait or run here; those of other replicas are theirs to drop."""
+        """Drop the cancelled requests that wait or run on this replica; other replicas drop their own."""
         running = self._running[replica]
-        dropped = [(request, reason) for request, reason in self._doomed.items() if request in running]
+        dropped = [(request, reason) for request, reason in self._cancelled.items() if request in running]
         for request, _ in dropped:
             self._forget(replica, request)
-        waiting = [turn.request for turn in self._waiting if turn.request in self._doomed]
+        waiting = [entry.request for entry in self._waiting if entry.request in self._cancelled]
         if waiting:
-            self._waiting = [turn for turn in self._waiting if turn.request not in self._doomed]
+            self._waiting = [entry for entry in self._waiting if entry.request not in self._cancelled]
             self._rows_waiting -= sum(request.params.num_rows for request in waiting)
             self._present.difference_update(waiting)
-            dropped += [(request, self._doomed.pop(request)) for request in waiting]
+            dropped += [(request, self._cancelled.pop(request)) for request in waiting]
         return dropped
 
-    def _refuse_overload(self, now: float) -> None:
-        """Raise `QueueFull` for a call that begins `now` if too many wait, or waits have been too long for a while.
-
-        Queues that only begin to be long are let grow, unless others were too long just before, and those that were too
-        long count as such until they are half as long: the controlled delay of Nichols and Jacobson (2012,
-        doi:10.1145/2208917.2209336), at the entrance.
-        """
-        if len(self._waiting) >= self._limits.max_waiting:
+    def _check_admission(self, now: float) -> None:
+        """Raise `QueueFull` for a call that begins `now` if the queue is full, or has been too slow for a while."""
+        waiting, max_waiting = len(self._waiting), self._limits.max_waiting
+        if waiting >= max_waiting:
+            retry_after = self._retry_after_seconds()
             raise QueueFull(
-                f"{len(self._waiting)} sentences wait for decoding and {self._limits.max_waiting} may; try again later",
-                self._retry_after_seconds(),
+                f"the queue is full: {waiting} of {max_waiting} sentences waiting; "
+                f"retry after {math.ceil(retry_after)} s",
+                retry_after,
             )
-        limit = self._limits.max_queue_seconds
-        wait = self._expected_wait_seconds(now)
-        if wait <= limit / 2:
-            self._congested_since = None
-        elif wait > limit:
-            if self._congested_since is None:
-                self._congested_since = now
-            is_overload = now - self._congested_since >= _OVERLOAD_SECONDS
-            if is_overload or now - self._refused_at < _OVERLOAD_LASTS_SECONDS:
-                self._refused_at = now
-                raise QueueFull(
-                    f"a sentence would wait {wait:.2f} seconds for its turn and {limit:g} are allowed; try again later",
-                    self._retry_after_seconds(),
-                )
+        delay = self._expected_delay_seconds(now)
+        if self._delay.rejects(now, delay):
+            retry_after, limit = self._retry_after_seconds(), self._limits.max_queue_seconds
+            raise QueueFull(
+                f"the queue is too slow: the expected wait is {delay:.2f} s of at most {limit:g} s; "
+                f"retry after {math.ceil(retry_after)} s",
+                retry_after,
+            )
 
-    def _expected_wait_seconds(self, now: float) -> float:
-        """How long until all rows before a turn of `now` are free, at the present pace."""
+    def _expected_delay_seconds(self, now: float) -> float:
+        """Return the time until the rows before a request of `now` are free, at the present pace."""
         num_before = bisect_left(self._waiting, (now,))
         rows_before = self._rows_waiting * num_before / max(len(self._waiting), 1)
-        rows_without_room = sum(max(reserved - self._limits.max_rows, 0) for reserved in self._rows_reserved)
-        return (rows_before + rows_without_room) / pace if (pace := self._rows_per_second()) else 0.0
-
-    def _rows_per_second(self) -> float:
-        """The pace of the last finished requests, 0 if it is not known."""
-        if len(self._finished) < 2 or self._finished[-1][0] <= self._finished[0][0]:
-            return 0.0
-        seconds = self._finished[-1][0] - self._finished[0][0]
-        return (self._rows_finished - self._finished[0][1]) / seconds
+        rows_ahead = sum(max(reserved - self._limits.max_rows, 0) for reserved in self._rows_reserved)
+        return (rows_before + rows_ahead) / pace if (pace := self._pace.rows_per_second()) else 0.0
 
     def _retry_after_seconds(self) -> float:
-        """How long the queue takes at the pace of the last finished requests."""
-        at_least, at_most = _RETRY_AFTER_SECONDS
-        pace = self._rows_per_second()
-        return min(max(self._rows_waiting / pace, at_least), at_most) if pace else at_least
+        """Return the time in which the queue empties at the present pace, within limits."""
+        minimum, maximum = _RETRY_AFTER_SECONDS
+        pace = self._pace.rows_per_second()
+        return min(max(self._rows_waiting / pace, minimum), maximum) if pace else minimum

@@ -133,7 +133,7 @@ def test_a_page_that_takes_long_locks_nobody_out(server: _OneRow) -> None:
 
 def test_the_refusal_says_how_long_the_wait_would_be(server: _OneRow) -> None:
     server.run(0.01)
-    message = r"a sentence would wait \d\.\d\d seconds for its turn and 0\.5 are allowed; try again later"
+    message = r"the queue is too slow: the expected wait is \d\.\d\d s of at most 0\.5 s; retry after \d s"
     with pytest.raises(QueueFull, match=message):
         _ask_until_refused(server)
 
