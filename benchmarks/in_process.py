@@ -44,7 +44,7 @@ class InProcessEngine:
         self._scheduler.submit(sorted(requests, key=lambda request: -len(request.source)))
         completions: dict[Request, Completion] = {}
         while len(completions) < len(requests):
-            for completion in self._engine.step():
+            for completion in self._engine.step().completions:
                 if completion.error is not None:
                     raise completion.error
                 completions[completion.request] = completion

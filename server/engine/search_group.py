@@ -1,4 +1,4 @@
-"""The requests that one search decodes: where their beams lie, and who guides those that have options."""
+"""The requests of one search, in the order of its arrays."""
 
 from dataclasses import dataclass, field
 
@@ -6,118 +6,122 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.engine.decoding.forced_search import ForcedSearch
-from server.engine.decoding.request_decoder import RequestDecoder, RequestRows
+from server.engine.decoding.request_decoder import RequestDecoder
+from server.engine.decoding.request_rows import StepOutputs
 from server.engine.decoding.search import Choice, Search
 from server.engine.kv_cache import RowIndices, fill_holes
-from server.engine.model_runner import NO_ROWS, Candidates
-from server.interface.request import Request
+from server.engine.model_runner import NO_ROWS
+from server.engine.step_guard import failed_completions
+from server.interface.errors import EngineFailed
+from server.interface.request import Completion, FinishReason, Request
 
 
 @dataclass(slots=True)
 class SearchGroup:
-    """The requests of one search and where their beams lie: `rows` [max_requests, beam_size].
+    """Requests of one search and the rows of their beams, `rows` [max_requests, beam_size].
 
-    `guides` has one for each request that needs one, None for the others. `failures` are those of guides in the last
-    step, by place: what an option breaks is its own request.
+    `decoders` holds the `RequestDecoder` of each request with options, None for the others.
     """
 
     search: Search
     rows: RowIndices
     requests: list[Request] = field(default_factory=list)
-    guides: list[RequestDecoder | None] = field(default_factory=list)
-    num_guided: int = 0
-    failures: dict[int, Exception] = field(default_factory=dict)
+    decoders: list[RequestDecoder | None] = field(default_factory=list)
+    num_decoders: int = 0
 
     @property
-    def reads(self) -> bool:
-        """Whether its requests read given tokens."""
+    def is_forced(self) -> bool:
+        """Whether the tokens of its requests are forced."""
         return isinstance(self.search, ForcedSearch)
 
-    def add(self, request: Request, guide: RequestDecoder | None) -> None:
-        """Take a request; its row is to be written to `rows` then."""
+    @property
+    def live_rows(self) -> RowIndices:
+        """Rows of its requests, [requests, beam_size]; a view."""
+        return self.rows[: len(self.requests)]
+
+    @property
+    def num_graph_candidates(self) -> int:
+        """Candidates of each row that the graph must find; a search whose requests all select their own needs none."""
+        return self.search.num_candidates if self.search.takes_graph_candidates else 1
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether any request needs the queries of cross-attention."""
+        if not self.num_decoders:
+            return False
+        return any(decoder is not None and decoder.attention is not None for decoder in self.decoders)
+
+    def add(self, request: Request, decoder: RequestDecoder | None) -> int:
+        """Add a request and return its index. The caller writes its row to `rows`."""
         self.requests.append(request)
-        self.guides.append(guide)
-        self.num_guided += guide is not None
-        has_bonus = guide is not None and request.params.options.coverage_penalty
-        self.search.add(request.params, guide.coverage_bonus if guide is not None and has_bonus else None)
+        self.decoders.append(decoder)
+        self.num_decoders += decoder is not None
+        self.search.add(request.params, None if decoder is None else decoder.end_bonus)
+        return len(self.requests) - 1
 
     def remove(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget the others."""
+        """Remove the requests that are not kept; the last ones take their places."""
         holes, movers = fill_holes(is_kept)
         num_left = int(np.count_nonzero(is_kept))
         self.rows[holes] = self.rows[movers]
         for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
             self.requests[hole] = self.requests[mover]
-            self.guides[hole] = self.guides[mover]
-        del self.requests[num_left:], self.guides[num_left:]
-        self.num_guided = sum(guide is not None for guide in self.guides)
+            self.decoders[hole] = self.decoders[mover]
+        del self.requests[num_left:], self.decoders[num_left:]
+        self.num_decoders = sum(decoder is not None for decoder in self.decoders)
         self.search.remove(holes, movers, num_left)
 
-    @property
-    def num_graph_candidates(self) -> int:
-        """How many candidates the graph must find for each row: guides that see whole rows need none of them."""
-        return self.search.num_candidates if self.search.takes_graph_candidates else 1
-
     def rows_with_logits(self) -> list[int]:
-        """Rows whose whole distribution the guides want to see in the next step."""
+        """Return the rows whose logits the next step must return."""
         return [
             row
-            for guide, rows in zip(self.guides, self.rows, strict=False)
-            if guide is not None and guide.needs_logits(self.reads)
+            for decoder, rows in zip(self.decoders, self.rows, strict=False)
+            if decoder is not None and decoder.needs_logits(self.is_forced)
             for row in rows.tolist()
         ]
 
-    def advance(self, candidates: Candidates, logit_rows: RowIndices) -> Choice:
-        """Let the search choose among what the step gave, or what guides have made of it. `logit_rows` is sorted."""
-        self.failures.clear()
-        num_candidates = self.search.num_candidates
-        rows = self.rows[: len(self.requests)]
+    def advance(self, outputs: StepOutputs) -> Choice:
+        """Let the search choose among the candidates of a step, replaced where a request has a decoder.
+
+        A request whose decoder failed is finished.
+        """
+        candidates, num_candidates, rows = outputs.candidates, self.search.num_candidates, self.live_rows
         tokens, log_probs = candidates.tokens[rows, :num_candidates], candidates.log_probs[rows, :num_candidates]
-        if self.num_guided:
-            missing = num_candidates - tokens.shape[2]  # of a vocabulary smaller than that
-            if missing:
-                tokens = np.pad(tokens, ((0, 0), (0, 0), (0, missing)))
-                log_probs = np.pad(log_probs, ((0, 0), (0, 0), (0, missing)), constant_values=-np.inf)
-            for place, guide in enumerate(self.guides):
-                if guide is not None:
-                    try:
-                        self._guide(place, guide, candidates, logit_rows, (tokens[place], log_probs[place]))
-                    except Exception as error:  # noqa: BLE001 - whatever it was, it fails this request and nobody else
-                        self.failures[place] = error
+        if not self.num_decoders:
+            return self.search.advance(tokens, log_probs)
+        if missing := num_candidates - tokens.shape[2]:  # the vocabulary is smaller
+            tokens = np.pad(tokens, ((0, 0), (0, 0), (0, missing)))
+            log_probs = np.pad(log_probs, ((0, 0), (0, 0), (0, missing)), constant_values=-np.inf)
+        for index, decoder in enumerate(self.decoders):
+            if decoder is not None:
+                decoder.replace_candidates(self.search, index, outputs, rows[index], tokens[index], log_probs[index])
         choice = self.search.advance(tokens, log_probs)
-        if self.failures:
-            choice.finished[list(self.failures)] = True
+        for index, decoder in enumerate(self.decoders):
+            if decoder is not None and decoder.failure is not None:
+                choice.finished[index] = True
         return choice
 
-    def _guide(
-        self,
-        place: int,
-        guide: RequestDecoder,
-        candidates: Candidates,
-        logit_rows: RowIndices,
-        told: tuple[NDArray[np.int64], NDArray[np.float32]],
-    ) -> None:
-        """Overwrite what the search would be told of one request."""
-        tokens, log_probs = told
-        rows = self.rows[place]
-        has_logits = guide.needs_logits(self.reads)
-        guided = RequestRows(
-            tokens,
-            log_probs,
-            candidates.log_normalizer[rows],
-            candidates.logits[np.searchsorted(logit_rows, rows)] if has_logits else None,
-            candidates.cross_queries[guide.params.alignment_layer][rows] if guide.needs_attention else None,
-        )
-        if isinstance(self.search, ForcedSearch):
-            tokens[:], log_probs[:] = guide.read(self.search.num_read(place), guided)
-            return
-        advised, advised_log_probs = guide.advise(self.search.prefixes(place), tokens.shape[1], guided)
-        if advised is not tokens:  # the graph's own
-            tokens[:], log_probs[:] = 0, -np.inf  # a vocabulary may hold fewer than that
-            tokens[:, : advised.shape[1]], log_probs[:, : advised.shape[1]] = advised, advised_log_probs
+    def completion(self, index: int) -> Completion:
+        """Return the completion of a finished request: its hypotheses, or the error of its decoder."""
+        request, decoder = self.requests[index], self.decoders[index]
+        try:
+            if decoder is not None and decoder.failure is not None:
+                raise decoder.failure
+            if decoder is not None and self.is_forced:
+                hypotheses = [decoder.scored()]
+            else:
+                hypotheses = self.search.hypotheses(index)
+                if decoder is not None:
+                    hypotheses = [decoder.annotate(hypothesis) for hypothesis in hypotheses]
+        except Exception as error:  # noqa: BLE001 - an unexpected error must not end other requests
+            return failed_completions([request], error)[0]
+        if not hypotheses:
+            failure = EngineFailed("no valid hypothesis: all candidate scores are NaN or -inf")
+            return Completion(request, [], FinishReason.CANCELLED, failure)
+        return Completion(request, hypotheses, hypotheses[0].finish_reason)
 
 
 def sorted_logit_rows(groups: list[SearchGroup]) -> RowIndices:
-    """All rows whose distribution somebody wants, each once."""
-    wanted = [row for group in groups if group.num_guided for row in group.rows_with_logits()]
+    """Return the rows whose logits the groups need, each once, in order."""
+    wanted = [row for group in groups if group.num_decoders for row in group.rows_with_logits()]
     return np.unique(np.array(wanted, np.intp)) if wanted else NO_ROWS

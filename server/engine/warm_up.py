@@ -16,7 +16,7 @@ def warm_up(engine: Engine, submit: Callable[[Request], None]) -> None:
     """
     source = np.array([engine.limits.end_token], np.int32)
     submit(Request(source, SentenceParams(max_new_tokens=2), Timings(time.monotonic())))
-    while not (completions := engine.step()):
+    while not (completions := engine.step().completions):
         pass
     if (error := completions[0].error) is not None:
         raise error

@@ -145,14 +145,14 @@ class _Worker:
                 raise EOFError
             inbox.put(orders)
             is_idle = False
-        completions = engine.step()
+        result = engine.step()
         now = time.monotonic()
         is_due = now - self._last_report > _REPORT_SECONDS or not engine.num_running
-        if completions or engine.progress.found or is_due:
+        if result.completions or result.stream_updates or is_due:
             self._connection.send(
                 StatusMessage(
-                    [_ended(completion) for completion in completions],
-                    [(request.id, tokens) for request, tokens in engine.progress.found],
+                    [_ended(completion) for completion in result.completions],
+                    [(request.id, tokens) for request, tokens in result.stream_updates],
                     self._steps.taken,
                     engine.num_rows_taken,
                 )

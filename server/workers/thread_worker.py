@@ -61,11 +61,11 @@ class ThreadWorker:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
         engine = self._engine
         while not self._is_closed:
-            completions = engine.step()
+            result = engine.step()
             self._last_turn = time.monotonic()
-            if engine.progress.found:
-                self._listener.progressed(engine.progress.found)
-            if completions:
-                self._listener.ended(completions)
+            if result.stream_updates:
+                self._listener.progressed(result.stream_updates)
+            if result.completions:
+                self._listener.ended(result.completions)
             if not engine.num_running:
                 self._scheduler.wait_for_work(self._replica, _IDLE_SECONDS)

@@ -18,6 +18,7 @@ from server.engine.engine import Engine, EngineObserver
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates, ModelRunner
 from server.engine.scheduler import Scheduler, SchedulerLimits
+from server.engine.stream_tracker import StreamUpdate
 from server.interface.request import Completion, Request, SentenceParams, Timings, TokenIds
 from tests.fakes.sentence_params import sentence_params
 
@@ -205,12 +206,14 @@ class DrivenEngine:
         self.scheduler = Scheduler(SchedulerLimits(1, max_rows, 10_000, 10_000, max_rows_ahead=max_rows))
         limits = SearchLimits(max_rows, max_target_tokens, end_token, forced_end)
         self.engine = Engine(runner, self.scheduler, limits, self.clock, observer=observer)
+        self.stream_updates: list[StreamUpdate] = []
 
     def step(self) -> list[Completion]:
-        """One step, after which the clock moves on by a second."""
-        completions = self.engine.step()
+        """Run one step and advance the clock by a second; `stream_updates` keeps what became final in it."""
+        result = self.engine.step()
+        self.stream_updates = result.stream_updates
         self.clock.now += 1
-        return completions
+        return result.completions
 
     def run(self, requests: Sequence[Request]) -> list[Completion]:
         """Submit, step until all of them are answered; completions in the order of the requests."""

@@ -17,25 +17,25 @@ class ForcedSearch:
 
     def __init__(self, limits: SearchLimits) -> None:
         self._num_requests = 0
-        self._num_read = np.zeros(limits.max_requests, np.intp)
-        self._num_to_read = np.zeros(limits.max_requests, np.intp)
+        self._num_decoded = np.zeros(limits.max_requests, np.intp)
+        self._num_forced = np.zeros(limits.max_requests, np.intp)
         self._parents = np.zeros((limits.max_requests, 1), np.intp)
 
     def add(self, params: SentenceParams, bonus: EndBonus | None = None) -> None:
         """Take one more request."""
-        self._num_read[self._num_requests] = 0
-        self._num_to_read[self._num_requests] = len(params.forced_target or params.target_prefix)
+        self._num_decoded[self._num_requests] = 0
+        self._num_forced[self._num_requests] = len(params.forced_target or params.target_prefix)
         self._num_requests += 1
 
-    def num_read(self, place: int) -> int:
-        """Tokens of a request that were read."""
-        return int(self._num_read[place])
+    def num_decoded(self, index: int) -> int:
+        """Return the number of forced tokens decoded so far."""
+        return int(self._num_decoded[index])
 
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
         """The next token of each request, which is its only candidate."""
         num = self._num_requests
-        self._num_read[:num] += 1
-        finished = self._num_read[:num] >= self._num_to_read[:num]
+        self._num_decoded[:num] += 1
+        finished = self._num_decoded[:num] >= self._num_forced[:num]
         return Choice(tokens[:num, :, 0].astype(np.int32), self._parents[:num], finished)
 
     def prefixes(self, place: int) -> NDArray[np.int32]:
@@ -52,6 +52,6 @@ class ForcedSearch:
 
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
         """Drop requests: those at `movers` take the places `holes`."""
-        for array in (self._num_read, self._num_to_read):
+        for array in (self._num_decoded, self._num_forced):
             array[holes] = array[movers]
         self._num_requests = num_left

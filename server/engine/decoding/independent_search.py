@@ -77,7 +77,7 @@ class IndependentSearch:
     def hypotheses(self, place: int) -> list[Hypothesis]:
         """Samples with the best first, among which may be equals; alternatives in the order of their first tokens."""
         answers = [self._answer(place, row) for row in range(self.beam_size)]
-        if self._params[place].return_alternatives:
+        if self._params[place].options.return_alternatives:
             return answers
         return sorted(answers, key=lambda hypothesis: -hypothesis.score)
 

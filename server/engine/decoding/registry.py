@@ -17,7 +17,7 @@ from server.interface.request import SentenceParams
 class SearchKind:
     """Requests of one kind are held by one search. `num_rows` rows a request, `num_groups` groups of beams."""
 
-    name: Literal["greedy", "beam", "diverse", "constrained", "independent", "reading"]
+    name: Literal["greedy", "beam", "diverse", "constrained", "independent", "forced"]
     num_rows: int = 1
     num_groups: int = 1
 
@@ -34,7 +34,7 @@ class SearchKind:
 
     def open(self, limits: SearchLimits) -> Search:
         """A search without requests."""
-        if self.name == "reading":
+        if self.name == "forced":
             return ForcedSearch(limits)
         if self.name == "independent":
             return IndependentSearch(self.num_rows, limits)
@@ -45,5 +45,5 @@ class SearchKind:
         return GreedySearch(limits) if self.name == "greedy" else BeamSearch(self.num_rows, limits)
 
 
-READING = SearchKind("reading")
+FORCED = SearchKind("forced")
 _GREEDY = SearchKind("greedy")

@@ -29,7 +29,7 @@ def _run(engine: FakeEngine, requests: Sequence[Request]) -> tuple[list[Completi
     engine.scheduler.submit(requests)
     while len(done) < len(requests):
         done.update((completion.request, completion) for completion in engine.step())
-        for asked, tokens in engine.engine.progress.found:
+        for asked, tokens in engine.stream_updates:
             assert asked not in done
             told.setdefault(asked, []).append(tokens)
     return [done[asked] for asked in requests], told
@@ -91,9 +91,9 @@ def test_an_ended_hypothesis_that_is_not_the_best_holds_nothing_up() -> None:
     engine = FakeEngine(spelled_out(table))
     engine.scheduler.submit([asked])
     engine.step()
-    assert engine.engine.progress.found == []
+    assert engine.stream_updates == []
     engine.step()  # (1) and (2) end; (1, 1), (1, 3) and (1, 2) run on
-    assert engine.engine.progress.found == [(asked, [1])]
+    assert engine.stream_updates == [(asked, [1])]
     [done] = engine.step()
     assert [hypothesis.token_ids for hypothesis in done.hypotheses] == [[1], [1, 1]]
 
@@ -130,12 +130,12 @@ def test_nothing_is_remembered_of_those_that_ended_were_dropped_or_failed() -> N
     engine.step()
     engine.scheduler.cancel([cancelled])
     engine.step()
-    assert [asked for asked, _ in engine.engine.progress.found] == [failed]
+    assert [asked for asked, _ in engine.stream_updates] == [failed]
     engine.runner.decode_error = RuntimeError("the device is gone")
     assert [done.request for done in engine.step()] == [failed]
-    assert engine.engine.progress.found == []
+    assert engine.stream_updates == []
     engine.run([_request([3, 0], sentence_params(beam_size=2, max_new_tokens=5), streams=True)])
-    assert engine.engine.progress.followed == 0
+    assert engine.engine.num_streams == 0
 
 
 _OPTIONS = {

@@ -72,7 +72,7 @@ def _requests(seed: int) -> list[Request]:
 
 def _assert_holds(table: Table, completion: Completion, forced_end: bool) -> None:
     params, source = completion.request.params, tuple(completion.request.source.tolist())
-    assert completion.error is None or "holds no answer" in str(completion.error), params
+    assert completion.error is None or "no valid hypothesis" in str(completion.error), params
     assert len(completion.hypotheses) <= params.num_hypotheses
     prompt = params.target_prefix
     for hypothesis in completion.hypotheses:

@@ -228,7 +228,7 @@ def test_alternatives_begin_with_the_most_likely_tokens_and_go_on_greedily(promp
         assert hypothesis.log_probability == pytest.approx(first + log_probability, abs=1e-5)
 
 
-@pytest.mark.parametrize("method", ["advise", "read", "annotate", "scored"])
+@pytest.mark.parametrize("method", ["select", "force_token", "annotate", "scored"])
 def test_an_option_that_fails_fails_its_own_request_and_no_other(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     works = getattr(RequestDecoder, method)
 
@@ -241,7 +241,7 @@ def test_an_option_that_fails_fails_its_own_request_and_no_other(method: str, mo
     table = random_table(9, VOCAB, end_bias=0.5)
     for beam_size in (1, 2):
         broken = changed(
-            PLAIN, beam_size=beam_size, suppress_tokens=(8,), target_prefix=(1, 2) if method == "read" else ()
+            PLAIN, beam_size=beam_size, suppress_tokens=(8,), target_prefix=(1, 2) if method == "force_token" else ()
         )
         if method == "scored":
             broken = replace(broken, beam_size=1, forced_target=(1, 2, END))

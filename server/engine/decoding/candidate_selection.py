@@ -1,0 +1,91 @@
+"""Selection of candidates from whole rows of logits, for requests with decoding options."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from server.engine.decoding.logits_processors import processors_for
+from server.engine.decoding.request_rows import RequestRows
+from server.engine.decoding.sampler import draw
+from server.engine.decoding.top_k import top_k
+from server.interface.request import SentenceParams
+
+
+class Selected(NamedTuple):
+    """Candidates [beams, num_candidates], best first.
+
+    `search_log_probs` are what the search adds up, `log_probs` the model's own log-probabilities.
+    """
+
+    tokens: NDArray[np.int64]
+    search_log_probs: NDArray[np.float32]
+    log_probs: NDArray[np.float32]
+
+
+class CandidateSelection:
+    """Turns the scores of each row of one request into the candidates of its search."""
+
+    def __init__(self, params: SentenceParams, end_token: int) -> None:
+        self.params = params
+        self.needs_logits = self.is_requested(params)
+        self._end_token = end_token
+        self._processors = processors_for(params, end_token)
+        self._required = np.array(sorted({token for phrase in params.required_phrases for token in phrase}), np.int64)
+        self._prefix_len = len(params.target_prefix)
+        self._is_beam = params.sampling is None and params.beam_size > 1
+
+    @staticmethod
+    def is_requested(params: SentenceParams) -> bool:
+        """Whether candidates are selected from logits, because those of the graph are not enough."""
+        return bool(
+            params.sampling
+            or params.options.return_alternatives
+            or params.options.repetition_penalty != 1.0
+            or params.options.no_repeat_ngram_size
+            or params.suppress_phrases
+            or params.options.suppress_tokens
+            or params.min_new_tokens
+            or params.required_phrases
+            or params.options.num_token_alternatives
+        )
+
+    def select(self, sequences: NDArray[np.int32], num_candidates: int, rows: RequestRows) -> Selected:
+        """Return candidates after the prefixes [beams, length]; those of the graph if logits are not needed."""
+        if rows.logits is None:
+            return Selected(rows.tokens, rows.log_probs, rows.log_probs)
+        log_normalizer = rows.log_normalizer[:, None]
+        # Beams are ranked by log-probabilities after the processors; other searches add up the model's own.
+        scores = rows.logits - log_normalizer if self._is_beam else rows.logits.copy()
+        for processor in self._processors:
+            processor.apply(scores, sequences)
+        if not self._is_beam:
+            # A row without a possible token ends. A beam request continues its other beams instead.
+            scores[np.isneginf(scores.max(axis=1)), self._end_token] = 0.0
+        tokens, selected_scores = self._choose(scores, sequences.shape[1], num_candidates)
+        log_probs = np.take_along_axis(rows.logits, tokens, axis=1) - log_normalizer
+        return Selected(tokens, selected_scores if self._is_beam else log_probs, log_probs)
+
+    def _choose(
+        self, scores: NDArray[np.float32], length: int, num_candidates: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        if self.params.sampling is not None:
+            drawn = [draw(row, self.params.sampling, sample, length) for sample, row in enumerate(scores)]
+            tokens = np.array(drawn, np.int64)[:, None]
+        elif self.params.options.return_alternatives and length == self._prefix_len:
+            scores[0, self._end_token] = -np.inf
+            first_tokens, _ = top_k(scores[:1], len(scores))
+            tokens = first_tokens.T
+        elif self._required.size:
+            return self._with_required(scores)
+        else:
+            return top_k(scores, num_candidates)
+        return tokens, np.take_along_axis(scores, tokens, axis=1)
+
+    def _with_required(self, scores: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the best candidates of each row, followed by every token of the required phrases."""
+        best_tokens, best = top_k(scores, 2 * self.params.beam_size)
+        required = np.broadcast_to(self._required, (len(scores), self._required.size))
+        is_duplicate = (required[:, :, None] == best_tokens[:, None]).any(axis=2)
+        required_scores = np.where(is_duplicate, np.float32(-np.inf), scores[:, self._required])
+        return np.concatenate([best_tokens, required], axis=1), np.concatenate([best, required_scores], axis=1)
