@@ -1,4 +1,4 @@
-"""The seam between the engine and whatever runs the model, and the ONNX Runtime side of it."""
+"""`ModelRunner` over ONNX Runtime on the CPU."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ PROVIDER = "CPUExecutionProvider"
 
 _CACHE_DTYPES: dict[Precision, type[np.number]] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
 
-# Bindings a runner keeps; requests with unusual mixes of options must not make it keep thousands.
+# Bindings that a runner keeps: unusual mixes of options must not grow their number without bound.
 _MAX_BOUND_STEPS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxSessions:
-    """The two graphs of a bundle, loaded once. Sessions may be run from several threads at once."""
+    """Sessions of the two graphs of a bundle. Several threads may run them at the same time."""
 
     bundle: Bundle
     encoder: ort.InferenceSession
@@ -35,7 +35,7 @@ class OnnxSessions:
 
     @classmethod
     def open(cls, bundle: Bundle, threads: int) -> "OnnxSessions":
-        """Load the graphs, `threads` threads for each run. Raises `BundleError` when ONNX Runtime cannot load one."""
+        """Load the graphs with `threads` threads a run. Raises `BundleError` if ONNX Runtime cannot load one."""
         sessions = [_open_session(bundle, file, threads) for file in (names.ENCODER_FILE, names.DECODER_FILE)]
         return cls(bundle, *sessions)
 
@@ -45,7 +45,7 @@ def _open_session(bundle: Bundle, file: str, threads: int) -> ort.InferenceSessi
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # A thread that spins between steps takes the core from its neighbour replica.
+    # A thread that spins between steps takes the core from another replica.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0" if threads == 1 else "1")
     try:
         register(options)
@@ -56,11 +56,11 @@ def _open_session(bundle: Bundle, file: str, threads: int) -> ort.InferenceSessi
     except KernelsUnavailable as error:
         raise BundleError(str(error)) from error
     except Exception as error:  # ONNX Runtime raises a dozen unrelated classes here
-        raise BundleError(f"{bundle.file(file)}: ONNX Runtime cannot load it: {error}") from error
+        raise BundleError(f"{bundle.file(file)}: ONNX Runtime cannot load this graph: {error}") from error
 
 
 class OnnxRunner:
-    """One replica's runner: its own cache and bindings over sessions that replicas share."""
+    """Runner of one replica: its own cache and bindings, over sessions that replicas share."""
 
     def __init__(self, sessions: OnnxSessions, max_rows: int, max_encoder_tokens: int) -> None:
         self._sessions = sessions
@@ -81,11 +81,11 @@ class OnnxRunner:
             _CACHE_DTYPES[sessions.bundle.config.precision],
         )
         special = sessions.bundle.config.special_tokens
-        # More would be tokens that cannot be.
+        # The graph has no more tokens that are possible.
         self._max_candidates = shapes.target_vocab_size - len(special.suppressed)
         self._steps: dict[tuple[int, int, bool, int, bool], _BoundStep] = {}
         self._logit_rows = np.zeros(max_rows, np.int64)
-        # One for all steps: of a large vocabulary it has megabytes. Nothing is touched before somebody wants logits.
+        # One buffer for all steps, of megabytes with a large vocabulary; untouched until logits are requested.
         self._logits = np.empty((max_rows, shapes.target_vocab_size), np.float32)
         self._queries = np.empty((self._num_layers, *self.cache.last_cross.shape[1:]), self.cache.last_cross.dtype)
 
@@ -97,7 +97,7 @@ class OnnxRunner:
         (cross,) = self._sessions.encoder.run(
             [names.CROSS_KEYS_VALUES], {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths}
         )
-        return [cross[:, place, :, :length] for place, length in enumerate(lengths.tolist())]
+        return [cross[:, row, :, :length] for row, length in enumerate(lengths.tolist())]
 
     def decode(
         self,
@@ -107,7 +107,7 @@ class OnnxRunner:
         logit_rows: RowIndices = NO_ROWS,
         with_queries: bool = False,
     ) -> Candidates:
-        """One decoder step, through a binding made once for each number of rows and candidates and all that is asked.
+        """Run one decoder step, through a binding kept for each combination of sizes and requested outputs.
 
         The number of `logit_rows` is rounded up to a power of two, so that there are few bindings.
         """
@@ -128,7 +128,7 @@ class OnnxRunner:
 
 @dataclass(frozen=True, slots=True)
 class _WholeRows:
-    """Where the rows whose logits are wanted are named, and where these go; and queries of each layer, if wanted."""
+    """Buffers for rows with logits: their indices and their logits; and for the requested queries of each layer."""
 
     rows: NDArray[np.int64]
     logits: NDArray[np.float32]
@@ -136,7 +136,7 @@ class _WholeRows:
 
 
 class _BoundStep:
-    """The decoder graph bound to the first rows of a cache: nothing is allocated or bound again when it runs."""
+    """The decoder graph bound to the first rows of a cache. A run allocates and binds nothing."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Which runner runs a bundle on a device."""
+"""Runners by device and bundle layout."""
 
 from bundle.loading import Bundle
 from server.engine.model_runner import ModelRunner
@@ -11,11 +11,11 @@ from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 def open_runners(
     bundle: Bundle, device: str, *, replicas: int, threads: int, max_rows: int, max_encoder_tokens: int
 ) -> list[ModelRunner]:
-    """Runners of one bundle, one for each engine.
+    """Return one runner of a bundle for each engine.
 
-    On the CPU they share the weights. On a GPU each has a stream, captured graphs, and so sessions of its own.
-    Raises `BundleError` for graphs that cannot be loaded, and `DeviceUnavailable` where the device, or a bundle for it,
-    is not there.
+    On the CPU they share the weights. On a GPU each has its own stream, captured graphs and therefore sessions.
+    Raises `BundleError` if a graph cannot be loaded, and `DeviceUnavailable` if the device or a bundle for it is
+    missing.
     """
     if device == "cuda":
         memories = [open_cuda() for _ in range(replicas)]

@@ -1,4 +1,4 @@
-"""What a decoder step reads and writes on a device, allocated once, and the graphs bound to it for so many rows."""
+"""Buffers of a decoder step on a device, and its graphs bound to them for a number of rows."""
 
 import numpy as np
 import onnxruntime as ort
@@ -18,8 +18,8 @@ _INT32_BYTES = 4
 class StepBuffers:
     """Memory of a step for any number of rows, on the device and on the host.
 
-    The state of rows, [3, max_rows] int32 as in `KVCache.per_row`, is there twice: a step reads at one side and leaves
-    the next tokens and lengths at the other, so that the next step can follow without the host.
+    The state of rows, [3, max_rows] int32 as in `KVCache.per_row`, has two sides: a step reads one and writes the next
+    tokens and lengths to the other, so that the next step needs nothing from the host.
     """
 
     def __init__(self, sessions: DeviceSessions, max_rows: int, dtype: type[np.floating]) -> None:
@@ -51,9 +51,9 @@ class StepBuffers:
         )
         self.normalizer = memory.host_array((max_rows,), np.float32).astype(np.float32, copy=False)
 
-    def state(self, side: int, place: int) -> int:
-        """The address of tokens (place 0), past lengths (1) or source lengths (2)."""
-        return self._state.address + side * self._state_bytes + place * self.max_rows * _INT32_BYTES
+    def state(self, side: int, index: int) -> int:
+        """Return the address of tokens (index 0), past lengths (1) or source lengths (2)."""
+        return self._state.address + side * self._state_bytes + index * self.max_rows * _INT32_BYTES
 
     @property
     def ranked(self) -> tuple[Block, Block, Block]:
@@ -61,29 +61,29 @@ class StepBuffers:
         return self._candidates_on_device, self._candidate_logits_on_device, self._normalizer_on_device
 
     def upload_state(self, per_row: NDArray[np.int32]) -> None:
-        """What all rows begin with, at the first side; source lengths at both, since no step changes them."""
+        """Write the state of all rows to the first side, and source lengths, which no step changes, to both."""
         self._memory.upload(self.state(0, 0), per_row)
         self._memory.upload(self.state(1, 2), per_row[2])
 
     def download_tokens(self, side: int, num_rows: int) -> None:
-        """The tokens that a step at this side has chosen."""
+        """Read the tokens that a step at this side has chosen into `tokens_on_host`."""
         self._memory.download(self.tokens_on_host[side][:num_rows], self.state(1 - side, 0))
 
     def download_candidates(self, num_rows: int) -> None:
-        """Candidates, their logits, and what makes log-probabilities of them."""
+        """Read candidates, their logits and the normalizers into the arrays of the host."""
         arrays: tuple[NDArray[np.number], ...] = (self.candidates, self.candidate_logits, self.normalizer)
         for array, block in zip(arrays, self.ranked, strict=True):
             self._memory.download(array[:num_rows], block.address)
 
     def download_logits(self, rows: RowIndices) -> NDArray[np.floating]:
-        """Of these rows, [rows, padded vocab]."""
+        """Return the logits of these rows, [rows, padded_vocab], valid after a `wait`."""
         logits = np.empty((rows.size, self.padded_vocab), self.logits_dtype)
-        for place, row in enumerate(rows.tolist()):
-            self._memory.download(logits[place], self.logits.address + row * logits[place].nbytes)
+        for index, row in enumerate(rows.tolist()):
+            self._memory.download(logits[index], self.logits.address + row * logits[index].nbytes)
         return logits
 
     def download_queries(self, num_rows: int) -> list[NDArray[np.floating]]:
-        """Those of cross-attention, [rows, heads * head_dim] of each layer."""
+        """Return the queries of cross-attention of each layer, [rows, heads * head_dim], valid after a `wait`."""
         queries = [np.empty((num_rows, self.query_width), self.dtype) for _ in self.queries]
         for array, block in zip(queries, self.queries, strict=True):
             self._memory.download(array, block.address)
@@ -91,7 +91,7 @@ class StepBuffers:
 
 
 class BoundStep:
-    """The three graphs of a step, bound for this number of rows to read their state at this side."""
+    """The three graphs of a step, bound to a number of rows and to the side where they read their state."""
 
     def __init__(
         self, sessions: DeviceSessions, buffers: StepBuffers, cache: DeviceCache, num_rows: int, side: int
@@ -103,16 +103,16 @@ class BoundStep:
             session.io_binding() for session in (sessions.decoder, sessions.choose, sessions.rank)
         )
         dtype = buffers.dtype
-        for place, name in enumerate(_STATE):
-            self._input(self._decoder, name, np.int32, [num_rows], buffers.state(side, place))
+        for index, name in enumerate(_STATE):
+            self._input(self._decoder, name, np.int32, [num_rows], buffers.state(side, index))
         shapes = cache.shapes
         for layer in range(shapes.num_layers):
             key, value = 2 * layer, 2 * layer + 1
-            for place, name in enumerate(names.cache_names(layer)):
-                planes = cache.self_planes if place < 2 else cache.cross_planes
-                # Row by row, so the first rows of a plane are a plane of so many rows.
+            for index, name in enumerate(names.cache_names(layer)):
+                planes = cache.self_planes if index < 2 else cache.cross_planes
+                # A plane is stored row by row, so its first rows are a plane of fewer rows.
                 shape = [num_rows, shapes.num_heads, planes.length, shapes.head_dim]
-                address = planes.address(value if place % 2 else key)
+                address = planes.address(value if index % 2 else key)
                 self._input(self._decoder, name, dtype, shape, address)
                 self._output(self._decoder, names.PRESENT + name, dtype, shape, address)
             last_names = names.LAST_CROSS_KEY.format(layer=layer), names.LAST_CROSS_VALUE.format(layer=layer)
@@ -143,15 +143,15 @@ class BoundStep:
         self._output(self._choose, names.NEXT_LENGTHS, np.int32, [num_rows], buffers.state(1 - side, 1))
 
     def decode(self, graph: int = NOT_CAPTURED) -> None:
-        """Put the decoder into the queue."""
+        """Enqueue the decoder."""
         self._sessions.decoder.run_with_iobinding(self._decoder, run_options(graph))
 
     def choose(self, graph: int = NOT_CAPTURED) -> None:
-        """Put the state of the next greedy step into the queue."""
+        """Enqueue the graph that computes the state of the next greedy step."""
         self._sessions.choose.run_with_iobinding(self._choose, run_options(graph))
 
     def rank(self, graph: int = NOT_CAPTURED) -> None:
-        """Put what makes log-probabilities of logits into the queue."""
+        """Enqueue the graph that ranks candidates and computes their normalizers."""
         self._sessions.rank.run_with_iobinding(self._rank, run_options(graph))
 
     def _input(

@@ -1,4 +1,4 @@
-"""`KVCache` with its keys and values on a device: the host keeps the books, the device moves the rows."""
+"""`KVCache` with keys and values on a device: the host assigns rows, the device moves them."""
 
 from dataclasses import dataclass
 
@@ -12,17 +12,17 @@ from server.engine.runners.device.row_mover import Mover, Moves, Planes
 
 @dataclass(frozen=True, slots=True)
 class EncodedRow:
-    """A row of an encoder's output, still where the encoder wrote it."""
+    """A row of an encoder's output, in the memory where the encoder wrote it."""
 
     planes: Planes
-    place: int
+    row: int
     source_len: int
 
 
 class DeviceCache(KVCache):
-    """Rows on a device. What is asked of it happens there later, in the order in which it was asked."""
+    """Rows on a device. Operations happen there later, in the order of the calls."""
 
-    self_cache: NDArray[np.number]  # never set: nothing of them is on the host
+    self_cache: NDArray[np.number]  # never set: the host has no copy
     cross_cache: NDArray[np.number]
     last_cross: NDArray[np.number]
 
@@ -31,9 +31,9 @@ class DeviceCache(KVCache):
     ) -> None:
         self._memory, self._mover = memory, mover
         self._dtype = np.dtype(dtype)
-        self._to_be_written: list[tuple[int, EncodedRow]] = []
+        self._unwritten: list[tuple[int, EncodedRow]] = []
         self.num_changes = 0
-        """Grows whenever a row is begun or moved: whoever ran ahead did so with other rows."""
+        """Number of rows begun or moved so far; a change invalidates steps that ran ahead."""
         super().__init__(shapes, max_rows, dtype)
 
     def _allocate(self, dtype: type[np.number]) -> None:
@@ -45,27 +45,27 @@ class DeviceCache(KVCache):
         return self._memory.host_array((3, self.max_rows), np.int32).astype(np.int32, copy=False)
 
     def write_source(self, row: int, cross: CrossKeysValues, start_token: int) -> None:
-        """Begin a row: its cross keys and values, and an empty past."""
-        assert isinstance(cross, EncodedRow), "this cache is not of the runner that has encoded"
+        """Begin a row with its cross keys and values and an empty past."""
+        assert isinstance(cross, EncodedRow), "the sentence was encoded by another kind of runner"
         self.num_changes += 1
-        self._to_be_written.append((row, cross))
+        self._unwritten.append((row, cross))
         self._begin(row, cross.source_len, start_token)
 
     def flush(self) -> None:
-        """Write what rows have begun with, all that was encoded together at once."""
-        while self._to_be_written:
-            planes = self._to_be_written[0][1].planes
-            ours = [(row, each) for row, each in self._to_be_written if each.planes is planes]
-            self._to_be_written = [other for other in self._to_be_written if other[1].planes is not planes]
-            rows = np.array([row for row, _ in ours])
-            places = np.array([each.place for _, each in ours])
-            lengths = np.array([each.source_len for _, each in ours])
-            self._mover.between(planes, self.cross_planes, Moves.of_prefixes(places, rows, lengths))
-            last = Moves(places, lengths[:, None] - 1, rows, np.zeros_like(lengths)[:, None])
+        """Write the sources of rows that have begun, one move for all that were encoded together."""
+        while self._unwritten:
+            planes = self._unwritten[0][1].planes
+            together = [(row, encoded) for row, encoded in self._unwritten if encoded.planes is planes]
+            self._unwritten = [other for other in self._unwritten if other[1].planes is not planes]
+            rows = np.array([row for row, _ in together])
+            sources = np.array([encoded.row for _, encoded in together])
+            lengths = np.array([encoded.source_len for _, encoded in together])
+            self._mover.between(planes, self.cross_planes, Moves.of_prefixes(sources, rows, lengths))
+            last = Moves(sources, lengths[:, None] - 1, rows, np.zeros_like(lengths)[:, None])
             self._mover.between(planes, self.last_planes, last)
 
     def cross_keys(self, row: int, layer: int) -> NDArray[np.float32]:
-        """The keys that a row's cross-attention looks at in this layer, [heads, source_len, head_dim]."""
+        """Return the cross-attention keys of a row in this layer, [heads, source_len, head_dim]."""
         self.flush()
         planes = self.cross_planes
         keys = np.empty((self.shapes.num_heads, planes.length, self.shapes.head_dim), self._dtype)
@@ -74,7 +74,7 @@ class DeviceCache(KVCache):
         return keys[:, : self.source_lengths[row]].astype(np.float32)
 
     def _copy(self, sources: RowIndices, destinations: RowIndices) -> None:
-        if not sources.size:  # beams that only changed places
+        if not sources.size:  # the beams only changed their order
             return
         self.num_changes += 1
         self.flush()
@@ -85,5 +85,5 @@ class DeviceCache(KVCache):
 
     def _copy_source(self, sources: RowIndices, destinations: RowIndices) -> None:
         self._mover.within(self.cross_planes, Moves.of_prefixes(sources, destinations, self.source_lengths[sources]))
-        nothing = np.zeros((sources.size, 1), np.int64)
-        self._mover.within(self.last_planes, Moves(sources, nothing, destinations, nothing))
+        first = np.zeros((sources.size, 1), np.int64)
+        self._mover.within(self.last_planes, Moves(sources, first, destinations, first))

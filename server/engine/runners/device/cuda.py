@@ -1,4 +1,4 @@
-"""An NVIDIA GPU's memory and one stream of it, through CUDA's runtime library, which ONNX Runtime has loaded anyway."""
+"""Memory and one stream of an NVIDIA GPU, through the CUDA runtime library that ONNX Runtime has loaded."""
 
 import ctypes
 import weakref
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from server.engine.runners.device.memory import Block
 
 _HOST_TO_DEVICE, _DEVICE_TO_HOST = 1, 2
-_NON_BLOCKING = 1  # the stream does not wait for CUDA's default one, which nobody uses here
+_NON_BLOCKING = 1  # the stream does not wait for CUDA's default stream, which is not used here
 _NO_TIMING = 2  # of events
 
-# What the functions take, as the header cuda_runtime_api.h has it; all of them return an error code.
+# Parameters as in the header cuda_runtime_api.h; all functions return an error code.
 _POINTER, _SIZE, _INT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
 _SIGNATURES: dict[str, list[type]] = {
     "cudaGetDeviceCount": [_POINTER],
@@ -31,11 +31,11 @@ _SIGNATURES: dict[str, list[type]] = {
 
 
 class CudaUnavailable(Exception):
-    """There is no GPU to work on; the message says what is missing."""
+    """No GPU can be used. The message names what is missing."""
 
 
 class CudaMemory:
-    """The first GPU that the process sees (CUDA_VISIBLE_DEVICES says which) and a stream of it."""
+    """Memory of the first GPU visible to the process (see CUDA_VISIBLE_DEVICES), and a stream of it."""
 
     ort_name = "cuda"
 
@@ -44,13 +44,13 @@ class CudaMemory:
         count = _INT()
         self._call("cudaGetDeviceCount", ctypes.byref(count))
         if not count.value:
-            raise CudaUnavailable("this process sees no GPU: check nvidia-smi, and CUDA_VISIBLE_DEVICES")
+            raise CudaUnavailable("no GPU is visible to this process; check nvidia-smi and CUDA_VISIBLE_DEVICES")
         self.queue = self._created("cudaStreamCreateWithFlags", _NON_BLOCKING)
         self._events = [self._created("cudaEventCreateWithFlags", _NO_TIMING) for _ in range(2)]
         self._num_marks = 0
 
     def allocate(self, num_bytes: int) -> Block:
-        """Memory of the GPU, filled with zeros."""
+        """Return memory of the GPU, filled with zeros."""
         address = self._created("cudaMalloc", max(num_bytes, 1))
         self._call("cudaMemsetAsync", address, 0, num_bytes, self.queue)
         owner = _Owner()
@@ -58,7 +58,7 @@ class CudaMemory:
         return Block(address, num_bytes, owner)
 
     def host_array(self, shape: tuple[int, ...], dtype: type[np.number]) -> NDArray[np.generic]:
-        """Zeros in page-locked memory."""
+        """Return zeros in page-locked memory."""
         num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
         address = self._created("cudaMallocHost", num_bytes)
         buffer = (ctypes.c_uint8 * num_bytes).from_address(address)
@@ -68,26 +68,26 @@ class CudaMemory:
         return array
 
     def upload(self, address: int, array: NDArray[np.generic]) -> None:
-        """Copy; arrays in ordinary memory have been read when this returns."""
+        """Copy an array; one in ordinary memory has been read when this returns."""
         self._call("cudaMemcpyAsync", address, array.ctypes.data, array.nbytes, _HOST_TO_DEVICE, self.queue)
 
     def download(self, array: NDArray[np.generic], address: int) -> None:
-        """Copy."""
+        """Copy to an array."""
         self._call("cudaMemcpyAsync", array.ctypes.data, address, array.nbytes, _DEVICE_TO_HOST, self.queue)
 
     def mark(self) -> int:
-        """Two events take turns."""
+        """Record one of two events, alternately."""
         self._num_marks += 1
         self._call("cudaEventRecord", self._events[self._num_marks % 2], self.queue)
         return self._num_marks
 
     def wait(self, mark: int) -> None:
-        """Wait for one of them."""
-        assert self._num_marks - mark < len(self._events), "this event marks another place by now"
+        """Block until the event of a mark has happened."""
+        assert self._num_marks - mark < len(self._events), "only the last two marks can be awaited"
         self._call("cudaEventSynchronize", self._events[mark % 2])
 
     def _created(self, function: str, argument: int) -> int:
-        """The address that a function writes where its first argument points."""
+        """Return the address that a function writes to its first argument."""
         address = ctypes.c_void_p()
         self._call(function, ctypes.byref(address), argument)
         assert address.value is not None
@@ -101,11 +101,11 @@ class CudaMemory:
 
 
 class _Owner:
-    """Something that a weak reference can point to."""
+    """Object for a weak reference, whose end frees the memory."""
 
 
 def _load_runtime() -> ctypes.CDLL:
-    """CUDA's runtime library, of the version that this ONNX Runtime was built for."""
+    """Return the CUDA runtime library of the version that this ONNX Runtime was built for."""
     version = str(ort.cuda_version or "").split(".")[0]
     if not version:
         raise CudaUnavailable("this ONNX Runtime was built without CUDA")
@@ -113,7 +113,7 @@ def _load_runtime() -> ctypes.CDLL:
     try:
         runtime = ctypes.CDLL(name)
     except OSError as error:
-        raise CudaUnavailable(f"{name} is not there: {error}") from error
+        raise CudaUnavailable(f"{name} cannot be loaded: {error}") from error
     for function, arguments in _SIGNATURES.items():
         getattr(runtime, function).argtypes = arguments
         getattr(runtime, function).restype = _INT

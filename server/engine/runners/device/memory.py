@@ -1,4 +1,4 @@
-"""Where a device's numbers lie, and how they come and go: behind an interface, so that the host can play the device."""
+"""Memory of a device behind an interface that the host implements as well."""
 
 import ctypes
 import weakref
@@ -14,7 +14,7 @@ from server.engine.kv_cache import lazy_zeros
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Memory of a device, zero at first: `address` is the device's. It is given back when nobody holds `owner`."""
+    """Memory at an `address` of a device. It is freed when the last reference to `owner` is gone."""
 
     address: int
     num_bytes: int
@@ -22,96 +22,97 @@ class Block:
 
 
 class DeviceMemory(Protocol):
-    """One device, and one queue of work on it: what is asked for happens in that order, and nothing here waits.
+    """Memory of one device, and one queue of work on it.
 
-    Except where it says so: `wait` does.
+    Operations happen in the order of the calls, and only `wait` blocks.
     """
 
     @property
     def ort_name(self) -> str:
-        """What ONNX Runtime calls the device when memory is bound."""
+        """Name of the device in bindings of ONNX Runtime."""
         ...
 
     @property
     def queue(self) -> int | None:
-        """The address of the queue, for ONNX Runtime to work in; None where runs end before they return."""
+        """Address of the queue for ONNX Runtime; None if its runs are synchronous."""
         ...
 
     def allocate(self, num_bytes: int) -> Block:
-        """Memory of the device, filled with zeros."""
+        """Return memory of the device, filled with zeros."""
         ...
 
     def host_array(self, shape: tuple[int, ...], dtype: type[np.number]) -> NDArray[np.generic]:
-        """Zeros on the host, in memory that the device can read and write by itself."""
+        """Return zeros on the host, in memory that the device can access directly."""
         ...
 
     def upload(self, address: int, array: NDArray[np.generic]) -> None:
-        """Copy a contiguous array to the device. One from `host_array` is read later: wait before changing it."""
+        """Copy a contiguous array to the device. An array of `host_array` is read later: wait before changing it."""
         ...
 
     def download(self, array: NDArray[np.generic], address: int) -> None:
-        """Fill a contiguous array from the device; what it holds is there after a `wait` for a later `mark`."""
+        """Copy from the device to a contiguous array, valid after a `wait` for a later `mark`."""
         ...
 
     def mark(self) -> int:
-        """Mark this place in the queue. Only the last two marks can be waited for."""
+        """Mark the present end of the queue. `wait` accepts the last two marks only."""
         ...
 
     def wait(self, mark: int) -> None:
-        """Return when the device has come to a mark."""
+        """Block until the device has reached a mark."""
         ...
 
 
 class HostMemory:
-    """The host as a device of its own: everything happens at once."""
+    """The host as a device: every operation is synchronous."""
 
     ort_name = "cpu"
     queue = None
 
     def allocate(self, num_bytes: int) -> Block:
-        """Memory of the host, handed out page by page."""
+        """Return memory of the host, which the system provides page by page."""
         array = lazy_zeros((max(num_bytes, 1),), np.uint8)
         return Block(array.ctypes.data, num_bytes, array)
 
     def host_array(self, shape: tuple[int, ...], dtype: type[np.number]) -> NDArray[np.generic]:
-        """Zeros."""
+        """Return zeros."""
         return np.zeros(shape, dtype)
 
     def upload(self, address: int, array: NDArray[np.generic]) -> None:
-        """Copy."""
+        """Copy an array."""
         ctypes.memmove(address, array.ctypes.data, array.nbytes)
 
     def download(self, array: NDArray[np.generic], address: int) -> None:
-        """Copy."""
+        """Copy to an array."""
         ctypes.memmove(array.ctypes.data, address, array.nbytes)
 
     def mark(self) -> int:
-        """Nothing is ever pending."""
+        """Return a mark that needs no waiting."""
         return 0
 
     def wait(self, mark: int) -> None:
-        """Nothing is ever pending."""
+        """Do nothing: no operation is pending."""
 
 
 class Pool:
-    """Blocks that are lent and come back when nobody holds them: allocating makes a device wait, this does not.
+    """Pool of blocks, reused because an allocation makes the device wait.
 
-    A block may be lent again while the device still works on it, because the device does one thing after the other.
+    A block returns when the last reference to its owner is gone. It may be reused while the device still works on it,
+    because the device executes operations in order.
     """
 
     def __init__(self, memory: DeviceMemory) -> None:
         self._memory = memory
         self._free: dict[int, list[Block]] = defaultdict(list)
 
-    def lend(self, num_bytes: int) -> Block:
-        """A block of at least this size, with whatever somebody left in it."""
+    def take(self, num_bytes: int) -> Block:
+        """Return an uninitialised block of at least `num_bytes` bytes."""
         size = 1 << max(num_bytes - 1, 1).bit_length()
         free = self._free[size]
         block = free.pop() if free else self._memory.allocate(size)
-        loan = _Loan()
-        weakref.finalize(loan, free.append, block).atexit = False
-        return Block(block.address, block.num_bytes, loan)
+        owner = _PoolOwner()
+        weakref.finalize(owner, free.append, block).atexit = False
+        return Block(block.address, block.num_bytes, owner)
 
 
-class _Loan:
-    """Something that a weak reference can point to."""
+class _PoolOwner:
+    """Object for a weak reference, whose end returns the block."""

@@ -1,4 +1,4 @@
-"""Rows of caches, moved on the device: move.onnx, bound once for each number of moves and of positions."""
+"""Moves of cache rows on a device by move.onnx, bound once for each number of moves and positions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from server.engine.runners.device.sessions import DeviceSessions, run_options
 _WORD_BYTES = 8
 _SMALLEST_POSITIONS = 16
 _NUMBERS = (names.MOVE_ROWS, names.MOVE_POSITIONS, names.MOVE_LENGTH)
-_CAPTURED_AFTER = 2  # runs of a kind of move: there are many kinds, most of them rare
+_CAPTURED_AFTER = 2  # runs with the same sizes: there are many sizes, most of them rare
 
 
 @dataclass(frozen=True, slots=True)
 class Planes:
-    """Equal buffers [rows, heads, length, head_dim] one after the other, keys at even places."""
+    """Equal buffers [rows, heads, length, head_dim] one after the other, keys at even indices."""
 
     block: Block
     rows: int
@@ -30,13 +30,13 @@ class Planes:
     plane_bytes: int
 
     def address(self, plane: int) -> int:
-        """Where one of them begins."""
+        """Return the address of a plane."""
         return self.block.address + plane * self.plane_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """What goes where: rows [moves], positions [moves, positions]. Named twice is moved once."""
+    """Sources and destinations of moves: rows [moves], positions [moves, positions]. Repetitions do no harm."""
 
     from_rows: RowIndices
     from_positions: NDArray[np.int64]
@@ -45,16 +45,16 @@ class Moves:
 
     @classmethod
     def of_prefixes(cls, sources: RowIndices, destinations: RowIndices, lengths: NDArray[np.integer]) -> "Moves":
-        """The first `lengths` [moves] positions of rows; none of them is both a source and a destination."""
+        """Return moves of the first `lengths` [moves] positions; no row is both a source and a destination."""
         longest = max(int(lengths.max()), 1)
         positions = np.arange(bucket(max(longest, _SMALLEST_POSITIONS), 1 << 30))
-        # Behind a row's end its last position again.
+        # Positions past the end of a row repeat its last one.
         within = np.minimum(positions, np.maximum(lengths, 1)[:, None] - 1)
         return cls(sources, within, destinations, within)
 
 
 class Mover:
-    """Moves rows within planes and between them, for one cache."""
+    """Moves rows within and between the planes of one cache."""
 
     def __init__(self, sessions: DeviceSessions, graph_ids: Iterator[int] | None) -> None:
         self._session = sessions.move
@@ -68,12 +68,12 @@ class Mover:
         self._captures = Captures(graph_ids, _CAPTURED_AFTER)
 
     def planes(self, rows: int, length: int, block: Block | None = None) -> Planes:
-        """Buffers for so many rows of so many positions, in a block that is there or in a new one."""
+        """Return planes of `rows` rows with `length` positions, in the given block or a new one."""
         plane_bytes = rows * self._heads * length * self._words * _WORD_BYTES
         return Planes(block or self._memory.allocate(self._planes * plane_bytes), rows, length, plane_bytes)
 
     def within(self, planes: Planes, moves: Moves) -> None:
-        """Move rows to others of the same planes, which are those of a cache: their addresses never change."""
+        """Move rows within the planes of a cache, whose addresses never change."""
         num_moves, num_positions = _bucketed(moves)
         kind = (planes.block.address, planes.block.address, num_moves, num_positions)
         bound = self._bindings.get(kind)
@@ -82,7 +82,7 @@ class Mover:
         bound.run(moves, self._captures.graph_id(kind))
 
     def between(self, source: Planes, target: Planes, moves: Moves) -> None:
-        """Move rows to other planes."""
+        """Move rows from one set of planes to another."""
         self._bind(source, target, *_bucketed(moves)).run(moves, None)
 
     def _bind(self, source: Planes, target: Planes, num_moves: int, num_positions: int) -> "_BoundMove":
@@ -103,7 +103,7 @@ def _bucketed(moves: Moves) -> tuple[int, int]:
 
 
 class _BoundMove:
-    """The graph bound to planes, for so many moves of so many positions."""
+    """The graph bound to planes, for a number of moves and positions."""
 
     def __init__(
         self,
@@ -115,14 +115,14 @@ class _BoundMove:
         num_moves: int,
         num_positions: int,
     ) -> None:
-        """`sides` are where is read and where is written; `sizes` are planes, heads, and words of a position."""
+        """Bind the graph. `sides` are source and target; `sizes` are planes, heads and words of a position."""
         self._session, self._memory = session, memory
         self._num_moves = num_moves
         self._binding = session.io_binding()
-        # Rows, positions and lengths of both sides, one after the other, so that one copy brings them.
+        # Rows, positions and lengths of both sides are contiguous, so that one copy uploads them.
         counts = [num_moves, num_moves * num_positions, 1] * 2
         self._numbers = np.zeros(sum(counts), np.int64)
-        self._block = pool.lend(self._numbers.nbytes)
+        self._block = pool.take(self._numbers.nbytes)
         self._keep_alive = [planes.block for planes in sides]
         offsets = [0, *np.cumsum(counts).tolist()]
         self._parts = [self._numbers[begin:end] for begin, end in pairwise(offsets)]
@@ -135,11 +135,11 @@ class _BoundMove:
         self._parts[2][0], self._parts[5][0] = source.length, target.length
         for plane in range(num_planes):
             for side, planes in (("from", source), ("to", target)):
-                places = [heads * planes.rows * planes.length, words]
-                self._input(names.MOVE_PLANE.format(side=side, plane=plane), places, planes.address(plane))
-            places = [heads * target.rows * target.length, words]
+                shape = [heads * planes.rows * planes.length, words]
+                self._input(names.MOVE_PLANE.format(side=side, plane=plane), shape, planes.address(plane))
+            shape = [heads * target.rows * target.length, words]
             moved = names.MOVED_PLANE.format(plane=plane)
-            self._binding.bind_output(moved, memory.ort_name, 0, np.int64, places, target.address(plane))
+            self._binding.bind_output(moved, memory.ort_name, 0, np.int64, shape, target.address(plane))
 
     def _input(self, name: str, shape: list[int], address: int) -> None:
         self._binding.bind_input(name, self._memory.ort_name, 0, np.int64, shape, address)
@@ -154,6 +154,6 @@ class _BoundMove:
             (to_positions.reshape(self._num_moves, -1), moves.to_positions),
         ):
             part[:num_moves] = numbers
-            part[num_moves:] = numbers[0]  # the first move once more
+            part[num_moves:] = numbers[0]  # unused moves repeat the first one
         self._memory.upload(self._block.address, self._numbers)
         self._session.run_with_iobinding(self._binding, run_options() if graph is None else run_options(graph))

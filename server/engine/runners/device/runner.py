@@ -1,12 +1,12 @@
-"""`ModelRunner` on a device: caches, logits and the choice of tokens stay there, token ids come to the host.
+"""`ModelRunner` on a device: caches, logits and token selection stay there, and token ids are copied to the host.
 
-A step is the decoder's graph and then the one that chooses, over as many rows as the next power of two, each number of
-rows with bindings and CUDA graphs of its own. Rows beyond those that live are free ones, which may be written.
+A step runs the decoder's graph and then the graph that chooses, over a number of rows that is a power of two; each
+number has its own bindings and CUDA graphs. The additional rows are free rows, which may be overwritten.
 
-A greedy step is started before the host asks for it: the device has chosen the tokens that the host is about to read,
-so the next step needs nothing of the host as long as the same rows go on with them. While the host does its part of a
-step, the device computes the next one. Where rows have changed meanwhile, that step is done again: it reads what it
-read and writes what it wrote, at the same places.
+A greedy step starts before the host requests it: the device has chosen the tokens that the host is about to read, so
+the next step needs nothing from the host while the same rows continue with them. The device computes it while the host
+does its part of the present step. If rows have changed meanwhile, the step is repeated: it reads and writes the same
+addresses.
 """
 
 from collections.abc import Sequence
@@ -31,18 +31,18 @@ _DTYPES: dict[names.Precision, type[np.floating]] = {"float32": np.float32, "flo
 
 @dataclass(slots=True)
 class _Step:
-    """A greedy step in the queue: what it takes for granted, and where and when its tokens come to the host."""
+    """A greedy step in the queue: its assumptions, and where and when its tokens reach the host."""
 
     num_rows: int
     side: int
     num_changes: int
     mark: int
-    tokens: NDArray[np.int32]  # that it begins with
+    tokens: NDArray[np.int32]  # at its beginning
     past_lengths: NDArray[np.int32]
 
 
 class DeviceRunner:
-    """One engine's runner. `encode` and `decode` are called by one thread at a time."""
+    """Runner of one engine. One thread at a time calls `encode` and `decode`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class DeviceRunner:
         captures: bool = True,
         runs_ahead: bool = True,
     ) -> None:
-        """Without `captures` there are no CUDA graphs; without `runs_ahead` every step waits for the host."""
+        """Open a runner. Without `captures` it has no CUDA graphs; without `runs_ahead` steps wait for the host."""
         self._sessions, self._memory = sessions, sessions.memory
         config = sessions.bundle.config
         shapes, special = config.shapes, config.special_tokens
@@ -93,18 +93,18 @@ class DeviceRunner:
         shapes = self._cache.shapes
         whole = (2 * shapes.num_layers, rows, shapes.num_heads, width, shapes.head_dim)
         num_bytes = int(np.prod(whole)) * np.dtype(self._dtype).itemsize
-        planes = self._mover.planes(rows, width, self._mover.pool.lend(num_bytes))
+        planes = self._mover.planes(rows, width, self._mover.pool.take(num_bytes))
         binding, device = self._sessions.encoder.io_binding(), self._memory.ort_name
         inputs = []  # held until the run is in the queue
         for name, array in ((names.SOURCE_TOKENS, tokens), (names.SOURCE_LENGTHS, lengths)):
-            block = self._mover.pool.lend(array.nbytes)
+            block = self._mover.pool.take(array.nbytes)
             self._memory.upload(block.address, array)
             binding.bind_input(name, device, 0, np.int32, array.shape, block.address)
             inputs.append(block)
         binding.bind_cpu_input(names.SOURCE_WIDTH, np.array(width, np.int32))
         binding.bind_output(names.CROSS_KEYS_VALUES, device, 0, self._dtype, whole, planes.block.address)
         self._sessions.encoder.run_with_iobinding(binding, run_options())
-        return [EncodedRow(planes, place, length) for place, length in enumerate(lengths.tolist())]
+        return [EncodedRow(planes, row, length) for row, length in enumerate(lengths.tolist())]
 
     def decode(
         self,
@@ -114,7 +114,7 @@ class DeviceRunner:
         logit_rows: RowIndices = NO_ROWS,
         with_queries: bool = False,
     ) -> Candidates:
-        """One step: a greedy one that nobody wants more of than its tokens, or one with candidates and scores."""
+        """Run one step: a greedy one that returns tokens only, or one with candidates and scores."""
         cache = self._cache
         cache.flush()
         ahead, self._ahead = self._ahead, None
@@ -122,24 +122,24 @@ class DeviceRunner:
         self._changes_seen = cache.num_changes
         if num_candidates > 1 or with_scores or logit_rows.size or with_queries:
             return self._rank(num_rows, num_candidates, logit_rows, with_queries)
-        if ahead is None or not self._is_what_was_wanted(ahead, num_rows):
+        if ahead is None or not self._is_valid(ahead, num_rows):
             self._upload_state(num_rows)
             ahead = self._start_greedy(num_rows, 0)
-        # A guess is worth a step only where the same rows are likely to go on.
+        # Running ahead is worth a step only if the same rows are likely to continue.
         following = self._start_greedy(num_rows, 1 - ahead.side) if self._runs_ahead and is_steady else None
         self._memory.wait(ahead.mark)
         tokens = self._buffers.tokens_on_host[ahead.side][:num_rows].copy()
         if following is not None:
             following.tokens = tokens
-            # What the device itself has made of them, see export.part_graphs.
+            # As the device computes them, see export/graphs/parts_layout.py.
             following.past_lengths = np.minimum(ahead.past_lengths[:num_rows] + 1, cache.shapes.max_target_tokens - 1)
             self._ahead = following
         nothing = np.full(num_rows, np.nan, np.float32)
         no_logits = np.empty((0, self._buffers.vocab_size), np.float32)
         return Candidates(tokens[:, None].astype(np.int64), nothing[:, None], nothing, no_logits)
 
-    def _is_what_was_wanted(self, ahead: _Step, num_rows: int) -> bool:
-        """Whether a step that ran ahead has read what is there to be read now. It may have had more rows."""
+    def _is_valid(self, ahead: _Step, num_rows: int) -> bool:
+        """Whether a step that ran ahead has read the present state. It may have had more rows."""
         cache = self._cache
         return (
             ahead.num_changes == cache.num_changes
@@ -149,7 +149,7 @@ class DeviceRunner:
         )
 
     def _start_greedy(self, num_rows: int, side: int) -> _Step:
-        """Put a greedy step into the queue that reads tokens and lengths at this side and leaves them at the other."""
+        """Enqueue a greedy step that reads tokens and lengths at this side and writes them to the other."""
         step = self._step(num_rows, side)
         graph = self._captures.graph_id((step.num_rows, side))
         step.decode(graph)
@@ -180,7 +180,7 @@ class DeviceRunner:
         )
 
     def _upload_state(self, num_rows: int) -> None:
-        """What the rows begin the step with; those up to the bucket's size are free, and must only do no harm."""
+        """Write the state of all rows. Free rows up to the size of the bucket get a harmless one."""
         cache = self._cache
         spare = slice(num_rows, bucket(num_rows, cache.max_rows))
         cache.previous_tokens[spare] = self.start_token

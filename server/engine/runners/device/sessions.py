@@ -1,4 +1,4 @@
-"""The graphs of a bundle of layout `parts`, loaded onto a device; or the reason why that cannot be."""
+"""Sessions of a bundle of layout `parts` on a device, and the checks that all of it runs there."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -25,36 +25,36 @@ _RECORD_ASSIGNMENTS = "session.record_ep_graph_assignment_info"
 
 
 class DeviceUnavailable(ValueError):
-    """What was asked for cannot run on the device; the message says why, and what to do."""
+    """The requested model cannot run on the device. The message has the reason and the remedy."""
 
 
 def open_cuda() -> CudaMemory:
-    """The GPU. Raises `DeviceUnavailable` where ONNX Runtime or the machine has none."""
+    """Return the memory of the GPU. Raises `DeviceUnavailable` if ONNX Runtime or the machine has none."""
     if CUDA_PROVIDER not in ort.get_available_providers():
-        offered = ", ".join(ort.get_available_providers())
+        available = ", ".join(ort.get_available_providers())
         raise DeviceUnavailable(
-            f"device is cuda, but this ONNX Runtime has no {CUDA_PROVIDER}, only {offered}: {INSTALL}"
+            f"device is cuda, but this ONNX Runtime has no {CUDA_PROVIDER}; available: {available}; {INSTALL}"
         )
     ort.preload_dlls()
     try:
         return CudaMemory()
     except CudaUnavailable as error:
-        raise DeviceUnavailable(f"device is cuda, but {error}; serve with --device cpu to do without") from error
+        raise DeviceUnavailable(f"device is cuda, but {error}; without a GPU, serve with --device cpu") from error
 
 
 def require_device_bundle(bundle: Bundle) -> None:
-    """Raise `DeviceUnavailable` for a bundle whose graphs were made for CPUs."""
+    """Raise `DeviceUnavailable` if the graphs of a bundle were exported for CPUs."""
     config = bundle.config
     if config.layout != "parts" or config.precision != "float16":
         raise DeviceUnavailable(
             f"device is cuda, but {bundle.path} is a {config.precision} bundle for CPUs: "
-            "make one with kvasir export --precision float16"
+            "export one for GPUs with kvasir export --precision float16"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceSessions:
-    """The five graphs. The three of a step and the one that moves rows run over memory bound once."""
+    """Sessions of the five graphs. Those of a step and of row moves run over memory bound once."""
 
     bundle: Bundle
     memory: DeviceMemory
@@ -63,15 +63,15 @@ class DeviceSessions:
     choose: ort.InferenceSession
     rank: ort.InferenceSession
     move: ort.InferenceSession
-    # Of CUDA graphs; zero is what ONNX Runtime takes for runs that say nothing.
+    # Ids of CUDA graphs. ONNX Runtime uses 0 for runs without an id.
     graph_ids: Iterator[int] = field(default_factory=lambda: count(1))
 
     @classmethod
     def open(cls, bundle: Bundle, memory: DeviceMemory, threads: int = 1, *, captures: bool = True) -> "DeviceSessions":
-        """Load them.
+        """Load the graphs of a bundle; without `captures` there are no CUDA graphs.
 
-        Raises `BundleError` when ONNX Runtime cannot load one, and `DeviceUnavailable` when any node of it would run
-        elsewhere than on the device. Without `captures` there are no CUDA graphs.
+        Raises `BundleError` if ONNX Runtime cannot load one, and `DeviceUnavailable` if any node would run elsewhere
+        than on the device.
         """
         files = (names.ENCODER_FILE, names.DECODER_FILE, names.CHOOSE_FILE, names.RANK_FILE, names.MOVE_FILE)
         return cls(bundle, memory, *(_open_session(bundle, file, memory, threads, captures) for file in files))
@@ -92,15 +92,15 @@ def _open_session(
             path,
             options,
             providers=[_provider(memory, captures)],
-            # Slow on the CPU and fast on a GPU; see server.runner.
+            # Slow on the CPU and fast on a GPU; see server/engine/runners/onnx.py.
             disabled_optimizers=None if on_gpu else ["SkipLayerNormFusion"],
         )
     except Exception as error:  # ONNX Runtime raises a dozen unrelated classes here
         if on_gpu and "graph capture" in str(error):
             raise DeviceUnavailable(
-                f"{path} cannot be captured as a CUDA graph (nodes on the CPU, or copies to it): {error}"
+                f"{path} cannot be captured as a CUDA graph, because of nodes on the CPU or copies to it: {error}"
             ) from error
-        raise BundleError(f"{path}: ONNX Runtime cannot load it: {error}") from error
+        raise BundleError(f"{path}: ONNX Runtime cannot load this graph: {error}") from error
     require_placement(session, CUDA_PROVIDER if on_gpu else CPU_PROVIDER, str(path))
     return session
 
@@ -111,7 +111,7 @@ def _provider(memory: DeviceMemory, captures: bool) -> str | tuple[str, dict[str
     return CUDA_PROVIDER, {
         "device_id": "0",
         "user_compute_stream": str(memory.queue),
-        # With it ONNX Runtime refuses graphs with branches or copies between host and device.
+        # With this option ONNX Runtime rejects graphs with branches or copies between host and device.
         "enable_cuda_graph": "1" if captures else "0",
         "arena_extend_strategy": "kSameAsRequested",
         "use_tf32": "0",
@@ -119,20 +119,20 @@ def _provider(memory: DeviceMemory, captures: bool) -> str | tuple[str, dict[str
 
 
 def require_placement(session: ort.InferenceSession, provider: str, name: str) -> None:
-    """Raise `DeviceUnavailable` unless this provider runs every node of a session that recorded who does."""
+    """Raise `DeviceUnavailable` unless this provider runs every node; the session must record assignments."""
     if (first := session.get_providers()[0]) != provider:
-        raise DeviceUnavailable(f"{name}: asked for {provider}, ONNX Runtime fell back to {first}: {INSTALL}")
+        raise DeviceUnavailable(f"{name}: {provider} was requested, but ONNX Runtime fell back to {first}; {INSTALL}")
     elsewhere: Counter[str] = Counter()
     for subgraph in session.get_provider_graph_assignment_info():
         if subgraph.ep_name != provider:
             elsewhere.update(f"{node.op_type} on {subgraph.ep_name}" for node in subgraph.get_nodes())
     if elsewhere:
-        counted = ", ".join(f"{count} {what}" for what, count in sorted(elsewhere.items()))
-        raise DeviceUnavailable(f"{name}: not everything would run on {provider}: {counted}; export the model again")
+        counts = ", ".join(f"{count} {node}" for node, count in sorted(elsewhere.items()))
+        raise DeviceUnavailable(f"{name}: some nodes would not run on {provider}: {counts}; export the model again")
 
 
 def run_options(graph: int = NOT_CAPTURED) -> ort.RunOptions:
-    """Options of a run that nobody waits for, captured or replayed as this CUDA graph."""
+    """Return options of a run that returns before it has finished, captured or replayed as this CUDA graph."""
     options = ort.RunOptions()
     options.add_run_config_entry("gpu_graph_id", str(graph))
     options.add_run_config_entry("disable_synchronize_execution_providers", "1")

@@ -20,11 +20,11 @@ from tests.fakes.engine import fake_bundle
         ([9, 2, 3, 2], 9, [[1, 3, 2], [0]]),
         ([50, 2, 60], 9, [[1], [0], [2]]),
         ([], 9, []),
-        # The long one alone: beside it each of the others would be padded by 20 tokens.
+        # The long sentence is alone: each of the others would need 20 tokens of padding beside it.
         ([10, 10, 30, 11], 1000, [[0, 1, 3], [2]]),
     ],
 )
-def test_sentences_of_like_length_share_an_encoder_run_within_its_budget(
+def test_sentences_of_similar_length_share_an_encoder_run_within_its_budget(
     lengths: list[int], max_padded_tokens: int, expected: list[list[int]]
 ) -> None:
     assert batches(lengths, max_padded_tokens) == expected

@@ -1,4 +1,4 @@
-"""One random model in both layouts: what the CPU runner runs, and what the device runner does."""
+"""One random model in both layouts, for the CPU runner and for the device runner."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from model.families.marian.reading import MarianCheckpoint, load_marian
 
 @dataclass(frozen=True, slots=True)
 class Layouts:
-    """The same weights, three times; only `half` rounds them."""
+    """Three bundles with equal weights; only `half` rounds them."""
 
     step: Bundle
     parts: Bundle

@@ -1,4 +1,4 @@
-"""What refuses to start, and what it says."""
+"""Models and devices that are rejected at start, and the messages."""
 
 import dataclasses
 import shutil
@@ -30,7 +30,7 @@ from server.operations.settings import DEFAULT_MODEL, Settings
 from tests.server.engine.runners.device.conftest import Layouts
 
 needs_no_gpu = pytest.mark.skipif(
-    CUDA_PROVIDER in ort.get_available_providers(), reason="this ONNX Runtime has what is to be missing"
+    CUDA_PROVIDER in ort.get_available_providers(), reason="this ONNX Runtime supports CUDA"
 )
 
 
@@ -41,44 +41,44 @@ def _recorded(path: Path) -> ort.InferenceSession:
 
 
 @needs_no_gpu
-def test_a_gpu_is_refused_where_onnx_runtime_has_none() -> None:
+def test_a_gpu_is_rejected_if_onnx_runtime_has_none() -> None:
     with pytest.raises(DeviceUnavailable, match=r"has no CUDAExecutionProvider.*\.\[gpu\].*--device cpu"):
         open_cuda()
 
 
 @needs_no_gpu
-def test_memory_of_a_gpu_is_refused_where_onnx_runtime_was_built_without() -> None:
+def test_memory_of_a_gpu_is_rejected_if_onnx_runtime_was_built_without_cuda() -> None:
     with pytest.raises(CudaUnavailable, match="built without CUDA"):
         CudaMemory()
 
 
 @needs_no_gpu
-def test_the_server_does_not_start_on_another_device_than_it_was_told() -> None:
+def test_the_server_does_not_start_on_another_device_than_requested() -> None:
     result = CliRunner().invoke(app, ["serve", "--device", "cuda", "--port", "0"])
     assert result.exit_code == 1
     assert result.stderr.splitlines()[-1].startswith("kvasir: device is cuda, but ")
     assert result.stderr.count("\n") == 2
 
 
-def test_a_bundle_made_for_cpus_is_refused_with_the_way_to_make_another(layouts: Layouts) -> None:
+def test_a_bundle_made_for_cpus_is_rejected_with_the_command_for_another(layouts: Layouts) -> None:
     for bundle in (layouts.step, layouts.parts, load_bundle(DEFAULT_MODEL)):
         with pytest.raises(DeviceUnavailable, match=r"kvasir export --precision float16"):
             require_device_bundle(bundle)
     require_device_bundle(layouts.half)
 
 
-def test_a_session_that_fell_back_is_refused(layouts: Layouts) -> None:
+def test_a_session_that_fell_back_is_rejected(layouts: Layouts) -> None:
     session = _recorded(layouts.half.file(names.DECODER_FILE))
     require_placement(session, CPU_PROVIDER, "decoder")
     with pytest.raises(
-        DeviceUnavailable, match="decoder: asked for CUDAExecutionProvider, ONNX Runtime fell back to CPU"
+        DeviceUnavailable, match="decoder: CUDAExecutionProvider was requested, but ONNX Runtime fell back to CPU"
     ):
         require_placement(session, CUDA_PROVIDER, "decoder")
 
 
 def test_nodes_on_another_provider_are_named(layouts: Layouts) -> None:
     class Halfway:
-        """As if a GPU ran all but what the CPU really runs here."""
+        """A session whose first provider is CUDA, with the node assignments of the CPU."""
 
         def __init__(self, session: ort.InferenceSession) -> None:
             self._session = session

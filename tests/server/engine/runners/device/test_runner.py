@@ -1,4 +1,4 @@
-"""The device runner, with the host as its device, against the CPU runner: the same tokens, whoever comes and goes."""
+"""The device runner, with the host as its device, returns the tokens of the CPU runner while requests come and go."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ MIXTURES = {
     "greedy with scores": [GREEDY, sentence_params(max_new_tokens=20, return_scores=True)],
     "beams": [sentence_params(4, max_new_tokens=20, num_hypotheses=4, return_scores=True)],
     "greedy and beams": [GREEDY, sentence_params(3, max_new_tokens=20), GREEDY, sentence_params(8, max_new_tokens=9)],
-    "guided": [
+    "with decoders": [
         sentence_params(max_new_tokens=20, repetition_penalty=1.3, return_scores=True),
         sentence_params(2, max_new_tokens=20, min_new_tokens=5),
         sentence_params(max_new_tokens=20, return_attention=True),
@@ -43,13 +43,13 @@ def device_runner(bundle: Bundle, *, runs_ahead: bool = True) -> DeviceRunner:
 
 
 def requests(bundle: Bundle, params: list[SentenceParams], number: int = 40) -> list[Request]:
-    """Random sentences of all lengths, whose parameters take turns."""
+    """Return random sentences of all lengths with alternating parameters."""
     sources = random_sources(bundle, number, seed=5)
-    return [request(source.tolist(), params[place % len(params)]) for place, source in enumerate(sources)]
+    return [request(source.tolist(), params[index % len(params)]) for index, source in enumerate(sources)]
 
 
 def decode(runner: ModelRunner, bundle: Bundle, wanted: list[Request]) -> list[Completion]:
-    """Submit a few more after every second step, so that rows are begun, moved and freed all the time."""
+    """Decode requests, submitting a few after every second step, so that rows are begun, moved and freed."""
     special = bundle.config.special_tokens
     engine = DrivenEngine(runner, special.end_of_sequence, special.forced_end)
     done: dict[Request, Completion] = {}
@@ -75,7 +75,9 @@ def assert_alike(ours: list[Completion], theirs: list[Completion]) -> None:
 
 @pytest.mark.parametrize("mixture", MIXTURES)
 @pytest.mark.parametrize("runs_ahead", [False, True])
-def test_a_device_answers_what_the_cpu_runner_answers(layouts: Layouts, mixture: str, runs_ahead: bool) -> None:
+def test_the_device_runner_returns_the_answers_of_the_cpu_runner(
+    layouts: Layouts, mixture: str, runs_ahead: bool
+) -> None:
     params = MIXTURES[mixture]
     ours = decode(device_runner(layouts.parts, runs_ahead=runs_ahead), layouts.parts, requests(layouts.parts, params))
     theirs = decode(cpu_runner(layouts), layouts.step, requests(layouts.step, params))
@@ -83,7 +85,7 @@ def test_a_device_answers_what_the_cpu_runner_answers(layouts: Layouts, mixture:
     assert len({tuple(done.hypotheses[0].token_ids) for done in ours}) > len(ours) / 3
 
 
-def test_a_float16_bundle_runs_on_the_host_and_mostly_says_the_same(layouts: Layouts) -> None:
+def test_a_float16_bundle_runs_on_the_host_with_mostly_equal_answers(layouts: Layouts) -> None:
     ours = decode(device_runner(layouts.half), layouts.half, requests(layouts.half, [GREEDY]))
     theirs = decode(cpu_runner(layouts), layouts.step, requests(layouts.step, [GREEDY]))
     same = [a.hypotheses[0].token_ids == b.hypotheses[0].token_ids for a, b in zip(ours, theirs, strict=True)]
@@ -105,35 +107,35 @@ def _advance(runner: DeviceRunner, num_rows: int) -> list[int]:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows each greedy step was started with."""
+    """Return the number of rows of each greedy step, in order."""
     steps: list[int] = []
     start = DeviceRunner._start_greedy
 
-    def note(self: DeviceRunner, num_rows: int, side: int) -> object:
+    def record(self: DeviceRunner, num_rows: int, side: int) -> object:
         steps.append(num_rows)
         return start(self, num_rows, side)
 
-    monkeypatch.setattr(DeviceRunner, "_start_greedy", note)
+    monkeypatch.setattr(DeviceRunner, "_start_greedy", record)
     return steps
 
 
-def test_while_the_same_rows_go_on_each_step_is_started_once_and_ahead(layouts: Layouts, started: list[int]) -> None:
+def test_while_the_same_rows_continue_each_step_starts_once_and_ahead(layouts: Layouts, started: list[int]) -> None:
     runner = device_runner(layouts.parts)
     _begun(runner, layouts.parts, 3)
     _advance(runner, 3)
-    assert started == [3]  # rows have just begun: others may follow
+    assert started == [3]  # rows have just begun, and others may follow
     for steps in range(1, 6):
         _advance(runner, 3)
         assert started == [3] * (2 + steps)
 
 
-def test_a_step_that_ran_ahead_of_a_change_is_done_again(layouts: Layouts, started: list[int]) -> None:
+def test_a_step_that_ran_ahead_of_a_change_is_repeated(layouts: Layouts, started: list[int]) -> None:
     answers = []
     for runs_ahead in (False, True):
         runner = device_runner(layouts.parts, runs_ahead=runs_ahead)
         _begun(runner, layouts.parts, 2)
         found = [_advance(runner, 2) for _ in range(4)]
-        runner.cache.previous_tokens[1] = 3  # as a search may say
+        runner.cache.previous_tokens[1] = 3  # as a search may choose
         found.append(_advance(runner, 2))
         _begun(runner, layouts.parts, 1)  # one more row
         found += [_advance(runner, 3) for _ in range(4)]
@@ -143,8 +145,8 @@ def test_a_step_that_ran_ahead_of_a_change_is_done_again(layouts: Layouts, start
     assert answers[0] == answers[1]
 
 
-def test_rows_that_a_bucket_has_too_many_leave_the_others_alone(layouts: Layouts) -> None:
-    """Five rows run as eight; what the three others hold, even NaN, is nobody's."""
+def test_additional_rows_of_a_bucket_do_not_change_the_others(layouts: Layouts) -> None:
+    """Five rows run as eight; the content of the three others, even NaN, has no effect."""
     alone, beside = device_runner(layouts.parts), device_runner(layouts.parts)
     cache = beside.cache
     assert isinstance(cache, DeviceCache)
@@ -156,8 +158,8 @@ def test_rows_that_a_bucket_has_too_many_leave_the_others_alone(layouts: Layouts
     assert bucket(5, MAX_ROWS) == 8
 
 
-def test_a_row_that_goes_on_beyond_its_limit_writes_no_other_row(layouts: Layouts) -> None:
-    """Nobody asks for it, but a step that runs ahead of the host does not know who has finished."""
+def test_a_row_that_continues_beyond_its_limit_writes_no_other_row(layouts: Layouts) -> None:
+    """A step that runs ahead of the host includes rows of requests that have finished."""
     runner = device_runner(layouts.parts)
     _begun(runner, layouts.parts, 2)
     limit = layouts.parts.config.shapes.max_target_tokens
