@@ -46,7 +46,7 @@ def step_milliseconds(
     runner = DeviceRunner(sessions, rows, max(rows * SOURCE_TOKENS, 16), captures=captures, runs_ahead=runs_ahead)
     cache = runner.cache
     encoded = runner.encode(random_sources(sessions.bundle, rows))
-    taken = cache.take(1, rows)
+    taken = cache.assign(1, rows)
 
     def begin() -> None:
         for row, cross in zip(taken.tolist(), encoded, strict=True):

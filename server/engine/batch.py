@@ -65,7 +65,7 @@ class Batch:
         index = group.add(request, decoder)
         self._num_rows += params.num_rows
         # The beams share one row until the first step gives them different tokens.
-        row = int(self._cache.take(request.id, 1)[0])
+        row = int(self._cache.assign(request.id, 1)[0])
         group.rows[index] = row
         self._cache.write_source(row, cross, self._runner.start_token)
         if decoder is not None and decoder.attention is not None:

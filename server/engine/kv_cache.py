@@ -1,9 +1,8 @@
-"""Rows of preallocated keys and values, and the rules by which rows change hands.
+"""Preallocated rows of keys and values, and their assignment to requests.
 
-A row is one line of the decode batch. Live rows of all requests share the first places of every buffer, so one decoder
-step runs over a contiguous slice and nothing is copied to bring them together. Only three things ever move a row:
-a beam that continues another row's hypothesis, a beam request that spreads over its rows after the first step, and the
-closing of holes that finished requests leave.
+A row is one line of the decode batch. The live rows of all requests are the first rows of every buffer, so a decoder
+step runs over a contiguous slice without copies. Three events move a row: a beam continues the hypothesis of another
+row, a beam request spreads over its rows after its first step, or a hole of a finished request is closed.
 """
 
 import mmap
@@ -20,23 +19,23 @@ RowIndices = NDArray[np.intp]
 
 
 class EncodedElsewhere(Protocol):
-    """One sentence's keys and values where the host does not reach; only the cache that goes with it can read them."""
+    """Keys and values of one sentence in device memory, readable by the cache of the same runner only."""
 
     @property
     def source_len(self) -> int:
-        """Its tokens."""
+        """Number of source tokens."""
         ...
 
 
 CrossKeysValues = NDArray[np.number] | EncodedElsewhere
-"""Of one sentence, [2 * layers, heads, source_len, head_dim], keys at even places."""
+"""Cross keys and values of one sentence, [2 * layers, heads, source_len, head_dim], keys at even indices."""
 
 FREE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class CacheShapes:
-    """What a row must hold."""
+    """Dimensions of a row."""
 
     num_layers: int
     num_heads: int
@@ -46,9 +45,9 @@ class CacheShapes:
 
 
 def fill_holes(is_live: NDArray[np.bool_]) -> tuple[RowIndices, RowIndices]:
-    """How to make live places contiguous with the fewest moves: `array[holes] = array[movers]`.
+    """Return the fewest moves that make live indices contiguous: `array[holes] = array[movers]`.
 
-    Holes are free places before the number of live ones; movers are live places from there on, equally many.
+    Holes are the free indices below the number of live ones; movers are the live indices from there on, equally many.
     """
     num_live = int(np.count_nonzero(is_live))
     holes = (~is_live[:num_live]).nonzero()[0]
@@ -57,22 +56,22 @@ def fill_holes(is_live: NDArray[np.bool_]) -> tuple[RowIndices, RowIndices]:
 
 
 def lazy_zeros(shape: tuple[int, ...], dtype: type[np.number]) -> NDArray[np.number]:
-    """Memory that the system hands out page by page: rows and positions never used cost nothing.
+    """Return zeros that the system provides page by page: unused rows and positions take no memory.
 
-    NumPy asks for huge pages, which hold many positions each, so that the first of them would cost as much as all.
+    NumPy requests huge pages, which contain many positions each: a single used position would take as much as all.
     """
     num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     return np.frombuffer(mmap.mmap(-1, num_bytes), dtype).reshape(shape)
 
 
 class KVCache:
-    """Keys and values of every row, and per row what the next decoder step needs to know.
+    """Keys and values of every row, and the state of every row for the next decoder step.
 
-    `self_cache` [2 * layers, rows, heads, max_target_tokens, head_dim] (keys at even places) is valid up to
-    `past_lengths`, `cross_cache` [2 * layers, rows, heads, max_source_tokens, head_dim] up to `source_lengths`;
-    whatever lies behind is never read. Where these numbers of positions are even there is room for one more.
-    `last_cross` [2 * layers, rows, 1, heads * head_dim] repeats the last source position: GroupQueryAttention always
-    appends one, so cross-attention hands it what already is there. It holds the numbers that int8 caches stand for.
+    `self_cache` [2 * layers, rows, heads, max_target_tokens, head_dim] (keys at even indices) is valid up to
+    `past_lengths`, `cross_cache` [2 * layers, rows, heads, max_source_tokens, head_dim] up to `source_lengths`; later
+    positions are never read. An even number of positions is increased by one. `last_cross` [2 * layers, rows, 1, heads
+    * head_dim] repeats the last source position: GroupQueryAttention always appends one, so cross-attention appends
+    what is there already. It has real numbers where the caches have int8.
     """
 
     def __init__(self, shapes: CacheShapes, max_rows: int, dtype: type[np.number] = np.float32) -> None:
@@ -80,21 +79,21 @@ class KVCache:
         self.max_rows = max_rows
         self._step = np.float32(INT8_CACHE_STEP) if dtype is np.int8 else None
         self._allocate(dtype)
-        # One array, so that moving a row is one assignment.
+        # A single array, so that moving a row is one assignment.
         self.per_row = self._allocate_per_row()
         self.previous_tokens, self.past_lengths, self.source_lengths = self.per_row
         self.source_lengths[:] = 1
-        self._places = np.arange(max_rows)
+        self._rows = np.arange(max_rows)
         self._owners = np.full(max_rows, FREE, np.int64)
-        # Whose cross keys and values a row holds; beams of one request need them copied only once.
+        # The request whose cross keys and values a row has; they are copied once for all beams of a request.
         self._cross_owners = np.full(max_rows, FREE, np.int64)
         self._may_have_holes = False
 
     def _allocate(self, dtype: type[np.number]) -> None:
         shapes, planes = self.shapes, 2 * self.shapes.num_layers
         per_row = (planes, self.max_rows, shapes.num_heads)
-        # At powers of two from each other, all heads of all rows would begin in the same few sets of a processor's
-        # caches and push each other out of them; an odd number of positions spreads them.
+        # At distances of powers of two, all heads of all rows would share a few sets of the processor's caches and evict
+        # each other; an odd number of positions spreads them.
         self.self_cache = lazy_zeros((*per_row, shapes.max_target_tokens | 1, shapes.head_dim), dtype)
         self.cross_cache = lazy_zeros((*per_row, shapes.max_source_tokens | 1, shapes.head_dim), dtype)
         last_dtype = np.float32 if dtype is np.int8 else dtype
@@ -106,25 +105,25 @@ class KVCache:
 
     @property
     def num_rows(self) -> int:
-        """Rows a decoder step must run over: one more than the last live row."""
+        """Rows of a decoder step: one more than the last live row."""
         live = np.flatnonzero(self._owners != FREE)
         return int(live[-1]) + 1 if live.size else 0
 
     @property
     def num_live(self) -> int:
-        """Rows that belong to a request."""
+        """Rows assigned to requests."""
         return int(np.count_nonzero(self._owners != FREE))
 
-    def take(self, owner: int, num_rows: int) -> RowIndices:
-        """Give the first free rows to a request. The scheduler has made sure that there are enough."""
+    def assign(self, owner: int, num_rows: int) -> RowIndices:
+        """Assign the first free rows to a request and return them. The scheduler ensures that there are enough."""
         rows = np.flatnonzero(self._owners == FREE)[:num_rows]
         assert rows.size == num_rows, "the scheduler admitted more rows than the cache has"
         self._owners[rows] = owner
         return rows
 
     def write_source(self, row: int, cross: CrossKeysValues, start_token: int) -> None:
-        """Begin a row: its cross keys and values, and an empty past."""
-        assert isinstance(cross, np.ndarray), "this cache is not of the runner that has encoded"
+        """Begin a row with its cross keys and values and an empty past."""
+        assert isinstance(cross, np.ndarray), "the sentence was encoded by another kind of runner"
         source_len = cross.shape[2]
         self.cross_cache[:, row, :, :source_len] = cross
         last = cross[:, :, -1].reshape(cross.shape[0], -1)
@@ -138,22 +137,22 @@ class KVCache:
         self._cross_owners[row] = self._owners[row]
 
     def cross_keys(self, row: int, layer: int) -> NDArray[np.float32]:
-        """The keys that a row's cross-attention looks at in this layer, [heads, source_len, head_dim]."""
+        """Return the cross-attention keys of a row in this layer, [heads, source_len, head_dim]."""
         keys = self.cross_cache[2 * layer, row, :, : self.source_lengths[row]].astype(np.float32)
         return keys if self._step is None else keys * self._step
 
     def release(self, rows: RowIndices) -> None:
-        """Take rows back from a request that ended. Their content stays until somebody needs the place."""
+        """Free the rows of a finished request. Their content is overwritten lazily."""
         self._owners[rows] = FREE
         self._cross_owners[rows] = FREE
         self._may_have_holes = True
 
     def select(self, rows: RowIndices, parents: NDArray[np.integer]) -> RowIndices:
-        """Let every beam continue its parent; returns the rows [requests, beam_size] where the beams now lie.
+        """Let every beam continue its parent, and return the new rows [requests, beam_size] of the beams.
 
-        `rows` [requests, beam_size] is where they lay, `parents` [requests, beam_size] names each one's parent among
-        its siblings. A request that has only its first row yet (all of `rows[i]` the same) is given the rest here,
-        and all its beams continue that row.
+        `rows` [requests, beam_size] are the old rows, `parents` [requests, beam_size] the index of each beam's parent
+        within its request. A request that has only its first row (all of `rows[i]` are equal) is assigned the others
+        here, and all its beams continue that row.
         """
         beam_size = rows.shape[1]
         unforked = (rows[:, 0] == rows[:, -1]).nonzero()[0] if beam_size > 1 else ()
@@ -161,16 +160,16 @@ class KVCache:
             rows, parents = rows.copy(), parents.copy()
             parents[unforked] = 0
             for request in unforked:
-                rows[request, 1:] = self.take(int(self._owners[rows[request, 0]]), beam_size - 1)
+                rows[request, 1:] = self.assign(int(self._owners[rows[request, 0]]), beam_size - 1)
         rows, sources, destinations = children_in_rows(rows, parents)
         if sources.size:
             self._copy(sources, destinations)
         return rows
 
     def close_holes(self) -> RowIndices | None:
-        """Move the last live rows into free places before them.
+        """Move the last live rows into the free rows before them.
 
-        Returns where each row went, [max_rows], or None when live rows already were contiguous.
+        Returns the new index of each row, [max_rows], or None if the live rows were contiguous already.
         """
         if not self._may_have_holes:
             return None
@@ -183,7 +182,7 @@ class KVCache:
         self._owners[holes] = owners
         self._owners[movers] = FREE
         self._cross_owners[movers] = FREE
-        moved_to = self._places.copy()
+        moved_to = self._rows.copy()
         moved_to[movers] = holes
         return moved_to
 

@@ -1,4 +1,4 @@
-"""An engine's first sentence, before anybody waits for one."""
+"""Warm-up of an engine, before it receives requests."""
 
 import time
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from server.interface.request import Request, SentenceParams, Timings
 
 
 def warm_up(engine: Engine, submit: Callable[[Request], None]) -> None:
-    """Decode the empty sentence, so that the first user does not pay for first-time work.
+    """Decode the empty sentence, so that the first request does not pay for one-time work.
 
-    `submit` hands it to whom the engine asks for work. Raises `EngineFailed` when the engine cannot decode it.
+    `submit` queues it in the engine's source of requests. Raises `EngineFailed` if the engine cannot decode it.
     """
     source = np.array([engine.limits.end_token], np.int32)
     submit(Request(source, SentenceParams(max_new_tokens=2), Timings(time.monotonic())))

@@ -1,8 +1,8 @@
 """Diverse beam search (Vijayakumar et al. 2016, arXiv:1610.02424), as Hugging Face's group beam search defines it.
 
-The beams of a request are divided into groups, each a beam search of its own. The groups choose one after the other:
-every token costs a group `diversity_penalty` for each beam of an earlier group that has just chosen the same token.
-What it costs stays in the score. The answers are those of all groups, the best first.
+The beams of a request are divided into groups, each with its own beam search. The groups choose one after the other:
+a token costs a group `diversity_penalty` for each beam of an earlier group that chose the same token in this step. The
+cost remains in the score. The hypotheses of all groups are ranked together.
 """
 
 import numpy as np
@@ -16,10 +16,10 @@ _NO_TOKEN = -1
 
 
 class DiverseBeamSearch:
-    """`beam_size` rows a request, `num_groups` groups of as many beams.
+    """Diverse beam search of many requests, with `num_groups` groups of equal size in `beam_size` rows each.
 
-    Each row's `2 * beam_size` best continuations are enough for all groups: the earlier groups can spoil at most
-    `beam_size` less one group's beams of them, and twice a group's beams are wanted.
+    The `2 * beam_size` best continuations of each row are enough for all groups: the earlier groups penalise at most
+    `beam_size` minus one group's beams of them, and a group needs twice its number of beams.
     """
 
     needs_scores = True
@@ -35,14 +35,14 @@ class DiverseBeamSearch:
         self._has_finished = np.zeros((num_groups, limits.max_requests), np.bool_)
 
     def add(self, params: SentenceParams, bonus: EndBonus | None = None) -> None:
-        """Take one more request."""
+        """Add a request."""
         self._has_finished[:, len(self._params)] = False
         self._params.append(params)
         for group in self._groups:
             group.add(params, bonus)
 
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
-        """One step of every group, in order."""
+        """Run one step of every group, in order."""
         num = len(self._params)
         penalties = np.array([params.options.diversity_penalty for params in self._params], np.float32)[:, None, None]
         chosen = np.zeros((num, self.beam_size), np.int32)
@@ -60,26 +60,26 @@ class DiverseBeamSearch:
             counted[:, beams] = np.where(runs_on, choice.tokens, _NO_TOKEN)
             parents[:, beams] = choice.parents + start
             finished |= choice.finished
-            # A group that has its hypotheses waits for the others, and nothing can be added to them.
-            group.let_rest(finished)
+            # A finished group waits for the others; its hypotheses are complete.
+            group.stop(finished)
         return Choice(chosen, parents, np.logical_and.reduce(self._has_finished[:, :num]))
 
-    def prefixes(self, place: int) -> NDArray[np.int32]:
-        """The tokens of all groups' beams, [beam_size, length]."""
-        return np.concatenate([group.prefixes(place) for group in self._groups])
+    def prefixes(self, index: int) -> NDArray[np.int32]:
+        """Return the tokens of the beams of all groups, [beam_size, length]."""
+        return np.concatenate([group.prefixes(index) for group in self._groups])
 
-    def final_tokens(self, place: int) -> NDArray[np.int32]:
-        """None before the end: groups are there to disagree."""
+    def final_tokens(self, index: int) -> NDArray[np.int32]:
+        """Return no tokens: groups differ from each other by design."""
         return np.empty(0, np.int32)
 
-    def hypotheses(self, place: int) -> list[Hypothesis]:
-        """The answers of all groups, the best first; two groups may have the same one."""
-        found = [hypothesis for group in self._groups for hypothesis in group.all_hypotheses(place)]
+    def hypotheses(self, index: int) -> list[Hypothesis]:
+        """Return the requested hypotheses of all groups, best first; two groups may have equal ones."""
+        found = [hypothesis for group in self._groups for hypothesis in group.all_hypotheses(index)]
         found.sort(key=lambda hypothesis: -hypothesis.score)
-        return found[: self._params[place].num_hypotheses]
+        return found[: self._params[index].num_hypotheses]
 
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
-        """Drop requests: those at `movers` take the places `holes`."""
+        """Remove requests: those at `movers` move to `holes`."""
         for group in self._groups:
             group.remove(holes, movers, num_left)
         self._has_finished[:, holes] = self._has_finished[:, movers]

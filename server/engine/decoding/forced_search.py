@@ -1,4 +1,4 @@
-"""Reading tokens that are given: a target prefix before the search begins, or a translation that is to be scored."""
+"""Search that decodes forced tokens: a target prefix before the real search, or a translation to score."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from server.interface.request import Hypothesis, SentenceParams
 
 
 class ForcedSearch:
-    """One row a request. Takes the candidate it is told until all tokens are read; then it has finished here."""
+    """Forced decoding of many requests, one row each, with the forced token as the only candidate."""
 
     beam_size = 1
     num_candidates = 1
@@ -22,7 +22,7 @@ class ForcedSearch:
         self._parents = np.zeros((limits.max_requests, 1), np.intp)
 
     def add(self, params: SentenceParams, bonus: EndBonus | None = None) -> None:
-        """Take one more request."""
+        """Add a request."""
         self._num_decoded[self._num_requests] = 0
         self._num_forced[self._num_requests] = len(params.forced_target or params.target_prefix)
         self._num_requests += 1
@@ -32,26 +32,26 @@ class ForcedSearch:
         return int(self._num_decoded[index])
 
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
-        """The next token of each request, which is its only candidate."""
+        """Append the only candidate of each request."""
         num = self._num_requests
         self._num_decoded[:num] += 1
         finished = self._num_decoded[:num] >= self._num_forced[:num]
         return Choice(tokens[:num, :, 0].astype(np.int32), self._parents[:num], finished)
 
-    def prefixes(self, place: int) -> NDArray[np.int32]:
-        """None: what was read is known to whoever gave it."""
+    def prefixes(self, index: int) -> NDArray[np.int32]:
+        """Return an empty array; the request's decoder has the forced tokens."""
         return np.empty((1, 0), np.int32)
 
-    def final_tokens(self, place: int) -> NDArray[np.int32]:
-        """None: what is read comes before what is searched."""
+    def final_tokens(self, index: int) -> NDArray[np.int32]:
+        """Return no tokens: a prefix is reported with the tokens of the search."""
         return np.empty(0, np.int32)
 
-    def hypotheses(self, place: int) -> list[Hypothesis]:
-        """None: nothing was searched."""
+    def hypotheses(self, index: int) -> list[Hypothesis]:
+        """Return no hypotheses; `RequestDecoder.scored` returns that of a forced translation."""
         return []
 
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
-        """Drop requests: those at `movers` take the places `holes`."""
+        """Remove requests: those at `movers` move to `holes`."""
         for array in (self._num_decoded, self._num_forced):
             array[holes] = array[movers]
         self._num_requests = num_left

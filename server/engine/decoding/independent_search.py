@@ -1,4 +1,4 @@
-"""Independent answers to one request, each in a row of its own: samples, or what follows several first tokens."""
+"""Independent hypotheses of a request: samples, or alternatives that differ in their first token."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,42 +9,42 @@ from server.interface.request import Hypothesis, SentenceParams
 
 
 class IndependentSearch:
-    """`beam_size` answers a request. The one candidate of each row is the token that its guide has drawn or chosen.
+    """Search of `beam_size` hypotheses a request, one row each, whose only candidate the request's decoder selects.
 
-    An answer that has ended keeps its row, and what comes there is ignored, until all answers of its request have.
+    A hypothesis that has ended keeps its row, and its candidates are ignored, until all of its request have ended.
     """
 
     num_candidates = 1
     takes_graph_candidates = False
     needs_scores = True
 
-    def __init__(self, num_answers: int, limits: SearchLimits) -> None:
-        self.beam_size = num_answers
+    def __init__(self, num_hypotheses: int, limits: SearchLimits) -> None:
+        self.beam_size = num_hypotheses
         self._limits = limits
         self._num_requests = 0
-        capacity = limits.max_requests // num_answers
-        per_answer = (capacity, num_answers)
-        self._tokens = np.zeros((*per_answer, limits.max_new_tokens), np.int32)
-        self._log_probs = np.zeros(per_answer, np.float64)
-        self._num_tokens = np.zeros(per_answer, np.int32)
-        self._has_ended = np.zeros(per_answer, np.bool_)
-        self._has_looped = np.zeros(per_answer, np.bool_)
+        capacity = limits.max_requests // num_hypotheses
+        per_hypothesis = (capacity, num_hypotheses)
+        self._tokens = np.zeros((*per_hypothesis, limits.max_new_tokens), np.int32)
+        self._log_probs = np.zeros(per_hypothesis, np.float64)
+        self._num_tokens = np.zeros(per_hypothesis, np.int32)
+        self._has_ended = np.zeros(per_hypothesis, np.bool_)
+        self._has_looped = np.zeros(per_hypothesis, np.bool_)
         self._steps = np.zeros(capacity, np.int32)
         self._params: list[SentenceParams] = []
-        self._guard = LoopDetector(capacity)
-        self._parents = np.broadcast_to(np.arange(num_answers), per_answer)
+        self._loops = LoopDetector(capacity)
+        self._parents = np.broadcast_to(np.arange(num_hypotheses), per_hypothesis)
 
     def add(self, params: SentenceParams, bonus: EndBonus | None = None) -> None:
-        """Take one more request."""
-        place = self._num_requests
+        """Add a request."""
+        index = self._num_requests
         self._num_requests += 1
         self._params.append(params)
-        self._guard.add(place, params)
+        self._loops.add(index, params)
         for array in (self._log_probs, self._num_tokens, self._has_ended, self._has_looped, self._steps):
-            array[place] = 0
+            array[index] = 0
 
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
-        """Append each answer's next token."""
+        """Append the next token of each hypothesis."""
         num = self._num_requests
         drawn, gained = tokens[:num, :, 0].astype(np.int32), log_probs[:num, :, 0]
         limits = np.array([params.max_new_tokens for params in self._params])
@@ -53,47 +53,46 @@ class IndependentSearch:
             drawn = np.where(at_limit, self._limits.end_token, drawn)
             gained = np.where(at_limit, np.float32(0.0), gained)
         runs = ~self._has_ended[:num]
-        places = np.arange(num)[:, None], np.arange(self.beam_size), self._steps[:num, None]
-        self._tokens[places] = drawn
+        self._tokens[np.arange(num)[:, None], np.arange(self.beam_size), self._steps[:num, None]] = drawn
         self._steps[:num] += 1
         self._log_probs[:num] += np.where(runs, gained, 0.0)
         self._num_tokens[:num] += runs
-        looping = self._guard.looping(self._tokens[:num], self._steps[:num])
+        looping = self._loops.looping(self._tokens[:num], self._steps[:num])
         if looping is not None:
             self._has_looped[:num] |= looping & runs
         self._has_ended[:num] |= (drawn == self._limits.end_token) | at_limit | self._has_looped[:num]
         return Choice(drawn, self._parents[:num], np.logical_and.reduce(self._has_ended[:num], axis=1))
 
-    def prefixes(self, place: int) -> NDArray[np.int32]:
-        """What the answers have so far, [beam_size, length]."""
-        return self._tokens[place, :, : self._steps[place]]
+    def prefixes(self, index: int) -> NDArray[np.int32]:
+        """Return the tokens of the hypotheses so far, [beam_size, length]."""
+        return self._tokens[index, :, : self._steps[index]]
 
-    def final_tokens(self, place: int) -> NDArray[np.int32]:
-        """All tokens of a single sample; none of several before the end, when the best is known."""
+    def final_tokens(self, index: int) -> NDArray[np.int32]:
+        """Return all tokens of a single sample; of several, none is final until the best is known."""
         if self.beam_size > 1:
             return np.empty(0, np.int32)
-        return self._tokens[place, 0, : self._num_tokens[place, 0]]
+        return self._tokens[index, 0, : self._num_tokens[index, 0]]
 
-    def hypotheses(self, place: int) -> list[Hypothesis]:
-        """Samples with the best first, among which may be equals; alternatives in the order of their first tokens."""
-        answers = [self._answer(place, row) for row in range(self.beam_size)]
-        if self._params[place].options.return_alternatives:
-            return answers
-        return sorted(answers, key=lambda hypothesis: -hypothesis.score)
+    def hypotheses(self, index: int) -> list[Hypothesis]:
+        """Return samples, best first and possibly equal, or alternatives in the order of their first tokens."""
+        hypotheses = [self._hypothesis(index, row) for row in range(self.beam_size)]
+        if self._params[index].options.return_alternatives:
+            return hypotheses
+        return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
 
-    def _answer(self, place: int, row: int) -> Hypothesis:
-        params = self._params[place]
+    def _hypothesis(self, index: int, row: int) -> Hypothesis:
+        params = self._params[index]
         return end_hypothesis(
-            self._tokens[place, row, : self._num_tokens[place, row]].tolist(),
-            float(self._log_probs[place, row]),
+            self._tokens[index, row, : self._num_tokens[index, row]].tolist(),
+            float(self._log_probs[index, row]),
             params.options.length_penalty,
             params.max_new_tokens,
             self._limits,
-            has_looped=bool(self._has_looped[place, row]),
+            has_looped=bool(self._has_looped[index, row]),
         )
 
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
-        """Drop requests: those at `movers` take the places `holes`."""
+        """Remove requests: those at `movers` move to `holes`."""
         for array in (
             self._tokens,
             self._log_probs,
@@ -103,7 +102,7 @@ class IndependentSearch:
             self._steps,
         ):
             array[holes] = array[movers]
-        self._guard.remove(holes, movers)
+        self._loops.remove(holes, movers)
         for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
             self._params[hole] = self._params[mover]
         del self._params[num_left:]

@@ -1,8 +1,8 @@
-"""What a request forbids or discourages, applied to whole rows of scores before anybody chooses among them.
+"""Logits processors: constraints and penalties applied to score rows before token selection.
 
-Scores are log-probabilities in beam search and logits otherwise, as in Hugging Face `generate`, whose definitions these
-are. A processor changes `scores` [rows, vocab] in place; `prefixes` [rows, length] are the tokens so far, those of a
-target prefix included.
+Scores are log-probabilities in beam search and logits otherwise, with the definitions of Hugging Face `generate`. A
+processor changes `scores` [rows, vocab] in place; `prefixes` [rows, length] are the tokens so far, including those of a
+target prefix.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ Prefixes = NDArray[np.int32]
 
 
 class LogitsProcessor(Protocol):
-    """One rule."""
+    """One rule on scores."""
 
     def apply(self, scores: Scores, prefixes: Prefixes) -> None:
-        """Change the scores."""
+        """Change the scores in place."""
         ...
 
 
 def processors_for(params: SentenceParams, end_token: int) -> list[LogitsProcessor]:
-    """The rules that a request asks for, in the order in which Hugging Face applies them."""
+    """Return the processors of a request in the order of Hugging Face."""
     rules: list[LogitsProcessor] = []
     if params.options.repetition_penalty != 1.0:
         rules.append(RepetitionPenalty(np.float32(params.options.repetition_penalty)))
@@ -44,54 +44,54 @@ def processors_for(params: SentenceParams, end_token: int) -> list[LogitsProcess
 
 @dataclass(frozen=True, slots=True)
 class RepetitionPenalty:
-    """Scores of tokens that were generated are divided by the penalty, or multiplied where they are negative.
+    """Penalty on generated tokens: positive scores are divided by it, negative ones multiplied.
 
-    Keskar et al. 2019, arXiv:1909.05858; more than 1 discourages what was said, less than 1 encourages it.
+    Keskar et al. 2019, arXiv:1909.05858; more than 1 discourages repetitions, less than 1 encourages them.
     """
 
     penalty: np.float32
 
     def apply(self, scores: Scores, prefixes: Prefixes) -> None:
-        """Once for each token, however often it was generated."""
-        said = np.take_along_axis(scores, prefixes, axis=1)
-        np.put_along_axis(scores, prefixes, np.where(said < 0, said * self.penalty, said / self.penalty), axis=1)
+        """Apply the penalty once to each token, however often it was generated."""
+        old = np.take_along_axis(scores, prefixes, axis=1)
+        np.put_along_axis(scores, prefixes, np.where(old < 0, old * self.penalty, old / self.penalty), axis=1)
 
 
 @dataclass(frozen=True, slots=True)
 class NoRepeatedNgram:
-    """No sequence of `size` tokens comes twice."""
+    """Constraint: no sequence of `size` tokens occurs twice."""
 
     size: int
 
     def apply(self, scores: Scores, prefixes: Prefixes) -> None:
-        """Rule out what would end a sequence that has been there."""
+        """Rule out tokens that would complete an earlier sequence."""
         if prefixes.shape[1] < self.size:
             return
         windows = np.lib.stride_tricks.sliding_window_view(prefixes, self.size, axis=1)  # [rows, windows, size]
         begun = prefixes[:, prefixes.shape[1] - self.size + 1 :]
-        rows, places = np.nonzero((windows[:, :, :-1] == begun[:, None, :]).all(axis=2))
-        scores[rows, windows[rows, places, -1]] = -np.inf
+        rows, positions = np.nonzero((windows[:, :, :-1] == begun[:, None, :]).all(axis=2))
+        scores[rows, windows[rows, positions, -1]] = -np.inf
 
 
 @dataclass(frozen=True, slots=True)
 class SuppressedTokens:
-    """These tokens are never generated."""
+    """Constraint: tokens that are never generated."""
 
     tokens: list[int]
 
     def apply(self, scores: Scores, prefixes: Prefixes) -> None:
-        """Rule them out everywhere."""
+        """Rule the tokens out in every row."""
         scores[:, self.tokens] = -np.inf
 
 
 @dataclass(frozen=True, slots=True)
 class SuppressedPhrases:
-    """These sequences of tokens are never generated; a part of one may be."""
+    """Constraint: sequences of tokens that are never generated as a whole."""
 
     phrases: Sequence[Tokens]
 
     def apply(self, scores: Scores, prefixes: Prefixes) -> None:
-        """Rule out the last token where the others stand at the end of the prefix."""
+        """Rule out the last token of a sequence after its other tokens."""
         length = prefixes.shape[1]
         for *begun, last in self.phrases:
             if len(begun) <= length:
@@ -100,12 +100,12 @@ class SuppressedPhrases:
 
 @dataclass(frozen=True, slots=True)
 class MinNewTokens:
-    """No end before `num_tokens` tokens."""
+    """Constraint: no end-of-sequence token before `num_tokens` tokens."""
 
     num_tokens: int
     end_token: int
 
     def apply(self, scores: Scores, prefixes: Prefixes) -> None:
-        """Rule the end out while there are fewer."""
+        """Rule the end out in shorter prefixes."""
         if prefixes.shape[1] < self.num_tokens:
             scores[:, self.end_token] = -np.inf

@@ -1,7 +1,7 @@
-"""How much of the required phrases a sequence of tokens has: one small automaton a phrase (Knuth, Morris, Pratt 1977).
+"""Matching of required phrases in a sequence of tokens: one automaton a phrase (Knuth, Morris, Pratt 1977).
 
-A state is a number for each phrase: how many of its tokens stand at the end of the sequence, and all of them once the
-phrase has been there. Phrases may overlap.
+A state has one number for each phrase: how many of its tokens end the sequence, or all of them once the phrase has
+occurred. Phrases may overlap.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ PhraseState = tuple[int, ...]
 
 
 class RequiredPhrases:
-    """Phrases of at least one token each."""
+    """Required phrases of one request, of at least one token each."""
 
     def __init__(self, phrases: Sequence[Tokens]) -> None:
         self._phrases = tuple(dict.fromkeys(phrases))
@@ -21,25 +21,25 @@ class RequiredPhrases:
         self.num_tokens = sum(map(len, self._phrases))
 
     def advance(self, state: PhraseState, token: int) -> PhraseState:
-        """The state after one more token."""
+        """Return the state after one more token."""
         return tuple(
             self._matched(number, matched, token) if matched < len(phrase) else matched
             for number, (phrase, matched) in enumerate(zip(self._phrases, state, strict=True))
         )
 
     def num_met(self, state: PhraseState) -> int:
-        """Tokens of complete phrases, and of that which is furthest among the others."""
+        """Return the number of tokens of complete phrases plus those of the longest begun phrase."""
         lengths = [len(phrase) for phrase in self._phrases]
         complete = sum(length for length, matched in zip(lengths, state, strict=True) if matched == length)
         begun = [matched for length, matched in zip(lengths, state, strict=True) if matched < length]
         return complete + max(begun, default=0)
 
     def is_met(self, state: PhraseState) -> bool:
-        """Whether every phrase has been there."""
+        """Return whether every phrase has occurred."""
         return all(matched == len(phrase) for phrase, matched in zip(self._phrases, state, strict=True))
 
     def wanted(self, state: PhraseState) -> set[int]:
-        """The tokens that would bring some phrase forward."""
+        """Return the tokens that would advance a phrase."""
         return {phrase[matched] for phrase, matched in zip(self._phrases, state, strict=True) if matched < len(phrase)}
 
     def _matched(self, number: int, matched: int, token: int) -> int:
@@ -50,7 +50,7 @@ class RequiredPhrases:
 
 
 def _fallbacks(phrase: Tokens) -> list[int]:
-    """For each place the length of the longest beginning of the phrase that ends there, itself excepted."""
+    """Return, for each position, the length of the longest proper prefix of the phrase that ends there."""
     found = [0]
     for token in phrase[1:]:
         length = found[-1]

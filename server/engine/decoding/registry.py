@@ -1,4 +1,4 @@
-"""Which search decodes a request."""
+"""Searches by the parameters of a request."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,7 +15,7 @@ from server.interface.request import SentenceParams
 
 @dataclass(frozen=True, slots=True)
 class SearchKind:
-    """Requests of one kind are held by one search. `num_rows` rows a request, `num_groups` groups of beams."""
+    """Requests that share one search, with `num_rows` rows each and `num_groups` groups of beams."""
 
     name: Literal["greedy", "beam", "diverse", "constrained", "independent", "forced"]
     num_rows: int = 1
@@ -23,7 +23,7 @@ class SearchKind:
 
     @classmethod
     def of(cls, params: SentenceParams) -> "SearchKind":
-        """The kind that these parameters ask for."""
+        """Return the kind of search for these parameters."""
         if params.decodes_independently:
             return cls("independent", params.num_hypotheses)
         if params.options.num_beam_groups > 1:
@@ -33,7 +33,7 @@ class SearchKind:
         return _GREEDY if params.beam_size == 1 else cls("beam", params.beam_size)
 
     def open(self, limits: SearchLimits) -> Search:
-        """A search without requests."""
+        """Return a new search without requests."""
         if self.name == "forced":
             return ForcedSearch(limits)
         if self.name == "independent":

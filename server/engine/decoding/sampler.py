@@ -1,4 +1,4 @@
-"""Drawing a token: temperature, the filters, and a random number that depends on nothing but seed, sample and place."""
+"""Sampling of a token: temperature, filters, and a random number that depends on seed, sample and position only."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,23 +8,23 @@ from server.interface.request import Sampling
 _HEAD = 256
 
 
-def draw(logits: NDArray[np.float32], sampling: Sampling, sample: int, place: int) -> int:
-    """The token that the `sample`-th sample of a request has at `place`, of `logits` [vocab].
+def draw(logits: NDArray[np.float32], sampling: Sampling, sample: int, position: int) -> int:
+    """Return the token at `position` in the `sample`-th sample of a request, drawn from `logits` [vocab].
 
-    The random number comes from Philox, a generator that counts: its key is seed and sample, its counter the place
-    (Salmon et al. 2011). So an answer can be had again, whatever was decoded beside it.
+    The random number comes from Philox, a counter-based generator (Salmon et al. 2011): its key is seed and sample, its
+    counter the position. So an answer is reproducible, whatever was decoded in the same batch.
     """
     probabilities = token_probabilities(logits, sampling)
     key = np.array([sampling.seed, sample], np.uint64)
-    number = np.random.Generator(np.random.Philox(key=key, counter=place)).random()
+    number = np.random.Generator(np.random.Philox(key=key, counter=position)).random()
     reached = np.cumsum(probabilities)
-    # Rounding may leave the sum a little off 1, and a token that is not possible must not be drawn.
-    place_drawn = int(np.searchsorted(reached, number * reached[-1], side="right"))
-    return min(place_drawn, int(np.flatnonzero(probabilities)[-1]))
+    # Rounding may leave the sum a little off 1, and a token of probability 0 must not be drawn.
+    token = int(np.searchsorted(reached, number * reached[-1], side="right"))
+    return min(token, int(np.flatnonzero(probabilities)[-1]))
 
 
 def token_probabilities(logits: NDArray[np.float32], sampling: Sampling) -> NDArray[np.float64]:
-    """What each token [vocab] is drawn with, after temperature, `top_k`, `top_p` and `min_p`, in this order."""
+    """Return the probability of each token [vocab] after temperature, `top_k`, `top_p` and `min_p`, in this order."""
     scores = logits.astype(np.float64) / sampling.temperature
     if 0 < sampling.top_k < scores.size:
         scores[scores < np.partition(scores, -sampling.top_k)[-sampling.top_k]] = -np.inf
@@ -39,15 +39,15 @@ def token_probabilities(logits: NDArray[np.float32], sampling: Sampling) -> NDAr
 
 
 def _nucleus(probabilities: NDArray[np.float64], top_p: float) -> NDArray[np.bool_]:
-    """The most likely tokens that reach `top_p`: those before which less than that has been reached.
+    """Return which tokens belong to the smallest set of most likely tokens that reaches `top_p`.
 
-    Few do as a rule, so the few hundred most likely ones are tried before all are sorted. Of equals the larger id
-    counts as more likely, as in Hugging Face.
+    The set is usually small, so a few hundred most likely tokens are tried before all are sorted. Of equal tokens the
+    larger id counts as more likely, as in Hugging Face.
     """
     head = np.arange(probabilities.size)
     if probabilities.size > _HEAD:
         head = np.sort(np.argpartition(probabilities, -_HEAD)[-_HEAD:])
-        likelier = probabilities[head] > probabilities[head].min()  # equals of the last one may be missing
+        likelier = probabilities[head] > probabilities[head].min()  # tokens equal to the last one may be missing
         if probabilities[head[likelier]].sum() < top_p:
             head = np.arange(probabilities.size)
     descending = head[np.argsort(probabilities[head], kind="stable")[::-1]]

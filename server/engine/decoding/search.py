@@ -1,7 +1,7 @@
-"""The seam between the engine and the searches: a search is told the candidates and answers with its choice.
+"""Protocol of a search: it receives candidates and returns a choice.
 
-A search holds all requests that are decoded its way, one place each, in arrays: what happens every step to every row is
-numpy, Python objects appear only when a hypothesis ends. It knows nothing of rows, caches or models.
+A search keeps all its requests in arrays, one index each: the work of every step on every row is NumPy, and Python
+objects appear only when a hypothesis ends. It is independent of rows, caches and models.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,10 @@ EndBonus = Callable[[list[int]], float]
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """What a search must know of the model, and how many requests it may hold at once.
+    """Limits of the model, and the number of requests of a search.
 
-    With `forced_end` the last token that a limit allows is the end-of-sequence token, at no cost, as Marian
-    checkpoints ask of Hugging Face `generate`.
+    With `forced_end` the last token within a limit is the end-of-sequence token, at no cost, as Marian checkpoints
+    configure Hugging Face `generate`.
     """
 
     max_requests: int
@@ -33,17 +33,17 @@ class SearchLimits:
 
     @classmethod
     def of(cls, config: BundleConfig, max_requests: int) -> Self:
-        """Those of this model."""
+        """Return the limits of a model."""
         special = config.special_tokens
         return cls(max_requests, config.shapes.max_target_tokens, special.end_of_sequence, special.forced_end)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a search chose for its requests, in their order.
+    """Choices of a search for its requests, in their order.
 
-    `tokens` and `parents` [requests, beam_size]: each beam's next token, and the beam it continues.
-    `finished` [requests]: these have their hypotheses; their tokens and parents mean nothing.
+    `tokens` and `parents` [requests, beam_size] are each beam's next token and the beam that it continues. `finished`
+    [requests] marks requests that have their hypotheses; their tokens and parents are undefined.
     """
 
     tokens: NDArray[np.int32]
@@ -52,46 +52,45 @@ class Choice:
 
 
 class Search(Protocol):
-    """One way of decoding, for many requests at once."""
+    """One decoding method for many requests."""
 
     beam_size: int  # rows a request
-    num_candidates: int  # the search wants this many continuations of each row
-    takes_graph_candidates: bool  # or all its requests have guides that make them of whole rows
+    num_candidates: int  # candidates that the search receives for each row
+    takes_graph_candidates: bool  # False if every request of the search has a decoder that selects them
 
     @property
     def needs_scores(self) -> bool:
-        """Whether log-probabilities are wanted in the next step; they cost a second pass over the vocabulary."""
+        """Whether the next step must compute log-probabilities, by a second pass over the vocabulary."""
         ...
 
     def add(self, params: SentenceParams, bonus: EndBonus | None = None) -> None:
-        """Take one more request; its place is after those already here."""
+        """Add a request; its index follows those of the other requests."""
         ...
 
-    def prefixes(self, place: int) -> NDArray[np.int32]:
-        """The tokens that a request's beams have so far, [beam_size, length]."""
+    def prefixes(self, index: int) -> NDArray[np.int32]:
+        """Return the tokens of a request's beams so far, [beam_size, length]."""
         ...
 
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
         """Choose among the candidates [requests, beam_size, num_candidates], best first.
 
-        `log_probs` may be NaN in a step that did not need them.
+        `log_probs` may be NaN in a step that does not need scores.
         """
         ...
 
-    def final_tokens(self, place: int) -> NDArray[np.int32]:
-        """The tokens [num_final] with which the best answer of a running request begins, whatever is still to come.
+    def final_tokens(self, index: int) -> NDArray[np.int32]:
+        """Return the tokens [num_final] with which the best answer of a running request certainly begins.
 
-        Never taken back: what this gives later, and the answer in the end, begin with them. Asked only for requests
-        that stream.
+        Later results, and the answer itself, begin with the same tokens. Called for streaming requests only.
         """
         ...
 
-    def hypotheses(self, place: int) -> list[Hypothesis]:
-        """The answers of a finished request, best first, at most as many as it asked for; none if none is possible."""
+    def hypotheses(self, index: int) -> list[Hypothesis]:
+        """Return the requested hypotheses of a finished request, best first; fewer, or none, if no more are valid."""
         ...
 
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
-        """Drop requests: those at `movers` take the places `holes`, and `num_left` are left."""
+        """Remove requests: those at `movers` move to `holes`, and `num_left` remain."""
         ...
 
 

@@ -75,7 +75,7 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
         if self._reserved() + beam_size > self.MAX_ROWS:
             return
         owner = self._next()
-        [row] = self.cache.take(owner, 1)
+        [row] = self.cache.assign(owner, 1)
         source = _numbers(owner, PLANES, SHAPES.num_heads, source_len, SHAPES.head_dim)
         self.cache.write_source(int(row), source, START)
         self.requests[owner] = [int(row)] * beam_size
@@ -177,7 +177,7 @@ def test_whatever_moves_every_row_keeps_its_content_and_nothing_else_is_copied()
 def _cache_with_rows(*past_lengths: int) -> tuple[KVCache, NDArray[np.intp]]:
     """One request that has forked, with pasts of these lengths, and a memory full of numbers."""
     cache = KVCache(SHAPES, max_rows=6)
-    rows = cache.take(1, len(past_lengths))
+    rows = cache.assign(1, len(past_lengths))
     for row in rows.tolist():
         cache.write_source(row, _numbers(1, PLANES, SHAPES.num_heads, 4, SHAPES.head_dim), START)
         cache._cross_owners[row] = 1
@@ -219,7 +219,7 @@ def test_the_cross_keys_and_values_of_one_request_are_not_copied_among_its_beams
 def test_a_request_spreads_over_free_rows_at_its_first_choice() -> None:
     cache = KVCache(SHAPES, max_rows=6)
     for owner in (1, 2, 3):
-        [row] = cache.take(owner, 1)
+        [row] = cache.assign(owner, 1)
         cache.write_source(int(row), _numbers(owner, PLANES, SHAPES.num_heads, owner, SHAPES.head_dim), START)
     cache.release(np.array([0]))
     rows = cache.select(np.array([[1, 1, 1]]), np.array([[0, 0, 0]]))
@@ -241,9 +241,9 @@ def test_holes_are_filled_with_the_fewest_moves(is_live: list[int]) -> None:
 
 def test_taking_more_rows_than_are_free_is_a_bug_that_shows() -> None:
     cache = KVCache(SHAPES, max_rows=2)
-    cache.take(1, 2)
+    cache.assign(1, 2)
     with pytest.raises(AssertionError, match="more rows"):
-        cache.take(2, 1)
+        cache.assign(2, 1)
 
 
 def test_an_int8_cache_keeps_the_last_source_position_as_the_numbers_it_stands_for() -> None:

@@ -94,7 +94,7 @@ def test_a_float16_bundle_runs_on_the_host_with_mostly_equal_answers(layouts: La
 
 def _begun(runner: DeviceRunner, bundle: Bundle, number: int) -> None:
     for owner, cross in enumerate(runner.encode(random_sources(bundle, number, seed=1))):
-        row = int(runner.cache.take(owner, 1)[0])
+        row = int(runner.cache.assign(owner, 1)[0])
         runner.cache.write_source(row, cross, runner.start_token)
 
 
