@@ -92,8 +92,8 @@ class KVCache:
     def _allocate(self, dtype: type[np.number]) -> None:
         shapes, planes = self.shapes, 2 * self.shapes.num_layers
         per_row = (planes, self.max_rows, shapes.num_heads)
-        # At distances of powers of two, all heads of all rows would share a few sets of the processor's caches and evict
-        # each other; an odd number of positions spreads them.
+        # At distances of powers of two, all heads of all rows would share a few sets of the processor's caches and
+        # evict each other; an odd number of positions spreads them.
         self.self_cache = lazy_zeros((*per_row, shapes.max_target_tokens | 1, shapes.head_dim), dtype)
         self.cross_cache = lazy_zeros((*per_row, shapes.max_source_tokens | 1, shapes.head_dim), dtype)
         last_dtype = np.float32 if dtype is np.int8 else dtype
