@@ -6,7 +6,10 @@ KvasirError
 │   ├── UnsupportedPair   no model for these languages
 │   ├── UnsupportedFormat no such kind of document is translated here
 │   ├── InvalidDocument   a document that is damaged, or not what its name says, or built to do harm
-│   └── DocumentTooLarge  a document with more bytes than the limits allow, packed or unpacked
+│   ├── DocumentTooLarge  a document with more bytes than the limits allow, packed or unpacked
+│   └── DocumentTooComplex a document that takes too much work to read for its size
+│       ├── DocumentCpuLimit     it took more processor time than a document may take
+│       └── DocumentMemoryLimit  it took more memory than a document may take
 ├── UnknownDocument       there is no such document, or not any more
 ├── DocumentNotReady      the document is not translated yet, or could not be
 ├── NotFound              what the request names is not here
@@ -64,6 +67,24 @@ class DocumentTooLarge(InvalidRequest):
     """A document with more bytes than the limits allow, packed or unpacked."""
 
     code = "document_too_large"
+
+
+class DocumentTooComplex(InvalidRequest):
+    """A document that takes too much work to read for its size."""
+
+    code = "document_too_complex"
+
+
+class DocumentCpuLimit(DocumentTooComplex):
+    """Reading or writing a document took more processor time than a document may take."""
+
+    code = "document_cpu_limit"
+
+
+class DocumentMemoryLimit(DocumentTooComplex):
+    """Reading or writing a document took more memory than a document may take."""
+
+    code = "document_memory_limit"
 
 
 class UnknownDocument(KvasirError):

@@ -9,7 +9,8 @@ from server.documents.fragment import Rewrite
 from server.documents.input.limits import FileLimits
 from server.documents.markup.items import Kind
 from server.documents.markup.ooxml_packages import described, rewrite_package
-from server.documents.markup.ooxml_runs import Paragraph, Piece
+from server.documents.markup.ooxml_rebuilding import Piece
+from server.documents.markup.ooxml_runs import Paragraph
 
 _TYPES = "application/vnd.openxmlformats-officedocument.wordprocessingml."
 _MACRO_TYPES = "application/vnd.ms-word."
@@ -59,7 +60,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
 
 
 def _paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
-    for paragraph in tree.iter(_W + "p"):
+    for paragraph in list(tree.iter(_W + "p")):  # the tree changes in between
         yield Paragraph(_Reader().read(paragraph))
 
 

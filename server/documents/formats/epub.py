@@ -10,7 +10,8 @@ from server.documents.input import safe_xml
 from server.documents.input.archive import Archive, opened
 from server.documents.input.limits import FileLimits
 from server.documents.markup.html_elements import role_in_html
-from server.documents.markup.items import Attributes, Role, rewritten, write_text
+from server.documents.markup.item_rewriting import escaped_texts, rewritten
+from server.documents.markup.items import Attributes, Role
 from server.documents.markup.xml_items import xml_items
 from server.interface.errors import InvalidDocument
 
@@ -45,12 +46,12 @@ def _parts(archive: Archive) -> Iterator[tuple[str, RewritePart]]:
 
 
 def _rewrite_chapter(content: bytes, name: str) -> Generator[list[Fragment], list[Fragment], bytes]:
-    written = yield from rewritten(xml_items(content, name, _role_in_xhtml, allow_doctype=True), write_text)
+    written = yield from rewritten(xml_items(content, name, _role_in_xhtml, allow_doctype=True), escaped_texts)
     return written.encode()
 
 
 def _rewrite_contents(content: bytes, name: str) -> Generator[list[Fragment], list[Fragment], bytes]:
-    written = yield from rewritten(xml_items(content, name, _role_in_ncx, allow_doctype=True), write_text)
+    written = yield from rewritten(xml_items(content, name, _role_in_ncx, allow_doctype=True), escaped_texts)
     return written.encode()
 
 

@@ -1,4 +1,4 @@
-"""HTML pages: parsed as browsers do, and written again with every element, attribute and comment."""
+"""HTML pages: parsed like a browser does, and written again with every element, attribute and comment."""
 
 import contextlib
 import html
@@ -13,45 +13,74 @@ from server.documents.fragment import Rewrite
 from server.documents.input.encoding import Encoding, codec_of, detect, read_part
 from server.documents.input.limits import FileLimits
 from server.documents.markup.html_elements import is_void, role_in_html
-from server.documents.markup.items import Item, Kind, Role, rewritten, write_text
-from server.interface.errors import InvalidDocument
+from server.documents.markup.item_rewriting import escaped_texts, rewritten
+from server.documents.markup.items import Item, Kind, Role
+from server.documents.markup.page_cost import check_page_cost
+from server.interface.errors import DocumentTooComplex, InvalidDocument
 
 _WHITE_SPACE = re.compile(r"[ \t\r\n\f]+")
 _PRESCAN_BYTES = 1024  # in which browsers look for a declaration of the encoding
-_KEEP_FIRST_LINE_BREAK = ("pre", "textarea", "listing")  # parsers swallow one behind the start tag
+_KEEP_FIRST_LINE_BREAK = ("pre", "textarea", "listing")  # parsers remove one behind the start tag
 _DOCTYPE = "<!doctype"
+
+# Items and characters that a page may become: repair by the parser repeats elements. Twice the largest of real pages.
+_ITEMS_PER_CHARACTER = 1
+_GROWTH = 8
+_FREE_ITEMS = 100_000
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
-    """The text of every block. Attributes, scripts, styles, code and `translate="no"` are left alone."""
+    """Rewrite the text of every block. Attributes, scripts, styles, code and `translate="no"` stay."""
     content = read_part(source, limits)
     encoding = _encoding(content)
-    text = yield from rewritten(html_items(encoding.decode(content)), write_text)
+    page = encoding.decode(content)
+    if (num_tags := page.count("<")) > limits.max_tags:
+        raise DocumentTooComplex(f"a page may have {limits.max_tags} tags. Given: {num_tags}")
+    text = yield from rewritten(_bounded(html_items(page), len(page)), escaped_texts)
     if sink is not None:
         sink.write(encoding.mark + text.encode(encoding.codec, "xmlcharrefreplace"))
 
 
-def html_items(text: str) -> list[Item]:
-    """The page as items. What a browser would add (html, head, body) is there too. Raises `InvalidDocument`."""
+def html_items(text: str) -> Iterator[Item]:
+    """Yield the page as items, with the elements that a browser adds (html, head, body).
+
+    Raises `InvalidDocument` and `DocumentTooComplex`.
+    """
+    check_page_cost(text)
     _check_depth(text)
     root = LexborHTMLParser(text).root
     document = root.parent if root is not None else None
     if document is None:
         raise InvalidDocument("the page is empty")
-    return list(_walk(document, _doctype(text)))
+    yield from _walk(document, _doctype(text))
+
+
+def _bounded(items: Iterator[Item], num_characters: int) -> Iterator[Item]:
+    """Yield the items; raises `DocumentTooComplex` if they become far more than the page."""
+    max_items = _FREE_ITEMS + _ITEMS_PER_CHARACTER * num_characters
+    max_raw = _GROWTH * (_FREE_ITEMS + num_characters)
+    num_raw = 0
+    for num_items, item in enumerate(items, start=1):
+        num_raw += len(item.raw)
+        if num_items > max_items or num_raw > max_raw:
+            raise DocumentTooComplex(
+                f"the page has {num_characters} characters and becomes more than {max_items} pieces of markup or "
+                f"{max_raw} characters when a browser completes it; close the elements that it leaves open"
+            )
+        yield item
 
 
 def _check_depth(text: str) -> None:
-    """Refuse what is nested so deeply that browsers' way of parsing takes time quadratic in the depth."""
+    """Reject deep nesting: browsers' way of parsing takes time quadratic in the depth."""
     parser = etree.HTMLParser(huge_tree=False, no_network=True)
-    with contextlib.suppress(etree.XMLSyntaxError):  # only the depth is of interest, and it is in the log
+    with contextlib.suppress(etree.XMLSyntaxError):  # only the depth matters here, and it is in the log
         etree.fromstring(text.encode("utf-8", "replace"), parser)
     if too_deep := [entry for entry in parser.error_log if "xcessive depth" in entry.message]:
-        raise InvalidDocument(f"the page is nested more than 256 deep in line {too_deep[0].line}")
+        raise InvalidDocument(f"a page may be nested 256 deep. Line {too_deep[0].line} is deeper")
 
 
 def _encoding(content: bytes) -> Encoding:
-    """By its mark, as UTF-8 if it is that, else as it declares."""
+    """Return the encoding: by its mark, else UTF-8 if the bytes are that, else as declared."""
     found = detect(content)
     if found.mark:
         return found
@@ -59,7 +88,7 @@ def _encoding(content: bytes) -> Encoding:
         content.decode()
     except UnicodeDecodeError:
         codec = codec_of(_declared(LexborHTMLParser(content[:_PRESCAN_BYTES].decode("latin-1"))))
-        # A page whose declaration could be read as ASCII is not UTF-16, says the HTML standard, too.
+        # A page whose declaration could be read as ASCII is not UTF-16, by the HTML standard.
         return found if codec is None or codec.startswith(("utf-16", "utf-32")) else Encoding(codec)
     return found
 
@@ -74,13 +103,13 @@ def _declared(page: LexborHTMLParser) -> str:
 
 
 def _doctype(text: str) -> str:
-    """The document type as it was written: it decides how browsers lay the page out."""
+    """Return the document type as written: it decides how browsers lay the page out."""
     start = text.lower().find(_DOCTYPE)
     return text[start : text.find(">", start) + 1]
 
 
 def _walk(document: LexborNode, doctype: str) -> Iterator[Item]:
-    """Without recursion: pages may be nested deeper than Python's stack."""
+    """Yield the items of a tree, without recursion: pages may be nested deeper than Python's stack."""
     preformatted = 0
     open_elements: list[tuple[str, Role]] = []
     node = document.first_child

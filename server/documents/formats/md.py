@@ -12,8 +12,10 @@ from server.documents.fragment import Rewrite
 from server.documents.input.encoding import read_text
 from server.documents.input.limits import FileLimits
 from server.documents.markup.inline_markdown import inline_items, new_parser
-from server.documents.markup.items import Item, Kind, Unit, rewritten
-from server.documents.markup.line_wrapping import refill
+from server.documents.markup.item_rewriting import WriteText, rewritten
+from server.documents.markup.items import Item, Kind
+from server.documents.markup.line_wrapping import rewrap
+from server.documents.markup.units import Unit
 from server.interface.errors import InvalidDocument
 
 # Emphasis and brackets can be written so that finding their ends takes time quadratic in the length of a paragraph.
@@ -29,8 +31,8 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
     text, encoding = read_text(source, replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES)))
     line_end = "\r\n" if "\r\n" in text else "\n"
     # As the parser reads it.
-    items = list(markdown_items(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")))
-    written = _named_once((yield from rewritten(items, _escaped, _filled)), text)
+    items = markdown_items(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd"))
+    written = _named_once((yield from rewritten(items, _text_writer, _wrapped)), text)
     if sink is not None:
         sink.write(encoding.encode(written.replace("\n", line_end)))
 
@@ -61,6 +63,7 @@ def markdown_items(text: str) -> Iterator[Item]:
                 gaps = [text[end:start] for (_, end), (start, _) in pairwise(places)]
                 yield from _with_line_breaks(inline_items(token), gaps, is_cell)
                 written = cursor = places[-1][1]
+            token.children = None  # all tokens of the file are held until its end
         is_cell = token.type in _CELLS
     yield Item(Kind.BREAK, text[written:])
 
@@ -106,12 +109,15 @@ def _with_line_breaks(items: Sequence[Item], gaps: Sequence[str], is_cell: bool)
     remaining = iter(gaps)
     for item in items:
         raw = item.raw.replace("|", "\\|") if is_cell else item.raw
+        if raw is item.raw and "\n" not in raw:
+            yield item
+            continue
         first, *others = raw.split("\n")
         yield replace(item, raw=first + "".join(next(remaining) + line for line in others))
 
 
-def _escaped(unit: Unit, translated: str) -> str:
-    """A translation with the escapes and entities its source had."""
+def _text_writer(unit: Unit) -> WriteText:
+    """Write texts with the escapes and entities of their source."""
     texts = [item for item in unit.items if item.kind is Kind.TEXT]
     escapes: dict[str, str | int | None] = {
         item.text: item.raw for item in texts if len(item.text) == 1 and item.raw not in (item.text, "\n")
@@ -119,12 +125,13 @@ def _escaped(unit: Unit, translated: str) -> str:
     escapes.pop(" ", None)  # line breaks
     if any("\\|" in item.raw and "|" in item.text for item in texts):
         escapes["|"] = "\\|"
-    return translated.translate(str.maketrans(escapes)) if escapes else translated
+    table = str.maketrans(escapes)
+    return (lambda text: text.translate(table)) if table else str
 
 
-def _filled(unit: Unit, written: str) -> str:
+def _wrapped(unit: Unit, written: str) -> str:
     """A written translation filled into lines, if its source was, as long as the longest of the source."""
     line_break = next((item.raw for item in unit.items if item.text == " " and "\n" in item.raw), None)
     if line_break is None:
         return written
-    return refill(written.split(" "), max(map(len, "".join(item.raw for item in unit.items).split("\n"))), line_break)
+    return rewrap(written.split(" "), max(map(len, "".join(item.raw for item in unit.items).split("\n"))), line_break)

@@ -1,12 +1,15 @@
 """OpenDocument text: paragraphs, headings, tables, notes, text boxes, headers and footers."""
 
+import re
 from collections.abc import Generator
 from typing import BinaryIO
 
 from server.documents.fragment import Fragment, Rewrite
 from server.documents.input.archive import opened
 from server.documents.input.limits import FileLimits
-from server.documents.markup.items import Attributes, Role, Unit, rewritten, write_text
+from server.documents.markup.item_rewriting import WriteText, rewritten
+from server.documents.markup.items import Attributes, Role, write_text
+from server.documents.markup.units import Unit
 from server.documents.markup.xml_items import xml_items
 from server.interface.errors import InvalidDocument
 
@@ -14,6 +17,8 @@ _MEDIA_TYPES = ("application/vnd.oasis.opendocument.text", "application/vnd.oasi
 _PARTS = ("content.xml", "styles.xml")
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0 "
 _OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0 "
+
+_SPACES = re.compile("  +")
 
 _NAMES = {
     Role.BLOCK: (_TEXT, "p h"),
@@ -51,19 +56,16 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
 
 
 def _rewrite_part(content: bytes, name: str) -> Generator[list[Fragment], list[Fragment], bytes]:
-    written = yield from rewritten(xml_items(content, name, _role), _write_text)
+    written = yield from rewritten(xml_items(content, name, _role), _text_writer)
     return written.encode()
 
 
-def _write_text(unit: Unit, text: str) -> str:
-    """A translated text; where spaces were elements, every space behind another is one again."""
-    written = write_text(unit, text)
+def _text_writer(unit: Unit) -> WriteText:
+    """Write every space behind another as an element, if the source has spaces as elements."""
     space = next((item.raw for item in unit.items if item.text == " " and item.raw.startswith("<")), None)
     if space is None:
-        return written
-    while "  " in written:
-        written = written.replace("  ", " " + space)
-    return written
+        return write_text
+    return lambda text: _SPACES.sub(lambda spaces: " " + space * (len(spaces[0]) - 1), write_text(text))
 
 
 def _role(tag: str, _attributes: Attributes, is_in_text: bool) -> Role:

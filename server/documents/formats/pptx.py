@@ -9,7 +9,8 @@ from server.documents.fragment import Rewrite
 from server.documents.input.limits import FileLimits
 from server.documents.markup.items import Kind
 from server.documents.markup.ooxml_packages import described, rewrite_package
-from server.documents.markup.ooxml_runs import Paragraph, Piece
+from server.documents.markup.ooxml_rebuilding import Piece
+from server.documents.markup.ooxml_runs import Paragraph
 
 _TYPES = "application/vnd.openxmlformats-officedocument."
 _MAIN_TYPES = frozenset(
@@ -38,7 +39,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
 
 
 def _paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
-    for paragraph in tree.iter(_A + "p"):
+    for paragraph in list(tree.iter(_A + "p")):  # the tree changes in between
         yield Paragraph([piece for child in paragraph.iterchildren("*") if (piece := _piece(child)) is not None])
 
 

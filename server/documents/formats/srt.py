@@ -8,8 +8,10 @@ from typing import BinaryIO, NamedTuple
 from server.documents.fragment import Rewrite
 from server.documents.input.encoding import read_text
 from server.documents.input.limits import FileLimits
-from server.documents.markup.items import Item, Kind, Unit, rewritten
-from server.documents.markup.line_wrapping import refill
+from server.documents.markup.item_rewriting import rewritten
+from server.documents.markup.items import Item, Kind
+from server.documents.markup.line_wrapping import rewrap
+from server.documents.markup.units import Unit
 from server.interface.errors import InvalidDocument
 
 # Possessive quantifiers: whatever a line consists of, it is looked at once.
@@ -39,8 +41,8 @@ class _Line(NamedTuple):
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
     """One paragraph a cue; where two people talk in it, one a line. Translations get as many lines as there were."""
     text, encoding = read_text(source, replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES)))
-    items = list(_file_items(_lines(text)))
-    written = yield from rewritten(items, lambda _, translated: translated, _filled)
+    items = _file_items(_lines(text))
+    written = yield from rewritten(items, lambda _: str, _filled)
     if sink is not None:
         sink.write(encoding.encode(written))
 
@@ -131,7 +133,7 @@ def _filled(unit: Unit, written: str) -> str:
         return written
     lines = raw.split(line_end[0])
     width = max(len(written) // len(lines), *map(len, lines))
-    return refill(_words(written), width, line_end[0], lambda word: _TAG.sub("", word)[:1].isalpha())
+    return rewrap(_words(written), width, line_end[0], lambda word: _TAG.sub("", word)[:1].isalpha())
 
 
 def _words(written: str) -> list[str]:

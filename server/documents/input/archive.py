@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from server.documents.fragment import Rewrite, RewritePart
 from server.documents.input.limits import MEGABYTE, FileLimits
-from server.interface.errors import DocumentTooLarge, InvalidDocument
+from server.interface.errors import DocumentTooComplex, DocumentTooLarge, InvalidDocument
 
 _END_SIGNATURE = b"PK\x05\x06"
 _OLE_SIGNATURE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Office encrypts documents into what it wrote before 2007
@@ -41,7 +41,10 @@ class Archive:
             raise DocumentTooLarge(
                 f"{name} has {info.file_size} bytes unpacked; this server reads {self._limits.max_part_bytes} at once"
             )
-        return self._archive.read(info)
+        content = self._archive.read(info)
+        if (num_tags := content.count(b"<")) > self._limits.max_tags:
+            raise DocumentTooComplex(f"{name} may have {self._limits.max_tags} tags. Given: {num_tags}")
+        return content
 
     def rewrite(self, sink: BinaryIO | None, parts: Mapping[str, RewritePart]) -> Rewrite:
         """Write all files to `sink` in their order, those of `parts` rewritten. Without a sink nothing is written."""

@@ -1,4 +1,4 @@
-"""How much of a document is read. Every limit is kept while reading, whatever the document says of itself."""
+"""Limits on one document. Every limit is enforced while reading; sizes that a document declares are not trusted."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,16 @@ MEGABYTE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """Bounds of one document.
+    """Limits on one document.
 
-    `max_part_bytes` bounds what is parsed at once, and with it the memory: a text file, or one XML file of an archive.
+    `max_part_bytes` bounds the bytes parsed at once, and with them the memory: a text file, or one XML file of an
+    archive.
     """
 
     max_file_bytes: int = 20 * MEGABYTE
     max_uncompressed_bytes: int = 200 * MEGABYTE  # of all files of an archive together
     max_part_bytes: int = 32 * MEGABYTE
     max_entries: int = 10_000  # files of an archive
-    max_ratio: int = 200  # bytes of a file of an archive for each compressed byte
+    max_ratio: int = 200  # uncompressed bytes per compressed byte of a file of an archive
+    max_tags: int = 1_000_000  # of a page, or of one XML file of an archive: each takes some 200 bytes of memory
+    max_paragraph_characters: int = 1_000_000  # the serving process holds a paragraph while it is translated

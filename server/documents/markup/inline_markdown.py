@@ -5,16 +5,20 @@ from dataclasses import replace
 
 import regex
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from server.documents.markup.items import Item, Kind
+from server.interface.errors import DocumentTooComplex
 
 # In a token's meta: where it begins and ends in its paragraph, and how it is written if not as it stands there.
 _SPAN, _WRITTEN = "span", "written"
 _RULES = (
     "newline", "escape", "backticks", "strikethrough", "emphasis", "link", "image", "autolink", "html_inline", "entity",
 )  # fmt: skip
+
+_MAX_BLOCK_TOKENS = 150_000  # of a file, some 600 bytes each; a paragraph has 3, an item of a list 5
 
 # What many programs understand beyond CommonMark, and is no text: what a line begins with (definitions, footnotes,
 # notes with a title), formulas, and attributes at the end of a heading.
@@ -39,7 +43,18 @@ def new_parser() -> MarkdownIt:
     for name in _RULES:
         parser.inline.ruler.at(name, _placing(name, rules[name]))
     parser.inline.ruler.before("newline", "beyond", _beyond)
+    parser.block.ruler.before("table", "limit", _limit_blocks)
     return parser
+
+
+def _limit_blocks(state: StateBlock, _start: int, _end: int, _silent: bool) -> bool:
+    """Match nothing; raises `DocumentTooComplex` while a file is parsed into too many blocks."""
+    if len(state.tokens) > _MAX_BLOCK_TOKENS:
+        raise DocumentTooComplex(
+            f"a Markdown file may have {_MAX_BLOCK_TOKENS // 3} paragraphs or {_MAX_BLOCK_TOKENS // 5} items of lists; "
+            "divide it into several files"
+        )
+    return False
 
 
 def _beyond(state: StateInline, silent: bool) -> bool:

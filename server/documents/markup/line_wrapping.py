@@ -1,4 +1,4 @@
-"""A paragraph broken into lines again."""
+"""Line wrapping of a translated paragraph."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,17 +7,20 @@ def _begins_with_letter(word: str) -> bool:
     return word[:1].isalpha()
 
 
-def refill(
+def rewrap(
     words: Sequence[str], width: int, line_break: str, may_begin: Callable[[str], bool] = _begins_with_letter
 ) -> str:
-    """The words in lines of about `width` characters at most, with `line_break` between.
+    """Join words to lines of about `width` characters, separated by `line_break`.
 
-    `may_begin` says whether a line may begin with a word: what is no letter may mean something there.
+    `may_begin` returns whether a line may begin with a word: a mark may have a meaning there.
     """
-    lines = [words[0]]
+    pieces = [words[0]]
+    length = len(words[0])
     for word in words[1:]:
-        if len(lines[-1]) + 1 + len(word) > width and may_begin(word):
-            lines.append(word)
+        if length + 1 + len(word) > width and may_begin(word):
+            pieces += [line_break, word]
+            length = len(word)
         else:
-            lines[-1] += " " + word
-    return line_break.join(lines)
+            pieces += [" ", word]
+            length += 1 + len(word)
+    return "".join(pieces)

@@ -1,6 +1,7 @@
-"""What Word's and PowerPoint's packages share: parts by their content types, and paragraphs rewritten in a tree."""
+"""Packages of Word and PowerPoint: parts by their content types, paragraphs rewritten in a tree."""
 
 from collections.abc import Callable, Generator, Iterator
+from itertools import islice
 from typing import BinaryIO
 
 from lxml import etree
@@ -14,8 +15,9 @@ from server.interface.errors import InvalidDocument
 
 _CONTENT_TYPES = "[Content_Types].xml"
 _OVERRIDE = "{http://schemas.openxmlformats.org/package/2006/content-types}Override"
+_WINDOW_PARAGRAPHS = 1000  # held at once, with their fragments
 
-# The paragraphs of a part, in the order of the document.
+# Yields the paragraphs of a part in document order. Receives control again when earlier ones may have been rewritten.
 FindParagraphs = Callable[[etree._ElementTree], Iterator[Paragraph]]
 
 
@@ -27,22 +29,23 @@ def rewrite_package(
     text_types: frozenset[str],
     find_paragraphs: FindParagraphs,
 ) -> Rewrite:
-    """Rewrite the parts of `text_types` and `main_types`, of which one must be there; everything else as it is."""
+    """Rewrite the parts of `text_types` and `main_types`, and copy the others. One of `main_types` must be there."""
 
     def rewrite_part(content: bytes, name: str) -> Generator[list[Fragment], list[Fragment], bytes]:
         tree = safe_xml.parse(content, name)
-        paragraphs = list(find_paragraphs(tree))
-        fragments = [fragment for paragraph in paragraphs for fragment in paragraph.fragments]
-        remaining = iter((yield fragments) if fragments else ())
+        paragraphs = find_paragraphs(tree)
         has_changed = False
-        for paragraph in paragraphs:
-            has_changed |= paragraph.replace([next(remaining) for _ in paragraph.fragments])
+        while window := list(islice(paragraphs, _WINDOW_PARAGRAPHS)):
+            fragments = [fragment for paragraph in window for fragment in paragraph.fragments]
+            remaining = iter((yield fragments) if fragments else ())
+            for paragraph in window:
+                has_changed |= paragraph.replace([next(remaining) for _ in paragraph.fragments])
         return safe_xml.serialized(tree) if has_changed else content
 
     with opened(source, limits) as archive:
         parts = dict(_types(archive))
         if not main_types & set(parts.values()):
-            raise InvalidDocument("the file is an archive, but not the kind of document that its name says")
+            raise InvalidDocument("the archive contains no document of the format that its name indicates")
         wanted = main_types | text_types
         yield from archive.rewrite(sink, {name: rewrite_part for name, kind in parts.items() if kind in wanted})
 
@@ -53,5 +56,5 @@ def _types(archive: Archive) -> Iterator[tuple[str, str]]:
 
 
 def described(element: etree._Element) -> str:
-    """The same for elements that mean the same, whatever their prefixes and the order of their attributes are."""
+    """Return a text that is equal for elements of equal meaning, whatever their prefixes and attribute order."""
     return repr([(str(each.tag), sorted(each.attrib.items()), len(each), each.text) for each in element.iter()])

@@ -1,64 +1,65 @@
-"""An XML document as items, each with the bytes it was written with.
+"""An XML document as items, each with its original bytes.
 
-expat says where every tag begins; the bytes in between are taken over, so that nothing is written anew but text.
+expat reports where every tag begins; the bytes in between are copied, so that only translated text is written anew.
 """
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from xml.parsers import expat  # behind the check of the prolog: no entity is declared
+from xml.parsers import expat  # safe behind `check_prolog`: no entity is declared
 
 from server.documents.input import safe_xml
 from server.documents.markup.items import Attributes, Item, Kind, Role
 from server.interface.errors import InvalidDocument
 
-# Says what an element is, by its expanded name ("uri local"), its attributes, and whether it stands in a block's text.
+# Returns the role of an element: by its expanded name ("uri local"), its attributes, and whether it lies in text.
 Classify = Callable[[str, Attributes, bool], Role]
 
 _BLOCKS = (Role.BLOCK, Role.VERBATIM, Role.STRUCTURE)
 _OPAQUE = (Role.ATOM, Role.MARK, Role.BREAK, Role.SPACE)
 _WHITE_SPACE = re.compile(r"[ \t\r\n]+")
+_MAX_DEPTH = 256  # formats nest some twenty elements; fragments are read by recursion
+_CHUNK_BYTES = 1 << 16  # parsed at once; the items of a chunk are yielded before the next is parsed
 
 
 @dataclass(slots=True)
 class _OpenElement:
-    """The inside of the document, of a block or of an island; `opening` is the raw tag that began it."""
+    """The content of the document or of an island so far; `opening` is the raw tag of the island."""
 
     role: Role
     opening: str
     items: list[Item] = field(default_factory=list)
 
 
-def xml_items(content: bytes, name: str, classify: Classify, allow_doctype: bool = False) -> list[Item]:
-    """The document of `content` as items, in UTF-8; raises `InvalidDocument` with the `name` of the file."""
-    tree = safe_xml.parse(content, name, allow_doctype)  # for its limits: depth, and the length of one text
-    if (tree.docinfo.encoding or "UTF-8").upper() not in ("UTF-8", "ASCII", "US-ASCII"):
-        content = safe_xml.encoded(tree, "UTF-8")
+def xml_items(content: bytes, name: str, classify: Classify, allow_doctype: bool = False) -> Iterator[Item]:
+    """Yield the document of `content` as items, in UTF-8; raises `InvalidDocument` with the `name` of the file."""
+    encoding = safe_xml.check_prolog(content, name, allow_doctype)
+    if encoding not in ("UTF-8", "ASCII", "US-ASCII"):
+        content = safe_xml.encoded(safe_xml.parse(content, name, allow_doctype), "UTF-8")
     return _Reader(content, name, classify).read()
 
 
 class _Reader:
-    """Cuts the bytes where expat sees something, and sorts the pieces."""
+    """Cuts the bytes at the events of expat and classifies the pieces."""
 
     def __init__(self, content: bytes, name: str, classify: Classify) -> None:
         self._content = content
         self._name = name
         self._classify = classify
-        self._frames = [_OpenElement(Role.STRUCTURE, "")]
+        self._open_elements = [_OpenElement(Role.STRUCTURE, "")]
         self._roles: list[Role] = []
-        self._contexts = [Role.STRUCTURE]  # what text belongs to, for each element that is open
-        self._opaque: list[str] | None = None  # pieces of an element that is taken over whole
+        self._contexts = [Role.STRUCTURE]  # role that decides about text, for each open element
+        self._opaque: list[str] | None = None  # pieces of an element that is copied whole
         self._opaque_text: list[str] = []
         self._opaque_depth = 0
         self._pending: Callable[[str], None] | None = None
         self._pending_start = 0
         self._in_cdata = False
 
-    def read(self) -> list[Item]:
-        """All items."""
+    def read(self) -> Iterator[Item]:
+        """Yield all items."""
         parser = expat.ParserCreate(namespace_separator=" ")
-        self._parser = parser
 
         def begin(handle: Callable[[str], None]) -> None:
             start = parser.CurrentByteIndex
@@ -66,7 +67,7 @@ class _Reader:
             self._pending, self._pending_start = handle, start
 
         def begin_text() -> None:
-            if self._pending != self._text:  # expat tells lines and entities one by one
+            if self._pending != self._text:  # expat reports lines and entities one by one
                 begin(self._text)
 
         parser.StartElementHandler = lambda tag, attributes: begin(lambda raw: self._open(raw, tag, attributes))
@@ -78,22 +79,26 @@ class _Reader:
         parser.DefaultHandler = lambda _: begin(self._other)
         parser.StartCdataSectionHandler = lambda: begin(self._cdata_begins)
         parser.EndCdataSectionHandler = lambda: begin(self._cdata_ends)
-        try:
-            parser.Parse(self._content, True)
-        except expat.ExpatError as error:
-            raise InvalidDocument(f"{self._name} is not XML: {error}") from error
+        document = self._open_elements[0]
+        for start in range(0, len(self._content), _CHUNK_BYTES):
+            try:
+                parser.Parse(self._content[start : start + _CHUNK_BYTES], start + _CHUNK_BYTES >= len(self._content))
+            except expat.ExpatError as error:
+                raise InvalidDocument(f"{self._name} is not well-formed XML: {error}") from error
+            yield from document.items
+            document.items.clear()
         self._flush(len(self._content))
-        return self._frames[0].items
+        yield from document.items
 
     def _flush(self, end: int) -> None:
         if self._pending is not None:
             self._pending(self._content[self._pending_start : end].decode())
 
     def _add(self, item: Item) -> None:
-        self._frames[-1].items.append(item)
+        self._open_elements[-1].items.append(item)
 
     def _other(self, raw: str) -> None:
-        """The prolog, CDATA, white space behind the root: nothing to look into."""
+        """Add the prolog, CDATA or white space behind the root; nothing there is translated."""
         if self._opaque is not None:
             self._opaque.append(raw)
         elif raw:
@@ -128,6 +133,8 @@ class _Reader:
             self._add(Item(Kind.BREAK if context is Role.STRUCTURE else Kind.TEXT, raw, text))
 
     def _open(self, raw: str, tag: str, attributes: Attributes) -> None:
+        if len(self._roles) + self._opaque_depth >= _MAX_DEPTH:
+            raise InvalidDocument(f"elements of {self._name} may be nested {_MAX_DEPTH} deep. Given: more")
         if self._opaque is not None:
             self._opaque.append(raw)
             self._opaque_depth += 1
@@ -139,7 +146,7 @@ class _Reader:
             self._opaque, self._opaque_text, self._opaque_depth = [raw], [], 0
             return
         if role is Role.ISLAND:
-            self._frames.append(_OpenElement(role, raw))
+            self._open_elements.append(_OpenElement(role, raw))
             context = Role.STRUCTURE
         elif role in _BLOCKS:
             self._add(Item(Kind.BREAK, raw))
@@ -160,8 +167,8 @@ class _Reader:
         role = self._roles.pop()
         self._contexts.pop()
         if role is Role.ISLAND:
-            frame = self._frames.pop()
-            self._add(Item(Kind.ATOM, frame.opening, inner=tuple(frame.items), after=raw))
+            island = self._open_elements.pop()
+            self._add(Item(Kind.ATOM, island.opening, inner=tuple(island.items), after=raw))
         else:
             self._add(Item(Kind.BREAK if role in _BLOCKS else Kind.CLOSE, raw, is_soft=role is Role.SOFT))
 
