@@ -36,7 +36,7 @@ SMOKE_PORT ?= 8137
 SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format docs loadtest loadtest-smoke peers clients page-test bench venv venv-dev constraints \
+.PHONY: help serve test check lint types contracts tests format docs loadtest loadtest-smoke peers clients page-test faults bench venv venv-dev constraints \
 	constraints-check wheel-smoke clean
 
 help:  ## List the targets
@@ -121,6 +121,9 @@ clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the 
 
 page-test: $(DEV_STAMP)  ## The page in a real Chromium (Debian: apt-get install chromium chromium-driver)
 	$(BIN)/pytest tests/browser
+
+faults: $(DEV_STAMP)  ## Fifty hostile documents of every format, in some ten minutes
+	$(BIN)/pytest tests/faults/hostile_documents.py
 
 bench: $(BENCH_STAMP)  ## Compare with other engines; flags: make bench ARGS="--limit 200 --repetitions 3"
 	$(BIN)/python -m benchmarks.engines.compare $(ARGS)

@@ -16,7 +16,7 @@ from bundle.loading import Bundle
 from server.cli.json_lines import json_line
 from server.documents.formats.registry import format_of
 from server.documents.input.limits import MEGABYTE, FileLimits
-from server.documents.rewriting import Translate, measure, translate_document
+from server.documents.rewriting import InProcessRewrite, Translate, translate_document
 from server.documents.text_translation import document_translation
 from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.engine_client import SentenceOutcome
@@ -34,7 +34,9 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNBOUNDED_SENTENCES = 1 << 30  # windows bound what waits
 
 # One's own files may be larger than those of strangers.
-_DOCUMENT_LIMITS = FileLimits(max_uncompressed_bytes=4000 * MEGABYTE, max_part_bytes=500 * MEGABYTE)
+_DOCUMENT_LIMITS = FileLimits(
+    max_uncompressed_bytes=4000 * MEGABYTE, max_part_bytes=500 * MEGABYTE, max_tags=20_000_000
+)
 
 # Lines read at once bound the memory; blocks of them are what is submitted, longest lines first. Blocks in flight
 # hold a multiple of all rows, so that no replica waits for the next block.
@@ -60,6 +62,7 @@ class OfflineOptions:
     threads: int | None = None  # None: every usable processor
     cache_sentences: int = DEFAULT_MAX_SENTENCES  # 0: every sentence is decoded
     as_json: bool = False
+    delimiter: str | None = None  # of the cells of a .csv file; None: detected
 
 
 @dataclass(slots=True)
@@ -158,7 +161,7 @@ def translate_document_file(
     `on_progress` is told how many paragraphs were done since it was told last; `lines` of the result are those. Raises
     `UnsupportedFormat`, `InvalidDocument`, `DocumentTooLarge`, `InvalidRequest` and what the engine raises.
     """
-    kind = format_of(source.name)
+    kind = format_of(source.name, options.delimiter)
     stats = OfflineStats()
 
     def observe(done: TranslationOutcome) -> None:
@@ -169,8 +172,8 @@ def translate_document_file(
         stats.lines = num_done
 
     async def run(translate: Translate, unfinished: Path) -> None:
-        size = await measure(source, kind, _DOCUMENT_LIMITS)
-        await translate_document(source, unfinished, kind, translate, _DOCUMENT_LIMITS, size, advance)
+        with InProcessRewrite(source, unfinished, kind, _DOCUMENT_LIMITS) as steps:
+            await translate_document(steps, translate, await steps.measure(), advance)
 
     with _opened(bundle, options, stats) as translator, tempfile.TemporaryDirectory(dir=sink.parent) as folder:
         interpreter = TranslationService(Router([translator]), Detector(()), TranslationLimits())

@@ -1,8 +1,8 @@
-"""Documents on their way: taken in, translated one after the other in the background, kept for a while, forgotten.
+"""Document jobs: submitted, translated in the background, kept for a while, deleted.
 
-For every protocol alike: a route hands in a name, bytes and a `Translate`, and gets a `DocumentJob`, whose `id` leads
-to all else. `id` and `key` are random; a protocol without a key of its own asks for the id alone. Everything here runs
-on the event loop's thread; what takes long is done in worker threads.
+All protocols share the store: a route submits a name, bytes and a `Translate`, and gets a `DocumentJob`, whose `id`
+identifies it from then on. `id` and `key` are random; a protocol without keys uses the id alone. All methods run on the
+event loop's thread; documents are read in processes of their own.
 """
 
 import asyncio
@@ -20,12 +20,14 @@ from typing import BinaryIO
 
 from server.documents.formats.registry import DocumentFormat, format_of
 from server.documents.input.limits import FileLimits
-from server.documents.rewriting import DocumentSize, Translate, in_thread, measure, translate_document
+from server.documents.input.uploads import copy_upload, shown_name
+from server.documents.isolation.pool import DocumentProcessPool, RunningSlots
+from server.documents.isolation.process import ProcessLimits
+from server.documents.rewriting import Translate, in_thread, translate_document
+from server.documents.steps import DocumentSize
 from server.interface.errors import (
     DocumentNotReady,
-    DocumentTooLarge,
     EngineFailed,
-    InvalidDocument,
     KvasirError,
     QueueFull,
     UnknownDocument,
@@ -33,16 +35,14 @@ from server.interface.errors import (
 
 _log = logging.getLogger("kvasir.documents")
 
-_COPY_BYTES = 1 << 20
-_MAX_NAME_CHARACTERS = 200
-_RETRY_SECONDS = 10.0  # where nothing is known of when a place will be free
+_RETRY_SECONDS = 10.0  # while no document is finished, so that none has a known expiry
 
-# Is told the ending and the outcome (done, error, cancelled) of every document.
+# Receives the extension and the outcome (done, error, cancelled) of every document.
 OnFinished = Callable[[str, str], None]
 
 
 class JobStatus(StrEnum):
-    """Where a document is on its way."""
+    """Status of a document."""
 
     QUEUED = "queued"
     TRANSLATING = "translating"
@@ -52,18 +52,19 @@ class JobStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """How many documents there may be, and for how long."""
+    """Number, size and lifetime of documents."""
 
     limits: FileLimits = field(default_factory=FileLimits)
+    process_limits: ProcessLimits = field(default_factory=ProcessLimits)
     max_documents: int = 100  # in all states together: they take space on the disk
-    max_running: int = 2  # each takes memory for the part of it that is parsed
+    max_running: int = 2  # as many again may run while they are read for long
     lifetime_seconds: float = 3600.0  # of a document that is translated, or has failed
-    folder: Path | None = None  # where temporary files go; None is the system's place for them
+    folder: Path | None = None  # for temporary files; None is the system's folder for them
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentJob:
-    """What can be said of a document now. Counts are 0 until it has been read once."""
+    """State of a document at one moment. Counts are 0 until it has been read once."""
 
     id: str
     key: str
@@ -77,7 +78,7 @@ class DocumentJob:
 
     @property
     def progress(self) -> float:
-        """The share that is translated, 0 to 1."""
+        """Translated share, 0 to 1."""
         if self.status is JobStatus.DONE:
             return 1.0
         return self.units_done / self.num_units if self.num_units else 0.0
@@ -85,7 +86,7 @@ class DocumentJob:
 
 @dataclass(frozen=True, slots=True)
 class DocumentContent:
-    """A translated document. Whoever got it closes `stream`; it stays readable when the document is deleted."""
+    """A translated document. The caller closes `stream`, which stays readable when the document is deleted."""
 
     name: str
     media_type: str
@@ -95,7 +96,7 @@ class DocumentContent:
 
 @dataclass(slots=True)
 class _Job:
-    """A document, its folder and its task."""
+    """A document with its folder and its task."""
 
     name: str
     kind: DocumentFormat
@@ -113,7 +114,7 @@ class _Job:
 
 
 class DocumentStore:
-    """The documents of one server. Nothing survives `close`."""
+    """Documents of one server. `close` removes them all."""
 
     def __init__(
         self,
@@ -125,47 +126,53 @@ class DocumentStore:
         self._on_finished = on_finished
         self._clock = clock
         self._jobs: dict[str, _Job] = {}
-        self._slots = asyncio.Semaphore(options.max_running)
+        self._slots = RunningSlots(options.max_running)
+        self._processes = DocumentProcessPool(options.process_limits)
         self._folder: Path | None = None
 
     def __len__(self) -> int:
-        """Documents there are, in all states."""
+        """Return the number of documents in all states."""
         return len(self._jobs)
 
-    async def submit(self, name: str, content: BinaryIO, translate: Translate) -> DocumentJob:
-        """Take in a document: it is copied when this returns, and translated later.
+    async def submit(
+        self, name: str, content: BinaryIO, translate: Translate, delimiter: str | None = None
+    ) -> DocumentJob:
+        """Copy a document, and translate it later. `delimiter` separates the cells of a table; None detects it.
 
-        Raises `UnsupportedFormat`, `QueueFull`, `DocumentTooLarge`, and `InvalidDocument` for an empty file.
+        Raises `UnsupportedFormat`, `InvalidRequest`, `QueueFull`, `DocumentTooLarge`, and `InvalidDocument` for an
+        empty file.
         """
-        kind = format_of(name)
-        self._forget_expired()
+        kind = format_of(name, delimiter)
+        self._remove_expired()
         if len(self._jobs) >= self._options.max_documents:
             raise QueueFull(
-                f"there are {len(self._jobs)} documents, as many as this server keeps; try again later", self._wait()
+                f"the server keeps {self._options.max_documents} documents and has {len(self._jobs)} documents; try "
+                "again later",
+                self._wait(),
             )
-        job = _Job(_shown_name(name), kind)
+        job = _Job(shown_name(name), kind)
         self._jobs[job.id] = job
         try:
-            job.folder = await in_thread(self._take_in, content)
+            job.folder = await in_thread(self._copy, content)
         except BaseException:
             self._jobs.pop(job.id, None)
             raise
         job.task = asyncio.create_task(self._run(job, job.folder, translate))
-        return self._described(job)
+        return self._state_of(job)
 
     def get(self, job_id: str) -> DocumentJob:
-        """How far a document is; raises `UnknownDocument`."""
-        return self._described(self._job(job_id))
+        """Return the state of a document; raises `UnknownDocument`."""
+        return self._state_of(self._job(job_id))
 
     async def wait(self, job_id: str) -> DocumentJob:
-        """The document when it is done or has failed; raises `UnknownDocument`. Cancelling it stops nothing."""
+        """Wait until a document is done or has failed; raises `UnknownDocument`. Cancelling stops only the wait."""
         job = self._job(job_id)
         if job.task is not None:
             await asyncio.wait([job.task])
-        return self._described(job)
+        return self._state_of(job)
 
     def open(self, job_id: str) -> DocumentContent:
-        """The translated document; raises `UnknownDocument`, and `DocumentNotReady` with what is the matter."""
+        """Open the translated document; raises `UnknownDocument`, and `DocumentNotReady` with the reason."""
         job = self._job(job_id)
         if job.status is not JobStatus.DONE or job.folder is None:
             reason = f": {job.error}" if job.error is not None else ""
@@ -174,7 +181,7 @@ class DocumentStore:
         return DocumentContent(job.name, job.kind.media_type, result.stat().st_size, result.open("rb"))
 
     async def delete(self, job_id: str) -> None:
-        """Stop translating a document and forget it; raises `UnknownDocument`."""
+        """Stop translating a document and remove it; raises `UnknownDocument`."""
         job = self._job(job_id)
         del self._jobs[job_id]
         await self._end(job)
@@ -184,71 +191,56 @@ class DocumentStore:
         jobs, self._jobs = list(self._jobs.values()), {}
         for job in jobs:
             await self._end(job)
+        await self._processes.close()
         if self._folder is not None:
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
             self._folder = None
 
-    def _take_in(self, content: BinaryIO) -> Path:
-        """Copy a file into a folder of its own, not a byte more than allowed."""
+    def _copy(self, content: BinaryIO) -> Path:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="kvasir-documents-", dir=self._options.folder))
-        folder = Path(tempfile.mkdtemp(dir=self._folder))
-        limit = self._options.limits.max_file_bytes
-        num_bytes = 0
-        try:
-            with (folder / "source").open("wb") as source:
-                while chunk := content.read(_COPY_BYTES):
-                    num_bytes += len(chunk)
-                    if num_bytes > limit:
-                        raise DocumentTooLarge(f"the file has more than {limit} bytes; this server takes no more")
-                    source.write(chunk)
-            if not num_bytes:
-                raise InvalidDocument("the file is empty: it has 0 bytes")
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        return folder
+        return copy_upload(content, self._folder, self._options.limits.max_file_bytes)
 
     async def _run(self, job: _Job, folder: Path, translate: Translate) -> None:
         try:
-            async with self._slots:
+            async with self._slots.slot() as on_long_step:
                 job.status, job.begun = JobStatus.TRANSLATING, self._clock()
-                await self._translate(job, folder, translate)
+                await self._translate(job, folder, translate, on_long_step)
             job.status = JobStatus.DONE
         except asyncio.CancelledError:
             self._on_finished(job.kind.extension, "cancelled")
             raise
         except KvasirError as error:
             job.status, job.error = JobStatus.ERROR, error
-        except Exception:  # noqa: BLE001 - logged, and told to whoever asks; the other documents go on
-            _log.exception("a bug: this document failed", extra={"document": job.id})
+        except Exception:  # noqa: BLE001 - logged and shown as the status; the other documents go on
+            _log.exception("document failed", extra={"document": job.id})
             job.status = JobStatus.ERROR
             job.error = EngineFailed("the server failed on this document; its log has the cause")
         (folder / "source").unlink(missing_ok=True)
         self._on_finished(job.kind.extension, str(job.status))
         job.finished = self._clock()
-        job.timer = asyncio.get_running_loop().call_later(self._options.lifetime_seconds, self._forget_expired)
+        job.timer = asyncio.get_running_loop().call_later(self._options.lifetime_seconds, self._remove_expired)
 
-    async def _translate(self, job: _Job, folder: Path, translate: Translate) -> None:
-        source, limits = folder / "source", self._options.limits
-        job.size = await measure(source, job.kind, limits)
-
+    async def _translate(self, job: _Job, folder: Path, translate: Translate, on_long_step: Callable[[], None]) -> None:
         def on_progress(units_done: int, _num_units: int) -> None:
             job.units_done = units_done
 
-        await translate_document(source, folder / "result", job.kind, translate, limits, job.size, on_progress)
+        files = folder / "source", folder / "result"
+        async with self._processes.rewrite(*files, job.kind, self._options.limits, on_long_step) as steps:
+            job.size = await steps.measure()
+            await translate_document(steps, translate, job.size, on_progress)
 
     def _job(self, job_id: str) -> _Job:
-        self._forget_expired()
+        self._remove_expired()
         try:
             return self._jobs[job_id]
         except KeyError:
             raise UnknownDocument(
-                "there is no such document; translated ones are kept for "
-                f"{self._options.lifetime_seconds:g} seconds, unless they are deleted"
+                f"no document has this id; a document is kept for {self._options.lifetime_seconds:g} seconds after its "
+                "translation, unless it is deleted"
             ) from None
 
-    def _forget_expired(self) -> None:
+    def _remove_expired(self) -> None:
         now = self._clock()
         for job in list(self._jobs.values()):
             if job.finished is not None and now - job.finished >= self._options.lifetime_seconds:
@@ -256,7 +248,7 @@ class DocumentStore:
                 self._remove(job)
 
     def _wait(self) -> float:
-        """Seconds until the first document expires, as far as that is known."""
+        """Return the seconds until the first document expires, at most 10."""
         now = self._clock()
         left = [job.finished + self._options.lifetime_seconds - now for job in self._jobs.values() if job.finished]
         return min([_RETRY_SECONDS, *left])
@@ -273,7 +265,7 @@ class DocumentStore:
         if job.folder is not None:
             shutil.rmtree(job.folder, ignore_errors=True)
 
-    def _described(self, job: _Job) -> DocumentJob:
+    def _state_of(self, job: _Job) -> DocumentJob:
         remaining = None
         if job.status is JobStatus.TRANSLATING and job.units_done:
             elapsed = self._clock() - job.begun
@@ -289,10 +281,3 @@ class DocumentStore:
             remaining,
             job.error,
         )
-
-
-def _shown_name(name: str) -> str:
-    """The last part of a name that a client gave, fit for a header and a log. No file is ever called by it."""
-    last = name.replace("\\", "/").rpartition("/")[2]
-    stem, dot, extension = "".join(filter(str.isprintable, last)).rpartition(".")
-    return stem[: _MAX_NAME_CHARACTERS - len(extension)] + dot + extension

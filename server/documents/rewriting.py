@@ -1,41 +1,42 @@
-"""One document translated from file to file: the format says what, the caller says into what, this says when."""
+"""Translation of one document from file to file: fragments of a format become blocks of texts for the models."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, Self, TypeVar
 
 from server.documents.formats.registry import DocumentFormat
-from server.documents.fragment import Fragment, Rewrite, from_html, plain_texts, texts_in, to_html, with_plain_texts
+from server.documents.fragment import Fragment, from_html, plain_texts, to_html, with_plain_texts
 from server.documents.input.limits import FileLimits
-from server.interface.errors import DeadlineExceeded, InvalidDocument, QueueFull
+from server.documents.steps import DocumentSize, advance, measure
+from server.interface.errors import DeadlineExceeded, QueueFull
 
 TranslateTexts = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
-# Divides a text into pieces of so many characters at most, white space at their ends not counted; joined they are it.
+# Divides a text into parts of at most so many characters, white space at their ends not counted; joined they are it.
 Divide = Callable[[str, int], Sequence[str]]
-# Units done and units in all. A unit is a paragraph, or what a line break or a tab leaves of it.
+# Receives the units done and the units in all. A unit is a paragraph, or a part of one between line breaks or tabs.
 OnProgress = Callable[[int, int], None]
 Result = TypeVar("Result")
 
-# What one call of a translation gets. Small, so that people who wait for a sentence are not behind a book, and a few at
-# once, so that the engine is not idle between them.
+# Size of one call of a translation: small, so that a sentence does not wait for a book; several calls run at once, so
+# that the engine is never idle between them.
 _BLOCK_TEXTS = 32
 _BLOCK_CHARACTERS = 4000
 _BLOCKS_AT_ONCE = 4
-_MAX_LATE = 3  # times that a block may miss its deadline, as all do while the server has too much to do
+_MAX_LATE = 3  # missed deadlines of a block before the document fails; an overloaded server misses some
 
 
 @dataclass(frozen=True, slots=True)
 class Translate:
-    """How texts are translated: each function gives as many as it gets, in the same order.
+    """Translation functions for texts: each returns as many texts as it receives, in order.
 
-    `html` gets HTML with inline elements that have ids, and must give every one of them back: at the words that they
-    stood at in the source. Without it, or where an element is lost, a paragraph with several styles is translated as
-    plain text and gets the style that most of it had; links, images and code divide it.
+    `html` receives HTML with inline elements that have ids, and must return every element, at the words that it had in
+    the source. Without `html`, or if an element is lost, a paragraph with several styles is translated as plain text
+    and gets the style of its longest part; links, images and code divide it.
 
-    No call has more than `max_characters`, in all its texts, if there is a `divide`; None is no limit.
+    With `divide`, no call has more than `max_characters` in all its texts; None is no limit.
     """
 
     text: TranslateTexts
@@ -44,63 +45,65 @@ class Translate:
     max_characters: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentSize:
-    """What there is to translate in a document."""
+class RewriteSteps(Protocol):
+    """A document that is read and written step by step, in this process or in another."""
 
-    num_units: int
-    num_characters: int
+    async def measure(self) -> DocumentSize:
+        """Read the whole document and return its size. Called once, first."""
+        ...
+
+    async def advance(self, translations: list[Fragment] | None) -> list[Fragment] | None:
+        """Take translations of the last fragments, None at first, and return the next fragments, or None at the end."""
+        ...
 
 
-async def measure(source: Path, kind: DocumentFormat, limits: FileLimits) -> DocumentSize:
-    """Read the whole document; raises `InvalidDocument` and `DocumentTooLarge` for whatever is wrong with it."""
-    return await in_thread(_measure, source, kind, limits)
+class InProcessRewrite:
+    """Rewriting of one document in a thread of this process: for documents of the user who runs it."""
+
+    def __init__(self, source: Path, sink: Path, kind: DocumentFormat, limits: FileLimits) -> None:
+        self._source = source
+        self._kind = kind
+        self._limits = limits
+        self._files = ExitStack()
+        self._steps = kind.rewrite(
+            self._files.enter_context(source.open("rb")), self._files.enter_context(sink.open("wb")), limits
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._steps.close()
+        self._files.close()
+
+    async def measure(self) -> DocumentSize:
+        """Read the whole document and return its size."""
+        return await in_thread(measure, self._source, self._kind, self._limits)
+
+    async def advance(self, translations: list[Fragment] | None) -> list[Fragment] | None:
+        """Take translations of the last fragments, and return the next fragments, or None at the end."""
+        return await in_thread(advance, self._steps, translations, self._limits)
 
 
 async def translate_document(
-    source: Path,
-    sink: Path,
-    kind: DocumentFormat,
+    steps: RewriteSteps,
     translate: Translate,
-    limits: FileLimits,
     size: DocumentSize,
     on_progress: OnProgress,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Write `source`, translated, to `sink`. Waits and tries again where the queue is full.
+    """Translate all fragments of a document. Waits and tries again while the queue is full.
 
-    Raises what `measure` does, and what `translate` does. The event loop's thread parses nothing.
+    Raises the errors of `steps` and of `translate`.
     """
     work = _Work(translate, size, on_progress, sleep)
-    with source.open("rb") as read, sink.open("wb") as written, closing(kind.rewrite(read, written, limits)) as steps:
-        fragments = await in_thread(_advance, steps, None)
-        while fragments is not None:
-            fragments = await in_thread(_advance, steps, await work.translate(fragments))
-
-
-def _measure(source: Path, kind: DocumentFormat, limits: FileLimits) -> DocumentSize:
-    num_units = num_characters = 0
-    with source.open("rb") as read, closing(kind.rewrite(read, None, limits)) as steps:
-        fragments = _advance(steps, None)
-        while fragments is not None:
-            num_units += len(fragments)
-            num_characters += sum(len(text) for fragment in fragments for text in texts_in(fragment))
-            fragments = _advance(steps, fragments)
-    return DocumentSize(num_units, num_characters)
-
-
-def _advance(steps: Rewrite, translations: list[Fragment] | None) -> list[Fragment] | None:
-    """The next fragments, or None at the end."""
-    try:
-        return next(steps) if translations is None else steps.send(translations)
-    except StopIteration:
-        return None
-    except RecursionError:
-        raise InvalidDocument("the document is nested too deeply") from None
+    fragments = await steps.advance(None)
+    while fragments is not None:
+        fragments = await steps.advance(await work.translate(fragments))
 
 
 async def in_thread(work: Callable[..., Result], *arguments: object) -> Result:
-    """Like `asyncio.to_thread`, but when cancelled, waits for the thread: it holds files that are closed next."""
+    """Run `work` in a thread. A cancelled call waits for the thread, which uses files that are closed next."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
         return await asyncio.shield(task)
@@ -111,7 +114,7 @@ async def in_thread(work: Callable[..., Result], *arguments: object) -> Result:
 
 @dataclass(slots=True)
 class _Part:
-    """One text on its way. `num_units` is 1 for the last part of a fragment, so that fragments count once."""
+    """One text to translate. `num_units` is 1 for the last part of a fragment, so that fragments count once."""
 
     text: str
     num_units: int
@@ -119,7 +122,7 @@ class _Part:
 
 
 class _Work:
-    """The texts of one document on their way through a translation."""
+    """Translation of the fragments of one document, with its progress."""
 
     def __init__(
         self,
@@ -138,7 +141,7 @@ class _Work:
         self._block_characters = _BLOCK_CHARACTERS if limit is None else min(_BLOCK_CHARACTERS, limit)
 
     async def translate(self, fragments: Sequence[Fragment]) -> list[Fragment]:
-        """Translations of these fragments."""
+        """Return the translations of these fragments."""
         results: list[Fragment] = list(fragments)
         plain = list(range(len(fragments)))
         if self._translate.html is not None:
@@ -159,7 +162,7 @@ class _Work:
     async def _translate_plain(
         self, fragments: Sequence[Fragment], indexes: Sequence[int], results: list[Fragment]
     ) -> None:
-        # Of each text of each fragment the parts.
+        # For each fragment and each of its texts, the parts.
         parts_of = {
             index: [[_Part(piece, 0) for piece in await self._divided(text)] for text in plain_texts(fragments[index])]
             for index in indexes
@@ -173,7 +176,7 @@ class _Work:
             results[index] = with_plain_texts(fragments[index], translations)
 
     def _is_rich(self, fragment: Fragment) -> bool:
-        """Whether it has mark-up, and few enough characters to be translated with that: HTML is not divided."""
+        """Return whether the fragment has markup and is short enough to be translated with it: HTML is not divided."""
         limit = self._translate.max_characters
         return any(not isinstance(node, str) for node in fragment) and (
             limit is None or len(to_html(fragment)) <= limit
@@ -182,10 +185,10 @@ class _Work:
     async def _divided(self, text: str) -> Sequence[str]:
         if self._translate.divide is None or len(text) <= self._block_characters:
             return [text]
-        return await in_thread(self._translate.divide, text, self._block_characters)
+        return await asyncio.to_thread(self._translate.divide, text, self._block_characters)
 
     async def _run(self, parts: Sequence[_Part], translate: TranslateTexts) -> None:
-        """Translate all parts, in blocks, a few at once; what has no letter is its own translation."""
+        """Translate all parts, several blocks at once. A part without a letter is its own translation."""
         wanted = []
         for part in parts:
             part.translation = part.text
@@ -195,21 +198,21 @@ class _Work:
             async with asyncio.TaskGroup() as group:
                 for block in _blocks(wanted, self._block_characters):
                     group.create_task(self._run_block(block, translate))
-        except ExceptionGroup as failed:  # the first is the reason; the others were under way
+        except ExceptionGroup as failed:  # the first is the reason; the others were in progress
             raise failed.exceptions[0] from None
-        # Those without a letter, which were in no block.
+        # The parts without a letter, which were in no block.
         self._advance(sum(part.num_units for part in parts) - sum(part.num_units for part in wanted))
 
     async def _run_block(self, block: Sequence[_Part], translate: TranslateTexts) -> None:
         async with self._slots:
             texts = [part.text.strip() for part in block]
-            translations = await self._patiently(translate, texts)
+            translations = await self._with_retries(translate, texts)
         for part, text, translation in zip(block, texts, translations, strict=True):
             start = part.text.index(text)
             part.translation = part.text[:start] + translation.strip() + part.text[start + len(text) :]
         self._advance(sum(part.num_units for part in block))
 
-    async def _patiently(self, translate: TranslateTexts, texts: Sequence[str]) -> Sequence[str]:
+    async def _with_retries(self, translate: TranslateTexts, texts: Sequence[str]) -> Sequence[str]:
         num_late = 0
         while True:
             try:

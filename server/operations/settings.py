@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from server.documents.input.limits import MEGABYTE, FileLimits
+from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import StoreOptions
 from server.interface.decoding_options import MAX_BEAM_SIZE
 from server.operations.cpu_count import usable_cpus
@@ -163,16 +164,36 @@ class Settings(BaseSettings):
     ] = 200
     max_part_megabytes: Annotated[
         int,
-        Field(
-            ge=1,
-            le=1000,
-            description="megabytes of a document that are parsed at once; takes ten times as much memory",
-        ),
+        Field(ge=1, le=1000, description="megabytes of a document parsed at once: a text file, or one XML file of it"),
     ] = 32
+    document_max_cpu_seconds: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=3600,
+            description="processor time for reading and writing a document; more gets 422. A small document has less: "
+            "10 seconds and 30 for each megabyte",
+        ),
+    ] = 60.0
+    document_max_memory_megabytes: Annotated[
+        int,
+        Field(
+            ge=64,
+            le=100_000,
+            description="memory for reading and writing a document, in a process of its own; more gets 422",
+        ),
+    ] = 512
     max_documents: Annotated[
         int, Field(ge=1, le=100_000, description="documents queued, in progress and stored; more receive 429")
     ] = 100
-    max_running_documents: Annotated[int, Field(ge=1, le=64, description="documents translated at once")] = 2
+    max_running_documents: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=64,
+            description="documents translated at once; as many again while these are being read for long",
+        ),
+    ] = 2
     document_lifetime_seconds: Annotated[
         float, Field(gt=0, le=604_800, description="seconds until a translated document is deleted")
     ] = 3600.0
@@ -270,6 +291,7 @@ class Settings(BaseSettings):
         )
         return StoreOptions(
             limits=limits,
+            process_limits=ProcessLimits(self.document_max_cpu_seconds, self.document_max_memory_megabytes * MEGABYTE),
             max_documents=self.max_documents,
             max_running=self.max_running_documents,
             lifetime_seconds=self.document_lifetime_seconds,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from lxml import etree
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from server.documents.fragment import Rewrite
 from server.documents.input.encoding import Encoding, codec_of, detect, read_part
@@ -44,11 +44,14 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
 def html_items(text: str) -> Iterator[Item]:
     """Yield the page as items, with the elements that a browser adds (html, head, body).
 
-    Raises `InvalidDocument` and `DocumentTooComplex`.
+    Raises `InvalidDocument` and `DocumentTooComplex`, and MemoryError if there is no memory for the tree.
     """
     check_page_cost(text)
     _check_depth(text)
-    root = LexborHTMLParser(text).root
+    try:
+        root = LexborHTMLParser(text).root
+    except SelectolaxError as error:  # there is no malformed HTML: only memory can be missing
+        raise MemoryError from error
     document = root.parent if root is not None else None
     if document is None:
         raise InvalidDocument("the page is empty")

@@ -16,11 +16,12 @@ from server.documents.markup.item_rewriting import WriteText, rewritten
 from server.documents.markup.items import Item, Kind
 from server.documents.markup.line_wrapping import rewrap
 from server.documents.markup.units import Unit
-from server.interface.errors import InvalidDocument
+from server.interface.errors import DocumentTooComplex, InvalidDocument
 
 # Emphasis and brackets can be written so that finding their ends takes time quadratic in the length of a paragraph.
 _MAX_PARAGRAPH_CHARACTERS = 30_000
 _MAX_BYTES = 5_000_000
+_MAX_LINES = 200_000  # the parser keeps some 200 bytes about each
 _FENCE = "---\n"  # around YAML at the top of the file
 _CELLS = ("th_open", "td_open")
 _NAMED_LINK = re.compile(r"\[([^\[\]]{1,999})\]\[([^\[\]]{1,999})\]")
@@ -29,6 +30,8 @@ _NAMED_LINK = re.compile(r"\[([^\[\]]{1,999})\]\[([^\[\]]{1,999})\]")
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
     """Paragraphs, headings, list items, quotes and cells; not code, HTML, addresses, and YAML at the top."""
     text, encoding = read_text(source, replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES)))
+    if (num_lines := text.count("\n")) > _MAX_LINES:
+        raise DocumentTooComplex(f"a Markdown file may have {_MAX_LINES} lines. Given: {num_lines}")
     line_end = "\r\n" if "\r\n" in text else "\n"
     # As the parser reads it.
     items = markdown_items(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd"))

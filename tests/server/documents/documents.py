@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from server.documents.formats.registry import format_of
 from server.documents.input.limits import FileLimits
-from server.documents.rewriting import Translate, measure, translate_document
+from server.documents.rewriting import InProcessRewrite, Translate, translate_document
 
 # What is tested with it takes one second; in quadratic time it would take minutes.
 CPU_SECONDS = 20
@@ -44,17 +44,22 @@ LOUD = Translate(loud, loud_html)
 LOUD_PLAIN = Translate(loud)
 
 
-def translated(content: bytes, extension: str, translate: Translate, limits: FileLimits | None = None) -> bytes:
+def translated(
+    content: bytes,
+    extension: str,
+    translate: Translate,
+    limits: FileLimits | None = None,
+    delimiter: str | None = None,
+) -> bytes:
     """The document after its translation; what was counted is what was done."""
     limits = limits or FileLimits()
-    kind = format_of(f"document{extension}")
+    kind = format_of(f"document{extension}", delimiter)
     progress: list[tuple[int, int]] = []
 
     async def run(source: Path, sink: Path) -> None:
-        size = await measure(source, kind, limits)
-        await translate_document(
-            source, sink, kind, translate, limits, size, lambda done, total: progress.append((done, total))
-        )
+        with InProcessRewrite(source, sink, kind, limits) as steps:
+            size = await steps.measure()
+            await translate_document(steps, translate, size, lambda done, total: progress.append((done, total)))
         assert not size.num_units or progress[-1] == (size.num_units, size.num_units)
         assert progress == sorted(progress)
 

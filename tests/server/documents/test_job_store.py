@@ -9,7 +9,8 @@ import pytest
 from server.documents.formats.registry import format_of
 from server.documents.input.limits import FileLimits
 from server.documents.job_store import DocumentStore, JobStatus, StoreOptions
-from server.documents.rewriting import DocumentSize, Translate, translate_document
+from server.documents.rewriting import InProcessRewrite, Translate, translate_document
+from server.documents.steps import DocumentSize
 from server.interface.errors import (
     DeadlineExceeded,
     DocumentNotReady,
@@ -153,9 +154,8 @@ def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:
     async def scenario() -> None:
         source, sink = tmp_path / "source", tmp_path / "sink"
         source.write_bytes(LETTER)
-        await translate_document(
-            source, sink, format_of("a.txt"), Translate(busy), FileLimits(), DocumentSize(2, 25), lambda *_: None, sleep
-        )
+        with InProcessRewrite(source, sink, format_of("a.txt"), FileLimits()) as steps:
+            await translate_document(steps, Translate(busy), DocumentSize(2, 25), lambda *_: None, sleep)
         assert sink.read_bytes() == LETTER.upper()
 
     run(scenario)

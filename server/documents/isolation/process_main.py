@@ -1,0 +1,152 @@
+"""Main loop of a process that reads and writes documents, one after the other, within limits.
+
+The process holds the tree of a document; the serving process only sees its texts. Exceeding a limit ends the document,
+or the process with it.
+"""
+
+import os
+import resource
+import signal
+import socket
+import traceback
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from server.documents.formats.registry import format_of
+from server.documents.fragment import Fragment, texts_in
+from server.documents.input.limits import FileLimits
+from server.documents.isolation.messages import (
+    LENGTH_BYTES,
+    decode_fragments,
+    encode_fragment,
+    frame,
+    frame_length,
+    parse_frame,
+)
+from server.documents.steps import advance, measure
+from server.interface.errors import DocumentTooLarge, KvasirError
+
+_NICENESS = 5  # answers to requests come first
+_BATCH_FRAGMENTS = 1000
+_BATCH_CHARACTERS = 100_000
+_MAX_KEPT_BYTES = 16_000_000
+
+
+def run(socket_number: int, max_memory_bytes: int) -> None:
+    """Serve documents until the other end closes the socket."""
+    os.nice(_NICENESS)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # The time limit of a document must end the process even inside a parser, so it keeps its default action.
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    with socket.socket(fileno=socket_number) as connection, connection.makefile("rwb") as stream:
+        _limit_memory(max_memory_bytes)
+        server = _DocumentServer(cast(BinaryIO, stream))
+        server.send({"type": "ready"})
+        while server.serve_document():
+            pass
+
+
+def _limit_memory(num_bytes: int) -> None:
+    """Limit private memory to what the process has now and `num_bytes` more.
+
+    RLIMIT_DATA counts private writable memory, so shared libraries and reserved address space do not distort it.
+    """
+    limit = _private_bytes() + num_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def _private_bytes() -> int:
+    # https://man7.org/linux/man-pages/man5/proc_pid_statm.5.html: the sixth number is data and stack, in pages.
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * resource.getpagesize()
+
+
+class _DocumentServer:
+    """The reading end of the socket."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._private_bytes = _private_bytes()
+
+    def serve_document(self) -> bool:
+        """Serve one document; returns False when no more will come."""
+        message = self._receive()
+        if message is None:
+            return False
+        try:
+            signal.setitimer(signal.ITIMER_PROF, cast(float, message["max_cpu_seconds"]))
+            self._rewrite(message)
+            result = {"type": "done"}
+        except EOFError:
+            return False
+        except MemoryError:
+            result = {"type": "memory"}
+        except KvasirError as error:
+            result = {"type": "error", "code": error.code, "message": str(error)}
+        except Exception:  # noqa: BLE001 - the serving process logs it
+            result = {"type": "bug", "traceback": traceback.format_exc()}
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        # Memory that the parsers keep would be missing for the next document.
+        is_free = result["type"] != "memory" and _private_bytes() - self._private_bytes < _MAX_KEPT_BYTES
+        self.send({**result, "is_free": is_free})
+        return is_free
+
+    def _rewrite(self, message: dict[str, object]) -> None:
+        source, sink = Path(cast(str, message["source"])), Path(cast(str, message["sink"]))
+        kind = format_of(f"document{message['extension']}", cast(str | None, message["delimiter"]))
+        limits = FileLimits(**cast(dict[str, int], message["limits"]))
+        # The largest file that a document of a permitted size can become.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.max_uncompressed_bytes, resource.RLIM_INFINITY))
+        size = measure(source, kind, limits)
+        self.send({"type": "size", "num_units": size.num_units, "num_characters": size.num_characters})
+        try:
+            with (
+                source.open("rb") as read,
+                sink.open("wb") as written,
+                closing(kind.rewrite(read, written, limits)) as steps,
+            ):
+                fragments = advance(steps, None, limits)
+                while fragments is not None:
+                    fragments = advance(steps, self._translated(fragments), limits)
+        except OSError as error:
+            if sink.stat().st_size < limits.max_uncompressed_bytes:
+                raise
+            raise DocumentTooLarge(
+                f"the translated document may have {limits.max_uncompressed_bytes} bytes. It has more"
+            ) from error
+
+    def _translated(self, fragments: list[Fragment]) -> list[Fragment]:
+        translations: list[Fragment] = []
+        for batch in _batches(fragments):
+            self.send({"type": "fragments", "fragments": list(map(encode_fragment, batch))})
+            message = self._receive()
+            if message is None:
+                raise EOFError
+            translations += decode_fragments(message["fragments"])
+        return translations
+
+    def send(self, message: dict[str, object]) -> None:
+        """Send a message to the serving process."""
+        self._stream.write(frame(message))
+        self._stream.flush()
+
+    def _receive(self) -> dict[str, object] | None:
+        header = self._stream.read(LENGTH_BYTES)
+        if len(header) < LENGTH_BYTES:
+            return None
+        return parse_frame(self._stream.read(frame_length(header)))
+
+
+def _batches(fragments: list[Fragment]) -> Iterator[list[Fragment]]:
+    batch: list[Fragment] = []
+    num_characters = 0
+    for fragment in fragments:
+        length = sum(map(len, texts_in(fragment)))
+        if batch and (len(batch) == _BATCH_FRAGMENTS or num_characters + length > _BATCH_CHARACTERS):
+            yield batch
+            batch, num_characters = [], 0
+        batch.append(fragment)
+        num_characters += length
+    if batch:
+        yield batch

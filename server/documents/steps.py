@@ -1,0 +1,54 @@
+"""Steps of one document: fragments out, translations in, until the document is written. Without threads or processes.
+
+Both `rewriting` (in this process) and `isolation` (in another) drive a format through these functions.
+"""
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from server.documents.formats.registry import DocumentFormat
+from server.documents.fragment import Fragment, Rewrite, texts_in
+from server.documents.input.limits import FileLimits
+from server.interface.errors import DocumentTooComplex, InvalidDocument
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSize:
+    """Amount of text to translate in a document."""
+
+    num_units: int
+    num_characters: int
+
+
+def advance(steps: Rewrite, translations: list[Fragment] | None, limits: FileLimits) -> list[Fragment] | None:
+    """Return the next fragments, or None at the end. The first call takes None.
+
+    Raises `InvalidDocument`, `DocumentTooLarge` and `DocumentTooComplex`.
+    """
+    try:
+        fragments = next(steps) if translations is None else steps.send(translations)
+    except StopIteration:
+        return None
+    except RecursionError:
+        raise InvalidDocument("the document is nested too deeply") from None
+    for fragment in fragments:
+        if (length := sum(map(len, texts_in(fragment)))) > limits.max_paragraph_characters:
+            begin = next(filter(str.strip, texts_in(fragment))).strip()[:40]
+            raise DocumentTooComplex(
+                f"a paragraph may have {limits.max_paragraph_characters} characters. The one that begins with "
+                f"{begin!r} has {length}"
+            )
+    return fragments
+
+
+def measure(source: Path, kind: DocumentFormat, limits: FileLimits) -> DocumentSize:
+    """Read the whole document; raises `InvalidDocument`, `DocumentTooLarge` and `DocumentTooComplex`."""
+    num_units = num_characters = 0
+    with source.open("rb") as read, closing(kind.rewrite(read, None, limits)) as steps:
+        fragments = advance(steps, None, limits)
+        while fragments is not None:
+            num_units += len(fragments)
+            num_characters += sum(len(text) for fragment in fragments for text in texts_in(fragment))
+            fragments = advance(steps, fragments, limits)
+    return DocumentSize(num_units, num_characters)

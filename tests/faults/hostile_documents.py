@@ -1,0 +1,141 @@
+"""Fifty hostile documents of every format: wide, deep, dense, repeated and unclosed markup. `make faults` runs them.
+
+Not collected by default: the documents take some minutes. Each must be translated or rejected within its limits.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from tests.faults.documents import book, open_document, outcome, slides, word
+
+CPU_SECONDS = 15.0
+MEGABYTES = 300
+# Rejections that name what is wrong with a document, and those of the limits, which end what was not foreseen.
+EXPECTED = ("done", "document_too_complex", "document_too_large", "invalid_document")
+LIMITS = ("document_cpu_limit", "document_memory_limit")
+SLOWEST_SECONDS = 60.0  # of the clock, for a busy machine
+
+NUM_BYTES = 200_000
+NUM_FEW = 300
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: pairs of markup around a text, the beginning of a paragraph and its end, and its container."""
+
+    pairs: Sequence[tuple[str, str]]
+    paragraph: tuple[str, str]
+    contain: Callable[[str], bytes] = str.encode
+
+
+def _repeated(text: str, num_bytes: int = NUM_BYTES) -> str:
+    return text * (num_bytes // max(1, len(text)))
+
+
+SHAPES: Mapping[str, Callable[[str, str, str, str], str]] = {
+    "wide": lambda begin, end, open_, close: _repeated(f"{begin}{open_}a word{close}{end}"),
+    "deep": lambda begin, end, open_, close: f"{begin}{open_ * NUM_FEW}a word{close * NUM_FEW}{end}" * 100,
+    "dense": lambda begin, end, open_, close: f"{begin}x{_repeated(f'{open_}a{close}')}{end}",
+    "repeated": lambda begin, end, open_, close: (
+        f"{begin}{_repeated(open_ + close)}word{_repeated(open_ + close)}{end}"
+    ),
+    "unclosed": lambda begin, end, open_, close: _repeated(f"{begin}{open_}") + f"word{end}",
+}
+
+
+def _elements(prefix: str, *names: str) -> list[tuple[str, str]]:
+    return [(f"<{prefix}{name}>", f"</{prefix}{name.split()[0]}>") for name in names]
+
+
+_RUN = "<w:r><w:t>a</w:t></w:r>"
+FORMATS: Mapping[str, Format] = {
+    ".html": Format(
+        _elements("", "b", "font size=1", "a href=x", "code", "div", "table", "ruby", "nobr", "svg", "select"),
+        ("<p>", ""),
+    ),
+    ".epub": Format(
+        _elements("", "b", "i", 'a href="x"', "code", "div", "ruby", "sub", "span", "pre", "li"), ("<p>", "</p>"), book
+    ),
+    ".odt": Format(
+        _elements("text:", "span", "a", "note", "s", "bookmark", "p", "h", "ruby", "meta", "tab"),
+        ("<text:p>", "</text:p>"),
+        open_document,
+    ),
+    ".docx": Format(
+        [
+            ("<w:r><w:t>", "</w:t></w:r>"),
+            ("<w:r><w:rPr><w:b/></w:rPr><w:t>", "</w:t></w:r>"),
+            ("<w:r><w:t>b</w:t><w:tab/><w:t>", "</w:t></w:r>"),
+            (f"<w:hyperlink>{_RUN}", "</w:hyperlink>"),
+            (f"<w:ins>{_RUN}", "</w:ins>"),
+            (f"<w:sdt><w:sdtContent>{_RUN}", "</w:sdtContent></w:sdt>"),
+            ('<w:r><w:fldChar w:fldCharType="begin"/></w:r>', '<w:r><w:fldChar w:fldCharType="end"/></w:r>'),
+            (f"<w:tbl><w:tr><w:tc><w:p>{_RUN}", "</w:p></w:tc></w:tr></w:tbl>"),
+            (f"<w:r><w:pict><w:p>{_RUN}", "</w:p></w:pict></w:r>"),
+            ("<w:r><w:footnoteReference/></w:r>", _RUN),
+        ],
+        ("<w:p>", "</w:p>"),
+        word,
+    ),
+    ".pptx": Format(
+        [
+            ("<a:r><a:t>", "</a:t></a:r>"),
+            *(
+                (f"<a:r><a:rPr {attribute}/><a:t>", "</a:t></a:r>")
+                for attribute in ('b="1"', 'i="1"', 'sz="9"', 'lang="de"')
+            ),
+            ("<a:r><a:rPr><a:hlinkClick/></a:rPr><a:t>", "</a:t></a:r>"),
+            ("<a:br/><a:r><a:t>", "</a:t></a:r>"),
+            ("<a:fld><a:t>", "</a:t></a:fld>"),
+            ("<a:p><a:r><a:t>a</a:t></a:r>", "</a:p>"),
+            ("<a:x>", "</a:x>"),
+        ],
+        ("<a:p>", "</a:p>"),
+        slides,
+    ),
+    ".md": Format(
+        [("*", "*"), ("**", "**"), ("[", "](x)"), ("`", "`"), ("> ", "\n"), ("- ", "\n"), ("|", "|\n|-|\n"),
+         ("<b>", "</b>"), ("~~", "~~"), ("![", "][a]")],
+        ("", "\n\n"),
+    ),
+    ".srt": Format(
+        [("<i>", "</i>"), ("<b>", "</b>"), ("{\\an8}", ""), ("- ", "\n"), ("<font color=x>", "</font>"), ("\n", "\n"),
+         ("<", ">"), ("{", "}"), ("1\n", "\n"), ("00:00:01,000 --> ", "\n")],
+        ("\n1\n00:00:01,000 --> 00:00:02,000\n", "\n\n"),
+    ),
+    ".po": Format(
+        [("\\n", ""), ('"\n"', ""), ('"\nmsgid_plural "', ""), ('"\n# ', '\n"'), ('"\n#~ "', '"\n"'), ("\\", "\\"),
+         ('"\nmsgctxt "', ""), ('"\nmsgstr "', '"\n\nmsgid "b'), ("%(a)s", ""), ("\\t", "")],
+        ('msgid "', '"\nmsgstr ""\n\n'),
+    ),
+    ".csv": Format(
+        [('"', '"'), (",", ""), (";", ""), ("\t", ""), ('","', ""), ('""', ""), ("|", ""), ("\r", ""), (' "', '" '),
+         ("=", "")],
+        ("", "\n"),
+    ),
+    ".txt": Format(
+        [(" ", ""), ("\t", ""), ("\r", ""), ("\u2028", ""), ("é", ""), (". ", ""), ("\x01", ""), ("<b>", "</b>"),
+         ("😀", ""), ("\u200b", "")],
+        ("", "\n"),
+    ),
+}  # fmt: skip
+
+
+def _documents() -> list[tuple[str, str, int]]:
+    return [(extension, shape, pair) for extension in FORMATS for shape in SHAPES for pair in range(10)]
+
+
+@pytest.mark.parametrize(("extension", "shape", "pair"), _documents())
+def test_a_hostile_document_is_translated_or_rejected_within_its_limits(
+    extension: str, shape: str, pair: int, record_property: Callable[[str, object], None]
+) -> None:
+    format_ = FORMATS[extension]
+    text = SHAPES[shape](*format_.paragraph, *format_.pairs[pair])
+    begun = time.monotonic()
+    found = outcome(format_.contain(text), extension, CPU_SECONDS, MEGABYTES)
+    record_property("outcome", found)
+    assert found in EXPECTED, f"{found}: {text[:60]!r}"
+    assert time.monotonic() - begun < SLOWEST_SECONDS

@@ -1,0 +1,186 @@
+"""Documents of strangers: an attack of every class, and what other users feel of it."""
+
+import asyncio
+import io
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from server.documents.isolation.process import ProcessLimits
+from server.documents.job_store import DocumentStore, JobStatus, StoreOptions
+from server.documents.rewriting import Translate
+from server.interface.errors import DocumentCpuLimit, DocumentMemoryLimit, EngineFailed, InvalidDocument
+from tests.faults.documents import book, open_document, outcome, slides, word
+from tests.server.documents.documents import loud, same
+
+# Every document is read twice. The limits are for a slow machine: most take a tenth of it.
+CPU_SECONDS = 10.0
+MEGABYTES = 150
+PATIENCE_SECONDS = 60.0
+PROMPT_SECONDS = 1.0
+
+FONTS = "".join(f"<font size={number}>" for number in range(200))
+ATTRIBUTES = " ".join(f"a{number}" for number in range(40_000))
+EMPTY = "<b></b>" * 8000
+EMPTY_SPANS = "<text:span/>" * 5000
+NUMBERED = "".join(f'msgid "a{number}"\nmsgstr ""\n\n' for number in range(20_000))
+CUES = "".join(f"{number}\n00:00:01,000 --> 00:00:02,000\na\n\n" for number in range(20_000))
+
+# The tag is one for a browser, and a quoted value without an end for the scan that estimates costs.
+UNSEEN = '<p =">'
+SLOW_PAGE = (UNSEEN + "<select>" + "<option>a" * 200_000).encode()
+LARGE_PAGE = (UNSEEN + FONTS + "<p>a" * 60_000).encode()
+
+
+@pytest.mark.parametrize(
+    ("extension", "content", "expected"),
+    [
+        (".html", ("<p>" + FONTS + "<p>a" * 6000).encode(), "document_too_complex"),
+        (".html", f"<p {ATTRIBUTES}>text".encode(), "document_too_complex"),
+        (".html", ("<select>" + "<option>a" * 20_000).encode(), "document_too_complex"),
+        (".html", f"<p><i>{EMPTY}x</i>{EMPTY}".encode(), "done"),
+        (".html", b"<p>a<b>b</b>" * 20_000, "done"),
+        (".epub", book(f"<p><i>{EMPTY}x</i>{EMPTY}</p>"), "done"),
+        (".epub", book("<p>a<b>b</b></p>" * 20_000), "done"),
+        (".odt", open_document(f"<text:p><text:span>{EMPTY_SPANS}x</text:span>{EMPTY_SPANS}</text:p>"), "done"),
+        (".odt", open_document("<text:p>a<text:s/></text:p>" * 20_000), "done"),
+        (".odt", open_document("<text:p>" + "a<text:s/>" * 20_000 + "</text:p>"), "done"),
+        (".docx", word("<w:p>" + "<w:r><w:t>a</w:t></w:r>" * 60_000 + "</w:p>"), "done"),
+        (".docx", word("<w:p><w:r>" + "<w:t>a</w:t><w:footnoteReference/>" * 10_000 + "</w:r></w:p>"), "done"),
+        (".pptx", slides("<a:p>" + "<a:r><a:t>a</a:t></a:r>" * 60_000 + "</a:p>"), "done"),
+        (".md", b"a\n\n" * 300_000, "document_too_complex"),
+        (".md", b"- a\n" * 200_000, "document_too_complex"),
+        (".md", b"a\n\n" * 90_000, "document_too_complex"),
+        (".md", b"*a* \\* &amp; " * 2000, "done"),
+        (".csv", b"a,b\n" * 50_000, "done"),
+        (".txt", b"a\n" * 100_000, "done"),
+        (".txt", b"a" * 2_000_000, "document_too_complex"),
+        (".srt", CUES.encode(), "done"),
+        (".po", NUMBERED.encode(), "done"),
+    ],
+)
+def test_an_attack_is_read_in_little_time_and_memory_or_rejected(extension: str, content: bytes, expected: str) -> None:
+    assert outcome(content, extension, CPU_SECONDS, MEGABYTES) == expected
+
+
+def test_processor_time_and_memory_of_a_document_are_limited() -> None:
+    assert outcome(SLOW_PAGE, ".html", 1.0, 512) == "document_cpu_limit"
+    assert outcome(LARGE_PAGE, ".html", 60.0, 100) == "document_memory_limit"
+
+
+def run(folder: Path, scenario: Callable[[DocumentStore], Awaitable[None]], cpu_seconds: float = 60.0) -> None:
+    async def main() -> None:
+        store = DocumentStore(StoreOptions(process_limits=ProcessLimits(cpu_seconds), folder=folder))
+        try:
+            await scenario(store)
+        finally:
+            await store.close()
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_SECONDS))
+    assert not list(folder.iterdir())
+
+
+async def _submit(store: DocumentStore, content: bytes, name: str = "a.html") -> str:
+    return (await store.submit(name, io.BytesIO(content), Translate(loud))).id
+
+
+async def _computing(store: DocumentStore, num_documents: int) -> list[str]:
+    """Submit slow documents and wait until they have been read for a second."""
+    ids = [await _submit(store, SLOW_PAGE) for _ in range(num_documents)]
+    await asyncio.sleep(2.0)
+    assert all(store.get(each).status is JobStatus.TRANSLATING for each in ids)
+    return ids
+
+
+def test_a_letter_beside_two_hostile_documents_is_translated_soon(tmp_path: Path) -> None:
+    async def scenario(store: DocumentStore) -> None:
+        await _computing(store, 2)
+        begun = time.monotonic()
+        letter = await _submit(store, b"Good morning.\n", "letter.txt")
+        assert (await store.wait(letter)).status is JobStatus.DONE
+        assert time.monotonic() - begun < 3 * PROMPT_SECONDS  # three processes share two processors
+
+    run(tmp_path, scenario)
+
+
+def test_deleting_a_hostile_document_and_closing_take_no_time(tmp_path: Path) -> None:
+    async def scenario(store: DocumentStore) -> None:
+        first, _ = await _computing(store, 2)
+        begun = time.monotonic()
+        await store.delete(first)
+        assert time.monotonic() - begun < PROMPT_SECONDS
+        begun = time.monotonic()
+        await store.close()
+        assert time.monotonic() - begun < PROMPT_SECONDS
+
+    run(tmp_path, scenario)
+
+
+def test_a_limit_that_is_met_is_named_with_its_number(tmp_path: Path) -> None:
+    async def scenario(store: DocumentStore) -> None:
+        slow = await store.wait(await _submit(store, SLOW_PAGE))
+        assert isinstance(slow.error, DocumentCpuLimit)
+        assert "may take 1.0 s of processor time and took more" in str(slow.error)
+        large = await store.wait(await _submit(store, LARGE_PAGE))
+        assert isinstance(large.error, DocumentMemoryLimit | DocumentCpuLimit)
+
+    run(tmp_path, scenario, cpu_seconds=1.0)
+
+
+def _children() -> set[int]:
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
+    return set(map(int, children.split()))
+
+
+def test_a_process_that_dies_fails_its_document_only(tmp_path: Path) -> None:
+    async def scenario(store: DocumentStore) -> None:
+        before = _children()
+        document = await _submit(store, SLOW_PAGE)
+        await asyncio.sleep(2.0)
+        for process in _children() - before:
+            os.kill(process, signal.SIGKILL)
+        failed = await store.wait(document)
+        assert isinstance(failed.error, InvalidDocument)
+        assert "SIGKILL" in str(failed.error)
+        letter = await _submit(store, b"Good morning.\n", "letter.txt")
+        assert (await store.wait(letter)).status is JobStatus.DONE
+
+    run(tmp_path, scenario)
+
+
+def test_no_process_is_left_behind(tmp_path: Path) -> None:
+    before = _children()
+
+    async def scenario(store: DocumentStore) -> None:
+        await _computing(store, 2)
+
+    run(tmp_path, scenario)
+    assert _children() == before
+
+
+def test_a_process_is_used_for_several_documents(tmp_path: Path) -> None:
+    async def scenario(store: DocumentStore) -> None:
+        before = _children()
+        processes = set[int]()
+        for _ in range(5):
+            assert (await store.wait(await _submit(store, b"<p>Good", "a.html"))).status is JobStatus.DONE
+            processes |= _children() - before
+        assert len(processes) == 2  # one, and one in reserve
+
+    run(tmp_path, scenario)
+
+
+def test_an_error_inside_the_process_is_the_servers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(store: DocumentStore) -> None:
+        job = await store.submit("a.txt", io.BytesIO(b"Good morning.\n"), Translate(same))
+        (folder,) = (path.parent for path in tmp_path.rglob("source"))  # noqa: ASYNC240 - a test's own folder
+        (folder / "result").mkdir()
+        failed = await store.wait(job.id)
+        assert isinstance(failed.error, EngineFailed)
+
+    run(tmp_path, scenario)
+    assert "document process failed" in caplog.text
