@@ -39,6 +39,9 @@ def translate(
         int, typer.Option(min=0, help="Size of the translation cache, in sentences; 0 disables it.")
     ] = DEFAULT_MAX_SENTENCES,
     stats: Annotated[Path | None, typer.Option(help="File for statistics of the run, as JSON.")] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="Delimiter of a .csv file: , ; | or tab; by default detected.")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write JSON objects with the scores, alternatives and details asked for.")
     ] = False,
@@ -47,7 +50,7 @@ def translate(
 ) -> None:
     """Translate a file or standard input, one line in, one line out; or a document (docx, html, ...) into --output."""
     bundle = load_bundle(model)
-    options = OfflineOptions(source, target, decoding, threads, cache_sentences, as_json)
+    options = OfflineOptions(source, target, decoding, threads, cache_sentences, as_json, delimiter)
     extension = Path(source_file).suffix.lower()
     if extension in FORMATS and extension != ".txt":
         if Path(output).suffix.lower() != extension:

@@ -21,6 +21,7 @@ router = APIRouter(prefix="/v1/documents", tags=["documents"])
 
 PATH = router.prefix
 _MAX_TAG_CHARACTERS = 64
+_MAX_DELIMITER_CHARACTERS = 3
 
 Server = Annotated[ServerState, Depends(server_state)]
 
@@ -50,6 +51,9 @@ async def submit(
     target: Annotated[str | None, Form(max_length=_MAX_TAG_CHARACTERS)] = None,
     beam_size: Annotated[int | None, Form(ge=1, le=MAX_BEAM_SIZE)] = None,
     length_penalty: Annotated[float, Form(ge=-MAX_LENGTH_PENALTY, le=MAX_LENGTH_PENALTY, allow_inf_nan=False)] = 1.0,
+    delimiter: Annotated[
+        str | None, Form(max_length=_MAX_DELIMITER_CHARACTERS, description="of a .csv file: , ; | or tab")
+    ] = None,
 ) -> DocumentAnswer:
     """Hand in a document as multipart/form-data. Its name says what kind of document it is.
 
@@ -61,7 +65,8 @@ async def submit(
     translate = document_translation(
         interpreter, asked, source, target, lambda done: server.metrics.translated(done.result)
     )
-    job = await server.documents.submit(_result_name(file.filename or "", into), file.file, translate)
+    name = _result_name(file.filename or "", into)
+    job = await server.documents.submit(name, file.file, translate, delimiter)
     response.headers["Location"] = f"{PATH}/{job.id}"
     return _answer(job)
 
