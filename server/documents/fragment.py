@@ -1,7 +1,6 @@
-"""One paragraph of any format: text, formatting around parts of it, and things that stand in it and are not text.
+"""Fragment: one paragraph of any format, with its text, formatting around parts of it, and elements without text.
 
-A fragment is what every format gives to be translated and gets back translated; `key` leads the format to what the node
-was made of.
+Every format yields fragments and receives their translations. `key` identifies the source of a node for the format.
 """
 
 import html
@@ -15,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """Something that is not translated: an image, code, a footnote's number. `text` is what a reader sees of it."""
+    """An element that is not translated: an image, code, a footnote's number. `text` is its visible text."""
 
     key: int
     text: str = ""
@@ -23,7 +22,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Wrap:
-    """Something around a part of the text. A soft one is mere formatting; to lose a hard one (a link) loses content."""
+    """An element around a part of the text. A soft one is only formatting; losing a hard one (a link) loses content."""
 
     key: int
     children: "Fragment"
@@ -33,14 +32,14 @@ class Wrap:
 Inline = str | Wrap | Atom
 Fragment = tuple[Inline, ...]
 
-# Yields fragments and is sent their translations.
+# Yields fragments and receives their translations.
 Rewrite = Generator[list[Fragment], list[Fragment], None]
-# Yields the fragments of one file of an archive, is sent their translations, and returns that file's new content.
+# Yields the fragments of one file of an archive, receives their translations, and returns the new content of the file.
 RewritePart = Callable[[bytes, str], Generator[list[Fragment], list[Fragment], bytes]]
 
 
 def joined(nodes: Iterable[Inline]) -> Fragment:
-    """The nodes as a fragment: no empty string in it, and no two strings side by side."""
+    """Return the nodes as a fragment, without empty strings and with neighbouring strings joined."""
     merged: list[Inline] = []
     for are_texts, run in groupby(nodes, key=lambda node: isinstance(node, str)):
         if not are_texts:
@@ -51,7 +50,7 @@ def joined(nodes: Iterable[Inline]) -> Fragment:
 
 
 def texts_in(fragment: Fragment) -> Iterator[str]:
-    """Its strings, in their order."""
+    """Yield the strings of a fragment in order."""
     for node in fragment:
         if isinstance(node, str):
             yield node
@@ -60,12 +59,12 @@ def texts_in(fragment: Fragment) -> Iterator[str]:
 
 
 def has_words(fragment: Fragment) -> bool:
-    """Whether there is a letter to translate."""
+    """Return whether there is a letter to translate."""
     return any(character.isalpha() for text in texts_in(fragment) for character in text)
 
 
 def shape(fragment: Fragment) -> tuple[object, ...]:
-    """All of a fragment but its texts; equal for fragments that differ in their texts alone."""
+    """Return the structure of a fragment without its texts: equal for fragments that differ in texts alone."""
     return tuple(
         "" if isinstance(node, str) else node.key if isinstance(node, Atom) else (node.key, shape(node.children))
         for node in fragment
@@ -73,7 +72,7 @@ def shape(fragment: Fragment) -> tuple[object, ...]:
 
 
 def to_html(fragment: Fragment) -> str:
-    """The fragment as HTML: keys are ids; `code` holds what is not to be translated, `img` what has no text."""
+    """Return the fragment as HTML: keys are ids, `code` contains protected text, `img` is an atom without text."""
     return "".join(map(_node_to_html, fragment))
 
 
@@ -90,9 +89,9 @@ def _node_to_html(node: Inline) -> str:
 
 
 def from_html(translated: str, source: Fragment) -> Fragment | None:
-    """What became of `source` in a translation of `to_html(source)`; None if a part of it is lost or alien.
+    """Read a translation of `to_html(source)`; returns None if an element is lost or foreign.
 
-    A soft wrap may be torn into several; everything else comes back once.
+    A soft wrap may be split into several; every other element must occur once.
     """
     nodes = {str(node.key): node for node in _nodes_in(source)}
     body = LexborHTMLParser(translated).body
@@ -104,8 +103,8 @@ def from_html(translated: str, source: Fragment) -> Fragment | None:
         return None
     counts = Counter(str(node.key) for node in _nodes_in(fragment))
     for key, node in nodes.items():
-        may_be_torn = isinstance(node, Wrap) and node.is_soft
-        if not counts[key] or (counts[key] > 1 and not may_be_torn):
+        may_be_split = isinstance(node, Wrap) and node.is_soft
+        if not counts[key] or (counts[key] > 1 and not may_be_split):
             return None
     return fragment
 
@@ -128,19 +127,19 @@ def _read(parent: LexborNode, nodes: dict[str, Wrap | Atom]) -> Iterator[Inline]
         if child.is_text_node:
             yield child.text_content or ""
         else:
-            known = nodes.get(child.attributes.get("id") or "") if child.is_element_node else None
-            match known:
+            source = nodes.get(child.attributes.get("id") or "") if child.is_element_node else None
+            match source:
                 case None:
                     raise _ForeignElement
                 case Atom():
-                    yield known
+                    yield source
                 case Wrap(key, _, is_soft):
                     yield Wrap(key, joined(_read(child, nodes)), is_soft)
         child = child.next
 
 
 def plain_texts(fragment: Fragment) -> list[str]:
-    """The texts to translate where only text can be translated: one for each stretch between hard nodes.
+    """Return the texts of a fragment to translate as plain text: one for each stretch between hard nodes.
 
     Formatting does not divide a stretch, so that sentences stay whole.
     """
@@ -148,10 +147,10 @@ def plain_texts(fragment: Fragment) -> list[str]:
 
 
 def with_plain_texts(fragment: Fragment, translations: Sequence[str]) -> Fragment:
-    """The fragment with translations of its `plain_texts`.
+    """Return the fragment with translations of its `plain_texts`.
 
-    A translation takes the formatting of the longest string of its stretch (the first of equals), for nobody knows
-    which of its words belong to which. Formatting that is empty then is dropped, everything hard stays.
+    A translation takes the formatting of the longest string of its stretch (the first of equals): plain text has no
+    alignment of words. Formatting that becomes empty is dropped; hard elements stay.
     """
     filled: list[str] = []
     for texts, translation in zip(_stretches(fragment), translations, strict=True):

@@ -10,7 +10,7 @@ from server.documents.fragment import Rewrite
 from server.documents.input.encoding import read_text
 from server.documents.input.limits import FileLimits
 
-_WINDOW_CELLS = 1000
+_WINDOW_CELLS = 5000
 # Numbers and dates with letters in them, as programs write them: 1.5e-3, 2024-01-31T10:00:00Z, 31-Jan-2024, 10:30 pm.
 _VALUE = re.compile(
     r"\s*+(?:[+-]?[0-9.,']*[0-9]e[+-]?[0-9]+"

@@ -20,7 +20,7 @@ _MAIN_TYPES = frozenset(
 _TEXT_TYPES = frozenset(f"{_TYPES}{name}+xml" for name in ("header", "footer", "footnotes", "endnotes", "comments"))
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-# Around runs; what was inserted under "track changes" is text, what was deleted is not.
+# Elements around runs. Text inserted under "track changes" is text; deleted text is not.
 _CONTAINERS = frozenset(_W + name for name in ("hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo"))
 _INVISIBLE = frozenset(
     _W + name
@@ -49,13 +49,13 @@ _INVISIBLE = frozenset(
     ]
 )
 _BREAKS = frozenset(_W + name for name in ("tab", "br", "cr", "ptab"))
-# Of a style, what says nothing about how text looks.
+# Properties of a style that do not change how text looks.
 _NO_STYLE = frozenset(_W + name for name in ("lang", "noProof", "rPrChange", "webHidden"))
 _LINK_FIELDS = ("HYPERLINK", "TOC")  # fields whose result is text of the document
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
-    """Every paragraph; results of fields (page numbers, references), formulas and pictures stay."""
+    """Rewrite every paragraph; results of fields (page numbers, references), formulas and pictures stay."""
     yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, _paragraphs)
 
 
@@ -65,7 +65,7 @@ def _paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
 
 
 class _Reader:
-    """The pieces of one paragraph. Paragraphs inside it (text boxes) are atoms here, and read on their own."""
+    """Reader of one paragraph. Paragraphs inside it (text boxes) are atoms here, and are read separately."""
 
     def __init__(self) -> None:
         self._pieces: list[Piece] = []
@@ -74,9 +74,9 @@ class _Reader:
         self._instruction = ""
 
     def read(self, paragraph: etree._Element) -> list[Piece]:
-        """All pieces, in their order."""
+        """Return all pieces in order."""
         self._read_children(paragraph)
-        if self._field is not None:  # it goes on in the next paragraph
+        if self._field is not None:  # the field continues in the next paragraph
             self._pieces.append(Piece(Kind.BREAK))
         return self._pieces
 
@@ -122,7 +122,7 @@ class _Reader:
                 self._pieces.append(Piece(Kind.ATOM, [child]))
 
     def _read_field_mark(self, mark: etree._Element) -> None:
-        """A field is an atom from its beginning to its end, but a link's text is text."""
+        """Treat a field as an atom from its beginning to its end, but the result of a link as text."""
         kind = mark.get(_W + "fldCharType")
         if kind == "begin":
             self._field_depth += 1

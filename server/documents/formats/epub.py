@@ -24,12 +24,10 @@ _NCX_TEXT = "http://www.daisy.org/z3986/2005/ncx/ text"
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
-    """The text of all chapters and of both kinds of contents; styles, pictures, fonts and metadata go over as they
-    are.
-    """
+    """Rewrite the text of all chapters and of both kinds of contents; other files are copied."""
     with opened(source, limits) as archive:
         if "mimetype" not in archive.names or archive.read("mimetype").strip() != _MEDIA_TYPE.encode():
-            raise InvalidDocument(f"the document does not say that it is {_MEDIA_TYPE}")
+            raise InvalidDocument(f"the file `mimetype` of the document must contain {_MEDIA_TYPE}")
         yield from archive.rewrite(sink, dict(_parts(archive)))
 
 

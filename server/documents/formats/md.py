@@ -16,9 +16,9 @@ from server.documents.markup.item_rewriting import WriteText, rewritten
 from server.documents.markup.items import Item, Kind
 from server.documents.markup.line_wrapping import rewrap
 from server.documents.markup.units import Unit
-from server.interface.errors import DocumentTooComplex, InvalidDocument
+from server.interface.errors import DocumentTooComplex
 
-# Emphasis and brackets can be written so that finding their ends takes time quadratic in the length of a paragraph.
+# The parser needs quadratic time for some paragraphs of emphasis and brackets.
 _MAX_PARAGRAPH_CHARACTERS = 30_000
 _MAX_BYTES = 5_000_000
 _MAX_LINES = 200_000  # the parser keeps some 200 bytes about each
@@ -28,12 +28,12 @@ _NAMED_LINK = re.compile(r"\[([^\[\]]{1,999})\]\[([^\[\]]{1,999})\]")
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
-    """Paragraphs, headings, list items, quotes and cells; not code, HTML, addresses, and YAML at the top."""
+    """Rewrite paragraphs, headings, list items, quotes and cells; not code, HTML, addresses, and YAML at the top."""
     text, encoding = read_text(source, replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES)))
     if (num_lines := text.count("\n")) > _MAX_LINES:
         raise DocumentTooComplex(f"a Markdown file may have {_MAX_LINES} lines. Given: {num_lines}")
     line_end = "\r\n" if "\r\n" in text else "\n"
-    # As the parser reads it.
+    # The parser replaces these characters itself; done here, its positions fit.
     items = markdown_items(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd"))
     written = _named_once((yield from rewritten(items, _text_writer, _wrapped)), text)
     if sink is not None:
@@ -41,22 +41,22 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
 
 
 def markdown_items(text: str) -> Iterator[Item]:
-    """The file as items: whatever is not inline is a break."""
+    """Yield the file as items: everything but inline markup is a break. Raises `DocumentTooComplex`."""
     body = _end_of_front_matter(text)
     lines = text[body:].split("\n")
     starts = [body]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
-    written, cursor = 0, body  # cells of a row stand behind each other
+    written, cursor = 0, body  # behind the last cell of a row begins the next
     is_cell = False
     parser = new_parser()
     references: dict[str, object] = {}
     for token in parser.parse(text[body:], references):
         if token.type == "inline" and token.map and token.content:
             if len(token.content) > _MAX_PARAGRAPH_CHARACTERS:
-                raise InvalidDocument(
-                    f"the paragraph in line {token.map[0] + 1} has {len(token.content)} characters; "
-                    f"in Markdown it may have {_MAX_PARAGRAPH_CHARACTERS}"
+                raise DocumentTooComplex(
+                    f"a Markdown paragraph may have {_MAX_PARAGRAPH_CHARACTERS} characters. The paragraph in line "
+                    f"{token.map[0] + 1} has {len(token.content)} characters"
                 )
             token.children = []
             parser.inline.parse(token.content, parser, references, token.children)
@@ -72,11 +72,11 @@ def markdown_items(text: str) -> Iterator[Item]:
 
 
 def _named_once(written: str, source: str) -> str:
-    """What is written, where links whose text is still the name of their address do not have it twice."""
-    as_they_were = {link[0] for link in _NAMED_LINK.finditer(source)}
+    """Write `[name][name]` as `[name]`, unless the source has it twice."""
+    in_source = {link[0] for link in _NAMED_LINK.finditer(source)}
 
     def once(link: re.Match[str]) -> str:
-        is_new = " ".join(link[1].split()) == link[2] and link[0] not in as_they_were
+        is_new = " ".join(link[1].split()) == link[2] and link[0] not in in_source
         return f"[{link[1]}]" if is_new else link[0]
 
     return _NAMED_LINK.sub(once, written)
@@ -90,7 +90,7 @@ def _end_of_front_matter(text: str) -> int:
 def _places(
     token: Token, lines: Sequence[str], starts: Sequence[int], cursor: int, is_cell: bool
 ) -> list[tuple[int, int]]:
-    """Where each line of an inline token begins and ends in the file; nothing if one is not found."""
+    """Return begin and end of each line of an inline token in the file; empty if a line is not found."""
     assert token.map is not None
     places = []
     for number, content in enumerate(token.content.split("\n"), start=token.map[0]):
@@ -108,7 +108,7 @@ def _places(
 
 
 def _with_line_breaks(items: Sequence[Item], gaps: Sequence[str], is_cell: bool) -> Iterator[Item]:
-    """The items with what stands between the lines of the file, such as the `> ` of a quote, in place of "\\n"."""
+    """Replace "\\n" in items by the text between the lines of the file, such as the `> ` of a quote."""
     remaining = iter(gaps)
     for item in items:
         raw = item.raw.replace("|", "\\|") if is_cell else item.raw
@@ -133,7 +133,7 @@ def _text_writer(unit: Unit) -> WriteText:
 
 
 def _wrapped(unit: Unit, written: str) -> str:
-    """A written translation filled into lines, if its source was, as long as the longest of the source."""
+    """Wrap a translation into lines as long as the longest of its source, if the source has several."""
     line_break = next((item.raw for item in unit.items if item.text == " " and "\n" in item.raw), None)
     if line_break is None:
         return written

@@ -25,7 +25,7 @@ _NAMES = {
     Role.SOFT: (_TEXT, "span"),
     Role.HARD: (_TEXT, "a meta ruby ruby-base"),
     Role.SPACE: (_TEXT, "s"),
-    # What was deleted under "track changes" is nobody's text.
+    # Text deleted under "track changes" is not shown.
     Role.BREAK: (_TEXT, "tab line-break tracked-changes"),
     Role.ISLAND: (_TEXT, "note"),
     Role.MARK: (
@@ -38,7 +38,7 @@ _NAMES = {
 }
 _ROLES = {
     _OFFICE + "annotation-end": Role.MARK,
-    # Nothing in these is read by anybody but programs.
+    # Only programs read these.
     **dict.fromkeys(
         (_OFFICE + name for name in ("automatic-styles", "font-face-decls", "scripts", "styles")), Role.BREAK
     ),
@@ -47,11 +47,13 @@ _ROLES = {
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
-    """The text of content.xml and styles.xml; everything else goes over as it is."""
+    """Rewrite the text of content.xml and styles.xml; other files are copied."""
     with opened(source, limits) as archive:
         media_type = archive.read("mimetype").decode("ascii", "replace").strip()
         if media_type not in _MEDIA_TYPES:
-            raise InvalidDocument(f"the document says it is {media_type[:80]!r}, not OpenDocument text")
+            raise InvalidDocument(
+                f"the document must have the media type of OpenDocument text. Given: {media_type[:80]!r}"
+            )
         yield from archive.rewrite(sink, {name: _rewrite_part for name in _PARTS if name in archive.names})
 
 
@@ -69,7 +71,7 @@ def _text_writer(unit: Unit) -> WriteText:
 
 
 def _role(tag: str, _attributes: Attributes, is_in_text: bool) -> Role:
-    """In a paragraph, what is not known is a field (page number, date) or something that may hold paragraphs."""
+    """Return the role of an element. In a paragraph, any other is a field (page number) or may contain paragraphs."""
     if tag in _ROLES:
         return _ROLES[tag]
     if not is_in_text:

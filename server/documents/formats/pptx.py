@@ -16,7 +16,7 @@ _TYPES = "application/vnd.openxmlformats-officedocument."
 _MAIN_TYPES = frozenset(
     f"{_TYPES}presentationml.{kind}.main+xml" for kind in ("presentation", "slideshow", "template")
 ) | {"application/vnd.ms-powerpoint.presentation.macroEnabled.main+xml"}
-# Not layouts and masters: what stands there ("Click to edit") is never shown.
+# Not layouts and masters: their text ("Click to edit") is never shown.
 _TEXT_TYPES = frozenset(
     (
         f"{_TYPES}presentationml.slide+xml",
@@ -34,7 +34,7 @@ _PROPERTIES = frozenset((_A + "pPr", _A + "endParaRPr"))
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
-    """Every paragraph; slide numbers, dates, formulas and pictures stay."""
+    """Rewrite every paragraph; slide numbers, dates, formulas and pictures stay."""
     yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, _paragraphs)
 
 

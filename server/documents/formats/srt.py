@@ -14,17 +14,16 @@ from server.documents.markup.line_wrapping import rewrap
 from server.documents.markup.units import Unit
 from server.interface.errors import InvalidDocument
 
-# Possessive quantifiers: whatever a line consists of, it is looked at once.
+# Possessive quantifiers: every line is read once, whatever it contains.
 _TIME = r"[0-9]++(?:[,.:，．。：][0-9]++){2}[,.:，．。：]?+[0-9]*+"
 _TIMES = re.compile(rf"\s*+{_TIME} *+-[- ]*+> *+{_TIME}")
 _BEGINS_WITH_TIME = re.compile(rf"\s*+{_TIME}")
 _NUMBER = re.compile(r"\s*+-?+[0-9]++\.?+[0-9]*+\s*+")
 _LINE_END = re.compile(r"(\r\n|\n|\r)")
-# SubRip's own few tags, and the positions of SubStation Alpha that players also understand: {\an8}.
+# SubRip's tags, and the positions of SubStation Alpha that players also support: {\an8}.
 _TAG = re.compile(r"(</?(?:b|i|u|s|font)(?: [^<>\n]*)?>|\{\\[^{}\n]*\})", re.IGNORECASE)
 _SPEAKER = ("-", "–", "—")  # begins a line of dialogue
 _MAX_BYTES = 5_000_000
-# Paragraphs are found in time that grows with the square of these.
 _MAX_CUE_CHARACTERS = 30_000
 _MAX_DEPTH = 64  # of tags in each other
 
@@ -39,10 +38,10 @@ class _Line(NamedTuple):
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
-    """One paragraph a cue; where two people talk in it, one a line. Translations get as many lines as there were."""
+    """Rewrite one paragraph a cue, or one a line in a dialogue. Translations get as many lines as their source."""
     text, encoding = read_text(source, replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES)))
     items = _file_items(_lines(text))
-    written = yield from rewritten(items, lambda _: str, _filled)
+    written = yield from rewritten(items, lambda _: str, _wrapped)
     if sink is not None:
         sink.write(encoding.encode(written))
 
@@ -53,12 +52,12 @@ def _lines(text: str) -> list[_Line]:
 
 
 def _file_items(lines: Sequence[_Line]) -> Iterator[Item]:
-    """The file as items: what is not the text of a cue is a break."""
+    """Yield the file as items: everything but the text of cues is a break."""
     heads = _heads(lines)
     begin = heads[0][0] if heads else len(lines)
     for number, line in enumerate(lines[:begin], start=1):
         if not line.is_blank:
-            raise InvalidDocument(f"the subtitles cannot be read: line {number} is before any cue with its times")
+            raise InvalidDocument(f"invalid SRT: line {number} must follow a line of the form `start --> end`")
     yield Item(Kind.BREAK, _raw(lines[:begin]))
     for index, (begin, text_begin) in enumerate(heads):
         next_begin = heads[index + 1][0] if index + 1 < len(heads) else len(lines)
@@ -71,12 +70,12 @@ def _file_items(lines: Sequence[_Line]) -> Iterator[Item]:
 
 
 def _heads(lines: Sequence[_Line]) -> list[tuple[int, int]]:
-    """Where each cue's number stands, or its times if it has no number, and where its text begins.
+    """Return for each cue the line of its number, or of its times if it has none, and the first line of its text.
 
-    Blank lines end nothing: there are files with some inside the texts, and between number and times.
+    Blank lines do not end a cue: some files have them inside texts, and between number and times.
     """
     heads = []
-    last: int | None = None  # line with something in it
+    last: int | None = None  # line that is not blank
     for index, line in enumerate(lines):
         if line.is_blank:
             continue
@@ -84,7 +83,7 @@ def _heads(lines: Sequence[_Line]) -> list[tuple[int, int]]:
         if _TIMES.match(line.text):
             heads.append((last if last is not None and is_numbered else index, index + 1))
         elif is_numbered and _BEGINS_WITH_TIME.match(line.text):
-            raise InvalidDocument(f"the subtitles cannot be read: line {index + 1} has no two times with --> between")
+            raise InvalidDocument(f"invalid SRT: line {index + 1} must have the form `start --> end`")
         last = index
     return heads
 
@@ -92,7 +91,7 @@ def _heads(lines: Sequence[_Line]) -> list[tuple[int, int]]:
 def _cue_items(lines: Sequence[_Line], number: int) -> Iterator[Item]:
     if (num_characters := len(_raw(lines))) > _MAX_CUE_CHARACTERS:
         raise InvalidDocument(
-            f"the cue in line {number} has {num_characters} characters; in subtitles it may have {_MAX_CUE_CHARACTERS}"
+            f"a cue may have {_MAX_CUE_CHARACTERS} characters. The cue in line {number} has {num_characters}"
         )
     is_dialogue = any(line.text.lstrip().startswith(_SPEAKER) for line in lines)
     depth = 0
@@ -103,7 +102,9 @@ def _cue_items(lines: Sequence[_Line], number: int) -> Iterator[Item]:
         for item in _line_items(text, is_dialogue):
             depth = max(0, depth + (item.kind is Kind.OPEN) - (item.kind is Kind.CLOSE))
             if depth > _MAX_DEPTH:
-                raise InvalidDocument(f"the cue in line {number} has more than {_MAX_DEPTH} tags in each other")
+                raise InvalidDocument(
+                    f"tags of a cue may be nested {_MAX_DEPTH} deep. The cue in line {number} has more"
+                )
             yield item
         is_break = is_dialogue or line.is_blank
         yield Item(Kind.BREAK if is_break else Kind.TEXT, line.text[start + len(text) :] + line.end, " ")
@@ -125,8 +126,8 @@ def _line_items(line: str, is_dialogue: bool) -> Iterator[Item]:
             yield Item(Kind.CLOSE if piece.startswith("</") else Kind.OPEN, piece)
 
 
-def _filled(unit: Unit, written: str) -> str:
-    """A translation in about as many lines as its source."""
+def _wrapped(unit: Unit, written: str) -> str:
+    """Wrap a translation into about as many lines as its source."""
     raw = "".join(item.raw for item in unit.items)
     line_end = _LINE_END.search(raw)
     if line_end is None:
@@ -137,7 +138,7 @@ def _filled(unit: Unit, written: str) -> str:
 
 
 def _words(written: str) -> list[str]:
-    """What a line may end between: a blank inside a tag is no place for that."""
+    """Return the words between which a line may end: not at a space inside a tag."""
     words = [""]
     for index, piece in enumerate(_TAG.split(written)):
         first, *others = [piece] if index % 2 else piece.split(" ")

@@ -1,4 +1,4 @@
-"""Plain text: every line is a paragraph. Read and written in windows, so that a long file needs no more memory."""
+"""Plain text: every line is a paragraph. Reads and writes in windows, so that a long file needs no more memory."""
 
 import codecs
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from typing import BinaryIO
 from server.documents.fragment import Rewrite
 from server.documents.input.encoding import Encoding, detect
 from server.documents.input.limits import FileLimits
-from server.interface.errors import InvalidDocument
+from server.interface.errors import DocumentTooComplex, InvalidDocument
 
-_WINDOW_LINES = 1000
+_WINDOW_LINES = 2000
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
-    """Every line with a letter in it, without the white space at its ends; line ends stay what they were."""
+    """Rewrite every line with a letter in it, without the white space at its ends; line ends stay."""
     encoding = detect(source.read(4))
     source.seek(len(encoding.mark))
     if sink is not None:
@@ -33,7 +33,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
 
 
 def _lines(source: BinaryIO, encoding: Encoding, limits: FileLimits) -> Iterator[str]:
-    """Lines with their ends. Only LF, CRLF and CR end one: what else counts as a line break is text."""
+    """Yield lines with their ends. LF and CRLF end a line; other line breaks are text."""
     reader = codecs.getreader(encoding.codec)(source)
     rest = ""
     while True:
@@ -46,16 +46,19 @@ def _lines(source: BinaryIO, encoding: Encoding, limits: FileLimits) -> Iterator
         if not chunk:
             break
         rest += chunk
-        # The last piece may go on, and a CR at its end may be half a CRLF.
+        # The last piece may continue in the next chunk.
         *lines, rest = _split(rest)
         yield from lines
-        if len(rest) > limits.max_part_bytes:
-            raise InvalidDocument(f"a line has more than {limits.max_part_bytes} characters")
+        if len(rest) > limits.max_paragraph_characters:
+            raise DocumentTooComplex(
+                f"a line may have {limits.max_paragraph_characters} characters. The one that begins with "
+                f"{rest.strip()[:40]!r} has more"
+            )
     if rest:
         yield rest
 
 
 def _split(text: str) -> list[str]:
-    """Lines with their ends, and what remains behind the last LF."""
+    """Return lines with their ends, and the rest behind the last LF."""
     *lines, rest = text.split("\n")
     return [line + "\n" for line in lines] + [rest]

@@ -1,4 +1,4 @@
-"""Documents that are ZIP archives, read with distrust: what is not text goes from archive to archive as it is."""
+"""Untrusted ZIP archives: files are checked before they are read, and copied unless a format rewrites them."""
 
 import struct
 import zipfile
@@ -13,18 +13,18 @@ from server.documents.input.limits import MEGABYTE, FileLimits
 from server.interface.errors import DocumentTooComplex, DocumentTooLarge, InvalidDocument
 
 _END_SIGNATURE = b"PK\x05\x06"
-_OLE_SIGNATURE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Office encrypts documents into what it wrote before 2007
+_OLE_SIGNATURE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # encrypted documents have the file format of Office before 2007
 _ZIP64_LOCATOR_SIGNATURE = b"PK\x06\x07"
 _END_RECORD = struct.Struct("<4s4H2LH")  # https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.16
 _MAX_COMMENT_BYTES = 65_535
-_ENTRY_BYTES = 1024  # of the directory for one file: 46, its name, and what else a program writes there
-_RATIO_FREE_BYTES = MEGABYTE  # files up to this size may be compressed as well as they like
+_ENTRY_BYTES = 1024  # of the directory for one file: 46, its name, and extra fields
+_RATIO_FREE_BYTES = MEGABYTE  # files up to this size may have any ratio
 _COPY_BYTES = 1 << 16
 _ENCRYPTED = 0x1
 
 
 class Archive:
-    """The files of a document, by name. Nothing is ever unpacked to a path."""
+    """Files of a document by name. No file is unpacked to a path."""
 
     def __init__(self, archive: zipfile.ZipFile, limits: FileLimits) -> None:
         self._archive = archive
@@ -32,14 +32,14 @@ class Archive:
         self.names = [info.filename for info in archive.infolist()]
 
     def read(self, name: str) -> bytes:
-        """A file that is parsed at once; raises `InvalidDocument` where it is missing, `DocumentTooLarge`."""
+        """Read a file to parse. Raises `InvalidDocument` if it is missing, `DocumentTooLarge`, `DocumentTooComplex`."""
         try:
             info = self._archive.getinfo(name)
         except KeyError:
             raise InvalidDocument(f"{name} is missing in the document") from None
         if info.file_size > self._limits.max_part_bytes:
             raise DocumentTooLarge(
-                f"{name} has {info.file_size} bytes unpacked; this server reads {self._limits.max_part_bytes} at once"
+                f"{name} may have {self._limits.max_part_bytes} bytes unpacked. It has {info.file_size} bytes unpacked"
             )
         content = self._archive.read(info)
         if (num_tags := content.count(b"<")) > self._limits.max_tags:
@@ -47,7 +47,7 @@ class Archive:
         return content
 
     def rewrite(self, sink: BinaryIO | None, parts: Mapping[str, RewritePart]) -> Rewrite:
-        """Write all files to `sink` in their order, those of `parts` rewritten. Without a sink nothing is written."""
+        """Write all files to `sink` in their order, the `parts` rewritten. Without a sink only reads."""
         if sink is None:
             for name in self.names:
                 if name in parts:
@@ -67,7 +67,7 @@ class Archive:
 
 @contextmanager
 def opened(source: BinaryIO, limits: FileLimits) -> Iterator[Archive]:
-    """The archive, checked before anything is unpacked. What breaks later raises the same errors.
+    """Open the archive, checked before anything is unpacked. Damage found later raises the same errors.
 
     Raises `InvalidDocument` and `DocumentTooLarge`.
     """
@@ -77,18 +77,18 @@ def opened(source: BinaryIO, limits: FileLimits) -> Iterator[Archive]:
             _check_entries(archive.infolist(), limits)
             yield Archive(archive, limits)
     except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError, UnicodeDecodeError) as error:
-        raise InvalidDocument(f"the file is damaged, or no such document at all: {error}") from error
+        raise InvalidDocument(f"the file is damaged, or of another format: {error}") from error
 
 
 def _zip_file(source: BinaryIO) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(source)
-    except (ValueError, OSError) as error:  # the directory would be in front of the file, or is none
+    except (ValueError, OSError) as error:  # an invalid directory, or one in front of the file
         raise InvalidDocument(f"the file is damaged: its directory of files cannot be read: {error}") from error
 
 
 def _check_directory(source: BinaryIO, limits: FileLimits) -> None:
-    """Look at the size of the directory before it is read: it becomes objects in memory."""
+    """Check the size of the directory before it is read: its entries become objects in memory."""
     num_bytes = source.seek(0, 2)
     source.seek(max(0, num_bytes - _MAX_COMMENT_BYTES - _END_RECORD.size))
     tail = source.read()
@@ -96,50 +96,50 @@ def _check_directory(source: BinaryIO, limits: FileLimits) -> None:
     end = tail.rfind(_END_SIGNATURE)
     if source.read(len(_OLE_SIGNATURE)) == _OLE_SIGNATURE:
         raise InvalidDocument(
-            "the file needs a password, or is of the kind that Office wrote before 2007: save it without a password in "
-            "the format that its name says"
+            "the file needs a password, or has the format of Office before 2007; save it without a password in the "
+            "format that its name indicates"
         )
     if end < 0 or len(tail) - end < _END_RECORD.size:
-        raise InvalidDocument("the file is cut off, or no such document at all: it is no ZIP archive")
+        raise InvalidDocument("the file is cut off, or of another format: it is not a ZIP archive")
     if _ZIP64_LOCATOR_SIGNATURE in tail[max(0, end - 20) : end]:
-        raise InvalidDocument("the file is a ZIP64 archive, which documents of a size accepted here are not")
+        raise InvalidDocument("the file is a ZIP64 archive; documents of an accepted size are not")
     _, _, _, _, _, directory_bytes, _, _ = _END_RECORD.unpack_from(tail, end)
     if directory_bytes > limits.max_entries * _ENTRY_BYTES:
         raise DocumentTooLarge(
-            f"the directory of the archive has {directory_bytes} bytes; this server takes {limits.max_entries} files "
-            f"and {limits.max_entries * _ENTRY_BYTES} bytes of directory"
+            f"the directory of the archive may have {limits.max_entries * _ENTRY_BYTES} bytes, for "
+            f"{limits.max_entries} files. It has {directory_bytes} bytes"
         )
 
 
 def _check_entries(entries: list[zipfile.ZipInfo], limits: FileLimits) -> None:
     if len(entries) > limits.max_entries:
-        raise DocumentTooLarge(f"the archive has {len(entries)} files; this server takes {limits.max_entries}")
-    # zipfile gives no more bytes of a file than are declared, so that the declared sizes can be trusted as bounds.
+        raise DocumentTooLarge(f"the archive may have {limits.max_entries} files. It has {len(entries)} files")
+    # zipfile returns at most the declared number of bytes, so the declared sizes are upper bounds.
     total = sum(info.file_size for info in entries)
     if total > limits.max_uncompressed_bytes:
         raise DocumentTooLarge(
-            f"the document has {total} bytes unpacked; this server takes {limits.max_uncompressed_bytes}"
+            f"the document may have {limits.max_uncompressed_bytes} bytes unpacked. It has {total} bytes unpacked"
         )
     seen: set[str] = set()
     for info in entries:
         _check_name(info.filename, seen)
         if info.header_offset < 0:
-            raise InvalidDocument(f"the file is damaged: {_shown(info.filename)} was in front of what there is of it")
+            raise InvalidDocument(f"the file is damaged: {_shown(info.filename)} begins before the file does")
         if info.flag_bits & _ENCRYPTED:
             raise InvalidDocument(f"{_shown(info.filename)} is encrypted; remove the password first")
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise InvalidDocument(f"{_shown(info.filename)} is compressed in a way that documents do not use")
+            raise InvalidDocument(f"{_shown(info.filename)} has a compression that documents do not use")
         if info.file_size > max(_RATIO_FREE_BYTES, info.compress_size * limits.max_ratio):
             raise DocumentTooLarge(
-                f"{_shown(info.filename)} unpacks from {info.compress_size} bytes to {info.file_size}; more than "
-                f"{limits.max_ratio} times its size is taken for an attack"
+                f"a file may unpack to {limits.max_ratio} times its size. {_shown(info.filename)} unpacks from "
+                f"{info.compress_size} bytes to {info.file_size} bytes"
             )
 
 
 def _check_name(name: str, seen: set[str]) -> None:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in path.parts[0:1] or not path.parts:
-        raise InvalidDocument(f"{_shown(name)} is no name for a file inside a document")
+        raise InvalidDocument(f"{_shown(name)} is not a valid name for a file inside a document")
     if name in seen:
         raise InvalidDocument(f"{_shown(name)} is in the archive twice")
     seen.add(name)
@@ -150,7 +150,7 @@ def _shown(name: str) -> str:
 
 
 def _like(info: zipfile.ZipInfo) -> zipfile.ZipInfo:
-    """A new entry with everything that a program may read of the old one."""
+    """Return a new entry with the properties of the old one that programs read."""
     new = zipfile.ZipInfo(info.filename, info.date_time)
     new.compress_type = info.compress_type
     new.external_attr = info.external_attr

@@ -1,4 +1,4 @@
-"""Bytes of a text file as text and back, with its byte order mark and its encoding kept."""
+"""Decoding and encoding of text files; byte order mark and encoding stay."""
 
 import codecs
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ from server.interface.errors import DocumentTooLarge, InvalidDocument
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
-# Codecs of text that no document is written in: some take quadratic time, and all give other bytes than they read.
+# Codecs that no document uses: some take quadratic time, and all write other bytes than they read.
 _NO_CHARSETS = frozenset(("undefined", "idna", "punycode", "unicode-escape", "unicode_escape", "raw-unicode-escape"))
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """A codec, and the byte order mark that the file begins with, if it does."""
+    """A codec, and the byte order mark at the beginning of the file, if there is one."""
 
     codec: str = "utf-8"
     mark: bytes = b""
 
     def decode(self, content: bytes) -> str:
-        """The text behind the mark; raises `InvalidDocument` with the place of the first wrong byte."""
+        """Decode the text behind the mark; raises `InvalidDocument` with the position of the first wrong byte."""
         try:
             return content[len(self.mark) :].decode(self.codec)
         except UnicodeDecodeError as error:
@@ -31,12 +31,12 @@ class Encoding:
             ) from error
 
     def encode(self, text: str) -> bytes:
-        """The text behind the mark."""
+        """Encode a text, with the mark in front."""
         return self.mark + text.encode(self.codec, "replace")
 
 
 def detect(beginning: bytes) -> Encoding:
-    """UTF-16 by its mark, else UTF-8. Nothing is guessed: a wrong guess turns letters into others without a word."""
+    """Detect UTF-16 by its mark, else UTF-8. Others are not guessed: a wrong guess would change letters silently."""
     for mark, codec in _MARKS:
         if beginning.startswith(mark):
             return Encoding(codec, mark)
@@ -44,25 +44,27 @@ def detect(beginning: bytes) -> Encoding:
 
 
 def codec_of(charset: str) -> str | None:
-    """The codec that a document declares; None for those that are not for texts of documents."""
+    """Return the codec that a document declares, or None if it is not for texts of documents."""
     try:
-        "".encode(charset)  # refuses what is a codec of bytes
+        "".encode(charset)  # raises for codecs of bytes
         name = codecs.lookup(charset).name
-    except (LookupError, ValueError):  # a name with a NUL in it is no name
+    except (LookupError, ValueError):  # ValueError: a name with a NUL in it
         return None
     return None if name in _NO_CHARSETS else name
 
 
 def read_part(source: BinaryIO, limits: FileLimits) -> bytes:
-    """All of a file that is parsed at once; raises `DocumentTooLarge`."""
+    """Read a whole file to parse; raises `DocumentTooLarge`."""
     content = source.read(limits.max_part_bytes + 1)
     if len(content) > limits.max_part_bytes:
-        raise DocumentTooLarge(f"the file has more than {limits.max_part_bytes} bytes; such files may have no more")
+        raise DocumentTooLarge(
+            f"such a file may have {limits.max_part_bytes} bytes. Given: more than {limits.max_part_bytes} bytes"
+        )
     return content
 
 
 def read_text(source: BinaryIO, limits: FileLimits) -> tuple[str, Encoding]:
-    """All of a text file that is parsed at once, and how it is encoded; line ends are as they were."""
+    """Read a whole text file to parse; returns its text with its line ends, and its encoding."""
     content = read_part(source, limits)
     encoding = detect(content)
     return encoding.decode(content), encoding

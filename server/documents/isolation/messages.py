@@ -36,8 +36,10 @@ def parse_frame(content: bytes) -> dict[str, object]:
     return message
 
 
-def encode_fragment(fragment: Fragment) -> list[object]:
-    """Return a fragment as JSON: an atom is a list of two values, a wrap a list of three."""
+def encode_fragment(fragment: Fragment) -> object:
+    """Return a fragment as JSON: a plain text is a string, an atom a list of two values, a wrap a list of three."""
+    if len(fragment) == 1 and isinstance(fragment[0], str):
+        return fragment[0]
     return [_encode_node(node) for node in fragment]
 
 
@@ -53,8 +55,10 @@ def _encode_node(node: Inline) -> object:
 
 def decode_fragment(value: object) -> Fragment:
     """Return the fragment of `encode_fragment`; raises ValueError for any other value."""
+    if isinstance(value, str):
+        return (value,)
     if not isinstance(value, list):
-        raise ValueError("a fragment must be a list")
+        raise ValueError("a fragment must be a text or a list")
     return tuple(map(_decode_node, value))
 
 
@@ -64,7 +68,7 @@ def _decode_node(value: object) -> Inline:
             return value
         case [int(key), str(text)]:
             return Atom(key, text)
-        case [int(key), list(children), bool(is_soft)]:
+        case [int(key), list() | str() as children, bool(is_soft)]:
             return Wrap(key, decode_fragment(children), is_soft)
         case _:
             raise ValueError("a node of a fragment must be a text, an atom or a wrap")

@@ -29,8 +29,8 @@ from server.documents.steps import advance, measure
 from server.interface.errors import DocumentTooLarge, KvasirError
 
 _NICENESS = 5  # answers to requests come first
-_BATCH_FRAGMENTS = 1000
-_BATCH_CHARACTERS = 100_000
+_BATCH_FRAGMENTS = 2000
+_BATCH_CHARACTERS = 200_000
 _MAX_KEPT_BYTES = 16_000_000
 
 

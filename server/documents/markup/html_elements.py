@@ -1,4 +1,4 @@
-"""What the elements of HTML are to the text in them (https://html.spec.whatwg.org/multipage/indices.html)."""
+"""Roles of HTML elements (https://html.spec.whatwg.org/multipage/indices.html)."""
 
 from server.documents.markup.items import Attributes, Role
 
@@ -30,12 +30,12 @@ _VOID = frozenset(
 
 
 def is_void(name: str) -> bool:
-    """Whether the element has no end tag."""
+    """Return whether the element has no end tag."""
     return name in _VOID
 
 
 def role_in_html(name: str, attributes: Attributes) -> Role:
-    """The role of an element by its name in small letters; elements that nobody knows are blocks."""
+    """Return the role of an element by its name in lower case; unknown elements are blocks."""
     if (attributes.get("translate") or "").lower() == "no" or "notranslate" in (attributes.get("class") or "").split():
         return Role.ATOM if name in _SOFT | _HARD | _ATOMS else Role.BREAK
     if name in _SOFT:

@@ -1,4 +1,4 @@
-"""Where in a paragraph of Markdown each of its marks stands; markdown-it-py itself keeps no such places."""
+"""Positions of inline Markdown markup in its paragraph, which markdown-it-py does not record."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from markdown_it.token import Token
 from server.documents.markup.items import Item, Kind
 from server.interface.errors import DocumentTooComplex
 
-# In a token's meta: where it begins and ends in its paragraph, and how it is written if not as it stands there.
+# Keys of a token's meta: its begin and end in the paragraph, and its text if that differs from the source.
 _SPAN, _WRITTEN = "span", "written"
 _RULES = (
     "newline", "escape", "backticks", "strikethrough", "emphasis", "link", "image", "autolink", "html_inline", "entity",
@@ -20,8 +20,8 @@ _RULES = (
 
 _MAX_BLOCK_TOKENS = 150_000  # of a file, some 600 bytes each; a paragraph has 3, an item of a list 5
 
-# What many programs understand beyond CommonMark, and is no text: what a line begins with (definitions, footnotes,
-# notes with a title), formulas, and attributes at the end of a heading.
+# Common extensions of CommonMark that are not text: markers at the beginning of a line (definitions, footnotes, notes
+# with a title), formulas, and attributes at the end of a heading.
 _BREAK = regex.compile(
     r"(?:\A|\n)[ \t]*+(?::[ \t]++|\[\^[^\[\]\n]++\]:[ \t]*+|\[![A-Za-z]++\][+-]?[ \t]*+(?:\n|\Z)"
     r"|:{3,}+[^\n]*+(?:\n|\Z)|(?:!!!|\?\?\?)\+?[ \t][^\n]*+(?:\n|\Z))|\$\$[^$]++\$\$|\{[#.:][^{}\n]*+\}(?=[ \t]*+\Z)"
@@ -35,9 +35,9 @@ Rule = Callable[[StateInline, bool], bool]
 
 
 def new_parser() -> MarkdownIt:
-    """A parser that finds blocks, and whose `inline` makes tokens that know where they stand."""
+    """Return a parser for blocks whose `inline` records the position of each token."""
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    # These two put texts together, and with them what was written as an escape or an entity.
+    # These join texts, and would lose escapes and entities.
     parser.disable(["inline", "text_join", "fragments_join"])
     rules = {rule.name: rule.fn for rule in parser.inline.ruler.__rules__}
     for name in _RULES:
@@ -58,7 +58,7 @@ def _limit_blocks(state: StateBlock, _start: int, _end: int, _silent: bool) -> b
 
 
 def _beyond(state: StateInline, silent: bool) -> bool:
-    """The rule for what is beyond CommonMark."""
+    """Match extensions of CommonMark."""
     for type_, pattern in (("break", _BREAK), ("atom", _ATOM)):
         if match := pattern.match(state.src, state.pos):
             if not silent:
@@ -69,7 +69,7 @@ def _beyond(state: StateInline, silent: bool) -> bool:
 
 
 def _placing(name: str, rule: Rule) -> Rule:
-    """The same rule, which notes in the tokens it makes what they were made of."""
+    """Return the rule, changed to record in its tokens the text that it matched."""
 
     def placed(state: StateInline, silent: bool) -> bool:
         start, num_tokens, is_pending = state.pos, len(state.tokens), bool(state.pending)
@@ -84,7 +84,7 @@ def _placing(name: str, rule: Rule) -> Rule:
             label_end = state.md.helpers.parseLinkLabel(state, start)
             new[0].meta[_SPAN] = (start, start + 1)
             new[-1].meta[_SPAN] = (label_end, end)
-            if state.src[label_end:end] in ("]", "][]"):  # the text is the name of the address, and will be another
+            if state.src[label_end:end] in ("]", "][]"):  # the text names the address, and its translation would not
                 label = " ".join(state.src[start + 1 : label_end].split())
                 new[-1].meta[_WRITTEN] = f"][{label}]"
         elif new and new[0].type == "link_open":  # <https://…>
@@ -103,7 +103,7 @@ def _placing(name: str, rule: Rule) -> Rule:
 
 
 def inline_items(token: Token) -> list[Item]:
-    """An inline token as items; put together, their `raw` is its content, but that links name their addresses."""
+    """Return an inline token as items. Joined, their `raw` is its content, except that links name their addresses."""
     source = token.content
     items: list[Item] = []
     position = 0
@@ -122,7 +122,7 @@ def inline_items(token: Token) -> list[Item]:
 
 
 def _with_whole_markers(items: Sequence[Item]) -> list[Item]:
-    """The items with `**` as one: it is parsed as two, the outer of which says nothing."""
+    """Join the two items that `**` is parsed as: the outer one has no text."""
     whole: list[Item] = []
     half = ""
     for item in items:

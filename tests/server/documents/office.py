@@ -89,7 +89,7 @@ def word_document() -> bytes:
         "<w:t>Beside it</w:t></w:r></w:p>"
     )
     body.insert(len(body) - 1, box)
-    document.add_comment(mixed.runs, text="A comment", author="Somebody")
+    document.add_comment(mixed.runs, text="A comment", author="An author")
     section = document.sections[0]
     section.header.paragraphs[0].text = "A header"
     section.footer.paragraphs[0].text = "A footer"
@@ -203,7 +203,7 @@ def odf_document() -> bytes:
     noted.addElement(note)
     noted.addText(" thing.")
     comment = office.Annotation()
-    comment.addElement(dc.Creator(text="Somebody"))
+    comment.addElement(dc.Creator(text="An author"))
     comment.addElement(text.P(text="A comment"))
     noted.addElement(comment)
     document.text.addElement(noted)

@@ -62,7 +62,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(extension: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(
-            DocumentTooLarge, match=r"bomb\.bin.*unpacks from \d+ bytes to 50000000; more than 200 times"
+            DocumentTooLarge, match=r"unpack to 200 times its size.*bomb\.bin.*unpacks from \d+ bytes to 50000000"
         ):
             translated(content, extension, SAME)
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
@@ -73,7 +73,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(extension: str) -> None:
 def test_more_bytes_than_allowed_in_all_are_refused_with_the_numbers() -> None:
     files = unpacked(word_document()) | {f"{n}.bin": b"\0" * 900_000 for n in range(10)}
     limits = FileLimits(max_uncompressed_bytes=8_000_000)
-    with pytest.raises(DocumentTooLarge, match=r"has 9\d{6} bytes unpacked; this server takes 8000000"):
+    with pytest.raises(DocumentTooLarge, match=r"may have 8000000 bytes unpacked. It has 9\d{6} bytes"):
         translated(packed(files), ".docx", SAME, limits)
 
 
@@ -86,7 +86,7 @@ def test_a_part_that_is_too_large_to_be_parsed_is_refused_with_the_numbers() -> 
     )
     content = packed({"[Content_Types].xml": types, "word/document.xml": files["word/document.xml"]})
     limits = FileLimits(max_part_bytes=1000)
-    with pytest.raises(DocumentTooLarge, match=r"word/document\.xml has \d+ bytes unpacked; this server reads 1000 at"):
+    with pytest.raises(DocumentTooLarge, match=r"word/document\.xml may have 1000 bytes unpacked. It has \d+ bytes"):
         translated(content, ".docx", SAME, limits)
     for extension in (".md", ".html", ".srt", ".po"):
         with pytest.raises(DocumentTooLarge, match="more than 1000 bytes"):
@@ -94,19 +94,23 @@ def test_a_part_that_is_too_large_to_be_parsed_is_refused_with_the_numbers() -> 
 
 
 def test_a_paragraph_of_markdown_that_would_take_long_is_refused_with_the_numbers() -> None:
-    with pytest.raises(InvalidDocument, match="line 3 has 40002 characters; in Markdown it may have 30000"):
+    with pytest.raises(
+        DocumentTooComplex, match=r"may have 30000 characters\. The paragraph in line 3 has 40002 characters"
+    ):
         translated(b"Short.\n\n" + b"*a_ " * 10_000 + b"ab", ".md", SAME)
 
 
 def test_more_files_than_allowed_are_refused_with_the_numbers() -> None:
     files = {f"{n}": b"" for n in range(300)}
-    with pytest.raises(DocumentTooLarge, match="has 300 files; this server takes 200"):
+    with pytest.raises(DocumentTooLarge, match=r"may have 200 files\. It has 300 files"):
         translated(packed(files), ".docx", SAME, FileLimits(max_entries=200))
 
 
 def test_a_directory_too_large_for_memory_is_not_read() -> None:
     files = {f"{n:0200}": b"" for n in range(300)}
-    with pytest.raises(DocumentTooLarge, match=r"directory of the archive has \d+ bytes"):
+    with pytest.raises(
+        DocumentTooLarge, match=r"directory of the archive may have 20480 bytes, for 20 files. It has \d+ bytes"
+    ):
         translated(packed(files), ".docx", SAME, FileLimits(max_entries=20))
 
 
@@ -121,7 +125,7 @@ def test_a_size_that_is_declared_smaller_than_it_is_gives_no_more_bytes() -> Non
 
 @pytest.mark.parametrize("name", ["../../evil", "/evil", "a/../../evil", "..\\evil", "a\\b"])
 def test_names_that_lead_out_of_the_document_are_refused(name: str) -> None:
-    with pytest.raises(InvalidDocument, match="is no name for a file inside a document"):
+    with pytest.raises(InvalidDocument, match="is not a valid name for a file inside a document"):
         translated(packed(unpacked(word_document()) | {name: b"x"}), ".docx", SAME)
 
 
@@ -170,7 +174,7 @@ def test_a_namespace_that_is_no_address_harms_nothing(extension: str, part: str)
 
 
 @pytest.mark.parametrize("charset", ["hex", "undefined", "rot13", "idna", "utf-16", "no-such-one", "&#0;"])
-def test_a_page_in_an_encoding_that_is_none_is_refused(charset: str) -> None:
+def test_a_page_in_an_unknown_encoding_is_rejected(charset: str) -> None:
     page = f'<meta charset="{charset}"><p>Good '.encode() + b"\xe9</p>"
     with pytest.raises(InvalidDocument, match="is not UTF-8"):
         translated(page, ".html", SAME)
@@ -218,7 +222,7 @@ def test_an_empty_text_stays_empty(extension: str) -> None:
         lambda content: content.replace(b"</", b"\x00\x01\xff</", 1),
     ],
 )
-def test_xml_that_is_none_is_refused(extension: str, change: Callable[[bytes], bytes]) -> None:
+def test_malformed_xml_is_rejected(extension: str, change: Callable[[bytes], bytes]) -> None:
     with pytest.raises(InvalidDocument):
         translated(_with_part(extension, change), extension, SAME)
 
@@ -233,12 +237,12 @@ def test_an_encrypted_document_is_refused() -> None:
 
 @pytest.mark.parametrize("extension", [".docx", ".pptx"])
 def test_a_document_that_office_has_encrypted_is_refused_with_the_reason(extension: str) -> None:
-    with pytest.raises(InvalidDocument, match="needs a password, or is of the kind that Office wrote before 2007"):
+    with pytest.raises(InvalidDocument, match="needs a password, or has the format of Office before 2007"):
         translated(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(4096), extension, SAME)
 
 
 def test_other_ways_to_compress_are_refused() -> None:
-    with pytest.raises(InvalidDocument, match="compressed in a way"):
+    with pytest.raises(InvalidDocument, match="has a compression"):
         translated(packed(unpacked(word_document()), zipfile.ZIP_LZMA), ".docx", SAME)
 
 
@@ -249,12 +253,12 @@ def test_a_book_whose_contents_point_out_of_it_is_read_without_them() -> None:
 
 
 @pytest.mark.parametrize("name", ["letter.exe", "letter", "letter.docx.zip", "", ".docx"])
-def test_other_endings_are_refused_with_those_there_are(name: str) -> None:
+def test_other_extensions_are_rejected_with_the_available_ones(name: str) -> None:
     with pytest.raises(UnsupportedFormat, match=r"available: \.txt, \.md, \.html.*\.epub"):
         format_of(name)
 
 
-def test_endings_count_without_regard_to_case() -> None:
+def test_extensions_are_not_case_sensitive() -> None:
     assert format_of("LETTER.DOCX").extension == ".docx"
 
 

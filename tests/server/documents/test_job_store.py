@@ -74,7 +74,7 @@ def test_a_document_is_taken_in_translated_and_given_out(tmp_path: Path) -> None
         assert (job.status, job.units_done, job.progress, job.error) == (JobStatus.DONE, 2, 1.0, None)
         content = store.open(job.id)
         await store.delete(job.id)
-        with content.stream as stream:  # still there for whoever was reading
+        with content.stream as stream:  # an open file stays readable
             assert stream.read() == LETTER.upper()
         assert (content.num_bytes, content.media_type) == (len(LETTER), "text/plain")
         with pytest.raises(UnknownDocument):

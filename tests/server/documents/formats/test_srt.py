@@ -104,12 +104,12 @@ def test_a_sentence_goes_on_behind_a_line_end_and_a_tag() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("A letter\n" + HEAD + "Good\n", "line 1 is before any cue"),
-        (HEAD + "Good\n\n2\n00:00:03,000 00:00:04,000\nmorning\n", "line 6 has no two times"),
-        (HEAD + "<i>" * 65 + "Good\n", "the cue in line 3 has more than 64 tags in each other"),
-        (HEAD + "a\n" * 16_000, "the cue in line 3 has 32000 characters; in subtitles it may have 30000"),
+        ("A letter\n" + HEAD + "Good\n", "line 1 must follow a line of the form"),
+        (HEAD + "Good\n\n2\n00:00:03,000 00:00:04,000\nmorning\n", "line 6 must have the form `start --> end`"),
+        (HEAD + "<i>" * 65 + "Good\n", "nested 64 deep. The cue in line 3 has more"),
+        (HEAD + "a\n" * 16_000, "may have 30000 characters. The cue in line 3 has 32000"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(text: str, reason: str) -> None:
+def test_an_error_names_its_line(text: str, reason: str) -> None:
     with pytest.raises(InvalidDocument, match=reason):
         translated(text.encode(), ".srt", SAME)

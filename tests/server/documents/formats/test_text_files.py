@@ -181,7 +181,7 @@ def test_subtitles_keep_numbers_times_tags_and_lines() -> None:
 
 
 def test_text_that_is_no_subtitles_is_refused() -> None:
-    with pytest.raises(InvalidDocument, match="cannot be read"):
+    with pytest.raises(InvalidDocument, match="invalid SRT: line 1 must follow"):
         translated(b"Just a letter.\n", ".srt", SAME)
 
 
