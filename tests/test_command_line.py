@@ -222,10 +222,18 @@ def test_a_document_is_not_written_as_another_kind(output: str, tmp_path: Path) 
     assert "the output of a .docx file must end in .docx" in result.stderr
 
 
+def test_a_wrong_delimiter_is_rejected_with_the_allowed_ones(tmp_path: Path) -> None:
+    source = tmp_path / "table.csv"
+    source.write_bytes(b"a;b\n")
+    result = _run("translate", str(source), "--output", str(tmp_path / "out.csv"), "--delimiter", "#", "--threads", "1")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("kvasir: `delimiter` must be one of ',', ';'")
+
+
 def test_a_damaged_document_leaves_no_output(tmp_path: Path) -> None:
     source, output = tmp_path / "letter.docx", tmp_path / "brief.docx"
     source.write_bytes(b"no document")
     result = _run("translate", str(source), "--output", str(output), "--threads", "1")
     assert result.exit_code == 1
-    assert result.stderr.startswith("kvasir: the file is cut off, or no such document at all")
+    assert result.stderr.startswith("kvasir: the file is cut off, or of another format")
     assert not output.exists()

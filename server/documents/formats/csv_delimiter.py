@@ -22,7 +22,7 @@ _WRONG = {
 # Without white space behind it, a mark separates cells or the parts of an address or a list. Digits around a comma: a
 # decimal comma.
 _DOUBTFUL = {";": re.compile(r"(?<!\d),(?=\S)|,(?=[^\s\d])"), ",": re.compile(r";(?=\S)")}
-_MAX_JUDGED_CELLS = 20_000  # in which cleanness is judged; the length of rows is judged in all of the table
+_MAX_JUDGED_CELLS = 2000  # in which cleanness is judged; the length of rows is judged in all of the table
 _MIN_SCORE = 0.55  # below, the lines are no rows: a single column
 _MIN_LEAD = 0.05  # between the best two readings
 

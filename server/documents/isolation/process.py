@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 import signal
 import socket
 import subprocess
@@ -43,6 +44,7 @@ _BOOTSTRAP = (
 )
 _STREAM_BYTES = 1 << 18
 _LONG_STEP_SECONDS = 0.5
+_LONG_STEP_NICENESS = 10
 # Processor time of a document: a part for every document, a part for its size. Office documents are compressed, so a
 # megabyte of them is some ten megabytes of XML.
 _CPU_SECONDS = 10.0
@@ -65,6 +67,7 @@ class DocumentProcess:
         self.is_free = True  # ready for a document
         self._limits = limits
         self._process = process
+        self._has_low_priority = False
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
 
@@ -118,6 +121,12 @@ class DocumentProcess:
         self._process.kill()
         await asyncio.to_thread(self._process.wait)
 
+    def lower_priority(self) -> None:
+        """Let other processes compute first. Cannot be undone, so that the process gets no other document."""
+        if not self._has_low_priority and self.is_alive:
+            self._has_low_priority = True
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, _LONG_STEP_NICENESS)
+
     @property
     def is_alive(self) -> bool:
         """Whether the process runs."""
@@ -134,7 +143,7 @@ class DocumentProcess:
             reply = await self._receive()
         except (asyncio.IncompleteReadError, ConnectionError):
             raise await self._reason_of_end(max_cpu_seconds) from None
-        self.is_free = reply.get("is_free") is True
+        self.is_free = reply.get("is_free") is True and not self._has_low_priority
         match reply["type"]:
             case "error":
                 raise _ERRORS.get(cast(str, reply["code"]), InvalidDocument)(cast(str, reply["message"]))
@@ -195,6 +204,7 @@ class IsolatedRewrite:
         step = asyncio.ensure_future(self._process.request(message, self._max_cpu_seconds))
         try:
             while not (await asyncio.wait([step], timeout=_LONG_STEP_SECONDS))[0]:
+                self._process.lower_priority()
                 self._on_long_step()
         except asyncio.CancelledError:
             step.cancel()

@@ -4,7 +4,6 @@ The process holds the tree of a document; the serving process only sees its text
 or the process with it.
 """
 
-import os
 import resource
 import signal
 import socket
@@ -28,7 +27,6 @@ from server.documents.isolation.messages import (
 from server.documents.steps import advance, measure
 from server.interface.errors import DocumentTooLarge, KvasirError
 
-_NICENESS = 5  # answers to requests come first
 _BATCH_FRAGMENTS = 2000
 _BATCH_CHARACTERS = 200_000
 _MAX_KEPT_BYTES = 16_000_000
@@ -36,7 +34,6 @@ _MAX_KEPT_BYTES = 16_000_000
 
 def run(socket_number: int, max_memory_bytes: int) -> None:
     """Serve documents until the other end closes the socket."""
-    os.nice(_NICENESS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # The time limit of a document must end the process even inside a parser, so it keeps its default action.
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
