@@ -2,14 +2,15 @@
 
     python -m benchmarks.quality.placeholders BUNDLE [--number 500] [--seed 1] [--beam-size 4] [--target de]
 
-Exits with 1 if one is lost. "Attempt" is the last one that a sentence needed, see
-server/translation/protection_strategies.py. Sentences without a placeholder are not counted.
+Exits with 1 if one is lost. Sentences are counted by the last protection that they needed, see
+server/translation/protection_strategies.py; sentences without a placeholder are not counted.
 """
 
 import asyncio
 import random
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,9 @@ from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Request
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.protection_strategies import NUM_ATTEMPTS, Attempts, Sentence
+from server.translation.protection_strategies import Protection, protections
+from server.translation.sentence_encoder import SentenceEncoder
+from server.translation.sentences import Sentence
 from server.translation.types import TranslationRequest
 from server.workers.engine_pool import EnginePool, PoolOptions
 
@@ -72,17 +75,19 @@ def main(
     beam_size: int = 4,
     target: Annotated[str | None, typer.Option(help="target language, for a bundle with several")] = None,
 ) -> None:
-    """Print the number of sentences that lost a placeholder, and how many needed each attempt."""
+    """Print the number of sentences that lost a placeholder, and how many needed each protection."""
     sentences = placeholder_sentences(seed, number)
-    last_attempts: dict[int, int] = {}
-    begin = Attempts.begin
+    last_protections: dict[int, Protection] = {}
+    encode = SentenceEncoder.encode
 
-    def noted(self: Attempts, sentence: Sentence, attempt: int) -> list[Request]:
-        if any(sentence.start <= each.start < sentence.end for each in sentence.unit.copied):
-            last_attempts[id(sentence)] = attempt
-        return begin(self, sentence, attempt)
+    def recorded(self: SentenceEncoder, sentences: Iterable[Sentence], protection: Protection) -> list[Request]:
+        unsettled = list(sentences)
+        for sentence in unsettled:
+            if any(sentence.start <= each.start < sentence.end for each in sentence.unit.copied):
+                last_protections[id(sentence)] = protection
+        return encode(self, unsettled, protection)
 
-    Attempts.begin = noted  # type: ignore[method-assign]
+    SentenceEncoder.encode = recorded  # type: ignore[method-assign]
     bundle = load_bundle(bundle_folder)
     replicas = EnginePool.open(bundle, PoolOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20))
     try:
@@ -100,10 +105,10 @@ def main(
         if any(translation.text.count(each) != text.count(each) for each in placeholders):
             num_lost += 1
             print(f"lost: {text!r} -> {translation.text!r}")
-    counts = Counter(last_attempts.values())
+    counts = Counter(last_protections.values())
     print(f"{num_lost} of {number} sentences lost a placeholder; {seconds:.1f} s, one thread, beam {beam_size}")
-    for attempt in range(NUM_ATTEMPTS):
-        print(f"attempt {attempt + 1}: {counts[attempt]} sentences")
+    for protection in protections(source):
+        print(f"{protection}: {counts[protection]} sentences")
     raise typer.Exit(num_lost > 0)
 
 

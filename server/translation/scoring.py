@@ -1,7 +1,6 @@
 """How likely a model finds a translation that somebody gives it: teacher forcing, batched with everything else."""
 
 import asyncio
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -9,11 +8,12 @@ from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.detail_options import DetailOptions
 from server.interface.engine_client import EngineClient
 from server.interface.errors import InvalidRequest, TextTooLong
-from server.interface.request import Request, SentenceParams, Timings, Tokens
+from server.interface.request import Request, SentenceParams, Tokens
 from server.text.tokenizers.marian import Tokenizer
-from server.text.unicode_text import replace_lone_surrogates
+from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
-from server.translation.submission import dispatch, phases, sentence_tokens
+from server.translation.sentence_encoder import RequestBuilder
+from server.translation.submission import Submission, sentence_tokens
 from server.translation.token_details import sentence_details
 from server.translation.types import Phases, SentenceDetails, TranslationRequest
 
@@ -53,9 +53,9 @@ class Scorer:
     """Scores with one model. `score` may run many times at once on one event loop."""
 
     def __init__(
-        self, generator: EngineClient, limits: TranslationLimits, tokenizer: Tokenizer, clock: Callable[[], float]
+        self, engine: EngineClient, limits: TranslationLimits, tokenizer: Tokenizer, clock: Callable[[], float]
     ) -> None:
-        self._generator = generator
+        self._engine = engine
         self._limits = limits
         self._tokenizer = tokenizer
         self._clock = clock
@@ -72,12 +72,11 @@ class Scorer:
         )
         self._limits.check_characters(everything)
         self._limits.check_size(replace(everything, texts=asked.texts))
-        self._limits.check_details(asked.options, self._generator.bundle.config.shapes)
-        deadline = self._limits.deadline(everything, arrived)
-        requests = await asyncio.to_thread(self._prepare, asked, deadline)
-        tokenized = self._clock()
-        allowed_seconds = math.inf if deadline is None else deadline - arrived
-        completions = await dispatch(self._generator, requests, tokenized, allowed_seconds)
+        self._limits.check_details(asked.options, self._engine.bundle.config.shapes)
+        deadline = Deadline.of(self._limits.deadline(everything, arrived), arrived, self._clock)
+        requests = await asyncio.to_thread(self._requests, asked, deadline)
+        submission = Submission(self._engine, deadline, arrived)
+        completions = await submission.submit(requests)
         scores = []
         for completion in completions.values():
             [hypothesis] = completion.hypotheses
@@ -86,20 +85,19 @@ class Scorer:
                 details = sentence_details(completion.request.source, hypothesis, asked.options, self._tokenizer)
             num_tokens = len(completion.request.params.forced_target)
             scores.append(Score(hypothesis.log_probability, hypothesis.score, num_tokens, details))
-        return ScoreResult(
-            scores, phases(tokenized - arrived, completions), sentence_tokens(list(completions.values()))
-        )
+        return ScoreResult(scores, submission.phases, sentence_tokens(completions.values()))
 
-    def _prepare(self, asked: ScoreRequest, deadline: float | None) -> list[Request]:
-        options, shapes = asked.options, self._generator.bundle.config.shapes
+    def _requests(self, asked: ScoreRequest, deadline: Deadline) -> list[Request]:
+        options, shapes = asked.options, self._engine.bundle.config.shapes
         params = SentenceParams(
             DecodingOptions.of(options).without_resolved().with_changes(return_scores=True),
             return_attention=options.return_attention or options.return_alignments,
             alignment_layer=options.alignment_layer,
         )
+        builder = RequestBuilder(self._tokenizer, asked.target, deadline.at)
         requests = []
         for number, (text, translation) in enumerate(zip(asked.texts, asked.translations, strict=True)):
-            source = self._tokenizer.encode(replace_lone_surrogates(text), asked.target)
+            source = builder.tokens(text)
             target: Tokens = (*self._tokenizer.encode_target(translation), self._tokenizer.end_token)
             for name, length, limit in (
                 ("text", len(source), shapes.max_source_tokens),
@@ -107,5 +105,5 @@ class Scorer:
             ):
                 if length > limit:
                     raise TextTooLong(f"{name} {number} has {length} tokens; this model takes {limit} of one sentence")
-            requests.append(Request(source, replace(params, forced_target=target), Timings(0.0), deadline))
+            requests.append(builder.request(source, replace(params, forced_target=target)))
         return requests

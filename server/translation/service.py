@@ -18,11 +18,9 @@ from server.translation.limits import TranslationLimits
 from server.translation.router import Route, Router
 from server.translation.text_stream import TextStream
 from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
+from server.translation.worker_threads import INLINE_CHARACTERS
 
 AUTO = "auto"  # as source: the language of each text is detected
-
-# Texts of more characters than this together are detected on a worker thread; see server.translator.
-_INLINE_CHARACTERS = 2000
 _PHASE_NAMES = tuple(field.name for field in fields(Phases))
 
 
@@ -113,7 +111,7 @@ class TranslationService:
         def detect_all() -> list[Detection | None]:
             return [self._detector.detect(readable(text, asked.format, asked.markup)) for text in asked.texts]
 
-        return detect_all() if asked.num_characters <= _INLINE_CHARACTERS else await asyncio.to_thread(detect_all)
+        return detect_all() if asked.num_characters <= INLINE_CHARACTERS else await asyncio.to_thread(detect_all)
 
     async def rank(self, text: str) -> list[Detection]:
         """All languages that `text` may be in, the likeliest first."""

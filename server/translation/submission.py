@@ -1,66 +1,99 @@
-"""Sentences out to the engine and back: all of a call at once, its failures as errors, its times as phases."""
+"""Requests to the engine and back: all of a round at once, with failures as errors and times as phases."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
 from server.interface.engine_client import EngineClient
-from server.interface.errors import DeadlineExceeded, Draining, EngineFailed
+from server.interface.errors import Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
+from server.translation.deadline import Deadline
 from server.translation.types import Phases
 
 
-async def dispatch(
-    generator: EngineClient, requests: Sequence[Request], now: float, allowed_seconds: float, continues: bool = False
-) -> dict[int, Completion]:
-    """Completions by request id, in the order of the requests; every one has a hypothesis.
+class Submission:
+    """Submits the requests of one call, in one round or several, and sums their times.
 
-    What `continues` a call that was taken, and has been waited for, is taken however many wait.
-
-    Raises `DeadlineExceeded`, with the `allowed_seconds` there were, and whatever `EngineClient.generate` raises.
+    Requests of a call that was accepted earlier are not rejected if the queue is full, nor are those of further rounds.
     """
-    if not requests:
-        return {}
-    for request in requests:
-        request.timings.arrived = now
-        request.continues = continues
-    # Sentences of like length share an encoder run with little padding, and long ones take longest to decode.
-    longest_first = sorted(requests, key=lambda request: len(request.source), reverse=True)
-    completions = {done.request.id: done for done in await generator.generate(longest_first)}
-    for completion in completions.values():
-        _check(completion, allowed_seconds)
-    return {request.id: completions[request.id] for request in requests}
 
+    def __init__(
+        self, engine: EngineClient, deadline: Deadline, arrived: float, *, accepted_earlier: bool = False
+    ) -> None:
+        self._engine = engine
+        self._deadline = deadline
+        self._begun = arrived
+        self._accepted_earlier = accepted_earlier
+        self._phases: list[Phases] = []
 
-def _check(completion: Completion, allowed_seconds: float) -> None:
-    if completion.error is not None:
-        raise EngineFailed("the engine failed on this request; the log has the cause") from completion.error
-    if completion.finish_reason is FinishReason.DEADLINE:
-        raise time_is_up(allowed_seconds)
-    if not completion.hypotheses:
-        raise Draining("the server stopped before this request was finished; send it again")
+    async def submit(self, requests: Sequence[Request]) -> dict[int, Completion]:
+        """Return completions by request id, in the order of the requests; each has a hypothesis.
 
+        Raises `DeadlineExceeded`, and the errors of `EngineClient.generate`.
+        """
+        now = self._deadline.clock()
+        completions = await self._completions(requests, now) if requests else {}
+        self._phases.append(_phases(now - self._begun, completions))
+        return completions
 
-def time_is_up(allowed_seconds: float) -> DeadlineExceeded:
-    """What a request is told that was allowed so many seconds."""
-    return DeadlineExceeded(f"not finished within {allowed_seconds:g} seconds; send less text, or try again later")
+    @property
+    def phases(self) -> Phases:
+        """The times of all rounds together."""
+        return reduce(_sum, self._phases)
+
+    def next_round(self) -> None:
+        """Begin another round of the same call."""
+        self._begun = self._deadline.clock()
+        self._accepted_earlier = True
+
+    async def _completions(self, requests: Sequence[Request], now: float) -> dict[int, Completion]:
+        for request in requests:
+            request.timings.arrived = now
+            request.continues = self._accepted_earlier
+        # Sentences of similar length share an encoder run with little padding, and long ones take longest to decode.
+        longest_first = sorted(requests, key=lambda request: len(request.source), reverse=True)
+        completions = {done.request.id: done for done in await self._engine.generate(longest_first)}
+        for completion in completions.values():
+            self._check(completion)
+        return {request.id: completions[request.id] for request in requests}
+
+    def _check(self, completion: Completion) -> None:
+        if completion.error is not None:
+            raise EngineFailed("the engine failed on this request; the log has the cause") from completion.error
+        if completion.finish_reason is FinishReason.DEADLINE:
+            raise self._deadline.error
+        if not completion.hypotheses:
+            raise Draining("the server stopped before this request was finished; send it again")
 
 
 def num_tokens(hypothesis: Hypothesis) -> int:
-    """Tokens that were generated: the end-of-sequence token counts where it was reached."""
+    """Return the number of generated tokens: the end-of-sequence token counts where it was generated."""
     return len(hypothesis.token_ids) + (hypothesis.finish_reason is FinishReason.STOP)
 
 
-def sentence_tokens(completions: Collection[Completion]) -> list[tuple[int, int]]:
-    """Source and target tokens of every sentence."""
+def sentence_tokens(completions: Iterable[Completion]) -> list[tuple[int, int]]:
+    """Return the numbers of source and target tokens of each sentence."""
     return [(len(done.request.source), num_tokens(done.hypotheses[0])) for done in completions]
 
 
-def phases(tokenize_seconds: float, completions: Mapping[int, Completion]) -> Phases:
-    """Where the time went."""
+def _phases(tokenize_seconds: float, completions: Mapping[int, Completion]) -> Phases:
+    if not completions:
+        return Phases(tokenize_seconds)
     timings = [completion.request.timings for completion in completions.values()]
     return Phases(
         tokenize_seconds,
-        max((timing.queue_seconds for timing in timings), default=0.0),
-        max((timing.encode_seconds for timing in timings), default=0.0),
-        max((timing.decode_seconds for timing in timings), default=0.0),
-        max((timing.first_token - timing.arrived for timing in timings), default=0.0),
+        max([timing.queue_seconds for timing in timings]),
+        max([timing.encode_seconds for timing in timings]),
+        max([timing.decode_seconds for timing in timings]),
+        max([timing.first_token - timing.arrived for timing in timings]),
+    )
+
+
+def _sum(first: Phases, second: Phases) -> Phases:
+    """Return the phases of one round after the other. The first token is that of the first round with one."""
+    return Phases(
+        first.tokenize_seconds + second.tokenize_seconds,
+        first.queue_seconds + second.queue_seconds,
+        first.encode_seconds + second.encode_seconds,
+        first.decode_seconds + second.decode_seconds,
+        first.time_to_first_token_seconds or second.time_to_first_token_seconds,
     )

@@ -1,7 +1,7 @@
 """Texts on their way from an engine to a reader, as they become final."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -38,7 +38,7 @@ class _Sentence:
 class _Text:
     """The sentences of one text, and how far it has been read: `taken` of the sentence at `place`."""
 
-    segments: Sequence[Segment]
+    segments: list[Segment]
     sentences: list[_Sentence]
     tokenizer: Tokenizer | None  # None: all of it passes through
     place: int = 0
@@ -96,18 +96,18 @@ class TextStream:
     def _place(self, number: int) -> int:
         return number if self._places is None else self._places[number]
 
-    def open(self, texts: Sequence[tuple[Sequence[Segment], Sequence[Request | None]]], tokenizer: Tokenizer) -> None:
-        """Follow these requests; a segment has its request, or None where it passes through."""
-        for number, (segments, requests) in enumerate(texts):
+    def open(self, texts: Sequence[Iterable[tuple[Segment, Request | None]]], tokenizer: Tokenizer) -> None:
+        """Follow the requests of texts, segment by segment; a segment without a request is final as it is."""
+        for number, segments in enumerate(texts):
             index = self._place(number)
-            sentences = []
-            for segment, request in zip(segments, requests, strict=True):
-                passes = request is None
-                sentence = _Sentence(is_complete=passes, text=segment.text if passes else None)
+            followed = _Text([], [], tokenizer)
+            for segment, request in segments:
+                sentence = _Sentence() if request is not None else _Sentence(is_complete=True, text=segment.text)
                 if request is not None:
                     request.on_progress = self._listener(index, sentence)
-                sentences.append(sentence)
-            self._texts[index] = _Text(segments, sentences, tokenizer)
+                followed.segments.append(segment)
+                followed.sentences.append(sentence)
+            self._texts[index] = followed
             self._grown.add(index)
 
     def complete(self, completions: Mapping[int, Completion]) -> None:

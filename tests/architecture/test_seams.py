@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 MAX_LINES = 30
 MAX_CALLS = 5
+MAX_STAGES = 5
 
 
 @pytest.mark.parametrize(("path", "class_name", "method_name"), [("server/engine/engine.py", "Engine", "step")])
@@ -18,6 +19,14 @@ def test_the_main_path_fits_one_screen(path: str, class_name: str, method_name: 
     calls = [ast.unparse(node.func) for node in ast.walk(method) if isinstance(node, ast.Call)]
     assert num_lines <= MAX_LINES, f"{class_name}.{method_name} has {num_lines} lines"
     assert 1 < len(calls) <= MAX_CALLS, f"{class_name}.{method_name} calls {calls}"
+
+
+def test_the_text_pipeline_fits_one_screen() -> None:
+    method = _method("server/translation/pipeline.py", "Pipeline", "translate")
+    assert method.end_lineno is not None
+    assert method.end_lineno - method.lineno + 1 <= MAX_LINES
+    stages = [ast.unparse(node.value) for node in ast.walk(method) if isinstance(node, ast.Await)]
+    assert 1 < len(stages) <= MAX_STAGES, f"Pipeline.translate awaits {stages}"
 
 
 def _method(path: str, class_name: str, method_name: str) -> ast.FunctionDef | ast.AsyncFunctionDef:

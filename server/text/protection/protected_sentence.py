@@ -1,87 +1,154 @@
-"""What a model is told of a sentence, and what is made of its answer."""
+"""Sentences as a model reads them, and the restoration of what was protected in its answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from server.text.protection.capitals import is_shouted, spoken
-from server.text.protection.substitutes import places
+from server.text.glossary import Glossary, capitalized_like
+from server.text.protection.capitals import is_all_caps, lower_cased
+from server.text.protection.substitutes import find_substitutes
 from server.text.protection.tag_placement import Block, fits
 from server.text.protection.word_alignment import Range, by_words, links, words_of
 from server.text.readers.units import OBJECT, Copied, Unit
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a unit, translated: `text` with `OBJECT` for each of the `outputs`, in its order."""
-
-    text: str
-    outputs: list[str]
-    block: Block  # its target words count from the part's own beginning
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
-    """What a model has said to a draft. `attention` [target tokens, source tokens], if it was asked for."""
+    """The text that a model wrote for an input. `attention` [target tokens, source tokens] has the tokens' spans."""
 
     text: str
-    source_spans: Sequence[Range]
-    target_spans: Sequence[Range]
-    attention: NDArray[np.float32] | None
+    source_spans: Sequence[Range] = ()
+    target_spans: Sequence[Range] = ()
+    attention: NDArray[np.float32] | None = None
+
+
+@dataclass(slots=True)
+class Restored:
+    """A translated part of a unit: `text` with `OBJECT` for each of the `outputs`, in its order.
+
+    The target words of the `block` count from the part's own beginning. Plain text has none.
+    """
+
+    text: str
+    outputs: Sequence[str] = ()
+    block: Block | None = None
+
+
+class Protected(Protocol):
+    """A part of a sentence as the model reads it."""
+
+    @property
+    def text(self) -> str:
+        """The model input."""
+        ...
+
+    @property
+    def substitutes(self) -> Sequence[str]:
+        """The words that stand for protected spans."""
+        ...
+
+    @property
+    def must_have_substitutes(self) -> bool:
+        """Whether the search may only return answers with all substitutes."""
+        ...
+
+    @property
+    def is_continuation(self) -> bool:
+        """Whether another part of the same sentence comes before."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """Its name in an error message."""
+        ...
+
+    def restore(self, answer: Answer) -> Restored | None:
+        """Return the translation with all that was protected; None if something was lost."""
+        ...
+
+
+@dataclass(slots=True)
+class PlainSentence:
+    """A sentence without anything to protect."""
+
+    text: str
+    glossary: Glossary | None = None
+    is_whole_text: bool = False
+    substitutes: ClassVar[Sequence[str]] = ()
+    must_have_substitutes: ClassVar[bool] = False
+    is_continuation: ClassVar[bool] = False
+
+    @property
+    def description(self) -> str:
+        """Its name in an error message."""
+        return "a text taken as one sentence" if self.is_whole_text else "a part of the text that cannot be divided"
+
+    def restore(self, answer: Answer) -> Restored:
+        """Return the answer, with a capital where a glossary term in lower case took the place of one."""
+        if self.glossary is None:
+            return Restored(answer.text)
+        return Restored(capitalized_like(self.text, answer.text, self.glossary.target_terms(self.text)))
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedSentence:
-    """A sentence as a model is told it: `text`. `names` stand for what is copied; None: they are in other parts."""
+    """A sentence, or a fragment of one, with substitutes for its protected spans."""
 
     unit: Unit
-    range_: Range
+    span: Range
     text: str
-    words: list[Range]  # of the unit
-    told: list[Range]  # the same words in `text`
-    copied: list[tuple[int, Copied]]  # with the place of its word
-    names: Sequence[str]
-    is_shouted: bool
-    is_fragment: bool  # of a sentence
+    unit_words: list[Range]
+    input_words: list[Range]  # the same words in `text`
+    protected: list[tuple[int, Copied]]  # with the index of its word
+    substitutes: Sequence[str]
+    is_all_caps: bool
+    is_fragment: bool = False
+    is_continuation: bool = False
+    must_have_substitutes: bool = False
 
-    def part(self, answer: Answer) -> Part | None:
-        """What the answer comes to; None where something that must be there is not, or more than once."""
+    @property
+    def description(self) -> str:
+        """Its name in an error message."""
+        return "a part of the text that cannot be divided"
+
+    def restore(self, answer: Answer) -> Restored | None:
+        """Return the answer with protected spans and capitals; None unless each substitute is there exactly once."""
         text = answer.text.replace(OBJECT, "")
-        if self.is_fragment:  # models end what they say as a sentence
+        if self.is_fragment:  # models end every answer as a sentence
             text = text.rstrip(".!?… ") or text
-        found = places(text, self.names)
+        found = find_substitutes(text, self.substitutes)
         if found is None:
             return None
-        pairs = sorted(zip(found, self.copied, strict=True), key=lambda item: item[0])
-        if not fits(
-            self.unit.tags_of(*self.range_), self.range_, [(copied.start, copied.end) for _, (_, copied) in pairs]
-        ):
+        pairs = sorted(zip(found, self.protected, strict=True), key=lambda item: item[0])
+        if not fits(self.unit.tags_of(*self.span), self.span, [(each.start, each.end) for _, (_, each) in pairs]):
             return None
-        writing = _Writing(text, str.upper if self.is_shouted else str, self._cut_words())
-        for (start, end), (word, copied) in pairs:
-            writing.tell(start)
-            writing.copy(end, copied.output, word)
-        writing.tell(len(text))
+        writer = _Writer(text, str.upper if self.is_all_caps else str, self._cut_words())
+        for (start, end), (word, protected) in pairs:
+            writer.write_answer(start)
+            writer.write_protected(end, protected.output, word)
+        writer.write_answer(len(text))
+        return Restored(writer.text, writer.outputs, self._block(answer, text, writer))
+
+    def _block(self, answer: Answer, text: str, writer: "_Writer") -> Block:
+        """Return the words of the restored text, linked to those of the unit."""
         attention = None
-        said = writing.said
-        if answer.attention is not None and said and self.told:
-            attention = by_words(answer.attention, answer.target_spans, said, answer.source_spans, self.told)
-        target = [text[start:end] for start, end in said]
-        source = [self.text[start:end] for start, end in self.told]
-        found_links = links(source, target, attention, writing.anchors)
-        return Part(
-            writing.text,
-            writing.outputs,
-            Block(self.words, writing.words, found_links, [at for at, _ in writing.anchors]),
-        )
+        if answer.attention is not None and writer.answer_words and self.input_words:
+            attention = by_words(
+                answer.attention, answer.target_spans, writer.answer_words, answer.source_spans, self.input_words
+            )
+        target = [text[start:end] for start, end in writer.answer_words]
+        source = [self.text[start:end] for start, end in self.input_words]
+        found = links(source, target, attention, writer.anchors)
+        return Block(self.unit_words, writer.words, found, [index for index, _ in writer.anchors])
 
     def _cut_words(self) -> dict[str, list[int]]:
-        """Words that tags cut in pieces, and how long the pieces are: unchanged, they are cut again."""
+        """Return the words that tags cut, with the lengths of their pieces: in the answer they are cut again."""
         cut: dict[str, list[int]] = {}
         run: list[Range] = []
-        for start, end in (*self.told, (len(self.text) + 1, 0)):
+        for start, end in (*self.input_words, (len(self.text) + 1, 0)):
             if run and run[-1][1] != start:
                 if len(run) > 1:
                     cut[self.text[run[0][0] : run[-1][1]]] = [last - first for first, last in run]
@@ -92,10 +159,11 @@ class ProtectedSentence:
 
 
 @dataclass(slots=True)
-class _Writing:
-    """What is written for an answer, from its beginning to its end.
+class _Writer:
+    """Writes the restored text of an answer from beginning to end.
 
-    `words` are those of `text`, `said` the same ones in the answer; `anchors` pairs of a word and a source word.
+    `words` are those of `text`, `answer_words` the same words in the answer; `anchors` are pairs of the indices of a
+    target word and a source word.
     """
 
     answer: str
@@ -103,95 +171,114 @@ class _Writing:
     cut_words: dict[str, list[int]]
     text: str = ""
     words: list[Range] = field(default_factory=list)
-    said: list[Range] = field(default_factory=list)
+    answer_words: list[Range] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     anchors: list[Range] = field(default_factory=list)
-    _place: int = 0
+    _position: int = 0
 
-    def copy(self, end: int, output: str, word: int) -> None:
-        """Write `output` for the stand-in of a source word, which ends here."""
+    def write_protected(self, end: int, output: str, word: int) -> None:
+        """Write `output` for the substitute of a source word, which ends here."""
         self.anchors.append((len(self.words), word))
         self.outputs.append(output)
-        self._write(self._place, end, OBJECT)
+        self._write(self._position, end, OBJECT)
 
-    def tell(self, end: int) -> None:
-        """Write what was said up to here."""
-        begin = self._place
+    def write_answer(self, end: int) -> None:
+        """Write the words of the answer up to here."""
+        begin = self._position
         for first, last in words_of(self.answer[begin:end]):
             start, stop = begin + first, begin + last
             for length in self.cut_words.get(self.answer[start:stop], [stop - start]):
                 self._write(start, start + length, self.case(self.answer[start : start + length]))
                 start += length
-        self.text += self.answer[self._place : end]
-        self._place = end
+        self.text += self.answer[self._position : end]
+        self._position = end
 
     def _write(self, start: int, end: int, word: str) -> None:
-        self.text += self.answer[self._place : start]
+        self.text += self.answer[self._position : start]
         self.words.append((len(self.text), len(self.text) + len(word)))
-        self.said.append((start, end))
+        self.answer_words.append((start, end))
         self.text += word
-        self._place = end
+        self._position = end
 
 
-def draft(
-    unit: Unit, range_: Range, names: Sequence[str], language: str, *, is_fragment: bool = False
+def protected_sentence(
+    unit: Unit,
+    span: Range,
+    substitutes: Sequence[str],
+    language: str,
+    *,
+    must_have_substitutes: bool = False,
+    is_fragment: bool = False,
+    is_continuation: bool = False,
 ) -> ProtectedSentence:
-    """What is told of a part of a unit; `names` are for what is copied in it."""
-    start, end = range_
-    copied = unit.copied_of(start, end)
-    name_of = dict(zip(copied, names, strict=True))
-    shouting = is_shouted(unit.masked(" ", start, end))
-    text, place, is_first = "", start, True
-    told: list[Range] = []
-    words = _words(unit, range_)
-    at = {(each.start, each.end): each for each in copied}
-    places_of: list[tuple[int, Copied]] = []
+    """Return the model input for a span of a unit; each protected span in it has one of the `substitutes`."""
+    start, end = span
+    protected = {
+        (each.start, each.end): (each, substitute)
+        for each, substitute in zip(unit.copied_of(start, end), substitutes, strict=True)
+    }
+    all_caps = is_all_caps(unit.masked(" ", start, end))
+    text, position, is_first = "", start, True
+    words = unit_words(unit, span)
+    input_words: list[Range] = []
+    found: list[tuple[int, Copied]] = []
     for number, word in enumerate(words):
-        text += unit.text[place : word[0]]
+        text += unit.text[position : word[0]]
         content = unit.text[word[0] : word[1]]
-        if word in at:
-            places_of.append((number, at[word]))
-            content = name_of[at[word]]
-        elif shouting:
-            content = spoken(content, is_first, language)
+        if word in protected:
+            hidden, content = protected[word]
+            found.append((number, hidden))
+        elif all_caps:
+            content = lower_cased(content, is_first, language)
         is_first = is_first and not content[:1].isalnum()
-        told.append((len(text), len(text) + len(content)))
+        input_words.append((len(text), len(text) + len(content)))
         text += content
-        place = word[1]
+        position = word[1]
     return ProtectedSentence(
-        unit, range_, text + unit.text[place:end], words, told, places_of, names, shouting, is_fragment
+        unit,
+        span,
+        text + unit.text[position:end],
+        words,
+        input_words,
+        found,
+        substitutes,
+        all_caps,
+        is_fragment,
+        is_continuation,
+        must_have_substitutes,
     )
 
 
-def unchanged(unit: Unit, range_: Range) -> Part:
-    """A part of a unit that comes out as it is."""
-    words = _words(unit, range_)
-    copied = {(each.start, each.end): each for each in unit.copied_of(*range_)}
-    text, place = "", range_[0]
-    outputs, target = [], []
-    places_of = [place for place, word in enumerate(words) if word in copied]
+def unchanged(unit: Unit, span: Range) -> Restored:
+    """Return a span of a unit that needs no decoding."""
+    words = unit_words(unit, span)
+    protected = {(each.start, each.end): each for each in unit.copied_of(*span)}
+    text, position = "", span[0]
+    outputs: list[str] = []
+    target: list[Range] = []
     for word in words:
         content = unit.text[word[0] : word[1]]
-        if word in copied:
+        if word in protected:
             content = OBJECT
-            outputs.append(copied[word].output)
-        text += unit.text[place : word[0]]
+            outputs.append(protected[word].output)
+        text += unit.text[position : word[0]]
         target.append((len(text), len(text) + len(content)))
         text += content
-        place = word[1]
-    text += unit.text[place : range_[1]]
-    return Part(text, outputs, Block(words, target, np.eye(len(words), dtype=np.float32), places_of))
+        position = word[1]
+    text += unit.text[position : span[1]]
+    indices = [index for index, word in enumerate(words) if word in protected]
+    return Restored(text, outputs, Block(words, target, np.eye(len(words), dtype=np.float32), indices))
 
 
-def _words(unit: Unit, range_: Range) -> list[Range]:
-    """Words of the unit in a range; what is copied is one word."""
+def unit_words(unit: Unit, span: Range) -> list[Range]:
+    """Return the words of a unit in a span; each protected span is one word."""
     found: list[Range] = []
-    place = range_[0]
-    inside = unit.copied_of(*range_)
-    for start, end in (*((each.start, each.end) for each in inside), (range_[1], range_[1])):
-        between = words_of(unit.text[place:start], [cut - place for cut in unit.cuts(place, start)])
-        found += [(place + first, place + last) for first, last in between]
+    position = span[0]
+    protected = [(each.start, each.end) for each in unit.copied_of(*span)]
+    for start, end in (*protected, (span[1], span[1])):
+        between = words_of(unit.text[position:start], [cut - position for cut in unit.cuts(position, start)])
+        found += [(position + first, position + last) for first, last in between]
         if end > start:
             found.append((start, end))
-        place = end
+        position = end
     return found

@@ -22,6 +22,8 @@ _HINTS = (
     regex.compile(r"^[ \t]*+(?:[-+•‣▪◦–—:]|[a-zA-Z]\))[ \t]", regex.MULTILINE),
 )
 
+_SEARCHES = tuple(hint.search for hint in _HINTS)
+
 _LINE_START = regex.compile(
     r"[ \t]*(?:(?:[-*+•‣▪◦–—:]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)|#{1,6}|\[[ xX]\])[ \t]+|>++(?:[ \t]+|(?=\S)))*"
     r"(?:\|[ \t]*)?"
@@ -38,7 +40,7 @@ _INLINE = regex.compile(
 
 def may_be_special(text: str, symbols: UnknownCharacters) -> bool:
     """Whether a text may hold anything that a plain translation would lose; quick, and wrong on the safe side."""
-    return any(hint.search(text) for hint in _HINTS) or not symbols.knows_all(text)
+    return any(search(text) for search in _SEARCHES) or not symbols.knows_all(text)
 
 
 def read_text(text: str, symbols: UnknownCharacters) -> Document:

@@ -57,7 +57,8 @@ class Unit:
     _borders: list[tuple[int, int]] = field(init=False, repr=False, compare=False)  # places of tags, sorted
 
     def __post_init__(self) -> None:
-        borders = sorted((place, number) for number, tag in enumerate(self.tags) for place in (tag.start, tag.end))
+        borders = [(place, number) for number, tag in enumerate(self.tags) for place in (tag.start, tag.end)]
+        borders.sort()
         object.__setattr__(self, "_borders", borders)  # as dataclasses do themselves where they are frozen
 
     @property

@@ -12,7 +12,7 @@ from server.text.segmentation.clauses import longest_piece
 _WINDOW = 4000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes twice as long to create, once a sentence
 class Segment:
     """A sentence or a part of one, and the whitespace around it; `text` has none at its ends.
 

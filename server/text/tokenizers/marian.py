@@ -48,14 +48,11 @@ class Tokenizer:
         self._source = _load_sentencepiece(bundle.file(SOURCE_SENTENCEPIECE_FILE))
         self._target = _load_sentencepiece(bundle.file(TARGET_SENTENCEPIECE_FILE))
         self._source_unknown = self._source.unk_id()
-        # [source pieces]: the vocabulary's number of each piece of the source model
-        self._numbers: NDArray[np.int32] = np.array(
-            [
-                self._text_ids.get(self._source.id_to_piece(piece), self._unknown)
-                for piece in range(self._source.get_piece_size())
-            ],
-            dtype=np.int32,
-        )
+        # The vocabulary's id of each piece of the source model. For sentences a list is faster to index than an array.
+        self._source_ids = [
+            self._text_ids.get(self._source.id_to_piece(piece), self._unknown)
+            for piece in range(self._source.get_piece_size())
+        ]
         target_control = {tokens.end_of_sequence, tokens.padding, tokens.unknown}
         self._target_ids = {piece: id_ for piece, id_ in target_vocabulary.items() if id_ not in target_control}
         self._source_names = {id_: piece for piece, id_ in vocabulary.items()}
@@ -163,7 +160,8 @@ class Tokenizer:
         text = replace_lone_surrogates(text)
         pieces = self._source.encode(text)
         if self._source_unknown not in pieces:
-            return [int(id_) for id_ in self._numbers[pieces]]
+            source_ids = self._source_ids
+            return [source_ids[piece] for piece in pieces]
         # Characters the source model does not know may still stand in a vocabulary shared with the target side.
         return [self._text_ids.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)]
 

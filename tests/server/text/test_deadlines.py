@@ -6,23 +6,23 @@ import threading
 import pytest
 
 from server.interface.errors import DeadlineExceeded
-from server.interface.request import Request
-from server.translation import protected_pipeline as lossless
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.protection_strategies import Attempts
+from server.translation.protection_strategies import Substitutes
+from server.translation.restoration import Restorer
 from server.translation.types import TranslationRequest
+from server.translation.worker_threads import PROTECTED_TEXTS
 from tests.server.text.identity import Identity
 
 TEXT = "the dog {name}\n" * 200
 
 
-@pytest.mark.parametrize("phase", ["begin", "settle"])
+@pytest.mark.parametrize(("stage", "method"), [(Substitutes, "protect"), (Restorer, "_is_restored")])
 def test_no_more_sentences_are_worked_on_when_the_time_is_up(
-    identity: Identity, monkeypatch: pytest.MonkeyPatch, phase: str
+    identity: Identity, monkeypatch: pytest.MonkeyPatch, stage: type, method: str
 ) -> None:
     now, num_seen = 0.0, 0
-    plain = getattr(Attempts, phase)
+    plain = getattr(stage, method)
 
     def watched(*args: object) -> object:
         nonlocal now, num_seen
@@ -30,7 +30,7 @@ def test_no_more_sentences_are_worked_on_when_the_time_is_up(
         now = 2.0 if num_seen == 3 else now
         return plain(*args)
 
-    monkeypatch.setattr(Attempts, phase, watched)
+    monkeypatch.setattr(stage, method, watched)
     translator = Pipeline(identity.generator, TranslationLimits(), clock=lambda: now)
     with pytest.raises(DeadlineExceeded, match="within 1 seconds"):
         asyncio.run(translator.translate(TranslationRequest((TEXT,), "en", "de", timeout_seconds=1.0)))
@@ -40,13 +40,12 @@ def test_no_more_sentences_are_worked_on_when_the_time_is_up(
 def test_whoever_waits_for_a_busy_thread_is_told_in_time(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
     may_go_on, went_on = threading.Event(), threading.Event()
 
-    def begin(*_: object) -> list[Request]:
+    def protect(*_: object) -> None:
         may_go_on.wait(5.0)
         may_go_on.set()  # nobody waits for that a second time
         went_on.set()
-        return []
 
-    monkeypatch.setattr(Attempts, "begin", begin)
+    monkeypatch.setattr(Substitutes, "protect", protect)
     request = TranslationRequest((TEXT,), "en", "de", timeout_seconds=0.2)
     try:
         with pytest.raises(DeadlineExceeded, match=r"within 0\.2 seconds"):
@@ -54,4 +53,4 @@ def test_whoever_waits_for_a_busy_thread_is_told_in_time(identity: Identity, mon
         assert not went_on.is_set()
     finally:
         may_go_on.set()
-        lossless._WORKERS.submit(bool).result()
+        PROTECTED_TEXTS.submit(bool).result()

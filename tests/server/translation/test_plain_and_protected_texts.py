@@ -15,7 +15,7 @@ from server.interface.request import Completion, Request
 from server.text.glossary import Glossary
 from server.text.segmentation.sentences import Segment, split
 from server.text.tokenizers.marian import Tokenizer
-from server.translation import pipeline, protected_pipeline
+from server.translation import reading
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.text_stream import TextStream
@@ -90,8 +90,7 @@ def test_plain_text_is_split_as_a_whole_and_any_other_line_by_line(
         texts.append(text)
         return split(text, language, fits)
 
-    for module in (pipeline, protected_pipeline):
-        monkeypatch.setattr(module, "split", recorded)
+    monkeypatch.setattr(reading, "split", recorded)
     _translate(engine, "Where is it?\n Here.\n")
     assert texts == ["Where is it?\n Here.\n"]
     texts.clear()

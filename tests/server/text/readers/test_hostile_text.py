@@ -116,9 +116,9 @@ class _Watched(tuple[Copied, ...]):
 
 
 def test_no_sentence_looks_through_all_that_is_copied(tmp_path: Path) -> None:
-    lossless = Identity(make_bundle(tmp_path, sentences=LETTERS)).translator._lossless
+    reader = Identity(make_bundle(tmp_path, sentences=LETTERS)).translator._reader
     [unit] = (part for part in read_text("The tea is hot. " * 100 + "12 " * 100, SYMBOLS) if isinstance(part, Unit))
     watched = replace(unit, copied=_Watched(unit.copied))
-    sentences = list(lossless._sentences(0, watched, TranslationRequest(("",), "en", "de")))
+    sentences = list(reader._sentences(0, watched, TranslationRequest(("",), "en", "de")))
     assert len(sentences) > 100
     assert _Watched.num_seen <= 100

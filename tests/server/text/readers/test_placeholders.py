@@ -3,7 +3,7 @@
 import pytest
 import regex
 
-from server.text.protection.substitutes import MAX_STAND_INS, places, stand_ins
+from server.text.protection.substitutes import MAX_SUBSTITUTES, choose_substitutes, find_substitutes
 from server.text.readers import placeholders
 from server.text.readers.placeholders import Kind, find
 from server.text.readers.plain_text import may_be_special
@@ -100,13 +100,13 @@ def test_tags_and_symbols_are_no_words() -> None:
     assert kinds == {"<x/>": Kind.MARK, "🎉": Kind.MARK, "%s": Kind.WORD, "日本": Kind.WORD}
 
 
-def test_stand_ins_are_not_in_the_sentence_and_others_the_second_time() -> None:
-    first, second = stand_ins(2, "Tom is here", 0), stand_ins(2, "Tom is here", 1)
+def test_substitutes_are_not_in_the_sentence_and_others_the_second_time() -> None:
+    first, second = choose_substitutes(2, "Tom is here", 0), choose_substitutes(2, "Tom is here", 1)
     assert first is not None
     assert second is not None
     assert "Tom" not in first + second
     assert first[0] != second[0]
-    assert stand_ins(MAX_STAND_INS + 1, "", 0) is None
+    assert choose_substitutes(MAX_SUBSTITUTES + 1, "", 0) is None
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,6 @@ def test_tags_that_are_nested_and_closed_are_pairs(text: str, paired: str) -> No
 
 
 @pytest.mark.parametrize("translation", ["Tom und Tom", "Toms Haus", "Tommy", "", "tom", "Tom, Toms"])
-def test_a_stand_in_counts_only_as_a_word_that_is_there_once(translation: str) -> None:
-    assert places(translation, ["Tom"]) is None
-    assert places("Hallo, Tom!", ["Tom"]) == [(7, 10)]
+def test_a_substitute_counts_only_as_a_word_that_is_there_once(translation: str) -> None:
+    assert find_substitutes(translation, ["Tom"]) is None
+    assert find_substitutes("Hallo, Tom!", ["Tom"]) == [(7, 10)]

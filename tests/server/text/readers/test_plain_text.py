@@ -12,11 +12,14 @@ from server.text.readers.plain_text import may_be_special, read_text
 from server.text.readers.units import Unit
 from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.tokenizers.marian import Tokenizer
-from server.translation import protected_pipeline as lossless
+from server.translation import reading
+from server.translation.deadline import NO_DEADLINE
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.protection_strategies import Attempts
+from server.translation.protection_strategies import Substitutes
+from server.translation.restoration import Restorer
 from server.translation.types import TranslationRequest
+from server.translation.worker_threads import PROTECTED_TEXTS
 from tests.fakes.echo import MAX_TOKENS, EchoGenerator, make_bundle
 from tests.server.text.identity import LETTERS, Identity
 
@@ -211,7 +214,7 @@ def test_everyday_text_is_not_special() -> None:
 @pytest.mark.parametrize("text", ["I have 3 dogs.", "NATO is big, and so is it.", "a = b", "Is it the 2nd?"])
 def test_a_text_that_only_looks_special_is_translated_as_ever(identity: Identity, text: str) -> None:
     request = TranslationRequest((text,), "en", "de")
-    assert asyncio.run(identity.translator._lossless.take_apart(request, arrived=0.0)) is None
+    assert asyncio.run(identity.translator._reader.read(request, NO_DEADLINE)).is_plain
 
 
 def test_a_long_text_is_not_looked_at_on_the_event_loop(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +224,7 @@ def test_a_long_text_is_not_looked_at_on_the_event_loop(identity: Identity, monk
         threads.add(threading.current_thread())
         return may_be_special(text, symbols)
 
-    monkeypatch.setattr(lossless, "may_be_special", look)
+    monkeypatch.setattr(reading, "may_be_special", look)
     identity(["the dog " * 1000])
     assert threads
     assert threading.current_thread() not in threads
@@ -231,9 +234,9 @@ def test_a_long_text_whose_time_is_up_while_it_waits_is_never_read(
     identity: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    monkeypatch.setattr(lossless, "read_text", lambda text, symbols: read.append(text))
+    monkeypatch.setattr(reading, "read_text", lambda text, symbols: read.append(text))
     may_go_on = threading.Event()
-    others = [lossless._WORKERS.submit(may_go_on.wait) for _ in range(lossless._WORKERS._max_workers)]
+    others = [PROTECTED_TEXTS.submit(may_go_on.wait) for _ in range(PROTECTED_TEXTS._max_workers)]
     request = TranslationRequest(("the dog {name} " * 1000,), "en", "de", timeout_seconds=0.05)
     try:
         with pytest.raises(DeadlineExceeded, match=r"within 0\.05 seconds"):
@@ -241,7 +244,7 @@ def test_a_long_text_whose_time_is_up_while_it_waits_is_never_read(
         assert identity(["the dog " * 1000]) == ["the dog " * 1000]  # does not wait for them
     finally:
         may_go_on.set()
-        for other in (*others, lossless._WORKERS.submit(bool)):
+        for other in (*others, PROTECTED_TEXTS.submit(bool)):
             other.result()
     assert read == []
 
@@ -255,16 +258,19 @@ def test_a_text_is_not_read_on_when_its_time_is_up(identity: Identity) -> None:
 
 
 def test_nothing_of_a_long_text_is_made_on_the_event_loop(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads: dict[str, set[threading.Thread]] = {"begin": set(), "settle": set()}
+    threads: dict[tuple[type, str], set[threading.Thread]] = {
+        (Substitutes, "protect"): set(),
+        (Restorer, "_is_restored"): set(),
+    }
 
-    for name, seen in threads.items():
-        plain = getattr(Attempts, name)
+    for (stage, name), seen in threads.items():
+        plain = getattr(stage, name)
 
         def watched(*args: object, plain=plain, seen=seen) -> object:  # type: ignore[no-untyped-def]
             seen.add(threading.current_thread())
             return plain(*args)
 
-        monkeypatch.setattr(Attempts, name, watched)
+        monkeypatch.setattr(stage, name, watched)
     identity(["the dog {name}\n" * 200])
     assert all(threads.values())
     assert all(threading.current_thread() not in seen for seen in threads.values())

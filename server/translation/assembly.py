@@ -1,0 +1,95 @@
+"""From restored sentences to translations: text, scores, and token details."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from server.interface.request import FinishReason, Hypothesis
+from server.text.protection.protected_sentence import Restored
+from server.text.protection.tag_placement import Block, render
+from server.text.readers.units import Unit
+from server.text.tokenizers.marian import Tokenizer
+from server.translation.reading import SegmentedTexts
+from server.translation.sentences import Job, SegmentedText, Sentence
+from server.translation.submission import num_tokens, sentence_tokens
+from server.translation.token_details import sentence_details
+from server.translation.types import Alternative, Phases, Translation, TranslationRequest, TranslationResult
+
+
+def assemble(
+    texts: SegmentedTexts, request: TranslationRequest, tokenizer: Tokenizer, phases: Phases, seed: int | None
+) -> TranslationResult:
+    """Return the translations of restored texts, in their order, and the numbers for metrics and logs."""
+    sentences = texts.sentences
+    completions = [job.completion for each in sentences for job in each.jobs if job.completion is not None]
+    return TranslationResult(
+        [_translation(text, request, tokenizer) for text in texts.texts],
+        phases,
+        sentence_tokens(completions),
+        sum(sentence.continues for sentence in sentences),
+        seed,
+    )
+
+
+def _translation(text: SegmentedText, request: TranslationRequest, tokenizer: Tokenizer) -> Translation:
+    jobs = [job for sentence in text.sentences for job in sentence.jobs]
+    best, *others = [_alternative(text, jobs, rank) for rank in range(request.options.num_hypotheses)]
+    chosen = _ranked_hypotheses(jobs, 0)
+    options = request.options
+    return Translation(
+        best.text,
+        sum([len(job.request.source) for job in jobs]),
+        sum(map(num_tokens, chosen)),
+        FinishReason.of_all([hypothesis.finish_reason for hypothesis in chosen]),
+        best.score,
+        tuple(others),
+        best.log_probability,
+        tuple(
+            sentence_details(job.request.source, hypothesis, options, tokenizer)
+            for job, hypothesis in zip(jobs, chosen, strict=True)
+        )
+        if options.wants_details
+        else (),
+    )
+
+
+def _alternative(text: SegmentedText, jobs: Sequence[Job], rank: int) -> Alternative:
+    parts = [
+        part if isinstance(part, str) else _written(part, text.sentences_of[index], rank)
+        for index, part in enumerate(text.document)
+    ]
+    chosen = _ranked_hypotheses(jobs, rank)
+    lengths = [num_tokens(hypothesis) for hypothesis in chosen]
+    total = sum(lengths)
+    if not total:
+        return Alternative("".join(parts), math.nan)
+    score = sum([hypothesis.score * length for hypothesis, length in zip(chosen, lengths, strict=True)]) / total
+    return Alternative("".join(parts), score, math.fsum([hypothesis.log_probability for hypothesis in chosen]))
+
+
+def _written(unit: Unit, sentences: Sequence[Sentence], rank: int) -> str:
+    """Return the unit's translation of this rank, with what stood between its sentences."""
+    text, position = "", 0
+    blocks: list[Block] = []
+    outputs: list[str] = []
+    for sentence in sentences:
+        text += unit.text[position : sentence.start]
+        for part in sentence.parts:
+            restored = _ranked(part, rank)
+            if restored.block is not None:
+                target = [(len(text) + start, len(text) + end) for start, end in restored.block.target]
+                blocks.append(replace(restored.block, target=target))
+                outputs += restored.outputs
+            text += restored.text
+        position = sentence.end
+    text += unit.text[position:]
+    return render(unit, text, blocks, outputs) if blocks else text
+
+
+def _ranked(part: Job | Restored, rank: int) -> Restored:
+    """Return the answer of this rank, or the last one if there are fewer."""
+    return part if isinstance(part, Restored) else part.answers[min(rank, len(part.answers) - 1)][0]
+
+
+def _ranked_hypotheses(jobs: Sequence[Job], rank: int) -> list[Hypothesis]:
+    return [job.answers[min(rank, len(job.answers) - 1)][1] for job in jobs]

@@ -1,0 +1,165 @@
+"""From texts to documents, units and sentences: the first stages of the pipeline."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bundle.manifest import Shapes
+from server.interface.request import TokenIds
+from server.text.protection.capitals import is_all_caps
+from server.text.readers.html import read_html
+from server.text.readers.pieces import to_document
+from server.text.readers.plain_text import may_be_special, read_text, read_whole
+from server.text.readers.units import Document, Unit
+from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.readers.xml import read_xml
+from server.text.segmentation.sentences import Segment, split, whole
+from server.text.tokenizers.marian import Tokenizer
+from server.text.unicode_text import replace_lone_surrogates
+from server.translation.deadline import NO_DEADLINE, Deadline
+from server.translation.protection_strategies import AsIs, Protection, protections
+from server.translation.sentences import SegmentedText, Sentence
+from server.translation.types import TranslationRequest
+from server.translation.worker_threads import INLINE_CHARACTERS, Runner, run_in_protected_thread, runner_for
+
+# Stands for every character of a protected span while sentences are divided; names for runs of it cost a few tokens.
+_MASK = "X"
+_NAME = "Tom"
+
+
+@dataclass(slots=True)
+class SegmentedTexts:
+    """The texts of a request, all plain or all protected, and how their sentences pass through the pipeline.
+
+    `deadline` interrupts the pipeline. Plain texts have none: the engine ends their requests.
+    """
+
+    texts: list[SegmentedText]
+    is_plain: bool
+    protections: Sequence[Protection]
+    run: Runner
+    deadline: Deadline
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        """All sentences, in their order."""
+        return [sentence for text in self.texts for sentences in text.sentences_of.values() for sentence in sentences]
+
+
+class TextReader:
+    """Reads texts and divides them into sentences that one model takes."""
+
+    def __init__(self, tokenizer: Tokenizer, shapes: Shapes) -> None:
+        self._tokenizer = tokenizer
+        self._max_tokens = shapes.max_source_tokens
+        self._symbols = UnknownCharacters(tokenizer.known_characters)
+
+    async def read(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts:
+        """Return the segmented texts: plain ones if a plain translation would lose nothing of any text.
+
+        Raises `InvalidRequest` for XML that is not well-formed, and `DeadlineExceeded`.
+        """
+        run = runner_for(request.num_characters, is_plain=True)
+        # The first look is short, so that plain texts do not wait for texts that are read.
+        if (plain := await run(self._plain_unless_special, request, run)) is not None:
+            return plain
+        if (protected := await self._protected_unless_plain(request, deadline)) is not None:
+            return protected
+        return await run(self._plain, request, run)
+
+    def _plain_unless_special(self, request: TranslationRequest, run: Runner) -> SegmentedTexts | None:
+        if request.format != "text" or any(may_be_special(text, self._symbols) for text in request.texts):
+            return None
+        return self._plain(request, run)
+
+    async def _protected_unless_plain(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts | None:
+        if request.num_characters <= INLINE_CHARACTERS:
+            texts = self._read_all(request, NO_DEADLINE)
+        else:
+            async with deadline.interrupts():
+                texts = await run_in_protected_thread(self._read_all, request, deadline)
+        if request.format == "text" and not any(map(_is_special, texts)):
+            return None
+        run = runner_for(request.num_characters, is_plain=False)
+        return SegmentedTexts(texts, False, protections(request.source), run, deadline)
+
+    def _plain(self, request: TranslationRequest, run: Runner) -> SegmentedTexts:
+        is_whole = request.options.is_about_whole_texts
+        texts = [self._plain_text(index, text, request, is_whole) for index, text in enumerate(request.texts)]
+        return SegmentedTexts(texts, True, (AsIs(request.glossary, is_whole),), run, NO_DEADLINE)
+
+    def _plain_text(self, index: int, text: str, request: TranslationRequest, is_whole: bool) -> SegmentedText:
+        """Return a text as one unit; its sentences have their tokens if segmentation had to count them."""
+        text = replace_lone_surrogates(text)
+        sources: dict[str, TokenIds] = {}
+
+        def fits(part: str) -> bool:
+            sources[part] = self._tokenizer.encode(part, request.target)
+            return len(sources[part]) <= self._max_tokens
+
+        unit = Unit(text, text, (), (), str)
+        segments = [whole(text)] if is_whole else split(text, request.source, fits)
+        sentences = [
+            Sentence(index, unit, start, end, len(segment.before), segment.continues, sources.get(segment.text))
+            for segment, start, end in _spans(segments)
+            if start < end
+        ]
+        return SegmentedText([unit], {0: sentences})
+
+    def _read_all(self, request: TranslationRequest, deadline: Deadline) -> list[SegmentedText]:
+        return [self._segmented(index, text, request, deadline) for index, text in enumerate(request.texts)]
+
+    def _segmented(self, index: int, text: str, request: TranslationRequest, deadline: Deadline) -> SegmentedText:
+        document = self._document(replace_lone_surrogates(text), request)
+        segmented = SegmentedText(document)
+        for place, unit in deadline.in_time(enumerate(document)):
+            if isinstance(unit, Unit):
+                segmented.sentences_of[place] = self._sentences(index, unit, request)
+        return segmented
+
+    def _document(self, text: str, request: TranslationRequest) -> Document:
+        if request.format == "html":
+            return to_document(read_html(text, request.markup), self._symbols)
+        if request.format == "xml":
+            return to_document(read_xml(text, request.markup), self._symbols)
+        return (read_whole if request.options.is_about_whole_texts else read_text)(text, self._symbols)
+
+    def _sentences(self, index: int, unit: Unit, request: TranslationRequest) -> list[Sentence]:
+        """Divide a unit between protected spans, which count as many tokens as their masks."""
+        masked = unit.masked(_MASK)
+        is_whole = request.options.is_about_whole_texts
+        found: list[Sentence] = []
+        for segment, start, end in _spans([whole(masked)] if is_whole else split(masked, request.source, self._fits)):
+            if found and unit.is_inside_copied(start):
+                found[-1].end = end  # no protected span has two sentences
+            elif start < end:
+                found.append(Sentence(index, unit, start, end, continues=segment.continues))
+        return found
+
+    def _fits(self, text: str) -> bool:
+        while _MASK * 4 in text:
+            text = text.replace(_MASK * 4, _NAME)
+        return self._tokenizer.count_tokens(text) <= self._max_tokens
+
+
+def _spans(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int, int]]:
+    """Yield segments with the start and the end of their text."""
+    position = 0
+    for segment in segments:
+        start = position + len(segment.before)
+        end = start + len(segment.text)
+        position = end + len(segment.after)
+        yield segment, start, end
+
+
+def _is_special(text: SegmentedText) -> bool:
+    """Return whether there is anything but sentences, white space, and lines without words."""
+    document = text.document
+    for index, part in enumerate(document):
+        if isinstance(part, Unit):
+            if not part.is_plain or part.text != part.raw:
+                return True
+        elif part.strip():
+            around = document[max(index - 1, 0) : index + 2]
+            if any(map(str.isalnum, part)) or any(isinstance(each, Unit) for each in around):
+                return True
+    return any(is_all_caps(sentence.unit.text[sentence.start : sentence.end]) for sentence in text.sentences)

@@ -1,0 +1,57 @@
+"""From hypotheses to text, with everything that was protected."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from server.interface.request import Completion, Hypothesis
+from server.text.protection.protected_sentence import Answer, Restored
+from server.text.tokenizers.marian import Tokenizer
+from server.translation.sentences import Job, Sentence
+
+
+class Restorer:
+    """Decodes completions, and restores sentences from them."""
+
+    def __init__(self, tokenizer: Tokenizer, num_hypotheses: int) -> None:
+        self._tokenizer = tokenizer
+        self._num_hypotheses = num_hypotheses
+
+    def restore(self, sentences: Iterable[Sentence], completions: Mapping[int, Completion]) -> list[Sentence]:
+        """Give sentences their answers, and return those that lost something in all hypotheses of a part."""
+        return [sentence for sentence in sentences if not self._is_restored(sentence, completions)]
+
+    def _is_restored(self, sentence: Sentence, completions: Mapping[int, Completion]) -> bool:
+        lost_something = not sentence.parts
+        for job in sentence.jobs:
+            completion = completions.get(job.request.id)
+            if completion is None:
+                return False  # this round's protection was not applicable
+            job.completion = completion
+            job.answers = self._answers(job, completion.hypotheses)
+            lost_something |= not job.answers
+        return not lost_something
+
+    def _answers(self, job: Job, hypotheses: Sequence[Hypothesis]) -> list[tuple[Restored, Hypothesis]]:
+        """Return as many of the hypotheses as are wanted, restored, without those that lost something."""
+        answers: list[tuple[Restored, Hypothesis]] = []
+        for hypothesis in hypotheses:
+            text = self._tokenizer.decode(hypothesis.token_ids)
+            aligned = self._aligned(job, hypothesis, text) if job.request.params.return_attention else None
+            restored = job.protected.restore(aligned or Answer(text))
+            if restored is not None:
+                answers.append((restored, hypothesis))
+                if len(answers) == self._num_hypotheses:
+                    break
+        return answers
+
+    def _aligned(self, job: Job, hypothesis: Hypothesis, text: str) -> Answer | None:
+        """Return an answer with the attention between its text and the model input; None without attention."""
+        if hypothesis.details is None or hypothesis.details.attention is None:
+            return None
+        attention = hypothesis.details.attention[: len(hypothesis.token_ids)]
+        source_spans = self._tokenizer.source_spans(job.protected.text)
+        target_spans = self._tokenizer.target_spans(hypothesis.token_ids, text)
+        if attention.shape != (len(target_spans), len(source_spans)):
+            return None
+        return Answer(text, source_spans, target_spans, np.ascontiguousarray(attention))

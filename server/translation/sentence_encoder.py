@@ -1,0 +1,154 @@
+"""From text and options to requests for the engine."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from bundle.manifest import Shapes
+from server.interface.decoding_options import MAX_REQUIRED_TOKENS
+from server.interface.errors import InvalidRequest, TextTooLong
+from server.interface.request import Request, SentenceParams, Timings, TokenIds, Tokens
+from server.text.protection.protected_sentence import Protected, Restored
+from server.text.tokenizers.marian import Tokenizer
+from server.translation.limits import TranslationLimits
+from server.translation.protection_strategies import Protection
+from server.translation.sentence_params import ParamsResolver
+from server.translation.sentences import Job, Sentence
+from server.translation.types import TranslationRequest
+
+_BEAMS_FOR_SUBSTITUTES = 4
+
+
+class RequestBuilder:
+    """Builds the engine requests of one call."""
+
+    def __init__(self, tokenizer: Tokenizer, target: str, deadline: float | None, *, cacheable: bool = True) -> None:
+        self._tokenizer = tokenizer
+        self._target = target
+        self._deadline = deadline
+        self._cacheable = cacheable
+
+    def tokens(self, text: str) -> TokenIds:
+        """Return the tokens of a source text."""
+        return self._tokenizer.encode(text, self._target)
+
+    def request(self, source: TokenIds, params: SentenceParams) -> Request:
+        """Return the engine request for one sentence."""
+        return Request(source, params, Timings(arrived=0.0), self._deadline, shared=self._cacheable)
+
+
+class SentenceEncoder(RequestBuilder):
+    """Encodes the sentences of one call with its options.
+
+    Raises `InvalidRequest` for options that the model or the format does not support.
+    """
+
+    def __init__(
+        self,
+        request: TranslationRequest,
+        limits: TranslationLimits,
+        tokenizer: Tokenizer,
+        shapes: Shapes,
+        deadline: float | None = None,
+    ) -> None:
+        super().__init__(tokenizer, request.target, deadline, cacheable=not request.bypass_cache)
+        params = limits.sentence_params(request, shapes)
+        if request.format != "text" and request.options.is_about_whole_texts:
+            raise InvalidRequest(
+                "`target_prefix`, `required_phrases` and `return_alternatives` are about whole texts; they cannot be "
+                f"combined with format {request.format}"
+            )
+        self._resolver = ParamsResolver(params, request.options, tokenizer, shapes)
+        self._glossary = request.glossary
+        self._shapes = shapes
+        self._max_beam_size = limits.max_beam_size
+        self.seed = params.sampling.seed if params.sampling else None
+
+    def check_texts(self, num_texts: int) -> None:
+        """Raise `InvalidRequest` or `TextTooLong` for options that no sentence of a text can be decoded with."""
+        for index in range(num_texts):
+            self._resolver.resolve(index, 1)
+
+    def encode(self, sentences: Iterable[Sentence], protection: Protection) -> list[Request]:
+        """Return requests for sentences, whose parts become those of this protection.
+
+        A sentence keeps its earlier parts if the protection is not applicable, or too long for the model. Raises
+        `TextTooLong` for a part without substitutes that is too long, and `InvalidRequest` for glossary terms that the
+        model cannot write.
+        """
+        requests: list[Request] = []
+        for sentence in sentences:
+            parts: list[Job | Restored] = []
+            jobs: list[Job] = []
+            for part in protection.protect(sentence) or ():
+                if isinstance(part, Restored):
+                    parts.append(part)
+                elif (job := self._job(sentence, part)) is not None:
+                    parts.append(job)
+                    jobs.append(job)
+                else:
+                    parts.clear()
+                    break
+            if parts:
+                sentence.parts, sentence.jobs = parts, jobs
+                requests += [job.request for job in jobs]
+        return requests
+
+    def _job(self, sentence: Sentence, part: Protected) -> Job | None:
+        """Return a part with its request; None if it is too long for the model or the search."""
+        required = self._required(part) if part.must_have_substitutes else ()
+        if required is None:
+            return None
+        source = self.tokens(part.text) if sentence.source is None else sentence.source
+        if len(source) > (limit := self._shapes.max_source_tokens):
+            if part.substitutes:
+                return None
+            raise TextTooLong(f"{part.description} has {len(source)} tokens; this model takes {limit}")
+        terms = () if self._glossary is None else self._glossary.target_terms(part.text)
+        params = self._resolver.resolve(sentence.text, len(source), terms, part.is_continuation)
+        if sentence.unit.tags and _has_tags_inside(sentence) and not params.return_attention:
+            layer = max(self._shapes.num_decoder_layers - 2, 0)  # its attention is clearer than that of the last one
+            params = replace(params, return_attention=True, alignment_layer=layer)
+        if required:
+            params = self._requiring(params, required)
+            if _total(params.required_phrases) > min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1):
+                return None
+        elif part.substitutes and _returns_beams(params):
+            params = replace(params, num_hypotheses=params.beam_size)
+        return Job(part, self.request(source, params))
+
+    def _required(self, part: Protected) -> Sequence[Tokens] | None:
+        """Return the tokens of the substitutes; None if a search cannot require them."""
+        required = [tuple(self._tokenizer.encode_target(name)) for name in part.substitutes]
+        can_be_written = all(tokens and self._tokenizer.unknown_token not in tokens for tokens in required)
+        limit = min(MAX_REQUIRED_TOKENS, self._shapes.max_target_tokens) // 2
+        return required if self._max_beam_size > 1 and can_be_written and _total(required) <= limit else None
+
+    def _requiring(self, params: SentenceParams, required: Sequence[Tokens]) -> SentenceParams:
+        """Return the parameters of a beam search that must produce these phrases as well."""
+        beam_size = min(max(params.beam_size, _BEAMS_FOR_SUBSTITUTES), self._max_beam_size)
+        return replace(
+            params,
+            beam_size=beam_size,
+            num_hypotheses=beam_size,
+            options=params.options.with_changes(
+                num_beam_groups=1, diversity_penalty=0.0, patience=1.0, return_alternatives=False
+            ),
+            sampling=None,
+            required_phrases=tuple(dict.fromkeys((*params.required_phrases, *required))),
+        )
+
+
+def _returns_beams(params: SentenceParams) -> bool:
+    """Return whether a search can return all its beams as hypotheses."""
+    options = params.options
+    return not params.decodes_independently and options.num_beam_groups == 1 and options.patience >= 1
+
+
+def _has_tags_inside(sentence: Sentence) -> bool:
+    start, end = sentence.start, sentence.end
+    return any(start < cut < end for cut in sentence.unit.cuts(start, end))
+
+
+def _total(phrases: Sequence[Tokens]) -> int:
+    """Return the number of tokens of all phrases."""
+    return sum(map(len, phrases))
