@@ -22,7 +22,7 @@ from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Request
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.protection_strategies import Protection, protections
+from server.translation.protection_strategies import Protection, protections_for
 from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.sentences import Sentence
 from server.translation.types import TranslationRequest
@@ -107,7 +107,7 @@ def main(
             print(f"lost: {text!r} -> {translation.text!r}")
     counts = Counter(last_protections.values())
     print(f"{num_lost} of {number} sentences lost a placeholder; {seconds:.1f} s, one thread, beam {beam_size}")
-    for protection in protections(source):
+    for protection in protections_for(source):
         print(f"{protection}: {counts[protection]} sentences")
     raise typer.Exit(num_lost > 0)
 

@@ -20,21 +20,21 @@ def assemble(
     texts: SegmentedTexts, request: TranslationRequest, tokenizer: Tokenizer, phases: Phases, seed: int | None
 ) -> TranslationResult:
     """Return the translations of restored texts, in their order, and the numbers for metrics and logs."""
-    sentences = texts.sentences
-    completions = [job.completion for each in sentences for job in each.jobs if job.completion is not None]
+    completions = [job.completion for each in texts.sentences for job in each.jobs if job.completion is not None]
     return TranslationResult(
         [_translation(text, request, tokenizer) for text in texts.texts],
         phases,
         sentence_tokens(completions),
-        sum(sentence.continues for sentence in sentences),
+        sum([sentence.continues for sentence in texts.sentences]),
         seed,
     )
 
 
 def _translation(text: SegmentedText, request: TranslationRequest, tokenizer: Tokenizer) -> Translation:
     jobs = [job for sentence in text.sentences for job in sentence.jobs]
-    best, *others = [_alternative(text, jobs, rank) for rank in range(request.options.num_hypotheses)]
-    chosen = _ranked_hypotheses(jobs, 0)
+    ranked = [_ranked_hypotheses(jobs, rank) for rank in range(request.options.num_hypotheses)]
+    best, *others = [_alternative(text, rank, hypotheses) for rank, hypotheses in enumerate(ranked)]
+    chosen = ranked[0]
     options = request.options
     return Translation(
         best.text,
@@ -53,18 +53,17 @@ def _translation(text: SegmentedText, request: TranslationRequest, tokenizer: To
     )
 
 
-def _alternative(text: SegmentedText, jobs: Sequence[Job], rank: int) -> Alternative:
+def _alternative(text: SegmentedText, rank: int, hypotheses: Sequence[Hypothesis]) -> Alternative:
     parts = [
         part if isinstance(part, str) else _written(part, text.sentences_of[index], rank)
         for index, part in enumerate(text.document)
     ]
-    chosen = _ranked_hypotheses(jobs, rank)
-    lengths = [num_tokens(hypothesis) for hypothesis in chosen]
+    lengths = [num_tokens(hypothesis) for hypothesis in hypotheses]
     total = sum(lengths)
     if not total:
         return Alternative("".join(parts), math.nan)
-    score = sum([hypothesis.score * length for hypothesis, length in zip(chosen, lengths, strict=True)]) / total
-    return Alternative("".join(parts), score, math.fsum([hypothesis.log_probability for hypothesis in chosen]))
+    score = sum([hypothesis.score * length for hypothesis, length in zip(hypotheses, lengths, strict=True)]) / total
+    return Alternative("".join(parts), score, math.fsum([hypothesis.log_probability for hypothesis in hypotheses]))
 
 
 def _written(unit: Unit, sentences: Sequence[Sentence], rank: int) -> str:

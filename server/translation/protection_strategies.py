@@ -100,7 +100,7 @@ class Piecewise:
             position = end
 
 
-def protections(language: str) -> tuple[Protection, ...]:
+def protections_for(language: str) -> tuple[Protection, ...]:
     """Return the strategies for sentences in a source language, in their order."""
     rounds = [Substitutes(language, number) for number in range(NUM_ROUNDS)]
     return (*rounds, RequiredSubstitutes(language), Piecewise(language))

@@ -16,7 +16,7 @@ from server.text.segmentation.sentences import Segment, split, whole
 from server.text.tokenizers.marian import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.deadline import NO_DEADLINE, Deadline
-from server.translation.protection_strategies import AsIs, Protection, protections
+from server.translation.protection_strategies import AsIs, Protection, protections_for
 from server.translation.sentences import SegmentedText, Sentence
 from server.translation.types import TranslationRequest
 from server.translation.worker_threads import INLINE_CHARACTERS, Runner, run_in_protected_thread, runner_for
@@ -24,6 +24,8 @@ from server.translation.worker_threads import INLINE_CHARACTERS, Runner, run_in_
 # Stands for every character of a protected span while sentences are divided; names for runs of it cost a few tokens.
 _MASK = "X"
 _NAME = "Tom"
+
+_AS_THEY_ARE = (AsIs(),)
 
 
 @dataclass(slots=True)
@@ -34,15 +36,11 @@ class SegmentedTexts:
     """
 
     texts: list[SegmentedText]
+    sentences: list[Sentence]
     is_plain: bool
     protections: Sequence[Protection]
     run: Runner
     deadline: Deadline
-
-    @property
-    def sentences(self) -> list[Sentence]:
-        """All sentences, in their order."""
-        return [sentence for text in self.texts for sentences in text.sentences_of.values() for sentence in sentences]
 
 
 class TextReader:
@@ -59,7 +57,7 @@ class TextReader:
         Raises `InvalidRequest` for XML that is not well-formed, and `DeadlineExceeded`.
         """
         run = runner_for(request.num_characters, is_plain=True)
-        # The first look is short, so that plain texts do not wait for texts that are read.
+        # The look for special texts is short, so that plain ones do not wait for those that are read.
         if (plain := await run(self._plain_unless_special, request, run)) is not None:
             return plain
         if (protected := await self._protected_unless_plain(request, deadline)) is not None:
@@ -80,12 +78,13 @@ class TextReader:
         if request.format == "text" and not any(map(_is_special, texts)):
             return None
         run = runner_for(request.num_characters, is_plain=False)
-        return SegmentedTexts(texts, False, protections(request.source), run, deadline)
+        return SegmentedTexts(texts, _all_sentences(texts), False, protections_for(request.source), run, deadline)
 
     def _plain(self, request: TranslationRequest, run: Runner) -> SegmentedTexts:
         is_whole = request.options.is_about_whole_texts
         texts = [self._plain_text(index, text, request, is_whole) for index, text in enumerate(request.texts)]
-        return SegmentedTexts(texts, True, (AsIs(request.glossary, is_whole),), run, NO_DEADLINE)
+        protections = (AsIs(request.glossary, is_whole),) if is_whole or request.glossary is not None else _AS_THEY_ARE
+        return SegmentedTexts(texts, _all_sentences(texts), True, protections, run, NO_DEADLINE)
 
     def _plain_text(self, index: int, text: str, request: TranslationRequest, is_whole: bool) -> SegmentedText:
         """Return a text as one unit; its sentences have their tokens if segmentation had to count them."""
@@ -139,6 +138,10 @@ class TextReader:
         while _MASK * 4 in text:
             text = text.replace(_MASK * 4, _NAME)
         return self._tokenizer.count_tokens(text) <= self._max_tokens
+
+
+def _all_sentences(texts: Sequence[SegmentedText]) -> list[Sentence]:
+    return [sentence for text in texts for sentence in text.sentences]
 
 
 def _spans(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int, int]]:

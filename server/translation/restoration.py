@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from server.interface.request import Completion, Hypothesis
-from server.text.protection.protected_sentence import Answer, Restored
+from server.text.protection.protected_sentence import Restored, TokenAttention
 from server.text.tokenizers.marian import Tokenizer
 from server.translation.sentences import Job, Sentence
 
@@ -37,21 +37,21 @@ class Restorer:
         answers: list[tuple[Restored, Hypothesis]] = []
         for hypothesis in hypotheses:
             text = self._tokenizer.decode(hypothesis.token_ids)
-            aligned = self._aligned(job, hypothesis, text) if job.request.params.return_attention else None
-            restored = job.protected.restore(aligned or Answer(text))
+            attention = self._attention(job, hypothesis, text) if job.request.params.return_attention else None
+            restored = job.protected.restore(text, attention)
             if restored is not None:
                 answers.append((restored, hypothesis))
                 if len(answers) == self._num_hypotheses:
                     break
         return answers
 
-    def _aligned(self, job: Job, hypothesis: Hypothesis, text: str) -> Answer | None:
-        """Return an answer with the attention between its text and the model input; None without attention."""
+    def _attention(self, job: Job, hypothesis: Hypothesis, text: str) -> TokenAttention | None:
+        """Return the attention between a text and the model input; None unless it was recorded for these tokens."""
         if hypothesis.details is None or hypothesis.details.attention is None:
             return None
-        attention = hypothesis.details.attention[: len(hypothesis.token_ids)]
+        weights = hypothesis.details.attention[: len(hypothesis.token_ids)]
         source_spans = self._tokenizer.source_spans(job.protected.text)
         target_spans = self._tokenizer.target_spans(hypothesis.token_ids, text)
-        if attention.shape != (len(target_spans), len(source_spans)):
+        if weights.shape != (len(target_spans), len(source_spans)):
             return None
-        return Answer(text, source_spans, target_spans, np.ascontiguousarray(attention))
+        return TokenAttention(np.ascontiguousarray(weights), source_spans, target_spans)

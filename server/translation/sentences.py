@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from server.interface.request import Completion, Hypothesis, Request, TokenIds
 from server.text.protection.protected_sentence import Protected, Restored
@@ -42,15 +43,15 @@ class SegmentedText:
     sentences_of: dict[int, list[Sentence]] = field(default_factory=dict)
 
     @property
-    def sentences(self) -> list[Sentence]:
+    def sentences(self) -> Iterator[Sentence]:
         """All sentences, in their order."""
-        return [sentence for sentences in self.sentences_of.values() for sentence in sentences]
+        return chain.from_iterable(self.sentences_of.values())
 
     def streamed(self) -> Iterator[tuple[Segment, Request | None]]:
         """Yield the segments of a plain text with their requests; a segment without one needs no decoding."""
         [unit] = self.document
         assert isinstance(unit, Unit)
-        sentences = self.sentences
+        sentences = list(self.sentences)
         # Each sentence has the white space up to the next one's own; what is left in front is a segment of its own.
         starts = [*(each.start - each.indent for each in sentences), len(unit.text)]
         if starts[0] > 0 or not sentences:

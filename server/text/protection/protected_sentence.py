@@ -16,13 +16,12 @@ from server.text.readers.units import OBJECT, Copied, Unit
 
 
 @dataclass(slots=True)
-class Answer:
-    """The text that a model wrote for an input. `attention` [target tokens, source tokens] has the tokens' spans."""
+class TokenAttention:
+    """The attention between a model's answer and its input, [target tokens, source tokens], and the tokens' spans."""
 
-    text: str
-    source_spans: Sequence[Range] = ()
-    target_spans: Sequence[Range] = ()
-    attention: NDArray[np.float32] | None = None
+    weights: NDArray[np.float32]
+    source_spans: Sequence[Range]
+    target_spans: Sequence[Range]
 
 
 @dataclass(slots=True)
@@ -65,8 +64,8 @@ class Protected(Protocol):
         """Its name in an error message."""
         ...
 
-    def restore(self, answer: Answer) -> Restored | None:
-        """Return the translation with all that was protected; None if something was lost."""
+    def restore(self, answer: str, attention: TokenAttention | None) -> Restored | None:
+        """Return a model's answer with all that was protected; None if something was lost."""
         ...
 
 
@@ -86,11 +85,11 @@ class PlainSentence:
         """Its name in an error message."""
         return "a text taken as one sentence" if self.is_whole_text else "a part of the text that cannot be divided"
 
-    def restore(self, answer: Answer) -> Restored:
+    def restore(self, answer: str, attention: TokenAttention | None) -> Restored:
         """Return the answer, with a capital where a glossary term in lower case took the place of one."""
-        if self.glossary is None:
-            return Restored(answer.text)
-        return Restored(capitalized_like(self.text, answer.text, self.glossary.target_terms(self.text)))
+        if self.glossary is not None:
+            answer = capitalized_like(self.text, answer, self.glossary.target_terms(self.text))
+        return Restored(answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +113,9 @@ class ProtectedSentence:
         """Its name in an error message."""
         return "a part of the text that cannot be divided"
 
-    def restore(self, answer: Answer) -> Restored | None:
+    def restore(self, answer: str, attention: TokenAttention | None) -> Restored | None:
         """Return the answer with protected spans and capitals; None unless each substitute is there exactly once."""
-        text = answer.text.replace(OBJECT, "")
+        text = answer.replace(OBJECT, "")
         if self.is_fragment:  # models end every answer as a sentence
             text = text.rstrip(".!?… ") or text
         found = find_substitutes(text, self.substitutes)
@@ -130,18 +129,18 @@ class ProtectedSentence:
             writer.write_answer(start)
             writer.write_protected(end, protected.output, word)
         writer.write_answer(len(text))
-        return Restored(writer.text, writer.outputs, self._block(answer, text, writer))
+        return Restored(writer.text, writer.outputs, self._block(attention, text, writer))
 
-    def _block(self, answer: Answer, text: str, writer: "_Writer") -> Block:
+    def _block(self, attention: TokenAttention | None, text: str, writer: "_Writer") -> Block:
         """Return the words of the restored text, linked to those of the unit."""
-        attention = None
-        if answer.attention is not None and writer.answer_words and self.input_words:
-            attention = by_words(
-                answer.attention, answer.target_spans, writer.answer_words, answer.source_spans, self.input_words
+        weights = None
+        if attention is not None and writer.answer_words and self.input_words:
+            weights = by_words(
+                attention.weights, attention.target_spans, writer.answer_words, attention.source_spans, self.input_words
             )
         target = [text[start:end] for start, end in writer.answer_words]
         source = [self.text[start:end] for start, end in self.input_words]
-        found = links(source, target, attention, writer.anchors)
+        found = links(source, target, weights, writer.anchors)
         return Block(self.unit_words, writer.words, found, [index for index, _ in writer.anchors])
 
     def _cut_words(self) -> dict[str, list[int]]:

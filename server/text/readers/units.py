@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -54,12 +54,13 @@ class Unit:
     tags: tuple[Tag, ...]
     copied: tuple[Copied, ...]  # in their order
     escape: Callable[[str], str]
-    _borders: list[tuple[int, int]] = field(init=False, repr=False, compare=False)  # places of tags, sorted
+    # Positions of tags with their indices, sorted.
+    _borders: Sequence[tuple[int, int]] = field(default=(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        borders = [(place, number) for number, tag in enumerate(self.tags) for place in (tag.start, tag.end)]
-        borders.sort()
-        object.__setattr__(self, "_borders", borders)  # as dataclasses do themselves where they are frozen
+        if self.tags:
+            borders = sorted((place, index) for index, tag in enumerate(self.tags) for place in (tag.start, tag.end))
+            object.__setattr__(self, "_borders", borders)  # as the dataclass itself does, because it is frozen
 
     @property
     def has_words(self) -> bool:
@@ -103,7 +104,7 @@ class Unit:
             place = stop
         return "".join((*parts, self.text[place:end]))
 
-    def _borders_of(self, start: int, end: int) -> list[tuple[int, int]]:
+    def _borders_of(self, start: int, end: int) -> Sequence[tuple[int, int]]:
         return self._borders[bisect_left(self._borders, (start, 0)) : bisect_left(self._borders, (end + 1, 0))]
 
 

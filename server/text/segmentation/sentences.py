@@ -106,7 +106,10 @@ def _pieces(sentence: str, fits: Callable[[str], bool]) -> Iterator[Segment]:
 
 
 def _attach_blanks(segments: Iterable[Segment]) -> list[Segment]:
-    """The same segments with each run of blank ones merged into the whitespace of the segment before it."""
+    """Return the segments with each run of blank ones merged into the whitespace of the segment before it."""
+    segments = list(segments)
+    if all(segment.text for segment in segments):
+        return segments
     merged: list[Segment] = []
     for blank, run in groupby(segments, key=lambda segment: not segment.text):
         if not blank:

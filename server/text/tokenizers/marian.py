@@ -130,7 +130,7 @@ class Tokenizer:
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """The text of generated `token_ids`; control tokens, the unknown token among them, are skipped."""
-        pieces = [self._target_pieces[id_] for id_ in token_ids if id_ in self._target_pieces]
+        pieces = [piece for piece in map(self._target_pieces.get, token_ids) if piece is not None]
         text: str = self._target.decode_pieces(pieces)
         return text.replace(_WORD_START, " ").strip()
 
@@ -160,8 +160,7 @@ class Tokenizer:
         text = replace_lone_surrogates(text)
         pieces = self._source.encode(text)
         if self._source_unknown not in pieces:
-            source_ids = self._source_ids
-            return [source_ids[piece] for piece in pieces]
+            return list(map(self._source_ids.__getitem__, pieces))
         # Characters the source model does not know may still stand in a vocabulary shared with the target side.
         return [self._text_ids.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)]
 
