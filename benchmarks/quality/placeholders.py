@@ -83,7 +83,7 @@ def main(
     def recorded(self: SentenceEncoder, sentences: Iterable[Sentence], protection: Protection) -> list[Request]:
         unsettled = list(sentences)
         for sentence in unsettled:
-            if any(sentence.start <= each.start < sentence.end for each in sentence.unit.copied):
+            if any(sentence.start <= each.start < sentence.end for each in sentence.unit.protected):
                 last_protections[id(sentence)] = protection
         return encode(self, unsettled, protection)
 

@@ -1,4 +1,4 @@
-"""Terms that must be translated in a given way: which of them a sentence has, and what its translation must have."""
+"""Glossaries: the terms that a sentence has, and those that its translation must have."""
 
 import csv
 import io
@@ -19,16 +19,16 @@ _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Kh
 class Glossary:
     """Entries from source terms to target terms. Immutable, so threads may share it.
 
-    A term in lower case is found in any case; one with capitals only as it is written, or shouted.
-    Raises `InvalidRequest` for entries that make no sense.
+    A term in lower case is found in any case, and one with capitals as it is written or in all caps.
+    Raises `InvalidRequest` for invalid entries.
     """
 
     def __init__(self, entries: Mapping[str, str]) -> None:
         self.entries = dict(entries)
         if not entries:
-            raise InvalidRequest("a glossary needs one entry or more")
+            raise InvalidRequest("a glossary must have at least 1 entry. Given: 0")
         if len(entries) > MAX_ENTRIES:
-            raise InvalidRequest(f"the glossary has {len(entries)} entries; it may have {MAX_ENTRIES}")
+            raise InvalidRequest(f"a glossary must have at most {MAX_ENTRIES} entries. Given: {len(entries)}")
         for term in (*entries, *entries.values()):
             _check_term(term)
         self._by_folded: dict[str, list[str]] = {}
@@ -43,13 +43,13 @@ class Glossary:
         ]
 
     def target_terms(self, sentence: str) -> tuple[str, ...]:
-        """What the translation of `sentence` must have, each once, in the order of the source terms."""
+        """Return the terms that the translation of `sentence` must have, in the order of the source terms."""
         lowered = sentence.lower()
-        if len(lowered) != len(sentence):  # some letters have two in lower case: then only those as they are count
+        if len(lowered) != len(sentence):  # some letters become two in lower case: then only the same case matches
             lowered = sentence
         found: dict[int, str] = {}
         for pattern in self._patterns:
-            end = 0  # of the last term: one inside another does not count, but for those that case ruled out
+            end = 0  # of the last match: a term inside another does not count, unless the other's case did not match
             for match in pattern.finditer(lowered, overlapped=True):
                 target = self._target(match.group(), sentence[match.start() : match.end()])
                 if match.start() >= end and target is not None:
@@ -64,22 +64,22 @@ class Glossary:
         if folded in terms and not (written.isupper() and len(written) > 1):
             return self.entries[folded]
         if written.isupper() and len(written) > 1:
-            shouted = next((term for term in terms if term.upper() == written), None)
-            return None if shouted is None else self.entries[shouted].upper()
+            found = next((term for term in terms if term.upper() == written), None)
+            return None if found is None else self.entries[found].upper()
         return None
 
 
 def capitalized_like(source: str, translation: str, targets: Iterable[str]) -> str:
-    """`translation`, begun with a capital where `source` is and a term in lower case came first."""
+    """Return `translation` with a capital at its beginning if `source` has one and a target term comes first."""
     if source[:1].isupper() and any(translation.startswith(target) for target in targets):
         return translation[:1].upper() + translation[1:]
     return translation
 
 
 def parse_entries(text: str, separator: str) -> dict[str, str]:
-    """Entries of one line each, term and translation between a `separator`; blank lines do not count.
+    """Return entries of one line each, term and translation with a `separator` between; blank lines do not count.
 
-    Raises `InvalidRequest` for a line without a translation and for a term that comes twice.
+    Raises `InvalidRequest` for a line without a translation, and for a repeated term.
     """
     entries: dict[str, str] = {}
     for number, row in enumerate(_rows(text.removeprefix(_BYTE_ORDER_MARK), separator), 1):
@@ -87,9 +87,9 @@ def parse_entries(text: str, separator: str) -> dict[str, str]:
             continue
         fields = [field.strip() for field in row]
         if len(fields) < 2 or not fields[0] or not fields[1]:
-            raise InvalidRequest(f"entry {number} of the glossary is not a term and its translation")
+            raise InvalidRequest(f"entry {number} of the glossary must be a term and its translation")
         if fields[0] in entries:
-            raise InvalidRequest(f"entry {number} of the glossary has a term that came before: {fields[0]!r}")
+            raise InvalidRequest(f"entry {number} of the glossary repeats a term: {fields[0]!r}")
         entries[fields[0]] = fields[1]
     return entries
 
@@ -100,14 +100,14 @@ def _rows(text: str, separator: str) -> Iterable[Sequence[str]]:
     try:
         return list(csv.reader(io.StringIO(text), delimiter=separator, strict=True))
     except csv.Error as error:
-        raise InvalidRequest(f"the entries are no CSV: {error}") from error
+        raise InvalidRequest(f"invalid CSV of glossary entries: {error}") from error
 
 
 def _check_term(term: str) -> None:
     if not term.strip() or len(term) > MAX_TERM_CHARACTERS:
         raise InvalidRequest(
-            f"the glossary has a term of {len(term)} characters; it must have from 1 to {MAX_TERM_CHARACTERS}, "
-            "and not only spaces"
+            f"a term of a glossary must have 1 to {MAX_TERM_CHARACTERS} characters, and not only spaces. "
+            f"Given: {len(term)}"
         )
     if any(character in term for character in "\t\r\n"):
-        raise InvalidRequest("the glossary has a term with a tab or a line break")
+        raise InvalidRequest("a term of a glossary must not contain a tab or a line break")

@@ -1,4 +1,4 @@
-"""Which language a text is in, with a confidence that is low where the text says little."""
+"""Language detection among candidates, with a confidence that is low for short or ambiguous texts."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -7,30 +7,30 @@ from functools import cache
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-# Read of one text: more changes nothing, and takes time on the event loop.
+# Characters of a text that are read: more do not change the result, and take time on the event loop.
 _MAX_CHARACTERS = 2000
 
-# Before a text is read: the probability that it is in one of the candidates, and not in any other language known.
+# The prior probability that a text is in one of the candidates, and not in any other language of the model.
 _PRIOR_OF_CANDIDATES = 0.9
 
-# Where the model has another name for a language than its tag.
+# Languages whose label in the model differs from their tag.
 _LABELS: Mapping[str, str] = {"cmn": "zh", "fil": "tl", "in": "id", "iw": "he", "nb": "no", "ji": "yi"}
 
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """A language, as the candidates call it, and the probability that a text is in it."""
+    """A language, by its tag among the candidates, and the probability that a text is in it."""
 
     language: str
     confidence: float
 
 
 class Detector:
-    """Ranks candidates. Languages that it does not know are never detected; `unknown` names them. Thread-safe."""
+    """Ranks candidate languages of texts. Those that the model does not support are in `unknown`. Thread-safe."""
 
     def __init__(self, candidates: Sequence[str]) -> None:
         known = set(load_identifier().labels) if candidates else set[str]()
-        self._candidates: dict[str, str] = {}  # label to tag; of two with one label, the first
+        self._candidates: dict[str, str] = {}  # label to tag, the first of two with the same label
         self.unknown: list[str] = []
         for tag in candidates:
             if (label := label_of(tag)) in known:
@@ -40,11 +40,11 @@ class Detector:
 
     @property
     def languages(self) -> list[str]:
-        """What can be detected."""
+        """The languages that can be detected."""
         return list(self._candidates.values())
 
     def rank(self, text: str) -> list[Detection]:
-        """All candidates, the likeliest first; nothing for a text without letters.
+        """Return all candidates, the most likely first; none for a text without letters.
 
         The confidences are posterior probabilities: they sum to less than 1 by the probability of all other languages.
         """
@@ -64,29 +64,29 @@ class Detector:
         return sorted(ranked, key=lambda detection: -detection.confidence)
 
     def detect(self, text: str) -> Detection | None:
-        """The likeliest candidate; None for a text without letters."""
+        """Return the most likely candidate; None for a text without letters."""
         ranked = self.rank(text)
         return ranked[0] if ranked else None
 
 
 def label_of(tag: str) -> str:
-    """What the model calls the language of a tag, if it knows it."""
+    """Return the model's label for the language of a tag, which need not be one of its languages."""
     primary = tag.strip().replace("_", "-").partition("-")[0].casefold()
     return _LABELS.get(primary, primary)
 
 
 def has_letters(text: str) -> bool:
-    """Whether there is anything that could be in a language."""
+    """Return whether there is a letter."""
     return any(map(str.isalpha, text))
 
 
 @cache
 def load_identifier() -> LanguageIdentifier:
-    """The model that comes with the library, loaded once a process: it takes a second, and 95 MB."""
+    """Return the model of the library, loaded once a process: it takes a second, and 95 MB."""
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 def _readable(text: str) -> str:
-    """The beginning of the text without what no model has seen: digits, symbols, control characters."""
+    """The beginning of the text without what no model has seen: digits, unknown, control characters."""
     kept = (character if unicodedata.category(character)[0] in "LMPZ" else " " for character in text[:_MAX_CHARACTERS])
     return " ".join("".join(kept).split())

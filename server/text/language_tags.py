@@ -1,4 +1,4 @@
-"""Which of a model's languages a language tag means, and what people call it."""
+"""Language tags: the language of a model that a tag matches, and English names of languages."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -7,7 +7,7 @@ from babel import Locale
 
 
 def match_language(tag: str, languages: Sequence[str]) -> str | None:
-    """The language that `tag` means, or None.
+    """Return the language that `tag` matches, or None.
 
     Compared without regard to case and `_` against `-`: the same tag first, then the same primary language, so that
     "en-US" finds "en" and "pt" finds "pt-BR".
@@ -30,16 +30,16 @@ def _primary(tag: str) -> str:
 
 @cache
 def display_name(tag: str) -> str:
-    """The English name of a language, or the tag itself where it has none known."""
+    """Return the English name of a language, or the tag itself without one."""
     names = Locale("en").languages
     parts = tag.strip().replace("-", "_").split("_")
     for num_parts in range(len(parts), 0, -1):
-        spelled = [part.lower() if place == 0 else _spelled(part) for place, part in enumerate(parts[:num_parts])]
+        spelled = [part.lower() if index == 0 else _spelled(part) for index, part in enumerate(parts[:num_parts])]
         if name := names.get("_".join(spelled)):
             return str(name)
     return tag
 
 
 def _spelled(subtag: str) -> str:
-    """Scripts are written like Hant, regions like BR."""
+    """Return a subtag in its usual case: scripts like Hant, regions like BR."""
     return subtag.title() if len(subtag) == 4 else subtag.upper()

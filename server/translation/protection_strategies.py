@@ -86,7 +86,7 @@ class Piecewise:
 
     def _parts(self, sentence: Sentence) -> Iterator[Protected | Restored]:
         unit, position, is_continuation = sentence.unit, sentence.start, False
-        protected = unit.copied_of(sentence.start, sentence.end)
+        protected = unit.protected_in(sentence.start, sentence.end)
         for start, end in (*((each.start, each.end) for each in protected), (sentence.end, sentence.end)):
             words = [at for at in range(position, start) if unit.text[at].isalnum()]
             if any(unit.text[at].isalpha() for at in words):
@@ -114,7 +114,7 @@ def _with_substitutes(
     sentence: Sentence, language: str, round_: int, *, must_have: bool = False
 ) -> ProtectedSentence | None:
     unit, span = sentence.unit, (sentence.start, sentence.end)
-    count = len(unit.copied_of(*span))
+    count = len(unit.protected_in(*span))
     names = choose_substitutes(count, unit.text[span[0] : span[1]], round_) if count else []
     if names is None:
         return None

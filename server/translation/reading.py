@@ -49,7 +49,7 @@ class TextReader:
     def __init__(self, tokenizer: Tokenizer, shapes: Shapes) -> None:
         self._tokenizer = tokenizer
         self._max_tokens = shapes.max_source_tokens
-        self._symbols = UnknownCharacters(tokenizer.known_characters)
+        self._unknown = UnknownCharacters(tokenizer.known_characters)
 
     async def read(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts:
         """Return the segmented texts: plain ones if a plain translation would lose nothing of any text.
@@ -65,7 +65,7 @@ class TextReader:
         return await run(self._plain, request, run)
 
     def _plain_unless_special(self, request: TranslationRequest, run: Runner) -> SegmentedTexts | None:
-        if request.format != "text" or any(may_be_special(text, self._symbols) for text in request.texts):
+        if request.format != "text" or any(may_be_special(text, self._unknown) for text in request.texts):
             return None
         return self._plain(request, run)
 
@@ -117,10 +117,10 @@ class TextReader:
 
     def _document(self, text: str, request: TranslationRequest) -> Document:
         if request.format == "html":
-            return to_document(read_html(text, request.markup), self._symbols)
+            return to_document(read_html(text, request.markup), self._unknown)
         if request.format == "xml":
-            return to_document(read_xml(text, request.markup), self._symbols)
-        return (read_whole if request.options.is_about_whole_texts else read_text)(text, self._symbols)
+            return to_document(read_xml(text, request.markup), self._unknown)
+        return (read_whole if request.options.is_about_whole_texts else read_text)(text, self._unknown)
 
     def _sentences(self, index: int, unit: Unit, request: TranslationRequest) -> list[Sentence]:
         """Divide a unit between protected spans, which count as many tokens as their masks."""
@@ -128,7 +128,7 @@ class TextReader:
         is_whole = request.options.is_about_whole_texts
         found: list[Sentence] = []
         for segment, start, end in _spans([whole(masked)] if is_whole else split(masked, request.source, self._fits)):
-            if found and unit.is_inside_copied(start):
+            if found and unit.is_inside_protected(start):
                 found[-1].end = end  # no protected span has two sentences
             elif start < end:
                 found.append(Sentence(index, unit, start, end, continues=segment.continues))

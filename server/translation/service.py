@@ -12,7 +12,7 @@ from server.interface.errors import InvalidRequest, UnsupportedPair
 from server.interface.request import FinishReason
 from server.text.language_detection import Detection, Detector
 from server.text.language_tags import match_language
-from server.text.readers.visible_text import readable
+from server.text.readers.visible_text import visible_text
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.limits import TranslationLimits
 from server.translation.router import Route, Router
@@ -109,7 +109,7 @@ class TranslationService:
         """The language of each text, mark-up not counted; None for a text without letters."""
 
         def detect_all() -> list[Detection | None]:
-            return [self._detector.detect(readable(text, asked.format, asked.markup)) for text in asked.texts]
+            return [self._detector.detect(visible_text(text, asked.format, asked.markup)) for text in asked.texts]
 
         return detect_all() if asked.num_characters <= INLINE_CHARACTERS else await asyncio.to_thread(detect_all)
 

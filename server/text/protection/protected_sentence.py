@@ -12,7 +12,7 @@ from server.text.protection.capitals import is_all_caps, lower_cased
 from server.text.protection.substitutes import find_substitutes
 from server.text.protection.tag_placement import Block, fits
 from server.text.protection.word_alignment import Range, by_words, links, words_of
-from server.text.readers.units import OBJECT, Copied, Unit
+from server.text.readers.units import OBJECT, ProtectedSpan, Unit
 
 
 @dataclass(slots=True)
@@ -51,12 +51,12 @@ class Protected(Protocol):
 
     @property
     def must_have_substitutes(self) -> bool:
-        """Whether the search may only return answers with all substitutes."""
+        """Return whether the search may only produce answers with all substitutes."""
         ...
 
     @property
     def is_continuation(self) -> bool:
-        """Whether another part of the same sentence comes before."""
+        """Return whether another part of the same sentence comes before."""
         ...
 
     @property
@@ -101,7 +101,7 @@ class ProtectedSentence:
     text: str
     unit_words: list[Range]
     input_words: list[Range]  # the same words in `text`
-    protected: list[tuple[int, Copied]]  # with the index of its word
+    protected: list[tuple[int, ProtectedSpan]]  # with the index of its word
     substitutes: Sequence[str]
     is_all_caps: bool
     is_fragment: bool = False
@@ -214,13 +214,13 @@ def protected_sentence(
     start, end = span
     protected = {
         (each.start, each.end): (each, substitute)
-        for each, substitute in zip(unit.copied_of(start, end), substitutes, strict=True)
+        for each, substitute in zip(unit.protected_in(start, end), substitutes, strict=True)
     }
     all_caps = is_all_caps(unit.masked(" ", start, end))
     text, position, is_first = "", start, True
     words = unit_words(unit, span)
     input_words: list[Range] = []
-    found: list[tuple[int, Copied]] = []
+    found: list[tuple[int, ProtectedSpan]] = []
     for number, word in enumerate(words):
         text += unit.text[position : word[0]]
         content = unit.text[word[0] : word[1]]
@@ -251,7 +251,7 @@ def protected_sentence(
 def unchanged(unit: Unit, span: Range) -> Restored:
     """Return a span of a unit that needs no decoding."""
     words = unit_words(unit, span)
-    protected = {(each.start, each.end): each for each in unit.copied_of(*span)}
+    protected = {(each.start, each.end): each for each in unit.protected_in(*span)}
     text, position = "", span[0]
     outputs: list[str] = []
     target: list[Range] = []
@@ -273,7 +273,7 @@ def unit_words(unit: Unit, span: Range) -> list[Range]:
     """Return the words of a unit in a span; each protected span is one word."""
     found: list[Range] = []
     position = span[0]
-    protected = [(each.start, each.end) for each in unit.copied_of(*span)]
+    protected = [(each.start, each.end) for each in unit.protected_in(*span)]
     for start, end in (*protected, (span[1], span[1])):
         between = words_of(unit.text[position:start], [cut - position for cut in unit.cuts(position, start)])
         found += [(position + first, position + last) for first, last in between]

@@ -1,4 +1,4 @@
-"""Inline tags put around the words of a translation that their words have become. None is lost, none is crossed."""
+"""Placement of inline tags in a translation, around the words aligned with theirs. None is lost, none is crossed."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
@@ -14,21 +14,21 @@ from server.text.readers.units import OBJECT, Tag, Unit
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Words of a unit and those that they have become; blocks come one after the other in both.
+    """Words of a unit and those of their translation; blocks are in the same order in both.
 
-    `source` and `target` are ranges of characters in the whole unit and in its whole translation. `copied` are the
-    places in `target` of what is copied, whose links are certain.
+    `source` and `target` are ranges of characters in the whole unit and in its whole translation. `protected` are the
+    indices in `target` of protected spans, whose links are certain.
     """
 
     source: Sequence[Range]
     target: Sequence[Range]
     links: Links
-    copied: Sequence[int] = ()
+    protected: Sequence[int] = ()
 
 
 @dataclass(slots=True)
 class _Placed:
-    """Where a tag goes: target words from `first` to `last`, and then characters."""
+    """The position of a tag: target words from `first` to `last`, then characters from `start` to `end`."""
 
     tag: Tag
     children: list["_Placed"]
@@ -39,7 +39,7 @@ class _Placed:
 
 
 def render(unit: Unit, target: str, blocks: Sequence[Block], outputs: Sequence[str]) -> str:
-    """The translation `target` of a unit with its tags, escaped; each `OBJECT` in it is the next of the `outputs`."""
+    """Return the translation `target` of a unit with its tags, escaped; each `OBJECT` becomes the next of `outputs`."""
     write = _writer(unit.escape, outputs)
     if not unit.tags:
         return write(target)
@@ -55,9 +55,9 @@ def render(unit: Unit, target: str, blocks: Sequence[Block], outputs: Sequence[s
 
 
 def fits(tags: Sequence[Tag], limits: Range, order: Sequence[Range]) -> bool:
-    """Whether tags can stand around what is copied from a sentence, from `limits`, if it comes out in this order.
+    """Return whether tags can stand around the protected spans of a sentence, from `limits`, in this order of spans.
 
-    What is copied may be an element itself, so it must not get into another one, or out of its own.
+    A protected span may be an element itself, so it must stay in its element and out of all others.
     """
     for tag in tags:
         inside = [tag.start <= start and end <= tag.end for start, end in order]
@@ -71,7 +71,7 @@ def fits(tags: Sequence[Tag], limits: Range, order: Sequence[Range]) -> bool:
 
 
 def _writer(escape: Callable[[str], str], outputs: Sequence[str]) -> Callable[[str], str]:
-    """Writes a text from its beginning to its end, in as many parts as there are."""
+    """Return a function that writes the parts of a text in their order."""
     left = iter(outputs)
 
     def write(text: str) -> str:
@@ -82,7 +82,7 @@ def _writer(escape: Callable[[str], str], outputs: Sequence[str]) -> Callable[[s
 
 
 class _Words:
-    """The words of all blocks side by side."""
+    """The words of all blocks, in their order."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.source = [word for block in blocks for word in block.source]
@@ -90,25 +90,25 @@ class _Words:
         self._starts = [start for start, _ in self.source]
         self._ends = [end for _, end in self.source]
         self._blocks = blocks
-        # Of each block's words, which the first is among all.
+        # The index of each block's first word among all words.
         self._first_source = [0, *accumulate(len(block.source) for block in blocks)]
         self._first_target = [0, *accumulate(len(block.target) for block in blocks)]
-        is_copied = [False] * len(self.target)
+        is_protected = [False] * len(self.target)
         for block, first in zip(blocks, self._first_target, strict=False):
-            for place in block.copied:
-                is_copied[first + place] = True
-        self.told = TargetWords(is_copied)
+            for index in block.protected:
+                is_protected[first + index] = True
+        self.target_words = TargetWords(is_protected)
 
-    def first_after(self, place: int) -> int:
-        """The first source word that does not begin before a character."""
-        return bisect_left(self._starts, place)
+    def first_after(self, position: int) -> int:
+        """Return the first source word that does not begin before a character."""
+        return bisect_left(self._starts, position)
 
     def inside(self, tag: Tag) -> range:
-        """The source words inside a tag."""
+        """Return the source words inside a tag."""
         return range(self.first_after(tag.start), bisect_right(self._ends, tag.end))
 
-    def gains(self, inside: range) -> PlacementScores:
-        """What speaks for target words to be inside a tag around these source words."""
+    def scores(self, inside: range) -> PlacementScores:
+        """Return the scores of target words for a tag around these source words."""
         if not inside:
             return PlacementScores(0, ())
         first = bisect_right(self._first_source, inside.start) - 1
@@ -116,45 +116,45 @@ class _Words:
         values: list[float] = []
         for block, begin in zip(self._blocks[first:last], self._first_source[first:last], strict=True):
             columns = block.links[:, max(inside.start - begin, 0) : inside.stop - begin]
-            gains = columns.sum(axis=1) - np.float32(0.5)
-            gains[list(block.copied)] *= CERTAIN
-            values += gains.tolist()
+            scores = columns.sum(axis=1) - np.float32(0.5)
+            scores[list(block.protected)] *= CERTAIN
+            values += scores.tolist()
         return PlacementScores(self._first_target[first], values)
 
     def image(self, word: int) -> int:
-        """The target word that a source word has become most likely."""
-        number = bisect_right(self._first_source, word) - 1
-        block, first = self._blocks[number], self._first_target[number]
+        """Return the most likely target word of a source word."""
+        index = bisect_right(self._first_source, word) - 1
+        block, first = self._blocks[index], self._first_target[index]
         if not block.target:
             return first
-        return first + int(block.links[:, word - self._first_source[number]].argmax())
+        return first + int(block.links[:, word - self._first_source[index]].argmax())
 
 
 def _place(siblings: Sequence[_Placed], low: int, high: int, words: _Words) -> None:
-    """Give every tag target words between `low` and `high` of its own, the surest first."""
+    """Give each tag target words of its own between `low` and `high`, the most certain tag first."""
     wanted: list[tuple[_Placed, PlacementScores]] = []
     for each in siblings:
         inside = words.inside(each.tag)
         if each.tag.begins_before or each.tag.ends_behind:
-            # The first or the last of all; whatever is beside it is on its other side.
-            gains = words.told.values(words.gains(inside), low, high)
+            # The first or the last of all tags; the others are on its other side.
+            values = words.target_words.values(words.scores(inside), low, high)
             if each.tag.begins_before:
                 each.first = low
-                each.last = low = low + _best_end(gains)
+                each.last = low = low + _best_end(values)
             else:
                 each.last = high
-                each.first = high = high - _best_end(gains[::-1])
+                each.first = high = high - _best_end(values[::-1])
         elif inside:
-            wanted.append((each, words.gains(inside)))
+            wanted.append((each, words.scores(inside)))
         else:
             each.first = each.last = _point(each.tag, words)
-    gaps = FreeWords(words.told, low, high)
-    for each, its_gains in sorted(wanted, key=lambda item: -words.told.best_run(item[1], low, high)[0]):
-        best = gaps.best_run(its_gains)
+    free = FreeWords(words.target_words, low, high)
+    for each, scores in sorted(wanted, key=lambda item: -words.target_words.best_run(item[1], low, high)[0]):
+        best = free.best_run(scores)
         if best is not None and best[0] > -CERTAIN / 4:
             _, each.first, each.last = best
-            gaps.take(each.first, each.last)
-        else:  # fewer words than tags, or only words that it must not have: it stands somewhere, around none
+            free.take(each.first, each.last)
+        else:  # fewer words than tags, or only words that it must not contain: it stands somewhere without any
             each.first = each.last = low
     for each in siblings:
         if each.first == each.last and not (each.tag.begins_before or each.tag.ends_behind):
@@ -162,13 +162,13 @@ def _place(siblings: Sequence[_Placed], low: int, high: int, words: _Words) -> N
         _place(each.children, each.first, each.last, words)
 
 
-def _best_end(gains: Sequence[float]) -> int:
-    """How many of the first to take for the largest sum; none, if all sums are negative."""
-    return int(np.concatenate([[0], np.cumsum(gains, dtype=np.float64)]).argmax())
+def _best_end(scores: Sequence[float]) -> int:
+    """Return how many of the first scores have the largest sum; 0 if all sums are negative."""
+    return int(np.concatenate([[0], np.cumsum(scores, dtype=np.float64)]).argmax())
 
 
 def _point(tag: Tag, words: _Words) -> int:
-    """Before which target word something stands that has no words inside."""
+    """Return the target word in front of which a tag without words stands."""
     after = words.first_after(tag.start)
     if after == len(words.source):
         return len(words.target)
@@ -181,7 +181,7 @@ def _point(tag: Tag, words: _Words) -> int:
 
 
 def _measure(siblings: Sequence[_Placed], limits: Range, words: _Words, source: str, target: str) -> None:
-    """Turn words into characters; white space inside a tag at its ends stays inside."""
+    """Turn words into characters; white space at the ends of a tag stays inside it."""
     low, high = limits
     for each in sorted(siblings, key=_order):
         tag = each.tag
@@ -193,7 +193,7 @@ def _measure(siblings: Sequence[_Placed], limits: Range, words: _Words, source: 
             for _ in range(len(content) - len(content.rstrip())):
                 each.end += each.end < high and target[each.end].isspace()
         else:
-            each.start = each.end = _gap(each, words, source, target)
+            each.start = each.end = _position(each, words, source, target)
             if tag.start < tag.end:  # around white space
                 while each.end < high and target[each.end].isspace():
                     each.end += 1
@@ -208,13 +208,13 @@ def _measure(siblings: Sequence[_Placed], limits: Range, words: _Words, source: 
 
 
 def _order(placed: _Placed) -> tuple[int, int, int]:
-    """What comes first is first, what has no end here is last."""
+    """Return the sort key of siblings: tags from other units first, tags without an end here last."""
     tag = placed.tag
     return (tag.ends_behind - tag.begins_before, placed.first, placed.last)
 
 
-def _gap(each: _Placed, words: _Words, source: str, target: str) -> int:
-    """The character at which something without words stands: on the side of the white space it stood on."""
+def _position(each: _Placed, words: _Words, source: str, target: str) -> int:
+    """Return the character at which a tag without words stands: on the same side of white space as in the source."""
     before = words.target[each.first - 1][1] if each.first else 0
     after = words.target[each.first][0] if each.first < len(words.target) else len(target)
     start = each.tag.start
@@ -227,13 +227,13 @@ def _gap(each: _Placed, words: _Words, source: str, target: str) -> int:
 
 
 def _written(target: str, limits: Range, placed: Sequence[_Placed], escape: Callable[[str], str]) -> str:
-    parts, place = [], limits[0]
+    parts, position = [], limits[0]
     for each in sorted(placed, key=lambda item: (_order(item)[0], item.start, item.end)):
         parts += [
-            escape(target[place : each.start]),
+            escape(target[position : each.start]),
             each.tag.opening,
             _written(target, (each.start, each.end), each.children, escape),
             each.tag.closing,
         ]
-        place = each.end
-    return "".join((*parts, escape(target[place : limits[1]])))
+        position = each.end
+    return "".join((*parts, escape(target[position : limits[1]])))

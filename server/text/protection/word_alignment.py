@@ -1,7 +1,6 @@
-"""Which words of a sentence became which words of its translation, as far as that can be told.
+"""Alignment of the words of a sentence with those of its translation, from cross-attention.
 
-Cross-attention says it, more or less clearly: where a model looks everywhere at once, the place in the sentence
-decides, and what stands on both sides unchanged is certain.
+Where attention is spread over the sentence, the position decides; words that are equal on both sides are certain.
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,14 +17,14 @@ Links = NDArray[np.float32]  # [target words, source words], each row sums to 1
 
 _WORD = regex.compile(r"[\w\p{M}]+(?:['’][\w\p{M}]+)*|[^\w\s]")
 
-# What a whole sentence's distance costs, in units of log attention. Clear attention differs by 2 and more between
-# words, so that it wins; attention without a preference leaves the decision to the place.
+# The penalty for the distance of a whole sentence, in units of log attention. Clear attention differs by 2 and more
+# between words and outweighs it; without a preference in attention the position decides.
 _DISTANCE_WEIGHT = 3.0
 _LEAST_ATTENTION = np.float32(1e-6)
 
 
 def words_of(text: str, cuts: Sequence[int] = ()) -> list[Range]:
-    """Words and single marks of punctuation; a word with a cut inside is two."""
+    """Return words and single punctuation marks; a word with a cut inside is two."""
     wanted = sorted(set(cuts))
     found: list[Range] = []
     for match in _WORD.finditer(text):
@@ -38,20 +37,20 @@ def words_of(text: str, cuts: Sequence[int] = ()) -> list[Range]:
 def links(
     source: Sequence[str], target: Sequence[str], attention: NDArray[np.float32] | None, anchors: Sequence[Range] = ()
 ) -> Links:
-    """How likely each target word comes from each source word. `attention` [target words, source words], if any.
+    """Return how likely each target word is aligned with each source word, from `attention` of the same shape, if any.
 
-    `anchors` are pairs of a target and a source word that belong together for certain.
+    `anchors` are pairs of a target and a source word whose alignment is certain.
     """
     num_target, num_source = len(target), len(source)
     if not (num_target and num_source):
         return np.zeros((num_target, num_source), np.float32)
-    places = np.linspace(0, 1, num_target)[:, None] - np.linspace(0, 1, num_source)[None]
-    scores = -_DISTANCE_WEIGHT * np.abs(places)
+    distances = np.linspace(0, 1, num_target)[:, None] - np.linspace(0, 1, num_source)[None]
+    scores = -_DISTANCE_WEIGHT * np.abs(distances)
     if attention is not None:
         scores += np.log(attention.astype(np.float64) + _LEAST_ATTENTION)
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     for at_target, at_source in (*_unchanged(source, target), *anchors):
-        weights[:, at_source] *= 0.1  # what is spoken for is hardly said twice
+        weights[:, at_source] *= 0.1  # a word with a certain counterpart hardly has another
         weights[at_target] = 0
         weights[at_target, at_source] = 1
     result: Links = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
@@ -65,7 +64,7 @@ def by_words(
     source_tokens: Sequence[Range],
     source_words: Sequence[Range],
 ) -> NDArray[np.float32]:
-    """Attention between words, of that between tokens [target tokens, source tokens]; rows are means, columns sums."""
+    """Return attention between words from that between tokens [target, source]; rows are means, columns sums."""
     of_target = _overlaps(target_words, target_tokens)
     of_source = _overlaps(source_words, source_tokens)
     means = of_target / np.maximum(of_target.sum(axis=1, keepdims=True), _LEAST_ATTENTION)
@@ -75,7 +74,7 @@ def by_words(
 
 
 def _overlaps(words: Sequence[Range], tokens: Sequence[Range]) -> NDArray[np.float32]:
-    """[words, tokens]: characters that each has of each."""
+    """Return the number of characters that each word shares with each token: [words, tokens]."""
     first, second = np.array(words, np.float32).reshape(-1, 2), np.array(tokens, np.float32).reshape(-1, 2)
     starts = np.maximum(first[:, None, 0], second[None, :, 0])
     ends = np.minimum(first[:, None, 1], second[None, :, 1])
@@ -84,12 +83,12 @@ def _overlaps(words: Sequence[Range], tokens: Sequence[Range]) -> NDArray[np.flo
 
 
 def _unchanged(source: Sequence[str], target: Sequence[str]) -> list[Range]:
-    """Pairs of a target and a source word that are the same, where both have it as often."""
+    """Return pairs of equal target and source words that are as frequent in both."""
     in_source, in_target = Counter(source), Counter(target)
     same = {word for word in in_target if in_target[word] == in_source[word]}
     pairs: list[Range] = []
     for word in same:
-        at_target = [place for place, each in enumerate(target) if each == word]
-        at_source = [place for place, each in enumerate(source) if each == word]
+        at_target = [index for index, each in enumerate(target) if each == word]
+        at_source = [index for index, each in enumerate(source) if each == word]
         pairs += zip(at_target, at_source, strict=True)
     return pairs

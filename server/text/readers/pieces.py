@@ -1,4 +1,4 @@
-"""HTML and XML taken apart into units; everything that is not translated stays as it was written, byte for byte."""
+"""Pieces of HTML and XML, and their units. Everything that is not translated stays as it was written, byte for byte."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,20 +12,20 @@ _BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
 class Role(Enum):
-    """What a piece of a document is for those who translate it."""
+    """The role of a piece of a document in its translation."""
 
     TEXT = auto()
-    REFERENCE = auto()  # text that is written as an entity or by a number
+    REFERENCE = auto()  # text written as an entity or a character number
     OPENING = auto()  # of an inline element
     CLOSING = auto()
-    MARK = auto()  # nothing to read: a comment, an image, a script
-    COPIED = auto()  # inside a sentence, and not translated: code, names
+    MARK = auto()  # without words: a comment, an image, a script
+    PROTECTED = auto()  # part of a sentence, and not translated: code, names
     BORDER = auto()  # between units
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a document as it was written; together the pieces are the document."""
+    """A piece of a document as it was written; joined, the pieces are the document."""
 
     role: Role
     raw: str
@@ -34,18 +34,18 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class MarkupOptions:
-    """Elements by their names, beyond what HTML or the document's structure says."""
+    """Names of elements to treat otherwise than HTML or the structure of the document requires."""
 
-    splitting_tags: tuple[str, ...] = ()  # end a sentence
-    non_splitting_tags: tuple[str, ...] = ()  # stand inside sentences
-    ignore_tags: tuple[str, ...] = ()  # are not translated
+    splitting_tags: tuple[str, ...] = ()  # these end a sentence
+    non_splitting_tags: tuple[str, ...] = ()  # these stand inside sentences
+    ignore_tags: tuple[str, ...] = ()  # these are not translated
 
 
 NO_MARKUP_OPTIONS = MarkupOptions()
 
 
-def without_mark(text: str) -> tuple[list[Piece], str]:
-    """A document's byte order mark, if it has one, and its text, which that is no part of."""
+def split_byte_order_mark(text: str) -> tuple[list[Piece], str]:
+    """Return the byte order mark of a document as a piece, if it has one, and the text behind it."""
     if not text.startswith(_BYTE_ORDER_MARK):
         return [], text
     return [Piece(Role.BORDER, _BYTE_ORDER_MARK)], text[1:]
@@ -53,22 +53,22 @@ def without_mark(text: str) -> tuple[list[Piece], str]:
 
 @dataclass(slots=True)
 class _Escape:
-    """Writes text as a document must; characters that its author has written as entities stay such."""
+    """Escapes text for a document; characters that its author wrote as entities stay entities."""
 
     references: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, text: str) -> str:
         written = escape(text, quote=False)
         for character, reference in self.references.items():
-            if character not in "&<>":  # which are written by now
+            if character not in "&<>":  # these are escaped already
                 written = written.replace(character, reference)
         return written
 
 
-def to_document(pieces: Iterable[Piece], symbols: UnknownCharacters) -> Document:
-    """What is translated of a document, and all the rest as it is."""
+def to_document(pieces: Iterable[Piece], unknown: UnknownCharacters) -> Document:
+    """Return the document of these pieces: units to translate, and strings for all the rest."""
     document: Document = []
-    builder, escaper = _new(symbols)
+    builder, escaper = _new(unknown)
     text, raw = "", ""
 
     def end_text() -> None:
@@ -92,20 +92,20 @@ def to_document(pieces: Iterable[Piece], symbols: UnknownCharacters) -> Document
                 builder.close(piece.name, piece.raw)
             case Role.MARK:
                 builder.mark(piece.raw)
-            case Role.COPIED:
-                builder.copied(piece.raw)
+            case Role.PROTECTED:
+                builder.protect(piece.raw)
             case _:
                 _end_unit(document, builder)
                 document.append(piece.raw)
-                builder, escaper = _new(symbols)
+                builder, escaper = _new(unknown)
     end_text()
     _end_unit(document, builder)
     return document
 
 
-def _new(symbols: UnknownCharacters) -> tuple[UnitBuilder, _Escape]:
+def _new(unknown: UnknownCharacters) -> tuple[UnitBuilder, _Escape]:
     escaper = _Escape()
-    return UnitBuilder(symbols, escaper, collapses_space=True), escaper
+    return UnitBuilder(unknown, escaper, collapses_space=True), escaper
 
 
 def _end_unit(document: Document, builder: UnitBuilder) -> None:

@@ -1,4 +1,4 @@
-"""What programs and people write into texts that must come out as it went in: variables, addresses, quantities."""
+"""Placeholders: variables, addresses, quantities and other parts of texts that must not change in translation."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,17 +11,17 @@ from server.text.readers.unknown_characters import UnknownCharacters
 
 
 class Kind(Enum):
-    """What the sentence would be without it."""
+    """How a sentence depends on a placeholder."""
 
-    WORD = auto()  # incomplete: it stands where a noun or a number could stand
-    MARK = auto()  # the same sentence
-    OPENING = auto()  # a tag, whose closing follows as it should
+    WORD = auto()  # it has the position of a noun or a number
+    MARK = auto()  # the sentence is complete without it
+    OPENING = auto()  # a tag whose closing follows
     CLOSING = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`text[start:end]` is to be kept. Tags have a `name`."""
+    """A placeholder `text[start:end]`. Tags have a `name`."""
 
     start: int
     end: int
@@ -47,8 +47,8 @@ FILE_ENDINGS = (
     r"mp[34]|log|ini|toml|md|org|com|net)\b"
 )
 
-# Alternatives are tried in this order at each place. Texts may be made to take long: a repetition whose end is not
-# certain gives nothing back, and no alternative reads far from many places.
+# Alternatives are tried in this order at each position. Hostile texts must not take long: repetitions with an uncertain
+# end are possessive, and no alternative reads far from many positions.
 _PATTERNS = (
     # addresses
     rf"(?:(?:https?|ftp|file|wss?|git|ssh)://|www\.|mailto:){_ADDRESS}",
@@ -75,39 +75,39 @@ _PATTERNS = (
     r"(?<![\w/&])[@#]\w+(?:[.-]\w+)*",
 )
 _WORD = regex.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS))
-# Tags, character references and escaped line breaks in what is not mark-up.
+# Tags, character references and escaped line breaks in plain text.
 _MARK = regex.compile(
     r"</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>|&(?:#\d++|#x[\da-fA-F]++|[A-Za-z]\w++);|\\[nrt](?![a-z]{2})"
 )
-# \X alone counts back from each letter of a flag to the first of a row of flags.
+# \X alone goes back from each letter of a flag to the first of a row of flags.
 _GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")
 
-# The longest thing that is kept as one: what is longer is rather a mistake in the text than a variable.
+# The longest placeholder: a longer match is rather a mistake in the text than a variable.
 _MAX_CHARACTERS = 2000
 
 
-def find(text: str, symbols: UnknownCharacters) -> list[Found]:
-    """What is to be kept of a text, in its order and without overlaps."""
+def find_placeholders(text: str, unknown: UnknownCharacters) -> list[Found]:
+    """Return the placeholders of a text, in their order and without overlaps."""
     found = _marks(text)
     words = (Found(*match.span(), Kind.WORD) for match in _WORD.finditer(text))
     found = _merged(found, (word for word in words if word.end - word.start <= _MAX_CHARACTERS))
-    return found if symbols.knows_all(text) else _merged(found, _lost(text, symbols))
+    return found if unknown.all_known(text) else _merged(found, _lost(text, unknown))
 
 
 def _marks(text: str) -> list[Found]:
-    """Marks, and tags in pairs: what is neither nested nor closed as it should be is a mark."""
+    """Return marks, and tags in pairs; tags that are not properly nested and closed are marks."""
     found: list[Found] = []
-    open_: list[int] = []  # places in `found`
+    open_: list[int] = []  # indices in `found`
     num_open = Counter[str]()
     for match in _MARK.finditer(text):
         name, written = match["name"] or "", match.group()
         kind = Kind.MARK
         if name and written.startswith("</") and num_open[name]:
-            place = -1
-            while place < 0 or found[place].name != name:
-                place = open_.pop()
-                num_open[found[place].name] -= 1
-            found[place] = replace(found[place], kind=Kind.OPENING)
+            index = -1
+            while index < 0 or found[index].name != name:
+                index = open_.pop()
+                num_open[found[index].name] -= 1
+            found[index] = replace(found[index], kind=Kind.OPENING)
             kind = Kind.CLOSING
         elif name and not written.startswith("</") and not written.endswith("/>"):
             open_.append(len(found))
@@ -116,22 +116,22 @@ def _marks(text: str) -> list[Found]:
     return found
 
 
-def _lost(text: str, symbols: UnknownCharacters) -> Iterator[Found]:
-    """Words and symbols with characters that the model would lose."""
+def _lost(text: str, unknown: UnknownCharacters) -> Iterator[Found]:
+    """Yield words and symbols with characters that the model would lose."""
     for match in _GRAPHEME_OR_WORD.finditer(text):
         content = match.group()
-        if any(map(symbols.is_lost, content)):
+        if any(map(unknown.is_lost, content)):
             yield Found(*match.span(), Kind.WORD if any(map(str.isalnum, content)) else Kind.MARK)
 
 
 def _merged(found: Sequence[Found], others: Iterable[Found]) -> list[Found]:
-    """What was found, and of the others what does not overlap it; each of the two is in its order."""
+    """Return what was found, with those of the others that do not overlap it; both are in their order."""
     merged: list[Found] = []
-    place = 0
+    index = 0
     for other in others:
-        while place < len(found) and found[place].end <= other.start:
-            merged.append(found[place])
-            place += 1
-        if place == len(found) or other.end <= found[place].start:
+        while index < len(found) and found[index].end <= other.start:
+            merged.append(found[index])
+            index += 1
+        if index == len(found) or other.end <= found[index].start:
             merged.append(other)
-    return [*merged, *found[place:]]
+    return [*merged, *found[index:]]

@@ -1,6 +1,6 @@
-"""Plain text taken apart into lines: what begins a line stays, what is marked is tagged, and the rest is translated.
+"""Reader of plain text: lines become units without the markers at their beginning, and inline markers become tags.
 
-Markers are those of Markdown and of what people type: bullets, numbers, headings, quotations, emphasis, code, links.
+Markers are those of Markdown and of everyday typing: bullets, numbers, headings, quotations, emphasis, code, links.
 """
 
 from bisect import bisect_left
@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from server.text.readers.placeholders import FILE_ENDINGS, Found, find
+from server.text.readers.placeholders import FILE_ENDINGS, Found, find_placeholders
 from server.text.readers.units import Document, Unit, UnitBuilder
 from server.text.readers.unknown_characters import UnknownCharacters
 
 # A text without any of these has nothing to protect and nothing in all caps. Searched for one by one they take half the
 # time of one pattern of all of them, and a character that must be there is faster to look for than a pattern.
-_MARK = regex.compile(r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=]|\p{Lu}{2}|://|www\.|--")
+_SPECIAL = regex.compile(r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=]|\p{Lu}{2}|://|www\.|--")
 _PATH = regex.compile(r"(?<![\w/])/[\w.@~+-]")
 _FILE = regex.compile(rf"(?<=[\w-]){FILE_ENDINGS}")
 _BULLET = regex.compile(r"^[ \t]*+(?:[-+•‣▪◦–—:]|[a-zA-Z]\))[ \t]", regex.MULTILINE)
@@ -33,20 +33,20 @@ _INLINE = regex.compile(
 )
 
 
-def may_be_special(text: str, symbols: UnknownCharacters) -> bool:
+def may_be_special(text: str, unknown: UnknownCharacters) -> bool:
     """Return whether a plain translation of a text might lose something; fast, and True if in doubt."""
     return bool(
-        _MARK.search(text)
+        _SPECIAL.search(text)
         or "mailto:" in text
         or ("/" in text and _PATH.search(text))
         or _FILE.search(text)
         or _BULLET.search(text)
-        or not symbols.knows_all(text)
+        or not unknown.all_known(text)
     )
 
 
-def read_text(text: str, symbols: UnknownCharacters) -> Document:
-    """The document of a plain text."""
+def read_text(text: str, unknown: UnknownCharacters) -> Document:
+    """Return the document of a plain text, a unit a line."""
     document: Document = []
     in_fence = False
     for line in text.splitlines(keepends=True):
@@ -56,77 +56,75 @@ def read_text(text: str, symbols: UnknownCharacters) -> Document:
             in_fence ^= is_fence
             document.append(line)
             continue
-        document += _line(content, symbols)
+        document += _line(content, unknown)
         document.append(line[len(content) :])
     return document
 
 
-def read_whole(text: str, symbols: UnknownCharacters) -> Document:
-    """The document of a text that is taken as one, with all its lines."""
-    return list(_cell(text, symbols))
+def read_whole(text: str, unknown: UnknownCharacters) -> Document:
+    """Return the document of a text that is one unit, with all its lines."""
+    return list(_cell(text, unknown))
 
 
-def _line(line: str, symbols: UnknownCharacters) -> Iterator[str | Unit]:
+def _line(line: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:
     start = _LINE_START.match(line)
     first = start.end() if start else 0
     last = max(_end_of_words(line), first)
     yield line[:first]
     if line[:first].rstrip().endswith("|"):
-        place = first
         for border in _CELL_BORDER.finditer(line, first, last):
-            cell = line[place : border.start()].rstrip(_SPACE)
-            yield from _cell(cell, symbols)
-            yield line[place + len(cell) : border.end()]
-            place = border.end()
-        first = place
-    yield from _cell(line[first:last], symbols)
+            cell = line[first : border.start()].rstrip(_SPACE)
+            yield from _cell(cell, unknown)
+            yield line[first + len(cell) : border.end()]
+            first = border.end()
+    yield from _cell(line[first:last], unknown)
     yield line[last:]
 
 
 def _end_of_words(line: str) -> int:
-    """Where the border of a table, or what closes a heading, begins at the end of a line, or the space there."""
+    """Return the position of the table border, the closing of a heading, or the white space at the end of a line."""
     words = line.rstrip(_SPACE)
     if words.endswith("|"):
         return len(words[:-1].rstrip(_SPACE))
     return len(words.rstrip("#").rstrip(_SPACE))
 
 
-def _cell(text: str, symbols: UnknownCharacters) -> Iterator[str | Unit]:
-    builder = UnitBuilder(symbols)
+def _cell(text: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:
+    builder = UnitBuilder(unknown)
     _inline(text, builder)
     unit = builder.build()
     yield unit if unit.has_words else text
 
 
 def _inline(text: str, builder: UnitBuilder) -> None:
-    place = 0
+    position = 0
     kept: list[Found] | None = None
     for match in _INLINE.finditer(text):
         if kept is None:
-            kept = [found for found in find(text, builder.symbols) if found.end - found.start > 1]
-        if match.start() < place or _crosses(match, kept):
+            kept = [found for found in find_placeholders(text, builder.unknown) if found.end - found.start > 1]
+        if match.start() < position or _crosses(match, kept):
             continue
-        if match.start() > place:
-            _text(text[place : match.start()], builder)
+        if match.start() > position:
+            _text(text[position : match.start()], builder)
         _marked(match, builder)
-        place = match.end()
-    if place < len(text):
-        _text(text[place:], builder)
+        position = match.end()
+    if position < len(text):
+        _text(text[position:], builder)
 
 
 def _crosses(match: "regex.Match[str]", kept: Sequence[Found]) -> bool:
-    """Whether a marker stands inside something that is kept as it is: an address, a variable."""
-    return any(_is_inside(place, kept) for place in match.span())
+    """Return whether a marker begins or ends inside a placeholder, such as an address or a variable."""
+    return any(_is_inside(position, kept) for position in match.span())
 
 
-def _is_inside(place: int, kept: Sequence[Found]) -> bool:
-    last = bisect_left(kept, place, key=lambda found: found.start) - 1
-    return last >= 0 and place < kept[last].end
+def _is_inside(position: int, kept: Sequence[Found]) -> bool:
+    last = bisect_left(kept, position, key=lambda found: found.start) - 1
+    return last >= 0 and position < kept[last].end
 
 
 def _marked(match: "regex.Match[str]", builder: UnitBuilder) -> None:
     if match["code"]:
-        builder.copied(match["code"])
+        builder.protect(match["code"])
     elif match["label"]:
         builder.open("[", f"{match['image'] or ''}[")
         _inline(match["label"], builder)

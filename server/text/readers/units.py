@@ -1,4 +1,4 @@
-"""What is translated as a whole (a paragraph, a cell, a line), with its inline tags and what must stay unchanged."""
+"""Units of translation (a paragraph, a cell, a line), with their inline tags and protected spans."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from server.text.readers.placeholders import Kind, find
+from server.text.readers.placeholders import Kind, find_placeholders
 from server.text.readers.unknown_characters import UnknownCharacters
 
-OBJECT = "\N{OBJECT REPLACEMENT CHARACTER}"  # stands in a unit's text for something that is no text
+OBJECT = "\N{OBJECT REPLACEMENT CHARACTER}"  # replaces everything in a unit's text that is no text
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """Something around `text[start:end]` that no model sees. `start` == `end`: something that stands at one place.
+    """Markup around `text[start:end]`, which is not part of the model input; `start` == `end` is a single position.
 
-    `parent` is the place of the tag around it in the unit's tags, or -1. Siblings come in their order. One that
-    `begins_before` the unit has no opening there, one that `ends_behind` it (or with its parent) no closing.
+    `parent` is the index of the tag around it in the unit's tags, or -1. Siblings are in their order. A tag that
+    `begins_before` the unit has no opening in it, and one that `ends_behind` it (or with its parent) no closing.
     """
 
     start: int
@@ -29,13 +29,13 @@ class Tag:
 
     @property
     def begins_before(self) -> bool:
-        """Whether it was opened in another unit."""
+        """Return whether it was opened in another unit."""
         return not self.opening
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
-    """`text[start:end]` is not translated: it comes out as `output`."""
+class ProtectedSpan:
+    """A span `text[start:end]` that is not translated: `output` replaces it."""
 
     start: int
     end: int
@@ -44,83 +44,83 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Text to translate; `raw` is how it stood in the document, and what stays if there is nothing to translate.
+    """Text to translate; `raw` is its source in the document, and its output if there is nothing to translate.
 
-    What is asked of a part of it, a sentence, takes no longer because the unit has many.
+    The time of a query about one sentence does not grow with the number of sentences.
     """
 
     raw: str
     text: str
     tags: tuple[Tag, ...]
-    copied: tuple[Copied, ...]  # in their order
+    protected: tuple[ProtectedSpan, ...]  # in their order
     escape: Callable[[str], str]
     # Positions of tags with their indices, sorted.
     _borders: Sequence[tuple[int, int]] = field(default=(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.tags:
-            borders = sorted((place, index) for index, tag in enumerate(self.tags) for place in (tag.start, tag.end))
+            borders = sorted((border, index) for index, tag in enumerate(self.tags) for border in (tag.start, tag.end))
             object.__setattr__(self, "_borders", borders)  # as the dataclass itself does, because it is frozen
 
     @property
     def has_words(self) -> bool:
-        """Whether there is a letter outside of what is copied."""
+        """Return whether there is a letter outside protected spans."""
         return any(map(str.isalpha, self.masked(" ")))
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is its text and nothing else."""
-        return not (self.tags or self.copied)
+        """Return whether there are neither tags nor protected spans."""
+        return not (self.tags or self.protected)
 
     def cuts(self, start: int, end: int) -> list[int]:
-        """Where tags begin and end from `start` to `end`, in their order."""
-        return [place for place, _ in self._borders_of(start, end)]
+        """Return the positions from `start` to `end` where tags begin or end, in their order."""
+        return [position for position, _ in self._borders_of(start, end)]
 
     def tags_of(self, start: int, end: int) -> list[Tag]:
-        """The tags that begin or end there; all others are around all of it or around nothing of it."""
-        return [self.tags[number] for number in sorted({number for _, number in self._borders_of(start, end)})]
+        """Return the tags that begin or end there; all others are around all of it or none of it."""
+        return [self.tags[index] for index in sorted({index for _, index in self._borders_of(start, end)})]
 
-    def copied_of(self, start: int, end: int) -> tuple[Copied, ...]:
-        """What is copied of `text[start:end]` and not beyond it."""
-        first = bisect_left(self.copied, start, key=attrgetter("start"))
-        return self.copied[first : bisect_right(self.copied, end, key=attrgetter("end"))]
+    def protected_in(self, start: int, end: int) -> tuple[ProtectedSpan, ...]:
+        """Return the protected spans that are completely inside `text[start:end]`."""
+        first = bisect_left(self.protected, start, key=attrgetter("start"))
+        return self.protected[first : bisect_right(self.protected, end, key=attrgetter("end"))]
 
-    def is_inside_copied(self, place: int) -> bool:
-        """Whether the characters on both sides of a place are of one thing that is copied."""
-        last = bisect_left(self.copied, place, key=attrgetter("start")) - 1
-        return last >= 0 and place < self.copied[last].end
+    def is_inside_protected(self, position: int) -> bool:
+        """Return whether the characters on both sides of a position are in the same protected span."""
+        last = bisect_left(self.protected, position, key=attrgetter("start")) - 1
+        return last >= 0 and position < self.protected[last].end
 
     def masked(self, mask: str, start: int = 0, end: int | None = None) -> str:
-        """`text[start:end]` with every character of what is copied replaced; as long as that."""
+        """Return `text[start:end]` with each character of protected spans replaced by `mask`, in the same length."""
         end = len(self.text) if end is None else end
-        if not self.copied:
+        if not self.protected:
             return self.text[start:end]
-        first = bisect_right(self.copied, start, key=attrgetter("end"))
-        last = bisect_left(self.copied, end, key=attrgetter("start"))
-        parts, place = [], start
-        for copied in self.copied[first:last]:
-            stop = min(copied.end, end)
-            parts += [self.text[place : copied.start], mask * (stop - max(copied.start, start))]
-            place = stop
-        return "".join((*parts, self.text[place:end]))
+        first = bisect_right(self.protected, start, key=attrgetter("end"))
+        last = bisect_left(self.protected, end, key=attrgetter("start"))
+        parts, position = [], start
+        for each in self.protected[first:last]:
+            stop = min(each.end, end)
+            parts += [self.text[position : each.start], mask * (stop - max(each.start, start))]
+            position = stop
+        return "".join((*parts, self.text[position:end]))
 
     def _borders_of(self, start: int, end: int) -> Sequence[tuple[int, int]]:
         return self._borders[bisect_left(self._borders, (start, 0)) : bisect_left(self._borders, (end + 1, 0))]
 
 
-# What is copied or translated, in turn: strings are copied as they are.
+# Units are translated, strings stay as they are.
 Document = list[str | Unit]
 
 _SPACE = " \t\n\r\f"
 
-# Tags are placed and written by recursion. No browser nests more elements than 512, nobody who writes as many as these.
+# Tags are placed and written by recursion. Browsers nest up to 512 elements, documents written by people fewer.
 _MAX_DEPTH = 200
-_MAX_STRAYS = 100  # closings of what was opened elsewhere, each around all before it
+_MAX_STRAYS = 100  # closing tags of elements opened elsewhere, each around all text before it
 
 
 @dataclass(slots=True)
 class _Node:
-    """A tag in the making."""
+    """A tag under construction."""
 
     name: str
     start: int
@@ -128,7 +128,7 @@ class _Node:
     opening: str
     closing: str
     parent: int
-    is_open: bool = False  # it has no closing, at least yet
+    is_open: bool = False  # it has no closing yet
 
     @property
     def range(self) -> tuple[int, int]:
@@ -137,34 +137,34 @@ class _Node:
 
 @dataclass(slots=True)
 class UnitBuilder:
-    """A unit put together from what a reader comes across, piece by piece.
+    """Builds a unit from the pieces that a reader finds.
 
-    Tags that are nested too deeply are kept as marks: both ends by themselves, beside the words they stood beside.
+    Tags that are nested too deeply become marks: opening and closing stand by themselves, beside the same words.
     """
 
-    symbols: UnknownCharacters
+    unknown: UnknownCharacters
     escape: Callable[[str], str] = str
     collapses_space: bool = False  # as HTML does
     _raw: list[str] = field(default_factory=list)
     _text: str = ""
     _nodes: list[_Node] = field(default_factory=list)
-    _open: list[int] = field(default_factory=list)  # places of nodes, outer ones first
-    _too_deep: Counter[str] = field(default_factory=Counter)  # names of open tags that are only marks
+    _open: list[int] = field(default_factory=list)  # indices of nodes, outer ones first
+    _too_deep: Counter[str] = field(default_factory=Counter)  # names of open tags that became marks
     _num_strays: int = 0
-    _copied: list[Copied] = field(default_factory=list)
-    _last: int = -1  # the node whose mark-up came last, if no text has come since
+    _protected: list[ProtectedSpan] = field(default_factory=list)
+    _last: int = -1  # the node whose markup came last, unless text came after it
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has come yet."""
+        """Return whether nothing was added."""
         return not self._raw
 
     def text(self, text: str, raw: str) -> None:
-        """Text; placeholders and characters that the model does not know are found in it."""
+        """Add text; placeholders and unknown characters in it are protected."""
         self._raw.append(raw)
-        place = 0
-        for found in find(text, self.symbols):
-            self._plain(text[place : found.start])
+        position = 0
+        for found in find_placeholders(text, self.unknown):
+            self._plain(text[position : found.start])
             content = text[found.start : found.end]
             match found.kind:
                 case Kind.OPENING:
@@ -174,22 +174,22 @@ class UnitBuilder:
                 case Kind.MARK:
                     self._mark(self.escape(content))
                 case Kind.WORD:
-                    self._copy(content, self.escape(content))
-            place = found.end
-        self._plain(text[place:])
+                    self._protect(content, self.escape(content))
+            position = found.end
+        self._plain(text[position:])
 
-    def copied(self, raw: str) -> None:
-        """Something that comes out as it is, and has a place in the sentence as a word has."""
+    def protect(self, raw: str) -> None:
+        """Add a protected span: it stays as it is, and has a position in the sentence as a word has."""
         self._raw.append(raw)
-        self._copy(OBJECT, raw)
+        self._protect(OBJECT, raw)
 
     def mark(self, raw: str) -> None:
-        """Something that comes out as it is and that no sentence misses: an image, a comment."""
+        """Add markup without words, such as an image or a comment: sentences are complete without it."""
         self._raw.append(raw)
         self._mark(raw)
 
     def open(self, name: str, raw: str) -> None:
-        """A tag that is closed later on, or in another unit."""
+        """Add an opening tag; its closing comes later, or in another unit."""
         self._raw.append(raw)
         self._open_tag(name, raw)
 
@@ -202,7 +202,7 @@ class UnitBuilder:
         self._open.append(self._last)
 
     def close(self, name: str, raw: str) -> None:
-        """The end of the last open tag of this name; of one that was opened in another unit, if there is none."""
+        """Close the last open tag of this name, or one that was opened in another unit if there is none."""
         self._raw.append(raw)
         self._close_tag(name, raw)
 
@@ -211,27 +211,27 @@ class UnitBuilder:
             self._too_deep[name] -= 1
             self._mark(raw)
             return
-        if all(self._nodes[place].name != name for place in self._open):
+        if all(self._nodes[index].name != name for index in self._open):
             self._close_foreign(name, raw)
             return
         self._too_deep.clear()
         while True:  # tags inside it that were never closed end with it
-            place = self._open.pop()
-            node = self._nodes[place]
+            index = self._open.pop()
+            node = self._nodes[index]
             node.end = len(self._text)
             if node.name == name:
                 node.closing, node.is_open = raw, False
-                self._last = place
+                self._last = index
                 return
 
     def build(self) -> Unit:
-        """The unit; what is still open ends with it."""
-        for place in self._open:
-            self._nodes[place].end = len(self._text)
+        """Return the unit; tags that are still open end with it."""
+        for index in self._open:
+            self._nodes[index].end = len(self._text)
         tags = tuple(
             Tag(node.start, node.end, node.opening, node.closing, node.parent, node.is_open) for node in self._nodes
         )
-        return Unit("".join(self._raw), self._text, tags, tuple(self._copied), self.escape)
+        return Unit("".join(self._raw), self._text, tags, tuple(self._protected), self.escape)
 
     @property
     def _parent(self) -> int:
@@ -242,7 +242,7 @@ class UnitBuilder:
         self._nodes.append(node)
 
     def _close_foreign(self, name: str, raw: str) -> None:
-        """A closing tag around everything since the innermost tag that is still open."""
+        """Add a closing tag around all text since the innermost open tag."""
         if self._num_strays >= _MAX_STRAYS:
             self._mark(raw)
             return
@@ -254,8 +254,8 @@ class UnitBuilder:
         for node in inside:
             node.parent = self._last
 
-    def _copy(self, shown: str, output: str) -> None:
-        self._copied.append(Copied(len(self._text), len(self._text) + len(shown), output))
+    def _protect(self, shown: str, output: str) -> None:
+        self._protected.append(ProtectedSpan(len(self._text), len(self._text) + len(shown), output))
         self._text += shown
         self._last = -1
 
@@ -263,7 +263,7 @@ class UnitBuilder:
         self._add(_Node("", len(self._text), len(self._text), raw, "", self._parent))
 
     def _plain(self, text: str) -> None:
-        text = self._without_second_space(self.symbols.readable(text))
+        text = self._without_second_space(self.unknown.with_plainer_forms(text))
         if self.collapses_space and text:
             text = self._collapsed(text)
         if text:
@@ -271,7 +271,7 @@ class UnitBuilder:
             self._last = -1
 
     def _without_second_space(self, text: str) -> str:
-        """White space on both sides of a tag would be twice as much without it: the second goes with the tag."""
+        """Move white space behind a tag into it if there is some in front, which would be doubled without the tag."""
         core = text.lstrip(_SPACE)
         if self._last < 0 or len(core) == len(text) or (self._text and self._text[-1] not in _SPACE):
             return text
@@ -284,7 +284,7 @@ class UnitBuilder:
         return core
 
     def _collapsed(self, text: str) -> str:
-        """White space as HTML shows it; that in front of all text stays as it is."""
+        """Collapse white space as HTML does, except in front of all text."""
         core = text.strip(_SPACE)
         front = text[: len(text) - len(text.lstrip(_SPACE))]
         needs_space = bool(front) and self._text[-1:] not in _SPACE

@@ -1,11 +1,11 @@
-"""Characters that a model's vocabulary does not hold, which it would lose."""
+"""Characters that a model would lose because its vocabulary does not contain them."""
 
 import unicodedata
 from collections.abc import Iterable
 
 _SOFT_HYPHEN = "\N{SOFT HYPHEN}"
-# What people write for what, where a vocabulary has only the plainer form. Of what says only how a word may be broken
-# or drawn there is no trace in its translation.
+# Plainer forms of characters, for vocabularies that contain only those. Characters that only control how a word is
+# broken or drawn have no counterpart in a translation.
 _PLAINER = {
     **dict.fromkeys((_SOFT_HYPHEN, "\N{WORD JOINER}", "\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}"), ""),
     **dict.fromkeys("“”„‟″«»", '"'),
@@ -16,26 +16,26 @@ _PLAINER = {
 }
 # White space, which a tokenizer drops without harm.
 _WEIGHTLESS = ("Zs", "Zl", "Zp")
-# Emoji and other pictures: a model that knows them leaves them out all the same.
+# Emoji and other pictures: models omit them even if their vocabulary contains them.
 _DROPPED = ("So", "Cn", "Co")
 
 
 class UnknownCharacters:
-    """What the source vocabulary of one model knows: the characters in `known`."""
+    """Detects characters outside the source vocabulary of one model, whose characters are `known`."""
 
     def __init__(self, known: Iterable[str]) -> None:
-        # Vocabularies that know the soft hyphen have seen too few words with it.
+        # Models whose vocabulary contains the soft hyphen were trained on too few words with it.
         self._known = frozenset(
             each for each in known if unicodedata.category(each) not in _DROPPED and each != _SOFT_HYPHEN
         )
         self._answers: dict[str, bool] = {}
 
-    def knows_all(self, text: str) -> bool:
-        """Whether no character of a text would be lost; quick where that is so."""
-        return self._known.issuperset(text) or all(map(self.knows, text))
+    def all_known(self, text: str) -> bool:
+        """Return whether no character of a text would be lost; fast if that is so."""
+        return self._known.issuperset(text) or all(map(self.is_known, text))
 
-    def knows(self, character: str) -> bool:
-        """Whether the vocabulary holds it, or what SentencePiece makes of it (NFKC)."""
+    def is_known(self, character: str) -> bool:
+        """Return whether the vocabulary contains a character, or its NFKC form, which SentencePiece encodes."""
         if character in self._known:
             return True
         if character not in self._answers:
@@ -46,18 +46,18 @@ class UnknownCharacters:
             )
         return self._answers[character]
 
-    def readable(self, text: str) -> str:
-        """The text with plainer forms of characters that are not known, where the vocabulary has them."""
+    def with_plainer_forms(self, text: str) -> str:
+        """Return a text with plainer forms of unknown characters, if the vocabulary contains them."""
         if self._known.issuperset(text):
             return text
         return "".join(self._plainer(character) for character in text)
 
     def is_lost(self, character: str) -> bool:
-        """Whether it is not known and has no plainer form that is."""
-        return not self.knows(character) and self._plainer(character) == character
+        """Return whether a character is unknown and has no known plainer form."""
+        return not self.is_known(character) and self._plainer(character) == character
 
     def _plainer(self, character: str) -> str:
-        if self.knows(character):
+        if self.is_known(character):
             return character
         plainer = _PLAINER.get(character, character)
-        return plainer if all(map(self.knows, plainer)) else character
+        return plainer if all(map(self.is_known, plainer)) else character

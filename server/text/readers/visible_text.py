@@ -1,4 +1,4 @@
-"""What people read of a text with mark-up, to tell which language it is in."""
+"""The visible text of a document with markup, for language detection."""
 
 from html import unescape
 
@@ -7,8 +7,8 @@ from server.text.readers.pieces import MarkupOptions, Role
 from server.text.readers.xml import read_xml
 
 
-def readable(text: str, format_: str, options: MarkupOptions) -> str:
-    """The text without tags, comments and whatever is not translated; as it is unless the format is html or xml.
+def visible_text(text: str, format_: str, options: MarkupOptions) -> str:
+    """Return a text without tags, comments and elements that are not translated; plain text as it is.
 
     Raises `InvalidRequest` for XML that is not well-formed.
     """

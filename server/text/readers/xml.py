@@ -1,12 +1,12 @@
-"""XML cut into pieces where Expat says; nothing is written anew, and no entity is expanded."""
+"""Reader of XML: cuts the source at the positions of Expat's events, and expands no entity."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from server.interface.errors import InvalidRequest
-from server.text.readers.html import BLOCKS, COPIED, LEFT_ALONE, is_not_translated
-from server.text.readers.pieces import MarkupOptions, Piece, Role, without_mark
+from server.text.readers.html import BLOCK_ELEMENTS, PROTECTED_ELEMENTS, SKIPPED_ELEMENTS, is_not_translated
+from server.text.readers.pieces import MarkupOptions, Piece, Role, split_byte_order_mark
 
 # Around fragments, which have text or several elements at the top.
 _FRONT, _BACK = b"<kvasir>", b"</kvasir>"
@@ -17,13 +17,13 @@ _MAX_DEPTH = 1000
 class _Element:
     name: str
     is_kept: bool
-    is_mixed: bool = False  # has text of its own: what stands beside that stands inside sentences
+    is_mixed: bool = False  # has text of its own, so that elements beside it are part of sentences
     is_empty: bool = False
 
 
 @dataclass(slots=True)
 class _Event:
-    """Where something begins; `parent` is the element it is in."""
+    """The beginning of a piece inside the element `parent`."""
 
     start: int
     role: Role
@@ -38,8 +38,8 @@ class _Events:
 
 
 def read_xml(text: str, options: MarkupOptions) -> list[Piece]:
-    """The pieces of a document or a fragment. Raises `InvalidRequest` for what is not well-formed."""
-    front, text = without_mark(text)
+    """Return the pieces of a document or a fragment. Raises `InvalidRequest` if it is not well-formed."""
+    front, text = split_byte_order_mark(text)
     return [*front, *_pieces(text, options)]
 
 
@@ -77,14 +77,14 @@ def _piece(event: _Event, raw: str, options: MarkupOptions) -> Piece:
         return Piece(event.role, raw)
     local = element.name.rpartition(":")[2]
     named = {element.name, local}
-    splits = bool(named & set(options.splitting_tags)) or local in BLOCKS
+    splits = bool(named & set(options.splitting_tags)) or local in BLOCK_ELEMENTS
     is_inline = event.parent.is_mixed and not splits
     if named & set(options.non_splitting_tags):
         is_inline = True
     if not is_inline:
         return Piece(Role.BORDER, raw)
     if element.is_kept:
-        return Piece(Role.MARK if element.is_empty or local in LEFT_ALONE else Role.COPIED, raw)
+        return Piece(Role.MARK if element.is_empty or local in SKIPPED_ELEMENTS else Role.PROTECTED, raw)
     return Piece(Role.MARK if element.is_empty else event.role, raw, element.name)
 
 
@@ -93,14 +93,14 @@ def _events(data: bytes, options: MarkupOptions) -> list[_Event]:
     events = _Events()
     stack, found = events.stack, events.found
 
-    def note(role: Role) -> None:
+    def record(role: Role) -> None:
         if not in_cdata:
             found.append(_Event(parser.CurrentByteIndex, role, stack[-1]))
 
     def start(name: str, attributes: Mapping[str, str]) -> None:
         local = name.rpartition(":")[2]
         is_kept = (
-            local in COPIED | LEFT_ALONE
+            local in PROTECTED_ELEMENTS | SKIPPED_ELEMENTS
             or bool({name, local} & set(options.ignore_tags))
             or is_not_translated(attributes)
         )
@@ -108,7 +108,7 @@ def _events(data: bytes, options: MarkupOptions) -> list[_Event]:
         found.append(_Event(parser.CurrentByteIndex, Role.OPENING, stack[-1], element))
         stack.append(element)
         if len(stack) > _MAX_DEPTH:
-            raise InvalidRequest(f"the XML is nested more than {_MAX_DEPTH} deep")
+            raise InvalidRequest(f"XML must be nested at most {_MAX_DEPTH} deep")
 
     def end(_: str) -> None:
         element = stack.pop()
@@ -130,7 +130,7 @@ def _events(data: bytes, options: MarkupOptions) -> list[_Event]:
 
     def begin_cdata() -> None:
         nonlocal in_cdata
-        note(Role.MARK)
+        record(Role.MARK)
         in_cdata = True
 
     def end_cdata() -> None:
@@ -140,20 +140,18 @@ def _events(data: bytes, options: MarkupOptions) -> list[_Event]:
     def default(text: str) -> None:
         if text.startswith("&") and len(stack) > 1:
             stack[-1].is_mixed = True
-            note(Role.COPIED)  # an entity that only the document's type explains
+            record(Role.PROTECTED)  # an entity that only the document's type defines
         elif not in_cdata and text != "]]>":
-            note(Role.MARK if len(stack) > 1 else Role.BORDER)
+            record(Role.MARK if len(stack) > 1 else Role.BORDER)
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler = characters
     parser.StartCdataSectionHandler, parser.EndCdataSectionHandler = begin_cdata, end_cdata
-    parser.DefaultHandler = default  # with it no entity of the document is expanded
+    parser.DefaultHandler = default  # with it Expat expands no entity of the document
     parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
-    parser.UseForeignDTD(True)  # else entities without a declaration would be errors
+    parser.UseForeignDTD(True)  # otherwise entities without a declaration would be errors
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
-        raise InvalidRequest(
-            f"the text is not well-formed XML: {expat.ErrorString(error.code)} in line {error.lineno}"
-        ) from None
+        raise InvalidRequest(f"not well-formed XML: {expat.ErrorString(error.code)} in line {error.lineno}") from None
     return found

@@ -1,4 +1,4 @@
-"""Where a sentence that is longer than the model takes may be divided."""
+"""Division of sentences that are longer than the model takes."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,27 +14,27 @@ _CONJUNCTION = regex.compile(
 _SPACE = regex.compile(r"\s+")
 _GRAPHEME = regex.compile(r"\X")
 
-# A clause shorter than this share of what fits is no place to stop: the rest would be cut all the more often.
+# Clauses shorter than this share of the limit are not split off: the rest would be divided more often.
 _SHORTEST_CLAUSE = 0.25
 
 
 def longest_piece(text: str, fits: Callable[[str], bool]) -> int:
-    """How many characters of `text` to take so that they fit and end as naturally as can be; at least 1.
+    """Return how many characters of `text` fit and end as naturally as possible; at least 1.
 
-    Tried in turn: the last clause end, conjunction, space and grapheme border within what fits.
+    Tried in turn: the last clause end, conjunction, space and grapheme border within the longest prefix that fits.
     """
     limit = _longest_prefix(text, fits)
     for ends in (_clause_ends, _conjunctions, _spaces, _grapheme_ends):
         shortest = 1 if ends in (_spaces, _grapheme_ends) else max(1, int(limit * _SHORTEST_CLAUSE))
         for end in reversed([end for end in ends(text[: limit + 1]) if shortest <= end <= limit]):
-            # Token counts are not strictly monotone in the length, so what is taken is what was counted.
+            # Token counts are not strictly monotone in the length, so the very piece is counted.
             if fits(text[:end].rstrip()):
                 return end
     return limit
 
 
 def _longest_prefix(text: str, fits: Callable[[str], bool]) -> int:
-    """Length of the longest prefix found to fit, by bisection; 1 where not even one character does."""
+    """Return the length of the longest prefix that bisection finds to fit, or 1."""
     low, high = 1, len(text)
     while low < high:
         middle = (low + high + 1) // 2

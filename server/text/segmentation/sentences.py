@@ -1,4 +1,4 @@
-"""A text taken apart into what a model translates, sentence by sentence, and put together again without loss."""
+"""Segmentation of a text into sentences that a model takes, without loss of a character."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ import sentencex
 
 from server.text.segmentation.clauses import longest_piece
 
-# Characters handed to the sentence splitter at once: some of its rules take time quadratic in the length of a line.
+# Characters passed to `sentencex` at once: some of its rules take time quadratic in the length of a line.
 _WINDOW = 4000
 
 
@@ -26,15 +26,15 @@ class Segment:
 
     @property
     def has_words(self) -> bool:
-        """Whether there is anything to translate: a letter or a digit."""
+        """Return whether there is a letter or a digit."""
         return any(map(str.isalnum, self.text))
 
 
 def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Segment]:
-    """Segments that give `text` again when joined, none longer than `fits` allows if it can be helped.
+    """Return segments that together are `text`. Each of them fits if a division between graphemes makes it fit.
 
-    Sentences end where `sentencex` says for `language`, and at every line break. One that does not fit is split at
-    a clause, else at a space, else between graphemes.
+    Sentences end where `sentencex` finds an end for `language`, and at every line break. A sentence that does not fit
+    is divided at a clause, else at a space, else between graphemes.
     """
     return _attach_blanks(
         segment
@@ -45,7 +45,7 @@ def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Segment
 
 
 def whole(text: str) -> Segment:
-    """The text as one segment, however many sentences it has."""
+    """Return the text as one segment with all its sentences."""
     words = text.strip()
     before = text[: len(text) - len(text.lstrip())] if words else text
     return Segment(before, words, text[len(before) + len(words) :])
@@ -61,23 +61,23 @@ def join(segments: Sequence[Segment], translations: Sequence[str]) -> str:
 
 
 def _sentences(line: str, language: str) -> Iterator[str]:
-    """Sentences of one line, with their whitespace; together they are the line."""
+    """Yield the sentences of one line, with their white space; together they are the line."""
     start = 0
     while start < len(line):
         window = line[start : start + _WINDOW]
         sentences = _segment(language, window)
         if start + len(window) < len(line):
-            # The last sentence may go on behind the window; one without an end in sight is cut at a clause.
+            # The last sentence may end behind the window; a single one is divided at a clause.
             sentences = sentences[:-1] or [window[: longest_piece(line[start : start + _WINDOW + 1], _in_window)]]
         yield from sentences
         start += sum(map(len, sentences))
 
 
 def _segment(language: str, line: str) -> list[str]:
-    """What `sentencex` makes of a line, or the whole line where it fails or loses a character."""
+    """Return the sentences that `sentencex` finds in a line, or the whole line if it fails or loses a character."""
     try:
         sentences = sentencex.segment(language, line)
-    except Exception:  # noqa: BLE001 - it documents no errors; a line it cannot split is one sentence
+    except Exception:  # noqa: BLE001 - its errors are not documented; a line that it cannot split is one sentence
         return [line]
     except BaseException as error:
         # A panic of the Rust code is neither an Exception nor importable by name.

@@ -1,4 +1,4 @@
-"""From text to token ids and back, as the checkpoint's family (Marian) does it, torch-free."""
+"""Tokenizer of Marian models: text to token ids and back, without torch."""
 
 import codecs
 import json
@@ -23,10 +23,10 @@ _JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # a blank instead o
 
 
 class Tokenizer:
-    """SentencePiece pieces numbered by the bundle's vocabulary.
+    """SentencePiece tokenizer with the ids of the bundle's vocabulary. Thread-safe.
 
-    Equal to Hugging Face `MarianTokenizer` on text, except that nothing a text can hold is ever a control token:
-    `</s>`, `<pad>` and `>>de<<` written by a person are characters like any other. Thread-safe.
+    Equal to Hugging Face `MarianTokenizer` on text, except that text never becomes a control token: `</s>`, `<pad>` and
+    `>>de<<` in a text are characters like all others.
     """
 
     def __init__(self, bundle: Bundle) -> None:
@@ -37,7 +37,7 @@ class Tokenizer:
         self._end_of_sequence = tokens.end_of_sequence
         self._unknown = tokens.unknown
         control = {tokens.end_of_sequence, tokens.padding, tokens.decoder_start, tokens.unknown}
-        # A checkpoint writes languages in its own way: the token for "de" may be >>deu<<.
+        # Checkpoints have their own names of languages: the token for "de" may be >>deu<<.
         language_tokens = bundle.config.target_language_tokens
         self._language_ids = {language: vocabulary[piece] for language, piece in language_tokens.items()}
         self._text_ids = {
@@ -57,17 +57,17 @@ class Tokenizer:
         self._target_ids = {piece: id_ for piece, id_ in target_vocabulary.items() if id_ not in target_control}
         self._source_names = {id_: piece for piece, id_ in vocabulary.items()}
         self._target_names = {id_: piece for piece, id_ in target_vocabulary.items()}
-        # The pieces that are one byte of a character that the target model has no piece for.
+        # Pieces that are one byte of a character without a piece of its own.
         self._target_bytes = {
             id_: int(piece[1:-1], 16) for piece, id_ in target_vocabulary.items() if self._is_byte(piece)
         }
         self._target_pieces = {id_: piece for piece, id_ in target_vocabulary.items() if id_ not in target_control}
 
     def encode(self, text: str, target_language: str | None = None) -> NDArray[np.int32]:
-        """Token ids [source_len] of `text`, the end-of-sequence token last.
+        """Return the token ids [source_len] of `text`, the end-of-sequence token last.
 
-        Lone surrogates are read as U+FFFD; what the vocabulary does not hold is the unknown token. In a model that
-        translates into several languages the token for `target_language`, one of the bundle's, stands in front.
+        Lone surrogates are read as U+FFFD; pieces outside the vocabulary become the unknown token. With a model that
+        translates into several languages, the token for `target_language`, one of the bundle's, comes first.
         """
         ids = self._piece_ids(text)
         code = None if target_language is None else self._language_ids.get(target_language)
@@ -81,27 +81,27 @@ class Tokenizer:
 
     @property
     def unknown_token(self) -> int:
-        """What stands for pieces that a vocabulary does not hold."""
+        """The token for pieces outside a vocabulary."""
         return self._unknown
 
     def encode_target(self, text: str) -> list[int]:
-        """Token ids of `text` as a translation, without the end-of-sequence token."""
+        """Return the token ids of `text` as a translation, without the end-of-sequence token."""
         pieces = self._target.encode(replace_lone_surrogates(text), out_type=str)
         return [self._target_ids.get(piece, self._unknown) for piece in pieces]
 
     def source_pieces(self, token_ids: Sequence[int]) -> list[str]:
-        """The piece of text that each source token stands for, control tokens by their names."""
+        """Return the piece of text of each source token; control tokens have their names."""
         return [self._source_names.get(id_, "") for id_ in token_ids]
 
     def target_pieces(self, token_ids: Sequence[int]) -> list[str]:
-        """The piece of text that each target token stands for, control tokens by their names."""
+        """Return the piece of text of each target token; control tokens have their names."""
         return [self._target_names.get(id_, "") for id_ in token_ids]
 
     @cached_property
     def known_characters(self) -> frozenset[str]:
-        """The characters of the source vocabulary, and the controls that it makes nothing or a blank of.
+        """The characters of the source vocabulary, and control characters that SentencePiece drops or makes a blank.
 
-        What it only has bytes for, models seldom write again.
+        Characters that the vocabulary only has bytes for are not among them: models seldom reproduce them.
         """
         pieces = [
             self._source.id_to_piece(piece)
@@ -113,31 +113,31 @@ class Tokenizer:
         return known.union(" \n\r\t", (each for each in controls if each not in _JOINERS and self._is_dropped(each)))
 
     def source_spans(self, text: str) -> list[tuple[int, int]]:
-        """The characters of `text` that each token of it covers, as `encode` gives them, the end last.
+        """Return the span in `text` of each token that `encode` returns, the end last.
 
-        Where the model reads other characters than are there (NFKC), they are approximate.
+        Spans are approximate if normalisation (NFKC) changes the text.
         """
         spans = _spans(self._source.encode(replace_lone_surrogates(text), out_type=str), text)
         return [*([(0, 0)] if self._language_ids else []), *spans, (len(text), len(text))]
 
     def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
-        """The characters of `text` that each of the tokens it was decoded from covers."""
+        """Return the span in `text` of each of the tokens that it was decoded from."""
         return _spans([self._target_pieces.get(id_, "") for id_ in token_ids], text)
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens `encode` gives, the end-of-sequence token and a language code included."""
+        """Return the number of tokens that `encode` returns, with the end-of-sequence token and a language token."""
         return len(self._source.encode(replace_lone_surrogates(text))) + 1 + bool(self._language_ids)
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """The text of generated `token_ids`; control tokens, the unknown token among them, are skipped."""
+        """Return the text of generated `token_ids`; control tokens and the unknown token are skipped."""
         pieces = [piece for piece in map(self._target_pieces.get, token_ids) if piece is not None]
         text: str = self._target.decode_pieces(pieces)
         return text.replace(_WORD_START, " ").strip()
 
     def decode_beginning(self, token_ids: Sequence[int]) -> str:
-        """The text that every translation beginning with `token_ids` begins with.
+        """Return the text that all translations beginning with `token_ids` have in common.
 
-        Less than `decode` gives by the bytes of a character whose other bytes are still to come.
+        It lacks the bytes of a character whose last bytes are not generated yet.
         """
         end = len(token_ids)
         while end and token_ids[end - 1] in self._target_bytes:
@@ -161,23 +161,23 @@ class Tokenizer:
         pieces = self._source.encode(text)
         if self._source_unknown not in pieces:
             return list(map(self._source_ids.__getitem__, pieces))
-        # Characters the source model does not know may still stand in a vocabulary shared with the target side.
+        # Characters outside the source model may still be in a vocabulary shared with the target side.
         return [self._text_ids.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)]
 
 
 def _spans(pieces: Sequence[str], text: str) -> list[tuple[int, int]]:
-    """Ranges of `text`, in proportion to the pieces."""
+    """Return spans of `text` with lengths in proportion to those of the pieces."""
     ends = list(accumulate(map(len, pieces)))
     if not ends:
         return []
     in_front = len(pieces[0]) - len(pieces[0].lstrip(_WORD_START))
     scale = len(text) / max(ends[-1] - in_front, 1)
-    places = [max(0, round((end - in_front) * scale)) for end in (0, *ends)]
-    return list(pairwise(places))
+    borders = [max(0, round((end - in_front) * scale)) for end in (0, *ends)]
+    return list(pairwise(borders))
 
 
 def _load_sentencepiece(path: Path) -> SentencePieceProcessor:
-    # Read here: SentencePiece's own reader does not take every path that the file system takes.
+    # SentencePiece's own reader rejects some paths that the file system accepts.
     return SentencePieceProcessor(model_proto=path.read_bytes())
 
 

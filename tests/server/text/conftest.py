@@ -1,4 +1,4 @@
-"""A translator without a model, for tests of what it is told and of what becomes of that."""
+"""A pipeline without a model, for tests of model inputs and of their restoration."""
 
 import pytest
 
@@ -8,5 +8,5 @@ from tests.server.text.identity import LETTERS, Identity
 
 @pytest.fixture(scope="module")
 def identity(tmp_path_factory: pytest.TempPathFactory) -> Identity:
-    """A translator that says what it was told."""
+    """Return a pipeline whose model returns its input."""
     return Identity(make_bundle(tmp_path_factory.mktemp("letters"), sentences=LETTERS))

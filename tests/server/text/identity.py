@@ -1,4 +1,4 @@
-"""A translator that gives back what it was told, with the alignment that belongs to that."""
+"""A pipeline whose model returns its input, with the attention of such a model."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from server.translation.pipeline import Pipeline
 from server.translation.types import TextFormat, TranslationRequest
 from tests.fakes.echo import SENTENCES, EchoGenerator
 
-# Sentences with every letter and mark of ordinary texts, so that a tokenizer made of them loses none.
+# Sentences with every letter and mark of ordinary texts, so that a tokenizer trained on them has them all.
 LETTERS = (
     *SENTENCES,
     *(f"{letter}{letter.upper()} {letter.upper()}{letter}" for letter in "abcdefghijklmnopqrstuvwxyzäöüß"),
@@ -22,8 +22,8 @@ LETTERS = (
 )
 
 
-class IdentityGenerator(EchoGenerator):
-    """An echo that looks at the token it repeats; all of its hypotheses are the same."""
+class IdentityEngine(EchoGenerator):
+    """An echo whose attention is on the repeated token; all of its hypotheses are equal."""
 
     def _complete(self, request: Request) -> Completion:
         done = super()._complete(request)
@@ -37,18 +37,18 @@ class Identity:
     """Translates texts into themselves."""
 
     def __init__(self, bundle: Bundle) -> None:
-        self.generator = IdentityGenerator(bundle)
-        self.translator = Pipeline(self.generator, TranslationLimits())
+        self.engine = IdentityEngine(bundle)
+        self.pipeline = Pipeline(self.engine, TranslationLimits())
 
     def __call__(
         self, texts: Sequence[str], format_: TextFormat = "text", markup: MarkupOptions = NO_MARKUP_OPTIONS
     ) -> list[str]:
-        """The translations."""
+        """Return the translations."""
         request = TranslationRequest(tuple(texts), "en", "de", format=format_, markup=markup)
-        return [translation.text for translation in asyncio.run(self.translator.translate(request)).translations]
+        return [translation.text for translation in asyncio.run(self.pipeline.translate(request)).translations]
 
     @property
-    def told(self) -> list[str]:
-        """What the engine was told so far."""
-        tokenizer = self.translator._tokenizer
-        return [tokenizer.decode(each.source.tolist()) for batch in self.generator.batches for each in batch]
+    def model_inputs(self) -> list[str]:
+        """The texts of all requests so far."""
+        tokenizer = self.pipeline._tokenizer
+        return [tokenizer.decode(each.source.tolist()) for batch in self.engine.batches for each in batch]

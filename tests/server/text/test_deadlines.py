@@ -1,4 +1,4 @@
-"""A long text with something to keep has its deadline in every phase, and keeps no thread beyond it."""
+"""Deadlines of long protected texts: they apply in every stage, and no thread works beyond them."""
 
 import asyncio
 import threading
@@ -18,7 +18,7 @@ TEXT = "the dog {name}\n" * 200
 
 
 @pytest.mark.parametrize(("stage", "method"), [(Substitutes, "protect"), (Restorer, "_is_restored")])
-def test_no_more_sentences_are_worked_on_when_the_time_is_up(
+def test_no_more_sentences_are_processed_after_the_deadline(
     identity: Identity, monkeypatch: pytest.MonkeyPatch, stage: type, method: str
 ) -> None:
     now, num_seen = 0.0, 0
@@ -31,25 +31,27 @@ def test_no_more_sentences_are_worked_on_when_the_time_is_up(
         return plain(*args)
 
     monkeypatch.setattr(stage, method, watched)
-    translator = Pipeline(identity.generator, TranslationLimits(), clock=lambda: now)
+    pipeline = Pipeline(identity.engine, TranslationLimits(), clock=lambda: now)
     with pytest.raises(DeadlineExceeded, match="within 1 seconds"):
-        asyncio.run(translator.translate(TranslationRequest((TEXT,), "en", "de", timeout_seconds=1.0)))
+        asyncio.run(pipeline.translate(TranslationRequest((TEXT,), "en", "de", timeout_seconds=1.0)))
     assert num_seen == 3
 
 
-def test_whoever_waits_for_a_busy_thread_is_told_in_time(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_waits_for_a_busy_thread_ends_at_its_deadline(
+    identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
     may_go_on, went_on = threading.Event(), threading.Event()
 
     def protect(*_: object) -> None:
         may_go_on.wait(5.0)
-        may_go_on.set()  # nobody waits for that a second time
+        may_go_on.set()  # only the first call waits
         went_on.set()
 
     monkeypatch.setattr(Substitutes, "protect", protect)
     request = TranslationRequest((TEXT,), "en", "de", timeout_seconds=0.2)
     try:
         with pytest.raises(DeadlineExceeded, match=r"within 0\.2 seconds"):
-            asyncio.run(identity.translator.translate(request))
+            asyncio.run(identity.pipeline.translate(request))
         assert not went_on.is_set()
     finally:
         may_go_on.set()

@@ -57,18 +57,18 @@ def test_entries_are_read_from_tsv_and_csv() -> None:
 @pytest.mark.parametrize(
     ("text", "separator", "message"),
     [
-        ("a", "\t", "entry 1 of the glossary is not a term and its translation"),
-        ("a\tb\nc\t ", "\t", "entry 2 of the glossary is not"),
-        ("a\tb\na\tc", "\t", "entry 2 of the glossary has a term that came before"),
-        ('a,"b', ",", "the entries are no CSV"),
+        ("a", "\t", "entry 1 of the glossary must be a term and its translation"),
+        ("a\tb\nc\t ", "\t", "entry 2 of the glossary must be"),
+        ("a\tb\na\tc", "\t", "entry 2 of the glossary repeats a term"),
+        ('a,"b', ",", "invalid CSV of glossary entries"),
     ],
 )
-def test_entries_that_make_no_sense_are_refused(text: str, separator: str, message: str) -> None:
+def test_invalid_entries_are_rejected(text: str, separator: str, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
         parse_entries(text, separator)
 
 
 @pytest.mark.parametrize("entries", [{}, {"": "b"}, {"a": " "}, {"a" * 201: "b"}, {"a\tb": "c"}])
-def test_glossaries_that_make_no_sense_are_refused(entries: dict[str, str]) -> None:
+def test_invalid_glossaries_are_rejected(entries: dict[str, str]) -> None:
     with pytest.raises(InvalidRequest, match="glossary"):
         Glossary(entries)

@@ -24,7 +24,7 @@ def test_a_sentence_is_recognised_with_confidence(text: str, language: str) -> N
 
 
 @pytest.mark.parametrize("text", ["Tea", "OK", "a", "Hello", "Berlin"])
-def test_a_word_that_says_little_has_a_low_confidence(text: str) -> None:
+def test_an_ambiguous_word_has_a_low_confidence(text: str) -> None:
     detected = ENGLISH_OR_GERMAN.detect(text)
     assert detected is not None
     assert detected.confidence < 0.75

@@ -31,8 +31,8 @@ def _request(*texts: str) -> TranslationRequest:
 def _translate(
     generator: EchoGenerator, request: TranslationRequest, limits: TranslationLimits | None = None
 ) -> TranslationResult:
-    translator = Pipeline(generator, limits or TranslationLimits(), clock=lambda: 100.0)
-    return asyncio.run(translator.translate(request))
+    pipeline = Pipeline(generator, limits or TranslationLimits(), clock=lambda: 100.0)
+    return asyncio.run(pipeline.translate(request))
 
 
 def test_texts_come_back_in_order_with_all_their_whitespace(echo: EchoGenerator) -> None:
@@ -216,11 +216,11 @@ def test_a_sentence_that_expired_fails_its_request_with_the_time_it_had(echo: Ec
 
 def test_markup_that_is_put_together_too_late_is_no_answer(echo: EchoGenerator) -> None:
     times = itertools.chain([0.0], itertools.repeat(3.0))
-    translator = Pipeline(echo, TranslationLimits(), clock=lambda: next(times))
+    pipeline = Pipeline(echo, TranslationLimits(), clock=lambda: next(times))
     request = replace(_request("<b>Good</b> morning."), format="html", timeout_seconds=2.5)
     with pytest.raises(DeadlineExceeded, match=r"within 2\.5 seconds"):
-        asyncio.run(translator.translate(request))
-    assert asyncio.run(translator.translate(request)).translations[0].text == "<b>Good</b> morning."
+        asyncio.run(pipeline.translate(request))
+    assert asyncio.run(pipeline.translate(request)).translations[0].text == "<b>Good</b> morning."
 
 
 def test_a_sentence_the_engine_gave_up_is_an_error_and_no_empty_text(echo: EchoGenerator) -> None:

@@ -21,7 +21,7 @@ from server.translation.pipeline import Pipeline
 from server.translation.text_stream import TextStream
 from server.translation.types import TranslationRequest, TranslationResult
 from tests.fakes.echo import MAX_TOKENS, EchoGenerator, make_bundle
-from tests.server.text.identity import LETTERS, IdentityGenerator
+from tests.server.text.identity import LETTERS, IdentityEngine
 
 HTML = {"format": "html"}
 
@@ -33,7 +33,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 
 @pytest.fixture
 def engine(bundle: Bundle) -> EchoGenerator:
-    return IdentityGenerator(bundle)
+    return IdentityEngine(bundle)
 
 
 class LowerCaseEngine(EchoGenerator):
@@ -117,7 +117,7 @@ def test_tags_inside_a_sentence_take_the_attention_of_the_last_layer_but_one(
     bundle: Bundle, num_layers: int, layer: int
 ) -> None:
     shapes = bundle.config.shapes.model_copy(update={"num_decoder_layers": num_layers})
-    engine = IdentityGenerator(replace(bundle, config=bundle.config.model_copy(update={"shapes": shapes})))
+    engine = IdentityEngine(replace(bundle, config=bundle.config.model_copy(update={"shapes": shapes})))
     _translate(engine, "the <b>dog</b> jumps", **HTML)
     [[request]] = engine.batches
     assert (request.params.return_attention, request.params.alignment_layer) == (True, layer)

@@ -1,4 +1,4 @@
-"""Words for tags: the same ones as if every word was weighed for every tag, in far less time."""
+"""Words for tags: those that a comparison of all words finds, in far less time."""
 
 import math
 import random
@@ -13,50 +13,50 @@ from server.text.protection.word_alignment import words_of
 from server.text.readers.units import Tag, Unit
 
 
-def _plain_best_run(gains: Sequence[float], low: int, high: int) -> Run:
+def _plain_best_run(scores: Sequence[float], low: int, high: int) -> Run:
     best, best_first, best_last = -math.inf, low, low
     total, first = 0.0, low
-    for place in range(low, high):
+    for index in range(low, high):
         if total <= 0:
-            total, first = 0.0, place
-        total += gains[place]
+            total, first = 0.0, index
+        total += scores[index]
         if total > best:
-            best, best_first, best_last = total, first, place + 1
+            best, best_first, best_last = total, first, index + 1
     return best, best_first, best_last
 
 
-def test_the_words_taken_are_those_that_weighing_all_words_gives() -> None:
+def test_the_best_run_is_that_of_a_search_over_all_words() -> None:
     drawn = random.Random(3)
     for _ in range(500):
         num_words = drawn.randint(1, 12)
-        is_copied = [drawn.random() < 0.3 for _ in range(num_words)]
-        words = TargetWords(is_copied)
+        is_protected = [drawn.random() < 0.3 for _ in range(num_words)]
+        words = TargetWords(is_protected)
         low = drawn.randint(0, num_words - 1)
         high = drawn.randint(low, num_words)
-        gaps, free = FreeWords(words, low, high), [(low, high)]
+        free, gaps = FreeWords(words, low, high), [(low, high)]
         for _ in range(6):
             first = drawn.randint(0, num_words)
             own = [drawn.choice((-0.5, -0.25, 0, 0.25, 0.5)) for _ in range(drawn.randint(0, num_words - first))]
-            own = [gain * (CERTAIN if is_copied[first + place] else 1) for place, gain in enumerate(own)]
-            gains = PlacementScores(first, own)
-            all_gains = [-0.5 * (CERTAIN if copied else 1) for copied in is_copied]
-            all_gains[first : first + len(own)] = own
-            assert words.values(gains, low, high) == all_gains[low:high]
-            assert words.best_run(gains, low, high) == _plain_best_run(all_gains, low, high)
-            runs = [(_plain_best_run(all_gains, *gap), gap) for gap in free if gap[0] < gap[1]]
+            own = [score * (CERTAIN if is_protected[first + index] else 1) for index, score in enumerate(own)]
+            scores = PlacementScores(first, own)
+            all_scores = [-0.5 * (CERTAIN if protected else 1) for protected in is_protected]
+            all_scores[first : first + len(own)] = own
+            assert words.values(scores, low, high) == all_scores[low:high]
+            assert words.best_run(scores, low, high) == _plain_best_run(all_scores, low, high)
+            runs = [(_plain_best_run(all_scores, *gap), gap) for gap in gaps if gap[0] < gap[1]]
             expected, gap = max(runs, key=lambda run: run[0][0], default=(None, (0, 0)))
-            found = gaps.best_run(gains)
+            found = free.best_run(scores)
             if found is None or found[0] < -CERTAIN / 4:
                 assert expected is None or expected[0] < -CERTAIN / 4
                 continue
             assert found == expected
-            gaps.take(*found[1:])
-            free.remove(gap)
-            free += [(gap[0], found[1]), (found[2], gap[1])]
+            free.take(*found[1:])
+            gaps.remove(gap)
+            gaps += [(gap[0], found[1]), (found[2], gap[1])]
 
 
-def test_thousands_of_tags_are_placed_in_no_time() -> None:
-    num_tags = 3000  # which took minutes when every tag was held against every word
+def test_thousands_of_tags_are_placed_in_time() -> None:
+    num_tags = 3000  # comparing each tag with each word takes minutes
     text = "a dog. " * num_tags
     tags = tuple(Tag(7 * number + 2, 7 * number + 5, "<b>", "</b>") for number in range(num_tags))
     words = words_of(text)

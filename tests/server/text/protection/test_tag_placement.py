@@ -16,7 +16,7 @@ ASCII = UnknownCharacters(map(chr, range(128)))
 
 
 def _unit(markup: str) -> Unit:
-    """A unit of words and tags without attributes."""
+    """Return a unit of words and tags without attributes."""
     builder = UnitBuilder(ASCII)
     for part in re.split(r"(</?\w+/?>)", markup):
         if part.startswith("</"):
@@ -31,13 +31,13 @@ def _unit(markup: str) -> Unit:
 
 
 def _plain_unit(markup: str) -> Unit:
-    """The same as plain text."""
+    """Return the unit of plain text with the same tags."""
     [unit] = (part for part in read_text(markup, ASCII) if isinstance(part, Unit))
     return unit
 
 
 def _rendered(markup: str, target: str, order: list[int] | None, unit_of: Callable[[str], Unit] = _unit) -> str:
-    """`order` names the source word of each target word; None: attention does not tell."""
+    """Return a translation with its tags; `order` has the source word of each target word, None is no attention."""
     unit = unit_of(markup)
     source_words = words_of(unit.text, [place for tag in unit.tags for place in (tag.start, tag.end)])
     target_words = words_of(target)
@@ -61,7 +61,9 @@ def _rendered(markup: str, target: str, order: list[int] | None, unit_of: Callab
         ("a <b></b> c", "x y", [0, 1], "x <b></b>y"),
     ],
 )
-def test_tags_stand_around_what_their_words_became(markup: str, target: str, order: list[int], expected: str) -> None:
+def test_tags_stand_around_the_translations_of_their_words(
+    markup: str, target: str, order: list[int], expected: str
+) -> None:
     rendered = _rendered(markup, target, order)
     assert rendered.replace("  ", " ") == expected or sorted(re.findall("<[^>]*>", rendered)) == sorted(
         re.findall("<[^>]*>", expected)

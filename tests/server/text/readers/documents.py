@@ -1,4 +1,4 @@
-"""Documents for the tests of what must survive: any number, always the same ones for a seed."""
+"""Random documents for tests, the same ones for a seed."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ class DocumentMaker:
         self._random = random.Random(seed)
 
     def html(self) -> str:
-        """A fragment, or now and then a whole document."""
+        """Return a fragment, or sometimes a whole document."""
         blocks = "".join(self._block(self._random.randint(0, 3)) for _ in range(self._random.randint(1, 4)))
         if self._random.random() < 0.3:
             style = "<style>p > b { color: red }</style><script>if (a < b && c) { x = '</p>'.length }</script>"

@@ -1,4 +1,4 @@
-"""Texts that are made to take long do not: the time to read them grows with their length, not with its square."""
+"""Hostile texts: the time to read a text grows with its length, not with its square."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,29 +8,29 @@ from pathlib import Path
 import pytest
 
 from server.text.readers.plain_text import may_be_special, read_text
-from server.text.readers.units import Copied, Unit
+from server.text.readers.units import ProtectedSpan, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
 from server.translation.types import TranslationRequest
 from tests.fakes.echo import make_bundle
 from tests.server.text.identity import LETTERS, Identity
 
-SYMBOLS = UnknownCharacters(map(chr, range(0x250)))
+UNKNOWN = UnknownCharacters(map(chr, range(0x250)))
 
 _LENGTH = 1000
 _GROWTH = 8  # of the length; the time of something quadratic grows 64 times
 _MOST_TIMES_LONGER = 24.0
-_FLOOR_SECONDS = 0.002  # shorter times say nothing about growth
+_FLOOR_SECONDS = 0.002  # shorter times are too noisy to compare
 
 
 def _seconds(work: Callable[[str], object], text: str) -> float:
-    """Processor time of this thread, which other work on the machine hardly changes."""
+    """Return the processor time of this thread, which other work on the machine hardly changes."""
     begun = time.thread_time()
     work(text)
     return time.thread_time() - begun
 
 
 def _grows_with_length(work: Callable[[str], object], make: Callable[[int], str]) -> bool:
-    """Whether one of three measurements says so; something quadratic never passes for it."""
+    """Return whether one of three measurements shows it; quadratic time fails all three."""
     for _ in range(3):
         short = max(_seconds(work, make(_LENGTH)), _FLOOR_SECONDS)
         if _seconds(work, make(_LENGTH * _GROWTH)) < short * _MOST_TIMES_LONGER:
@@ -39,8 +39,8 @@ def _grows_with_length(work: Callable[[str], object], make: Callable[[int], str]
 
 
 @pytest.mark.parametrize("space", ["\n", " ", "\t", " \n", "\r\n", "\u2028"])
-def test_white_space_is_looked_at_once(space: str) -> None:
-    assert _grows_with_length(lambda text: may_be_special(text, SYMBOLS), lambda length: f"a{space * length * 5}b")
+def test_white_space_is_read_in_time_that_grows_with_its_length(space: str) -> None:
+    assert _grows_with_length(lambda text: may_be_special(text, UNKNOWN), lambda length: f"a{space * length * 5}b")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_white_space_is_looked_at_once(space: str) -> None:
     ],
 )
 def test_a_line_of_one_thing_is_read_in_time_that_grows_with_its_length(part: str) -> None:
-    assert _grows_with_length(lambda text: read_text(text, SYMBOLS), lambda length: (part * length)[:length])
+    assert _grows_with_length(lambda text: read_text(text, UNKNOWN), lambda length: (part * length)[:length])
 
 
 @pytest.mark.parametrize(
@@ -101,24 +101,24 @@ def test_a_line_that_almost_is_something_is_read_in_time_that_grows_with_its_len
     def make(length: int) -> str:
         return before + (part * length)[:length] + behind
 
-    assert _grows_with_length(lambda text: read_text(text, SYMBOLS), make)
+    assert _grows_with_length(lambda text: read_text(text, UNKNOWN), make)
 
 
-class _Watched(tuple[Copied, ...]):
-    """Counts how many of its members were looked at one by one."""
+class _Watched(tuple[ProtectedSpan, ...]):
+    """Counts how many of its members were iterated over."""
 
     num_seen = 0
 
-    def __iter__(self) -> Iterator[Copied]:
+    def __iter__(self) -> Iterator[ProtectedSpan]:
         for each in super().__iter__():
             type(self).num_seen += 1
             yield each
 
 
-def test_no_sentence_looks_through_all_that_is_copied(tmp_path: Path) -> None:
-    reader = Identity(make_bundle(tmp_path, sentences=LETTERS)).translator._reader
-    [unit] = (part for part in read_text("The tea is hot. " * 100 + "12 " * 100, SYMBOLS) if isinstance(part, Unit))
-    watched = replace(unit, copied=_Watched(unit.copied))
+def test_sentences_do_not_iterate_over_all_protected_spans(tmp_path: Path) -> None:
+    reader = Identity(make_bundle(tmp_path, sentences=LETTERS)).pipeline._reader
+    [unit] = (part for part in read_text("The tea is hot. " * 100 + "12 " * 100, UNKNOWN) if isinstance(part, Unit))
+    watched = replace(unit, protected=_Watched(unit.protected))
     sentences = list(reader._sentences(0, watched, TranslationRequest(("",), "en", "de")))
     assert len(sentences) > 100
     assert _Watched.num_seen <= 100

@@ -1,4 +1,4 @@
-"""HTML and XML come out with the tags that they went in with, around the right words."""
+"""HTML and XML keep their tags, around the right words."""
 
 import random
 
@@ -28,7 +28,7 @@ def test_generated_documents_round_trip(identity: Identity, format_: TextFormat)
     assert list(map(_space_collapsed, translations)) == list(map(_space_collapsed, documents))
 
 
-def test_what_parses_does_so_afterwards(identity: Identity) -> None:
+def test_xml_that_parses_does_so_afterwards(identity: Identity) -> None:
     maker = DocumentMaker(seed=12)
     for document in (maker.xml() for _ in range(50)):
         [translation] = identity([document], "xml")
@@ -42,7 +42,7 @@ def test_what_parses_does_so_afterwards(identity: Identity) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "inputs"),
     [
         ("<p>Good morning.<p>Where is it?", {"Good morning.", "Where is it?"}),
         ("<ul><li>tea<li>the dog</ul>", {"tea", "the dog"}),
@@ -53,21 +53,21 @@ def test_what_parses_does_so_afterwards(identity: Identity) -> None:
         ("<p translate=no>Where</p><div class='x notranslate'>is</div><pre>it</pre>", set()),
     ],
 )
-def test_blocks_are_told_one_by_one_without_their_tags(echo_letters: Identity, source: str, told: set[str]) -> None:
+def test_each_block_is_a_model_input_without_its_tags(echo_letters: Identity, source: str, inputs: set[str]) -> None:
     assert [_space_collapsed(source)] == [_space_collapsed(each) for each in echo_letters([source], "html")]
-    assert set(echo_letters.told) == told
+    assert set(echo_letters.model_inputs) == inputs
 
 
 @pytest.fixture
 def echo_letters(identity: Identity) -> Identity:
-    identity.generator.batches.clear()
+    identity.engine.batches.clear()
     return identity
 
 
 def test_an_element_that_is_not_translated_is_one_word_of_its_sentence(echo_letters: Identity) -> None:
     source = 'Where is <span translate="no">the <b>lazy</b> &amp; dog</span> of <code>x &lt; 1</code>?'
     assert echo_letters([source], "html") == [source]
-    assert echo_letters.told == ["Where is Tom of Maria?"]
+    assert echo_letters.model_inputs == ["Where is Tom of Maria?"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_fragments_and_broken_documents_keep_everything(identity: Identity, sour
     assert _space_collapsed("".join(before.itertext())) == _space_collapsed("".join(after.itertext()))
 
 
-def test_any_string_is_read_as_html_and_comes_out_whole() -> None:
+def test_the_pieces_of_any_string_are_that_string() -> None:
     drawn = random.Random(5)
     parts = [
         "<",
@@ -127,41 +127,41 @@ def test_any_string_is_read_as_html_and_comes_out_whole() -> None:
 
 
 @pytest.mark.parametrize("text", ["<a " * 30_000, "<a b='" * 15_000, "<!--" * 20_000, "<p>" * 30_000, "<![x" * 5_000])
-def test_what_is_never_closed_is_read_in_no_time(text: str) -> None:
+def test_unclosed_markup_is_read_in_time(text: str) -> None:
     assert "".join(piece.raw for piece in read_html(text, NO_MARKUP_OPTIONS)) == text
 
 
 def test_elements_inside_text_are_inline_in_xml_and_others_split(echo_letters: Identity) -> None:
     source = "<doc><title>Where</title><para>is <emph>it</emph> now</para><g><h>the</h></g></doc>"
     assert echo_letters([source], "xml") == [source]
-    assert set(echo_letters.told) == {"Where", "is it now", "the"}
+    assert set(echo_letters.model_inputs) == {"Where", "is it now", "the"}
 
 
 @pytest.mark.parametrize("format_", ["html", "xml"])
 @pytest.mark.parametrize("source", ['<?xml version="1.0"?><a>Where</a>', "<a>Where</a>", "Where", ""])
 def test_a_byte_order_mark_stays_in_front(echo_letters: Identity, source: str, format_: TextFormat) -> None:
     assert echo_letters(["\ufeff" + source], format_) == ["\ufeff" + source]
-    assert echo_letters.told == ["Where"] * bool(source)
+    assert echo_letters.model_inputs == ["Where"] * bool(source)
     read = {"html": read_html, "xml": read_xml}[format_]
     assert read("\ufeff" + source, NO_MARKUP_OPTIONS)[0].raw == "\ufeff"
 
 
-def test_names_of_elements_can_be_said(echo_letters: Identity) -> None:
+def test_names_of_elements_can_be_set(echo_letters: Identity) -> None:
     options = MarkupOptions(splitting_tags=("s",), non_splitting_tags=("i",), ignore_tags=("x",))
     source = "<r>the dog <s>is</s> lazy <x>and</x> is</r>"
     assert echo_letters([source], "xml", options) == [source]
-    assert set(echo_letters.told) == {"the dog", "is", "lazy Tom is"}
+    assert set(echo_letters.model_inputs) == {"the dog", "is", "lazy Tom is"}
 
 
 def test_no_entity_is_expanded(echo_letters: Identity) -> None:
     entities = '<!ENTITY a "where"><!ENTITY b "&a;&a;"><!ENTITY c SYSTEM "file:///etc/passwd">'
     bomb = f"<!DOCTYPE r [{entities}]><r>is &b; &c; it</r>"
     assert echo_letters([bomb], "xml") == [bomb]
-    assert echo_letters.told == ["is Tom Maria it"]
+    assert echo_letters.model_inputs == ["is Tom Maria it"]
 
 
 @pytest.mark.parametrize("source", ["<a>where</b>", "<a>", "where & is", "<a b=1/>", "<?xml version='1.0'?>", "\x00"])
-def test_xml_that_is_not_well_formed_is_refused_with_the_place(identity: Identity, source: str) -> None:
+def test_xml_that_is_not_well_formed_is_rejected_with_the_line(identity: Identity, source: str) -> None:
     with pytest.raises(InvalidRequest, match=r"not well-formed XML: .* in line 1"):
         identity([source], "xml")
 
@@ -177,10 +177,10 @@ def test_xml_that_is_not_well_formed_is_refused_with_the_place(identity: Identit
         "<p>" + "<b>the <i>" * 600 + "dog" + "</i></b>" * 600 + "</p>",
     ],
 )
-def test_no_tag_is_lost_however_many_are_in_each_other(identity: Identity, source: str) -> None:
+def test_no_tag_is_lost_at_any_depth(identity: Identity, source: str) -> None:
     assert identity([source], "html") == [source]
 
 
-def test_deeply_nested_xml_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="nested more than"):
+def test_deeply_nested_xml_is_rejected() -> None:
+    with pytest.raises(InvalidRequest, match="nested at most 1000 deep"):
         read_xml("<a>" * 2000 + "</a>" * 2000, NO_MARKUP_OPTIONS)

@@ -1,19 +1,19 @@
-"""What must be kept is found, nothing else is, and every attempt at a sentence keeps it."""
+"""Detection of placeholders in text, and their substitutes."""
 
 import pytest
 import regex
 
 from server.text.protection.substitutes import MAX_SUBSTITUTES, choose_substitutes, find_substitutes
 from server.text.readers import placeholders
-from server.text.readers.placeholders import Kind, find
+from server.text.readers.placeholders import Kind, find_placeholders
 from server.text.readers.plain_text import may_be_special
 from server.text.readers.unknown_characters import UnknownCharacters
 
-SYMBOLS = UnknownCharacters(map(chr, range(0x250)))
+UNKNOWN = UnknownCharacters(map(chr, range(0x250)))
 
 
 def _found(text: str) -> list[str]:
-    return [text[found.start : found.end] for found in find(text, SYMBOLS)]
+    return [text[found.start : found.end] for found in find_placeholders(text, UNKNOWN)]
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def _found(text: str) -> list[str]:
         ("Where is it? I'm sure he'd say: \"No.\" (Yes!) – well…", []),
     ],
 )
-def test_what_is_kept_of_a_text(text: str, kept: list[str]) -> None:
+def test_placeholders_and_nothing_else_are_found(text: str, kept: list[str]) -> None:
     assert _found(text) == kept
 
 
-# For each pattern what it alone finds.
+# For each pattern, placeholders that no other pattern finds.
 _SAMPLES = (
     ("https://a.b", "ftp://a.b", "file://a", "ws://a.b", "git://a.b", "ssh://a.b", "www.example.fr", "mailto:me"),
     ("me@example.fr",),
@@ -82,21 +82,21 @@ _SAMPLES = (
         for sample in samples
     ],
 )
-def test_every_pattern_is_looked_for_in_a_text_that_has_nothing_else(pattern: str, sample: str) -> None:
+def test_each_pattern_finds_its_placeholders(pattern: str, sample: str) -> None:
     assert regex.fullmatch(pattern, sample)
     text = f"the {sample} is here"
     assert _found(text) == [sample]
-    assert may_be_special(text, SYMBOLS)
+    assert may_be_special(text, UNKNOWN)
 
 
 @pytest.mark.parametrize("sample", ["<x/>", "</x>", "<0>", "&nbsp;", "&#10;", "&#xa;", "\\n"])
-def test_every_mark_is_looked_for_in_a_text_that_has_nothing_else(sample: str) -> None:
+def test_each_mark_is_found(sample: str) -> None:
     assert _found(f"the {sample} is here") == [sample]
-    assert may_be_special(f"the {sample} is here", SYMBOLS)
+    assert may_be_special(f"the {sample} is here", UNKNOWN)
 
 
-def test_tags_and_symbols_are_no_words() -> None:
-    kinds = {text: found.kind for text in ("<x/>", "🎉", "%s", "日本") for found in find(text, SYMBOLS)}
+def test_tags_and_symbols_are_marks() -> None:
+    kinds = {text: found.kind for text in ("<x/>", "🎉", "%s", "日本") for found in find_placeholders(text, UNKNOWN)}
     assert kinds == {"<x/>": Kind.MARK, "🎉": Kind.MARK, "%s": Kind.WORD, "日本": Kind.WORD}
 
 
@@ -119,7 +119,9 @@ def test_substitutes_are_not_in_the_sentence_and_others_the_second_time() -> Non
 )
 def test_tags_that_are_nested_and_closed_are_pairs(text: str, paired: str) -> None:
     pairs = [
-        text[found.start : found.end] for found in find(text, SYMBOLS) if found.kind in (Kind.OPENING, Kind.CLOSING)
+        text[found.start : found.end]
+        for found in find_placeholders(text, UNKNOWN)
+        if found.kind in (Kind.OPENING, Kind.CLOSING)
     ]
     assert " ".join(pairs) == paired
 

@@ -1,4 +1,4 @@
-"""Markers, placeholders, capitals and white space of plain text stay; all else is asked of the engine as ever."""
+"""Markers, placeholders, capitals and white space of plain text stay; the words are the model input."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ from tests.server.text.identity import LETTERS, Identity
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "inputs"),
     [
         (
             "# Where is it?\n\n> the dog\n\n- tea\n* the fox\n1. lazy\n2) dog\n",
@@ -49,11 +49,11 @@ from tests.server.text.identity import LETTERS, Identity
         ("\u2066the dog\u2069 jumps \u202efox\u202c", "the dog jumps fox"),
     ],
 )
-def test_markers_stay_and_are_not_told(identity: Identity, text: str, told: str) -> None:
-    identity.generator.batches.clear()
+def test_markers_stay_and_are_no_model_input(identity: Identity, text: str, inputs: str) -> None:
+    identity.engine.batches.clear()
     [translation] = identity([text])
     assert " ".join(translation.split()) == " ".join(text.split())
-    assert sorted(identity.told) == sorted(" ".join(each.split()) for each in told.split("|"))
+    assert sorted(identity.model_inputs) == sorted(" ".join(each.split()) for each in inputs.split("|"))
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_markers_stay_and_are_not_told(identity: Identity, text: str, told: str)
     ],
 )
 def test_a_text_with_nothing_to_translate_comes_back_as_it_is(identity: Identity, text: str) -> None:
-    identity.generator.batches.clear()
+    identity.engine.batches.clear()
     assert identity([text]) == [text]
-    assert identity.told == []
+    assert identity.model_inputs == []
 
 
 @pytest.mark.parametrize(
@@ -90,31 +90,31 @@ def test_white_space_and_line_breaks_stay(identity: Identity, text: str) -> None
 def test_a_placeholder_that_is_lost_every_time_is_put_between_what_is_around_it(
     echo_bundle_of_letters: EchoGenerator,
 ) -> None:
-    """Even by a model that never says a name."""
-    translator = Pipeline(echo_bundle_of_letters, TranslationLimits())
+    """A model that never returns a name loses it every time."""
+    pipeline = Pipeline(echo_bundle_of_letters, TranslationLimits())
     request = TranslationRequest(("where is {name}, and %s",), "en", "de")
-    [translation] = asyncio.run(translator.translate(request)).translations
+    [translation] = asyncio.run(pipeline.translate(request)).translations
     assert translation.text == "where {name}, an %s"
 
 
-def _asked_apart(generator: EchoGenerator, options: DecodingOptions) -> list[SentenceParams]:
-    """How the pieces between two placeholders that are lost are asked for."""
-    asked = TranslationRequest(
+def _piecewise_params(generator: EchoGenerator, options: DecodingOptions) -> list[SentenceParams]:
+    """Return the parameters of the fragments between two placeholders that are lost."""
+    request = TranslationRequest(
         ("where is {name}, the dog and %s",),
         "en",
         "de",
         options=options,
     )
-    asyncio.run(Pipeline(generator, TranslationLimits()).translate(asked))
+    asyncio.run(Pipeline(generator, TranslationLimits()).translate(request))
     return [request.params for request in generator.batches[-1]]
 
 
-def test_what_is_asked_of_a_whole_text_is_asked_once_when_it_is_translated_in_pieces(
+def test_options_for_a_whole_text_apply_to_its_first_fragment(
     echo_bundle_of_letters: EchoGenerator,
 ) -> None:
     options = DecodingOptions(target_prefix="wo", required_phrases=("dog",), min_new_tokens=2)
     first, *others = sorted(
-        _asked_apart(echo_bundle_of_letters, options), key=lambda params: -len(params.target_prefix)
+        _piecewise_params(echo_bundle_of_letters, options), key=lambda params: -len(params.target_prefix)
     )
     assert first.target_prefix
     assert first.required_phrases
@@ -122,9 +122,10 @@ def test_what_is_asked_of_a_whole_text_is_asked_once_when_it_is_translated_in_pi
     assert [(each.target_prefix, each.required_phrases, each.min_new_tokens) for each in others] == [((), (), 0)]
 
 
-def test_alternatives_are_of_how_a_text_begins(echo_bundle_of_letters: EchoGenerator) -> None:
-    asked = _asked_apart(echo_bundle_of_letters, DecodingOptions(return_alternatives=True, num_hypotheses=2))
-    assert sorted(params.num_rows for params in asked) == [1, 2]
+def test_alternatives_are_those_of_the_first_fragment(echo_bundle_of_letters: EchoGenerator) -> None:
+    options = DecodingOptions(return_alternatives=True, num_hypotheses=2)
+    params = _piecewise_params(echo_bundle_of_letters, options)
+    assert sorted(each.num_rows for each in params) == [1, 2]
 
 
 def test_names_for_placeholders_are_not_required_beside_as_many_phrases_as_there_may_be(
@@ -136,7 +137,7 @@ def test_names_for_placeholders_are_not_required_beside_as_many_phrases_as_there
         ("e" * length for length in range(1, 64)), key=lambda text: (n := len(encode_target(text))) * (n <= most)
     )
     assert len(encode_target(phrase)) == most
-    _asked_apart(echo_bundle_of_letters, DecodingOptions(required_phrases=(phrase,)))
+    _piecewise_params(echo_bundle_of_letters, DecodingOptions(required_phrases=(phrase,)))
     for batch in echo_bundle_of_letters.batches:
         for request in batch:
             assert sum(map(len, request.params.required_phrases)) <= most
@@ -156,15 +157,15 @@ def echo_bundle_of_letters(tmp_path_factory: pytest.TempPathFactory) -> EchoGene
     return Forgetful(make_bundle(tmp_path_factory.mktemp("letters"), sentences=LETTERS))
 
 
-def test_sentences_without_anything_to_keep_are_asked_for_as_ever(identity: Identity) -> None:
-    identity.generator.batches.clear()
+def test_sentences_without_placeholders_have_the_parameters_of_plain_text(identity: Identity) -> None:
+    identity.engine.batches.clear()
     identity(["Where is it? the dog %s"])
     plain, special = sorted(
-        (request for batch in identity.generator.batches for request in batch), key=lambda r: len(r.source)
+        (request for batch in identity.engine.batches for request in batch), key=lambda r: len(r.source)
     )
-    identity.generator.batches.clear()
+    identity.engine.batches.clear()
     identity(["Where is it?"])
-    [[alone]] = identity.generator.batches
+    [[alone]] = identity.engine.batches
     assert {alone.params} == {request.params for request in (plain, special) if request.params.num_hypotheses == 1}
 
 
@@ -193,38 +194,38 @@ def test_sentences_without_anything_to_keep_are_asked_for_as_ever(identity: Iden
         "| ",
     ],
 )
-def test_every_start_of_a_line_is_looked_for(start: str) -> None:
-    symbols = UnknownCharacters(map(chr, range(0x3000)))
+def test_each_marker_at_the_beginning_of_a_line_is_found(start: str) -> None:
+    unknown = UnknownCharacters(map(chr, range(0x3000)))
     for text in (f"{start}the dog", f"the fox\n  {start}the dog"):
-        assert may_be_special(text, symbols)
-        assert "the dog" in [part.text for part in read_text(text, symbols) if isinstance(part, Unit)]
+        assert may_be_special(text, unknown)
+        assert "the dog" in [part.text for part in read_text(text, unknown) if isinstance(part, Unit)]
 
 
 def test_everyday_text_is_not_special() -> None:
-    symbols = UnknownCharacters(map(chr, range(0x250)))
+    unknown = UnknownCharacters(map(chr, range(0x250)))
     for text in (
         "Where is the dog? It's here, isn't it.",
         "Größe, Übermut & Ärger: (nicht) wahr!"[:14],
         "I am well-known.",
         "Cats, dogs etc. are here, e.g. Dr. Smith of the U.S. and/or his wife (i.e. she).",
     ):
-        assert not may_be_special(text, symbols)
+        assert not may_be_special(text, unknown)
 
 
 @pytest.mark.parametrize("text", ["I have 3 dogs.", "NATO is big, and so is it.", "a = b", "Is it the 2nd?"])
-def test_a_text_that_only_looks_special_is_translated_as_ever(identity: Identity, text: str) -> None:
+def test_a_text_that_only_looks_special_is_plain(identity: Identity, text: str) -> None:
     request = TranslationRequest((text,), "en", "de")
-    assert asyncio.run(identity.translator._reader.read(request, NO_DEADLINE)).is_plain
+    assert asyncio.run(identity.pipeline._reader.read(request, NO_DEADLINE)).is_plain
 
 
-def test_a_long_text_is_not_looked_at_on_the_event_loop(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_is_not_searched_on_the_event_loop(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: set[threading.Thread] = set()
 
-    def look(text: str, symbols: UnknownCharacters) -> bool:
+    def search(text: str, unknown: UnknownCharacters) -> bool:
         threads.add(threading.current_thread())
-        return may_be_special(text, symbols)
+        return may_be_special(text, unknown)
 
-    monkeypatch.setattr(reading, "may_be_special", look)
+    monkeypatch.setattr(reading, "may_be_special", search)
     identity(["the dog " * 1000])
     assert threads
     assert threading.current_thread() not in threads
@@ -234,14 +235,14 @@ def test_a_long_text_whose_time_is_up_while_it_waits_is_never_read(
     identity: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    monkeypatch.setattr(reading, "read_text", lambda text, symbols: read.append(text))
+    monkeypatch.setattr(reading, "read_text", lambda text, unknown: read.append(text))
     may_go_on = threading.Event()
     others = [PROTECTED_TEXTS.submit(may_go_on.wait) for _ in range(PROTECTED_TEXTS._max_workers)]
     request = TranslationRequest(("the dog {name} " * 1000,), "en", "de", timeout_seconds=0.05)
     try:
         with pytest.raises(DeadlineExceeded, match=r"within 0\.05 seconds"):
-            asyncio.run(identity.translator.translate(request))
-        assert identity(["the dog " * 1000]) == ["the dog " * 1000]  # does not wait for them
+            asyncio.run(identity.pipeline.translate(request))
+        assert identity(["the dog " * 1000]) == ["the dog " * 1000]  # does not wait for those threads
     finally:
         may_go_on.set()
         for other in (*others, PROTECTED_TEXTS.submit(bool)):
@@ -250,14 +251,16 @@ def test_a_long_text_whose_time_is_up_while_it_waits_is_never_read(
 
 
 def test_a_text_is_not_read_on_when_its_time_is_up(identity: Identity) -> None:
-    times = iter([0.0, 0.0, 0.5, 0.5, 2.0])  # arrived, asked for, two lines, and the one that is too late
-    translator = Pipeline(identity.generator, TranslationLimits(), clock=lambda: next(times))
+    times = iter([0.0, 0.0, 0.5, 0.5, 2.0])  # arrival, timeout, two lines, and the line that is too late
+    pipeline = Pipeline(identity.engine, TranslationLimits(), clock=lambda: next(times))
     request = TranslationRequest(("the dog {name}\n" * 1000,), "en", "de", timeout_seconds=1.0)
     with pytest.raises(DeadlineExceeded, match="within 1 seconds"):
-        asyncio.run(translator.translate(request))
+        asyncio.run(pipeline.translate(request))
 
 
-def test_nothing_of_a_long_text_is_made_on_the_event_loop(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_sentence_of_a_long_text_is_processed_on_the_event_loop(
+    identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads: dict[tuple[type, str], set[threading.Thread]] = {
         (Substitutes, "protect"): set(),
         (Restorer, "_is_restored"): set(),

@@ -74,7 +74,7 @@ def test_a_long_sentence_is_divided_where_it_reads_most_naturally(text: str, exp
     assert _texts(split(text, "en", _within(24))) == expected
 
 
-def test_a_divided_sentence_says_so() -> None:
+def test_a_divided_sentence_is_marked() -> None:
     segments = split("one two three four. Five.", "en", _within(10))
     assert [(segment.text, segment.continues) for segment in segments] == [
         ("one two", True),
@@ -90,7 +90,7 @@ def test_text_without_spaces_is_divided_between_graphemes() -> None:
     assert _texts(segments) == [family * 2] * 3
 
 
-def test_what_cannot_be_divided_is_left_for_the_caller_to_refuse() -> None:
+def test_text_that_cannot_be_divided_is_left_to_the_caller() -> None:
     assert _texts(split("abc", "en", lambda _: False)) == ["a", "b", "c"]
 
 
@@ -102,13 +102,13 @@ def test_words_are_letters_and_digits_of_any_script(text: str, has_words: bool) 
 
 
 class PanicException(BaseException):
-    """Named and rooted as the one that Rust extensions raise."""
+    """An exception with the name and the base class of that of Rust extensions."""
 
 
 @pytest.mark.parametrize(
     "answer", [PanicException("index out of bounds"), UnicodeError("surrogates"), ["lost "], ["", "Hi. Yo."]]
 )
-def test_a_line_the_splitter_cannot_split_is_one_sentence(
+def test_a_line_that_sentencex_cannot_split_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, answer: BaseException | list[str]
 ) -> None:
     def broken(_language: str, _text: str) -> list[str]:

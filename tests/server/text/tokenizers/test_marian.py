@@ -64,8 +64,8 @@ def test_control_tokens_written_in_a_text_are_plain_text(echo_bundle: Bundle, te
     assert tokens
 
 
-def test_a_control_token_of_letters_nobody_knows_is_the_unknown_token(tmp_path: Path) -> None:
-    # The source model reads a run of unknown letters as one piece, which may then spell an entry of the vocabulary.
+def test_a_control_token_of_unknown_letters_is_the_unknown_token(tmp_path: Path) -> None:
+    # The source model reads a run of unknown letters as one piece, which may be an entry of the vocabulary.
     bundle = make_bundle(tmp_path, extra_pieces=["ж", ">>ж<<"])
     vocabulary = json.loads(bundle.file(VOCABULARY_FILE).read_text(encoding="utf-8"))
     special = bundle.config.special_tokens.model_copy(update={"padding": vocabulary["ж"]})
@@ -75,7 +75,7 @@ def test_a_control_token_of_letters_nobody_knows_is_the_unknown_token(tmp_path: 
 
 
 def test_a_language_token_comes_from_the_request_and_never_from_the_text(tmp_path: Path) -> None:
-    # OPUS-MT writes languages with three letters, or with regions: clients do not.
+    # OPUS-MT names languages with three letters, or with regions: clients do not.
     tokens = {"de": ">>deu<<", "pt-BR": ">>pt_br<<"}
     bundle = make_bundle(tmp_path, extra_pieces=list(tokens.values()))
     config = bundle.config.model_copy(update={"target_languages": tuple(tokens), "target_language_tokens": tokens})
@@ -91,7 +91,7 @@ def test_a_language_token_comes_from_the_request_and_never_from_the_text(tmp_pat
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\x00", "a\x00b", "\u202e\u200f", "🎉" * 50, "\U0010ffff"])
-def test_nothing_a_string_can_hold_breaks_it(echo_bundle: Bundle, text: str) -> None:
+def test_any_string_can_be_encoded(echo_bundle: Bundle, text: str) -> None:
     tokenizer = Tokenizer(echo_bundle)
     tokens = tokenizer.encode(text)
     assert len(tokens) == tokenizer.count_tokens(text)

@@ -199,8 +199,8 @@ def test_of_several_glossaries_the_first_that_has_a_term_counts(
     [
         ({"name": ""}, "Parameter 'name' not specified."),
         ({"entries": ""}, "Parameter 'entries' not specified."),
-        ({"entries": "tea"}, "entry 1 of the glossary is not a term and its translation"),
-        ({"entries": "tea\tTee\ntea\tThee"}, "entry 2 of the glossary has a term that came before: 'tea'"),
+        ({"entries": "tea"}, "entry 1 of the glossary must be a term and its translation"),
+        ({"entries": "tea\tTee\ntea\tThee"}, "entry 2 of the glossary repeats a term: 'tea'"),
         ({"entries_format": "xls"}, "Value for 'entries_format' not supported."),
         ({"target_lang": "fr"}, "Unsupported glossary source language and target language."),
         ({"source_lang": "de", "target_lang": "pt"}, "Unsupported glossary source language and target language."),
