@@ -49,7 +49,11 @@ def test_help_lists_the_commands_and_loads_none_of_them() -> None:
         (["serve", "--model", "nowhere"], 1, "nowhere is not a folder"),
         (["serve", "--port", "ten"], 2, "--port: Input should be a valid integer"),
         (["serve", "--max-queue-seconds", "soon"], 2, "unable to parse string as a number, not 'soon'"),
-        (["serve", "--glossary-file", "{folder}/none/stored"], 1, "none/stored cannot hold glossaries: unable to open"),
+        (
+            ["serve", "--glossary-file", "{folder}/none/stored"],
+            1,
+            "none/stored cannot be used to store glossaries: unable to open",
+        ),
         (
             ["serve", "--documents-folder", "{folder}/none"],
             1,

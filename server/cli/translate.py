@@ -250,7 +250,7 @@ class _Run:
             target=self._route.target,
             options=self._options.decoding,
         )
-        return await self._route.translator.translate(request)
+        return await self._route.pipeline.translate(request)
 
 
 def _lines(source: BinaryIO) -> Iterator[str]:

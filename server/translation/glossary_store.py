@@ -1,4 +1,4 @@
-"""Glossaries that outlive a request: an SQLite file, or memory where none is named."""
+"""Store of glossaries: an SQLite file, or memory without one."""
 
 import sqlite3
 import threading
@@ -16,7 +16,7 @@ from server.text.glossary import Glossary
 
 MAX_GLOSSARIES = 1000
 _MAX_NAME_CHARACTERS = 1024
-_MAX_READY = 32  # glossaries kept ready for use, of those stored
+_MAX_READY = 32  # stored glossaries that are kept in memory, ready for use
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS glossaries (
@@ -44,7 +44,7 @@ class GlossaryInfo:
 
 
 class GlossaryStore:
-    """Reads and writes; every method may block for a moment, and may be called from any thread."""
+    """Stores glossaries. Thread-safe; every method may block for a moment."""
 
     def __init__(self, path: Path | None) -> None:
         self._lock = threading.Lock()
@@ -53,19 +53,21 @@ class GlossaryStore:
             self._database.execute("PRAGMA foreign_keys = ON")
             self._database.executescript(_SCHEMA)
         except sqlite3.Error as error:
-            raise ValueError(f"{path} cannot hold glossaries: {error}") from error
+            raise ValueError(f"{path} cannot be used to store glossaries: {error}") from error
         self._ready: LRUCache[str, Glossary] = LRUCache(_MAX_READY)
 
     def create(self, name: str, source: str, target: str, entries: Mapping[str, str]) -> GlossaryInfo:
-        """Store a glossary. Raises `InvalidRequest` for one that makes no sense, and when there are too many."""
+        """Store a glossary. Raises `InvalidRequest` if it is invalid, or if the store is full."""
         if not name.strip() or len(name) > _MAX_NAME_CHARACTERS:
-            raise InvalidRequest(f"name must have from 1 to {_MAX_NAME_CHARACTERS} characters, and not only spaces")
+            raise InvalidRequest(
+                f"`name` must have 1 to {_MAX_NAME_CHARACTERS} characters, and not only spaces. Given: {len(name)}"
+            )
         glossary = Glossary(entries)
         info = GlossaryInfo(str(uuid.uuid4()), name, source, target, datetime.now(UTC), len(entries))
         with self._lock, self._database:
             [[count]] = self._database.execute("SELECT count(*) FROM glossaries")
             if count >= MAX_GLOSSARIES:
-                raise InvalidRequest(f"there are {count} glossaries; this server keeps {MAX_GLOSSARIES}: delete some")
+                raise InvalidRequest(f"the store is full: {count} of {MAX_GLOSSARIES} glossaries; delete some")
             self._database.execute(
                 "INSERT INTO glossaries VALUES (?, ?, ?, ?, ?)",
                 (info.id, name, source, target, info.created.isoformat()),
@@ -78,12 +80,12 @@ class GlossaryStore:
         return info
 
     def all(self) -> list[GlossaryInfo]:
-        """Every glossary, the oldest first."""
+        """Return all glossaries, the oldest first."""
         with self._lock, closing(self._database.execute(f"{_SELECT} ORDER BY created, id")) as rows:
             return [_info(row) for row in rows]
 
     def info(self, glossary_id: str) -> GlossaryInfo:
-        """One of them. Raises `NotFound`."""
+        """Return one glossary without its entries. Raises `NotFound`."""
         with self._lock:
             row = self._database.execute(f"{_SELECT} WHERE id = ?", (glossary_id,)).fetchone()
         if row is None:
@@ -91,7 +93,7 @@ class GlossaryStore:
         return _info(row)
 
     def glossary(self, glossary_id: str) -> Glossary:
-        """One of them, to translate with. Raises `NotFound`."""
+        """Return one glossary. Raises `NotFound`."""
         with self._lock:
             if glossary_id in self._ready:
                 return self._ready[glossary_id]
@@ -104,7 +106,7 @@ class GlossaryStore:
             return glossary
 
     def delete(self, glossary_id: str) -> None:
-        """Forget one of them. Raises `NotFound`."""
+        """Delete one glossary. Raises `NotFound`."""
         with self._lock, self._database:
             self._ready.pop(glossary_id, None)
             if not self._database.execute("DELETE FROM glossaries WHERE id = ?", (glossary_id,)).rowcount:

@@ -12,7 +12,7 @@ from server.translation.text_stream import TextStream
 from server.translation.types import Phases, TranslationRequest, TranslationResult
 
 
-class TextTranslator(Protocol):
+class TextPipeline(Protocol):
     """Text in, text out, with one model or several."""
 
     async def translate(self, request: TranslationRequest, feed: TextStream | None = None) -> TranslationResult:
@@ -20,7 +20,7 @@ class TextTranslator(Protocol):
         ...
 
 
-class LastTranslator(TextTranslator, Protocol):
+class LastPipeline(TextPipeline, Protocol):
     """One that says beforehand what it will not do."""
 
     def check(self, request: TranslationRequest) -> None:
@@ -36,8 +36,8 @@ class PivotPipeline:
 
     def __init__(
         self,
-        first: TextTranslator,
-        second: LastTranslator,
+        first: TextPipeline,
+        second: LastPipeline,
         pivot: tuple[str, str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

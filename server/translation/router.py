@@ -1,4 +1,4 @@
-"""The models a server has, and which of them translates between two languages, or which two through a third."""
+"""Routes between languages: one model, or two through a third language."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,91 +7,91 @@ from bundle.manifest import BundleConfig
 from server.interface.errors import InvalidRequest, UnsupportedPair
 from server.text.language_tags import match_language
 from server.translation.pipeline import Pipeline
-from server.translation.pivot import PivotPipeline, TextTranslator
+from server.translation.pivot import PivotPipeline, TextPipeline
 from server.translation.scoring import Scorer
 
 
 @dataclass(frozen=True, slots=True)
 class RouteStep:
-    """One model's part of the way, with the languages as its bundle calls them."""
+    """One model of a route, with the language tags of its bundle."""
 
-    translator: Pipeline
+    pipeline: Pipeline
     source: str
     target: str
 
     @property
     def model(self) -> str:
         """The model's name."""
-        return self.translator.bundle.config.name
+        return self.pipeline.bundle.config.name
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Who translates from one language to another: one model, or two through a pivot."""
+    """The way from one language to another: one step, or two through a pivot."""
 
-    legs: tuple[RouteStep, ...]
+    steps: tuple[RouteStep, ...]
 
     @property
     def source(self) -> str:
-        """The language that is read, as the bundle calls it."""
-        return self.legs[0].source
+        """The source language, as the bundle writes it."""
+        return self.steps[0].source
 
     @property
     def target(self) -> str:
-        """The language that is written, as the bundle calls it."""
-        return self.legs[-1].target
+        """The target language, as the bundle writes it."""
+        return self.steps[-1].target
 
     @property
     def pivot(self) -> str | None:
-        """The language in between, where there is one."""
-        return self.legs[0].target if len(self.legs) > 1 else None
+        """The language between two steps, or None."""
+        return self.steps[0].target if len(self.steps) > 1 else None
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names of the models, in the order they are asked."""
-        return tuple(leg.model for leg in self.legs)
+        """The names of the models, in the order of the steps."""
+        return tuple(step.model for step in self.steps)
 
     @property
     def name(self) -> str:
-        """What answers, metrics and logs call it."""
+        """Its name in answers, metrics and logs."""
         return "+".join(self.models)
 
     @property
-    def translator(self) -> TextTranslator:
-        """Translates requests in the languages of this route."""
-        if len(self.legs) == 1:
-            return self.legs[0].translator
-        first, second = self.legs
-        return PivotPipeline(first.translator, second.translator, (first.target, second.source))
+    def pipeline(self) -> TextPipeline:
+        """The pipeline for requests in the languages of this route."""
+        if len(self.steps) == 1:
+            return self.steps[0].pipeline
+        first, second = self.steps
+        return PivotPipeline(first.pipeline, second.pipeline, (first.target, second.source))
 
     @property
     def scorer(self) -> Scorer:
-        """Scores translations; raises `InvalidRequest` where no single model could."""
-        if len(self.legs) > 1:
-            raise InvalidRequest(f"{self.name} translates through {self.pivot}: it cannot score a translation")
-        return self.legs[0].translator.scorer
+        """The scorer of the model. Raises `InvalidRequest` for a route with a pivot."""
+        if len(self.steps) > 1:
+            raise InvalidRequest(f"{self.name} cannot score translations: it translates through {self.pivot}")
+        return self.steps[0].pipeline.scorer
 
 
 class Router:
-    """Translators by language pair; where two have the same pair, the one named first serves it.
+    """Finds the route for a pair of languages; of several models for a pair, the first one serves it.
 
-    A pair without a model goes through `pivot` where both legs have one. Raises ValueError for two bundles of one
-    name: metrics and answers could not tell them apart.
+    A pair without a model has a route through `pivot` if both steps have a model. Raises ValueError for two bundles
+    with the same name, which metrics and answers could not distinguish.
     """
 
-    def __init__(self, translators: Sequence[Pipeline], pivot: str = "") -> None:
-        self._translators = tuple(translators)
+    def __init__(self, pipelines: Sequence[Pipeline], pivot: str = "") -> None:
+        self._pipelines = tuple(pipelines)
         names = [config.name for config in self.configs]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(
-                f"two bundles are called {', '.join(sorted(twice))}; export one of them with another --name"
+                f"two bundles have the name {', '.join(sorted(twice))}; export one of them with another --name"
             )
         self._routes: dict[tuple[str, str], Route] = {}
-        for translator in self._translators:
-            config = translator.bundle.config
+        for pipeline in self._pipelines:
+            config = pipeline.bundle.config
             for source in config.source_languages:
                 for target in config.target_languages:
-                    self._routes.setdefault((source, target), Route((RouteStep(translator, source, target),)))
+                    self._routes.setdefault((source, target), Route((RouteStep(pipeline, source, target),)))
         direct = list(self._routes.values())
         if pivot:
             self._add_pivots(pivot, direct)
@@ -103,43 +103,43 @@ class Router:
             for second in out_of:
                 # "pt" to "pt-BR" through English would be a paraphrase, not a translation.
                 if match_language(first.source, [second.target]) is None:
-                    self._routes.setdefault((first.source, second.target), Route((*first.legs, *second.legs)))
+                    self._routes.setdefault((first.source, second.target), Route((*first.steps, *second.steps)))
 
     @property
     def configs(self) -> list[BundleConfig]:
-        """What the bundles say of themselves."""
-        return [translator.bundle.config for translator in self._translators]
+        """The manifests of the bundles."""
+        return [pipeline.bundle.config for pipeline in self._pipelines]
 
     @property
     def routes(self) -> list[Route]:
-        """Every pair of languages, those that have a model of their own first."""
+        """The routes of all pairs of languages, those with one model first."""
         return list(self._routes.values())
 
     @property
     def source_languages(self) -> list[str]:
-        """What can be read, in the order of the models."""
+        """All source languages, in the order of the models."""
         return list(dict.fromkeys(route.source for route in self._routes.values()))
 
     @property
     def target_languages(self) -> list[str]:
-        """What can be written, in the order of the models."""
+        """All target languages, in the order of the models."""
         return list(dict.fromkeys(route.target for route in self._routes.values()))
 
     def find(self, source: str | None, target: str | None) -> Route:
-        """Who translates from `source` to `target`; None where only one language is possible.
+        """Return the route from `source` to `target`; None is the only possible language.
 
-        Raises `UnsupportedPair`, naming the pairs there are.
+        Raises `UnsupportedPair` with the available pairs.
         """
         routes = self._matching(source, target)
         wanted = f"from {source or 'any language'} to {target or 'any language'}"
         if not routes:
-            raise UnsupportedPair(f"no model here translates {wanted}; there is {self._pairs()}")
+            raise UnsupportedPair(f"no model translates {wanted}; available: {self._pairs()}")
         if len(routes) > 1:
-            raise UnsupportedPair(f"say which source and target you mean; {wanted} there is {self._pairs()}")
+            raise UnsupportedPair(f"`source` and `target` are ambiguous: {wanted}; available: {self._pairs()}")
         return routes[0]
 
     def _matching(self, source: str | None, target: str | None) -> list[Route]:
-        """The routes that are meant. The very tags go before others of the same languages, models before pivots."""
+        """Return the routes that match; equal tags go before other tags of the same language, one model before two."""
         routes = [
             route
             for route in self._routes.values()

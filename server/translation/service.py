@@ -73,14 +73,14 @@ class TranslationService:
             # Its terms may change how a translation begins, when all of it is there.
             done = await self.translate(asked, source, target)
             for place, translation in enumerate(done.result.translations):
-                feed.whole(place, translation.text)
+                feed.add_text(place, translation.text)
             return done
         self._limits.check_size(asked)
         if asked.timeout_seconds is None:
             asked = replace(asked, timeout_seconds=self._limits.max_timeout_seconds)
         if source != AUTO:
             route = self._catalogue.find(source, target)
-            result = await route.translator.translate(_part(asked, range(len(asked.texts)), route), feed)
+            result = await route.pipeline.translate(_part(asked, range(len(asked.texts)), route), feed)
             return TranslationOutcome(result, (), (route,))
         if asked.glossary is not None:
             raise InvalidRequest("a glossary is of one language: name the source instead of having it detected")
@@ -89,7 +89,7 @@ class TranslationService:
         parts = self._share_out(detected, target)
         if feed is not None:
             for place in set(range(len(asked.texts))).difference(*(part.places for part in parts)):
-                feed.whole(place, replace_lone_surrogates(asked.texts[place]))
+                feed.add_text(place, replace_lone_surrogates(asked.texts[place]))
         results = await _all_or_none([self._translate_part(asked, part, feed) for part in parts])
         return TranslationOutcome(
             _merge(asked.texts, [part.places for part in parts], results),
@@ -102,7 +102,7 @@ class TranslationService:
         if source == AUTO:
             return self._target(target)
         route = self._catalogue.find(source, target)
-        self._limits.sentence_params(asked, route.legs[-1].translator.bundle.config.shapes)
+        self._limits.sentence_params(asked, route.steps[-1].pipeline.bundle.config.shapes)
         return route.target
 
     async def detect(self, asked: TranslationRequest) -> list[Detection | None]:
@@ -139,8 +139,8 @@ class TranslationService:
 
     @staticmethod
     async def _translate_part(asked: TranslationRequest, part: "_Part", feed: TextStream | None) -> TranslationResult:
-        its_feed = None if feed is None else feed.part(part.places)
-        return await part.route.translator.translate(_part(asked, part.places, part.route), its_feed)
+        its_feed = None if feed is None else feed.view(part.places)
+        return await part.route.pipeline.translate(_part(asked, part.places, part.route), its_feed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ class TextOutput:
     def encoded(self) -> None:
         """Follow the requests of the encoded texts."""
         if self._tokens is not None:
-            self._tokens.open([text.streamed() for text in self._texts.texts], self._tokenizer)
+            self._tokens.follow([text.streamed() for text in self._texts.texts], self._tokenizer)
 
     def decoded(self, completions: Mapping[int, Completion]) -> None:
         """Add what the engine has not reported while it decoded."""
@@ -32,4 +32,4 @@ class TextOutput:
         """Add the texts that were not streamed by token."""
         if self._stream is not None and self._tokens is None:
             for index, translation in enumerate(translations):
-                self._stream.whole(index, translation.text)
+                self._stream.add_text(index, translation.text)

@@ -1,4 +1,4 @@
-"""Texts on their way from an engine to a reader, as they become final."""
+"""Streams of translations, from the tokens that the engine reports to the text that a reader takes."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from server.text.tokenizers.marian import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """Text that goes on where the last piece of the same text ended. `index` is that of the text."""
+    """Text that continues the last delta of the same text. `index` is that of the text."""
 
     index: int
     text: str
@@ -21,14 +21,14 @@ class TextDelta:
 
 @dataclass(slots=True)
 class _Sentence:
-    """What is known of the translation of one segment; of one that passes through, everything."""
+    """The tokens so far of one segment, or its text if it is not decoded."""
 
     token_ids: list[int] = field(default_factory=list)
     is_complete: bool = False
-    text: str | None = None  # of one that passes through
+    text: str | None = None
 
     def beginning(self, tokenizer: Tokenizer | None) -> str:
-        """The text it begins with, in the end all of it."""
+        """Return the final text so far, and all of it once it is complete."""
         if self.text is not None or tokenizer is None:
             return self.text or ""
         return tokenizer.decode(self.token_ids) if self.is_complete else tokenizer.decode_beginning(self.token_ids)
@@ -36,23 +36,23 @@ class _Sentence:
 
 @dataclass(slots=True)
 class _Text:
-    """The sentences of one text, and how far it has been read: `taken` of the sentence at `place`."""
+    """The sentences of one text, and how much a reader has taken: `taken` of the sentence at `position`."""
 
     segments: list[Segment]
     sentences: list[_Sentence]
-    tokenizer: Tokenizer | None  # None: all of it passes through
-    place: int = 0
+    tokenizer: Tokenizer | None  # None if nothing of it is decoded
+    position: int = 0
     taken: str = ""
 
     def take(self) -> str:
-        """What is final and was not taken before; a sentence only after all of those before it."""
+        """Return the final text that was not taken before; a sentence comes after all sentences before it."""
         parts = []
-        while self.place < len(self.segments):
-            segment, sentence = self.segments[self.place], self.sentences[self.place]
+        while self.position < len(self.segments):
+            segment, sentence = self.segments[self.position], self.sentences[self.position]
             beginning = sentence.beginning(self.tokenizer)
             if not beginning.startswith(self.taken):
-                # A SentencePiece model may rewrite text as a whole. None that we know does.
-                raise EngineFailed("this model's translations cannot be streamed: their text changes as they grow")
+                # A SentencePiece model might change text that it decoded before. No known model does.
+                raise EngineFailed("translations of this model cannot be streamed: later tokens change earlier text")
             if not self.taken and (beginning or sentence.is_complete):
                 parts.append(segment.before)
             parts.append(beginning[len(self.taken) :])
@@ -60,46 +60,46 @@ class _Text:
             if not sentence.is_complete:
                 break
             parts.append(segment.after)
-            self.place += 1
+            self.position += 1
             self.taken = ""
         return "".join(parts)
 
 
 class TextStream:
-    """One translation as it becomes final, from the tokens that its requests are told to the pieces a reader takes.
+    """The texts of one translation as they become final.
 
-    What becomes final while the reader is busy makes one piece: for a slow reader waits never more than the answer.
-    Nothing becomes readable before the engine has taken the requests and one of them has got on. Belongs to the event
-    loop's thread.
+    Text that becomes final while the reader is busy makes one delta, so that a slow reader never has more to read than
+    the answer. Nothing can be taken before the engine has reported a token. Use it on the event loop's thread only.
     """
 
     def __init__(self) -> None:
         self._texts: dict[int, _Text] = {}
-        self._places: Sequence[int] | None = None  # of the texts of a part, in the whole
+        self._indices: Sequence[int] | None = None  # of a view: the indices of its texts in the whole stream
         self._changed = asyncio.Event()
         self._grown: set[int] = set()  # texts that may have something to take
 
-    def part(self, places: Sequence[int]) -> "TextStream":
-        """The same feed for whoever translates the texts at these places and no others."""
-        part = TextStream()
-        part._texts, part._changed, part._grown = self._texts, self._changed, self._grown
-        part._places = places
-        return part
+    def view(self, indices: Sequence[int]) -> "TextStream":
+        """Return a view of the stream restricted to the texts at `indices`."""
+        view = TextStream()
+        view._texts, view._changed, view._grown = self._texts, self._changed, self._grown
+        view._indices = indices
+        return view
 
-    def whole(self, number: int, translation: str) -> None:
-        """All of the text of this number is there at once."""
-        place = self._place(number)
-        self._texts[place] = _Text([Segment(translation, "", "")], [_Sentence(is_complete=True, text="")], None)
-        self._grown.add(place)
+    def add_text(self, index: int, translation: str) -> None:
+        """Add a complete text."""
+        index = self._index(index)
+        self._texts[index] = _Text([Segment(translation, "", "")], [_Sentence(is_complete=True, text="")], None)
+        self._grown.add(index)
         self._changed.set()
 
-    def _place(self, number: int) -> int:
-        return number if self._places is None else self._places[number]
+    def _index(self, index: int) -> int:
+        """Return the index in the whole stream of a text of this view."""
+        return index if self._indices is None else self._indices[index]
 
-    def open(self, texts: Sequence[Iterable[tuple[Segment, Request | None]]], tokenizer: Tokenizer) -> None:
+    def follow(self, texts: Sequence[Iterable[tuple[Segment, Request | None]]], tokenizer: Tokenizer) -> None:
         """Follow the requests of texts, segment by segment; a segment without a request is final as it is."""
         for number, segments in enumerate(texts):
-            index = self._place(number)
+            index = self._index(number)
             followed = _Text([], [], tokenizer)
             for segment, request in segments:
                 sentence = _Sentence() if request is not None else _Sentence(is_complete=True, text=segment.text)
@@ -111,18 +111,18 @@ class TextStream:
             self._grown.add(index)
 
     def complete(self, completions: Mapping[int, Completion]) -> None:
-        """Take these answers, by request id, as told: a generator need not have told anything."""
+        """Add completions, by request id: an engine client need not report tokens before."""
         for completion in completions.values():
             if completion.request.on_progress is not None:
                 completion.request.on_progress(completion.hypotheses[0].token_ids, True)
         self._changed.set()
 
     def wake(self) -> None:
-        """Let a waiting reader look."""
+        """Wake a waiting reader."""
         self._changed.set()
 
     async def wait(self, timeout_seconds: float) -> bool:
-        """Whether something has happened since the last `take`, or does within this time."""
+        """Return whether there is news since the last `take`, after waiting for it up to this time."""
         with suppress(TimeoutError):
             if not self._changed.is_set():
                 async with asyncio.timeout(timeout_seconds):
@@ -130,10 +130,10 @@ class TextStream:
         return self._changed.is_set()
 
     def take(self) -> list[TextDelta]:
-        """What is final and was not taken before, at most one piece a text."""
+        """Return the final text that was not taken before, at most one delta for each text."""
         self._changed.clear()
         grown = sorted(self._grown)
-        self._grown.clear()  # not a new set: parts share it
+        self._grown.clear()  # not a new set: views share it
         taken = [(index, self._texts[index].take()) for index in grown]
         return [TextDelta(index, text) for index, text in taken if text]
 

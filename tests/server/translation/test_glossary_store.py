@@ -32,7 +32,7 @@ def test_a_glossary_that_was_deleted_is_gone(tmp_path: Path) -> None:
 def test_names_and_numbers_have_limits() -> None:
     store = GlossaryStore(None)
     for name in ("", " ", "x" * 1025):
-        with pytest.raises(InvalidRequest, match="name must have"):
+        with pytest.raises(InvalidRequest, match="`name` must have"):
             store.create(name, "en", "de", {"a": "b"})
     for number in range(MAX_GLOSSARIES):
         store.create(str(number), "en", "de", {"a": "b"})
@@ -54,5 +54,5 @@ def test_threads_may_share_a_store() -> None:
 
 def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a database, and longer than its header would be" * 10, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"notes\.txt cannot hold glossaries"):
+    with pytest.raises(ValueError, match=r"notes\.txt cannot be used to store glossaries"):
         GlossaryStore(tmp_path / "notes.txt")

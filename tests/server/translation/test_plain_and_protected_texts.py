@@ -108,7 +108,7 @@ def test_tokens_of_a_placeholder_are_counted_as_those_of_its_mask(engine: EchoGe
 
 
 def test_a_sentence_with_substitutes_returns_as_many_hypotheses_as_beams(engine: EchoGenerator) -> None:
-    _translate(engine, "Where is {name}? the dog", beam_size=3)
+    _translate(engine, "Where is {name}? the dog", options=DecodingOptions(beam_size=3))
     assert sorted(each.params.num_hypotheses for each in engine.batches[0]) == [1, 3]
 
 
@@ -186,6 +186,6 @@ def test_all_rounds_of_a_request_but_the_first_are_accepted_already(bundle: Bund
 
 @pytest.mark.parametrize(("text", "is_decoded"), [("the dog jumps", True), ("12 34", False), ("{name}", False)])
 def test_a_text_without_decoded_sentences_has_no_score(engine: EchoGenerator, text: str, is_decoded: bool) -> None:
-    [translation] = _translate(engine, text, return_scores=True).translations
+    [translation] = _translate(engine, text, options=DecodingOptions(return_scores=True)).translations
     assert bool(translation.target_tokens) == is_decoded
     assert math.isnan(translation.score) != is_decoded

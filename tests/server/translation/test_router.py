@@ -10,21 +10,21 @@ from server.translation.router import Router
 from tests.fakes.echo import EchoGenerator, make_bundle
 
 
-def _translator(folder: Path, source: str, target: str) -> Pipeline:
+def _pipeline(folder: Path, source: str, target: str) -> Pipeline:
     folder.mkdir()
     return Pipeline(EchoGenerator(make_bundle(folder, languages=(source, target))), TranslationLimits())
 
 
 @pytest.fixture
-def catalogue(tmp_path: Path) -> Router:
-    return Router([_translator(tmp_path / "1", "en", "de"), _translator(tmp_path / "2", "de", "pt-BR")])
+def router(tmp_path: Path) -> Router:
+    return Router([_pipeline(tmp_path / "1", "en", "de"), _pipeline(tmp_path / "2", "de", "pt-BR")])
 
 
 @pytest.mark.parametrize(
     ("tag", "language"),
     [("en", "en"), ("EN", "en"), ("en-US", "en"), ("en_GB", "en"), ("pt", "pt-BR"), ("pt-PT", "pt-BR"), (" de ", "de")],
 )
-def test_a_tag_finds_the_language_it_means(tag: str, language: str) -> None:
+def test_a_tag_finds_its_language(tag: str, language: str) -> None:
     assert match_language(tag, ["en", "de", "pt-BR"]) == language
 
 
@@ -38,53 +38,53 @@ def test_other_tags_find_nothing(tag: str) -> None:
     assert match_language(tag, ["en", "de"]) is None
 
 
-def test_a_pair_finds_its_translator_and_the_names_its_bundle_uses(catalogue: Router) -> None:
-    route = catalogue.find("DE", "pt")
+def test_a_pair_finds_its_pipeline_and_the_tags_of_its_bundle(router: Router) -> None:
+    route = router.find("DE", "pt")
     assert (route.source, route.target) == ("de", "pt-BR")
     assert route.models == ("echo-de-pt-BR",)
 
 
-def test_one_language_is_enough_where_it_leaves_no_choice(catalogue: Router) -> None:
-    assert catalogue.find(None, "de").source == "en"
-    assert catalogue.find("de", None).target == "pt-BR"
+def test_one_language_is_enough_if_there_is_no_choice(router: Router) -> None:
+    assert router.find(None, "de").source == "en"
+    assert router.find("de", None).target == "pt-BR"
 
 
-def test_what_is_not_there_is_refused_with_what_is(catalogue: Router) -> None:
-    with pytest.raises(UnsupportedPair, match="from en to fr; there is de to pt-BR, en to de"):
-        catalogue.find("en", "fr")
-    with pytest.raises(UnsupportedPair, match="from en to pt; there is"):
-        catalogue.find("en", "pt")
+def test_a_missing_pair_is_rejected_with_the_available_ones(router: Router) -> None:
+    with pytest.raises(UnsupportedPair, match="from en to fr; available: de to pt-BR, en to de"):
+        router.find("en", "fr")
+    with pytest.raises(UnsupportedPair, match="from en to pt; available"):
+        router.find("en", "pt")
 
 
-def test_a_choice_is_not_guessed(catalogue: Router) -> None:
-    with pytest.raises(UnsupportedPair, match="say which"):
-        catalogue.find(None, None)
+def test_a_choice_is_not_guessed(router: Router) -> None:
+    with pytest.raises(UnsupportedPair, match="`source` and `target` are ambiguous"):
+        router.find(None, None)
 
 
-def test_two_bundles_of_one_name_are_refused(tmp_path: Path) -> None:
-    twins = [_translator(tmp_path / name, "en", "de") for name in "12"]
-    with pytest.raises(ValueError, match="two bundles are called echo-en-de"):
+def test_two_bundles_with_the_same_name_are_rejected(tmp_path: Path) -> None:
+    twins = [_pipeline(tmp_path / name, "en", "de") for name in "12"]
+    with pytest.raises(ValueError, match="two bundles have the name echo-en-de"):
         Router(twins)
 
 
-def test_the_very_tag_goes_before_another_of_the_same_language(tmp_path: Path) -> None:
-    catalogue = Router([_translator(tmp_path / "1", "pt-BR", "de"), _translator(tmp_path / "2", "pt", "de")])
-    assert catalogue.find("pt", "de").source == "pt"
-    assert catalogue.find("pt-BR", "de").source == "pt-BR"
+def test_an_equal_tag_goes_before_another_of_the_same_language(tmp_path: Path) -> None:
+    router = Router([_pipeline(tmp_path / "1", "pt-BR", "de"), _pipeline(tmp_path / "2", "pt", "de")])
+    assert router.find("pt", "de").source == "pt"
+    assert router.find("pt-BR", "de").source == "pt-BR"
 
 
 def test_a_pair_without_a_model_goes_through_the_pivot_and_only_through_it(tmp_path: Path) -> None:
-    translators = [_translator(tmp_path / pair, *pair.split("-")) for pair in ("de-en", "en-fr", "fr-es")]
-    route = Router(translators, pivot="en").find("de", "fr")
+    pipelines = [_pipeline(tmp_path / pair, *pair.split("-")) for pair in ("de-en", "en-fr", "fr-es")]
+    route = Router(pipelines, pivot="en").find("de", "fr")
     assert (route.source, route.pivot, route.target) == ("de", "en", "fr")
     assert (route.name, route.models) == ("echo-de-en+echo-en-fr", ("echo-de-en", "echo-en-fr"))
     for pivot, source, target in (("", "de", "fr"), ("en", "de", "es"), ("en", "de", "de")):
         with pytest.raises(UnsupportedPair, match=f"from {source} to {target}"):
-            Router(translators, pivot).find(source, target)
+            Router(pipelines, pivot).find(source, target)
 
 
 def test_a_model_goes_before_the_pivot(tmp_path: Path) -> None:
-    translators = [_translator(tmp_path / pair, *pair.split("-")) for pair in ("de-en", "en-fr", "de-fr")]
-    catalogue = Router(translators, pivot="en")
-    assert catalogue.find("de", "fr").models == ("echo-de-fr",)
-    assert catalogue.find(None, "en").models == ("echo-de-en",)
+    pipelines = [_pipeline(tmp_path / pair, *pair.split("-")) for pair in ("de-en", "en-fr", "de-fr")]
+    router = Router(pipelines, pivot="en")
+    assert router.find("de", "fr").models == ("echo-de-fr",)
+    assert router.find(None, "en").models == ("echo-de-en",)

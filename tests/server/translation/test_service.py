@@ -151,7 +151,7 @@ def test_the_limits_count_the_whole_request(interpreter: TranslationService) -> 
     [
         (AUTO, "es", "no model here translates to es; there are en, fr, de"),
         (AUTO, None, "say which target you mean"),
-        ("fr", "de", "from fr to de; there is de to en, de to fr, en to de, en to fr"),
+        ("fr", "de", "from fr to de; available: de to en, de to fr, en to de, en to fr"),
     ],
 )
 def test_what_is_not_there_is_refused(

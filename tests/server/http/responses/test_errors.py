@@ -74,7 +74,7 @@ def _error(client: TestClient, content: bytes, status: int, headers: dict[str, s
             "`target_prefix.list[str]` must be a valid list. Given: 1",
         ),
         ({"text": "a", "beam_width": 4}, "`beam_width` is not a field of this request"),
-        ({"text": "a", "target": "fr"}, "no model here translates from any language to fr; there is en to de"),
+        ({"text": "a", "target": "fr"}, "no model translates from any language to fr; available: en to de"),
         (
             {"text": "a", "source": "e" * 65},
             "`source` must have at most 64 characters. Given: " + "e" * 60 + "…",
