@@ -13,7 +13,7 @@ from server.translation.types import TranslationRequest
 
 @dataclass(frozen=True, slots=True)
 class TranslationLimits:
-    """How much one request may ask for, and what it gets where it does not ask. None is no limit."""
+    """The limits and defaults of one server. None is no limit."""
 
     max_texts: int | None = None
     max_text_characters: int | None = None
@@ -22,21 +22,21 @@ class TranslationLimits:
     max_timeout_seconds: float | None = None
 
     def check_size(self, request: TranslationRequest) -> None:
-        """Raise `InvalidRequest` or `TextTooLong` for more text than one request may hold."""
+        """Raise `InvalidRequest` or `TextTooLong` if a request has too many texts or characters."""
         if request.size_is_checked:
             return
         if self.max_texts is not None and len(request.texts) > self.max_texts:
             raise InvalidRequest(
-                f"{len(request.texts)} texts in one request; this server takes {self.max_texts}: send them in parts"
+                f"a request must have at most {self.max_texts} texts. Given: {len(request.texts)}; send them in parts"
             )
         self.check_characters(request)
 
     def check_characters(self, request: TranslationRequest) -> None:
-        """Raise `TextTooLong` for more characters than one request may hold."""
+        """Raise `TextTooLong` if a request has too many characters."""
         if self.max_text_characters is not None and request.num_input_characters > self.max_text_characters:
             raise TextTooLong(
-                f"{request.num_input_characters} characters in one request; this server takes "
-                f"{self.max_text_characters}: send them in parts"
+                f"a request must have at most {self.max_text_characters} characters. "
+                f"Given: {request.num_input_characters}; send them in parts"
             )
 
     def sentence_params(self, request: TranslationRequest, shapes: Shapes) -> SentenceParams:
@@ -97,7 +97,7 @@ class TranslationLimits:
             raise InvalidRequest(f"`alignment_heads` must be from 0 to {heads - 1} with this model. Given: {wrong[0]}")
 
     def deadline(self, request: TranslationRequest, arrived: float) -> float | None:
-        """When the request's time is up, on the clock of `arrived`; None without any limit."""
+        """Return the deadline of a request, on the clock of `arrived`; None without a limit."""
         limit = self.max_timeout_seconds
         timeout_seconds = limit if request.timeout_seconds is None else request.timeout_seconds
         if timeout_seconds is None:

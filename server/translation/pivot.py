@@ -1,4 +1,4 @@
-"""Translation through a third language: the first model's answer is what the second model reads."""
+"""Translation through a third language: the second model reads the first model's translation."""
 
 import time
 from collections.abc import Callable
@@ -13,25 +13,25 @@ from server.translation.types import Phases, TranslationRequest, TranslationResu
 
 
 class TextPipeline(Protocol):
-    """Text in, text out, with one model or several."""
+    """Translates texts with one model or several."""
 
-    async def translate(self, request: TranslationRequest, feed: TextStream | None = None) -> TranslationResult:
-        """All texts translated, in their order; `feed` gets them meanwhile, as they become final."""
+    async def translate(self, request: TranslationRequest, stream: TextStream | None = None) -> TranslationResult:
+        """Translate all texts, in their order. The `stream` receives them as they become final."""
         ...
 
 
 class LastPipeline(TextPipeline, Protocol):
-    """One that says beforehand what it will not do."""
+    """A pipeline that can check options before it translates."""
 
     def check(self, request: TranslationRequest) -> None:
-        """Raise `InvalidRequest` or `TextTooLong` for options that it has not, whatever the texts are."""
+        """Raise `InvalidRequest` or `TextTooLong` for options that it does not support, for any text."""
         ...
 
 
 class PivotPipeline:
-    """Two translators, one after the other. `pivot` is the language between them as the first and the second call it.
+    """Two pipelines, one after the other. `pivot` is the language between them, by its tags in both.
 
-    Beams count for both; hypotheses, scores and what must or must not be said belong to the second.
+    Beams count for both; hypotheses, scores and options about the translation apply to the second.
     """
 
     def __init__(
@@ -46,22 +46,22 @@ class PivotPipeline:
         self._pivot = pivot
         self._clock = clock
 
-    async def translate(self, request: TranslationRequest, feed: TextStream | None = None) -> TranslationResult:
-        """All texts translated, in their order; tokens, phases and splits are those of both together.
+    async def translate(self, request: TranslationRequest, stream: TextStream | None = None) -> TranslationResult:
+        """Translate all texts, in their order; tokens, phases and splits are those of both together.
 
-        Raises as `Translator.translate` does, and `InvalidRequest` for details that tie source tokens to target tokens.
+        Raises as `Pipeline.translate` does, and `InvalidRequest` for details that relate source and target tokens.
         """
         if request.options.wants_details:
             raise InvalidRequest(
-                f"no model here translates from {request.source} to {request.target} directly: "
+                f"no model translates from {request.source} to {request.target} directly: "
                 f"through {self._pivot[0]} there are no scores, alternatives or alignments of tokens"
             )
         if request.glossary is not None:
             raise InvalidRequest(
-                f"no model here translates from {request.source} to {request.target} directly: "
-                f"a glossary cannot be kept through {self._pivot[0]}"
+                f"no model translates from {request.source} to {request.target} directly: "
+                f"a glossary does not work through {self._pivot[0]}"
             )
-        self._second.check(request)  # before the first has anything to do
+        self._second.check(request)  # before the first one begins
         begun = self._clock()
         first = await self._first.translate(
             replace(
@@ -74,7 +74,7 @@ class PivotPipeline:
         )
         seconds_left = request.timeout_seconds
         if seconds_left is not None:
-            # At least a moment: the second translator then says itself that the time was up.
+            # At least a moment, so that the second pipeline raises the error for the deadline.
             seconds_left = max(seconds_left - (self._clock() - begun), 1e-3)
         second = await self._second.translate(
             replace(
@@ -85,7 +85,7 @@ class PivotPipeline:
                 size_is_checked=True,
                 continues=True,
             ),
-            feed,
+            stream,
         )
         return _joined(first, second)
 
@@ -109,7 +109,7 @@ def _joined(first: TranslationResult, second: TranslationResult) -> TranslationR
 
 
 def _sum(first: Phases, second: Phases) -> Phases:
-    """One after the other. The first token of the answer comes when the first leg is over."""
+    """Return the phases of both pipelines. The first token of the answer comes after the first pipeline has ended."""
     before_second = first.queue_seconds + first.encode_seconds + first.decode_seconds
     return Phases(
         first.tokenize_seconds + second.tokenize_seconds,

@@ -1,4 +1,4 @@
-"""How likely a model finds a translation that somebody gives it: teacher forcing, batched with everything else."""
+"""Scoring of given translations by teacher forcing, batched with all other requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class ScoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Of one translation. `score` is the log-probability over num_tokens ** length_penalty; the end counts."""
+    """The score of one translation: log-probability / num_tokens ** length_penalty; the end counts."""
 
     log_probability: float
     score: float
@@ -42,7 +42,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class ScoreResult:
-    """The scores in the order of the texts, and the numbers that metrics and logs want."""
+    """The scores in the order of the texts, and the numbers for metrics and logs."""
 
     scores: list[Score]
     phases: Phases
@@ -50,7 +50,7 @@ class ScoreResult:
 
 
 class Scorer:
-    """Scores with one model. `score` may run many times at once on one event loop."""
+    """Scores translations with one model. `score` may run many times at once on one event loop."""
 
     def __init__(
         self, engine: EngineClient, limits: TranslationLimits, tokenizer: Tokenizer, clock: Callable[[], float]
@@ -60,43 +60,47 @@ class Scorer:
         self._tokenizer = tokenizer
         self._clock = clock
 
-    async def score(self, asked: ScoreRequest) -> ScoreResult:
-        """All pairs scored. Raises as `Translator.translate` does."""
+    async def score(self, request: ScoreRequest) -> ScoreResult:
+        """Score all pairs. Raises as `Pipeline.translate` does."""
         arrived = self._clock()
-        if len(asked.texts) != len(asked.translations):
+        if len(request.texts) != len(request.translations):
             raise InvalidRequest(
-                f"{len(asked.texts)} texts and {len(asked.translations)} translations; there must be one for each text"
+                "`translation` must have one entry for each text. "
+                f"Given: {len(request.translations)} for {len(request.texts)} texts"
             )
         everything = TranslationRequest(
-            (*asked.texts, *asked.translations), asked.source, asked.target, timeout_seconds=asked.timeout_seconds
+            (*request.texts, *request.translations),
+            request.source,
+            request.target,
+            timeout_seconds=request.timeout_seconds,
         )
         self._limits.check_characters(everything)
-        self._limits.check_size(replace(everything, texts=asked.texts))
-        self._limits.check_details(asked.options, self._engine.bundle.config.shapes)
+        self._limits.check_size(replace(everything, texts=request.texts))
+        self._limits.check_details(request.options, self._engine.bundle.config.shapes)
         deadline = Deadline.of(self._limits.deadline(everything, arrived), arrived, self._clock)
-        requests = await asyncio.to_thread(self._requests, asked, deadline)
+        requests = await asyncio.to_thread(self._requests, request, deadline)
         submission = Submission(self._engine, deadline, arrived)
         completions = await submission.submit(requests)
         scores = []
         for completion in completions.values():
             [hypothesis] = completion.hypotheses
             details = None
-            if asked.options.wants_details:
-                details = sentence_details(completion.request.source, hypothesis, asked.options, self._tokenizer)
+            if request.options.wants_details:
+                details = sentence_details(completion.request.source, hypothesis, request.options, self._tokenizer)
             num_tokens = len(completion.request.params.forced_target)
             scores.append(Score(hypothesis.log_probability, hypothesis.score, num_tokens, details))
         return ScoreResult(scores, submission.phases, sentence_tokens(completions.values()))
 
-    def _requests(self, asked: ScoreRequest, deadline: Deadline) -> list[Request]:
-        options, shapes = asked.options, self._engine.bundle.config.shapes
+    def _requests(self, request: ScoreRequest, deadline: Deadline) -> list[Request]:
+        options, shapes = request.options, self._engine.bundle.config.shapes
         params = SentenceParams(
             DecodingOptions.of(options).without_resolved().with_changes(return_scores=True),
             return_attention=options.return_attention or options.return_alignments,
             alignment_layer=options.alignment_layer,
         )
-        builder = RequestBuilder(self._tokenizer, asked.target, deadline.at)
+        builder = RequestBuilder(self._tokenizer, request.target, deadline.at)
         requests = []
-        for number, (text, translation) in enumerate(zip(asked.texts, asked.translations, strict=True)):
+        for number, (text, translation) in enumerate(zip(request.texts, request.translations, strict=True)):
             source = builder.tokens(text)
             target: Tokens = (*self._tokenizer.encode_target(translation), self._tokenizer.end_token)
             for name, length, limit in (
@@ -104,6 +108,8 @@ class Scorer:
                 ("translation", len(target), shapes.max_target_tokens),
             ):
                 if length > limit:
-                    raise TextTooLong(f"{name} {number} has {length} tokens; this model takes {limit} of one sentence")
+                    raise TextTooLong(
+                        f"{name} {number} must have at most {limit} tokens with this model. Given: {length}"
+                    )
             requests.append(builder.request(source, replace(params, forced_target=target)))
         return requests

@@ -11,9 +11,9 @@ from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.request import SentenceParams, Tokens
 from server.text.tokenizers.marian import Tokenizer
 
-_BEAMS_FOR_TERMS = 4  # at least; a single one cannot look for what it must say
+_BEAMS_FOR_TERMS = 4  # minimum: a single beam cannot search for required phrases
 
-# No translation is longer than both; what a model writes beyond them is a loop, and delays everybody's step.
+# No translation is longer than both; longer output is a loop, and delays the steps of all requests.
 _MAX_TARGET_FACTOR = 3  # of the source's tokens, as Marian's max-length-factor
 _SHORT_TARGET_TOKENS = 50
 

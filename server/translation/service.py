@@ -1,6 +1,6 @@
-"""Texts in languages that somebody names or nobody knows, into one language: detects, finds who translates, asks them.
+"""Translation of texts: detects missing source languages, chooses routes and runs their pipelines.
 
-The only thing that routes call to get a translation, whatever their protocol.
+All protocols translate through this service.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from server.translation.text_stream import TextStream
 from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
 from server.translation.worker_threads import INLINE_CHARACTERS
 
-AUTO = "auto"  # as source: the language of each text is detected
+AUTO = "auto"  # as source language: detect it for each text
 _PHASE_NAMES = tuple(field.name for field in fields(Phases))
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationOutcome:
-    """What became of the texts, and who did it.
+    """The translations of a request, and the routes that they took.
 
-    `detected` has one entry a text where the source was `AUTO`, None in it for a text without letters; else it is
-    empty. `routes` are those that were asked, each once.
+    With `AUTO` as source, `detected` has one entry for each text, None for a text without letters; otherwise it is
+    empty. `routes` has each route once.
     """
 
     result: TranslationResult
@@ -38,131 +38,132 @@ class TranslationOutcome:
 
     @property
     def model(self) -> str | None:
-        """The models' names; None where nothing was to be translated."""
+        """The names of the models; None if there was nothing to translate."""
         return ", ".join(route.name for route in self.routes) or None
 
     @property
     def pivot(self) -> str | None:
-        """The language that texts went through, where any did."""
+        """The pivot language of a route, if one has it."""
         return next((route.pivot for route in self.routes if route.pivot is not None), None)
 
 
 class TranslationService:
-    """Of one server. `translate` may run many times at once on one event loop."""
+    """Translates texts with the models of a server. `translate` may run many times at once on one event loop."""
 
-    def __init__(self, catalogue: Router, detector: Detector, limits: TranslationLimits) -> None:
-        self._catalogue = catalogue
+    def __init__(self, router: Router, detector: Detector, limits: TranslationLimits) -> None:
+        self._router = router
         self._detector = detector
         self._limits = limits
 
     @property
     def max_text_characters(self) -> int | None:
-        """Characters that all texts of a request may have; None is no limit."""
+        """The maximum number of characters in all texts of a request; None is no limit."""
         return self._limits.max_text_characters
 
     async def translate(
-        self, asked: TranslationRequest, source: str | None, target: str | None, feed: TextStream | None = None
+        self, request: TranslationRequest, source: str | None, target: str | None, stream: TextStream | None = None
     ) -> TranslationOutcome:
-        """`asked`, from and to these languages instead of its own; None where only one is possible, `AUTO` to detect.
+        """Translate from and to these languages: None is the only possible one, and `AUTO` as source detects it.
 
-        `feed` gets the texts meanwhile, as they become final.
-        A text that is in the target language already, or in none, comes back as it is. Raises as `Router.find` and
-        `Translator.translate` do.
+        The `stream` receives the texts as they become final. A text that is already in the target language, or in none,
+        stays as it is. Raises as `Router.find` and `Pipeline.translate` do.
         """
-        if feed is not None and asked.glossary is not None:
-            # Its terms may change how a translation begins, when all of it is there.
-            done = await self.translate(asked, source, target)
-            for place, translation in enumerate(done.result.translations):
-                feed.add_text(place, translation.text)
+        if stream is not None and request.glossary is not None:
+            # Its terms may change the beginning of a translation once it is complete.
+            done = await self.translate(request, source, target)
+            for index, translation in enumerate(done.result.translations):
+                stream.add_text(index, translation.text)
             return done
-        self._limits.check_size(asked)
-        if asked.timeout_seconds is None:
-            asked = replace(asked, timeout_seconds=self._limits.max_timeout_seconds)
+        self._limits.check_size(request)
+        if request.timeout_seconds is None:
+            request = replace(request, timeout_seconds=self._limits.max_timeout_seconds)
         if source != AUTO:
-            route = self._catalogue.find(source, target)
-            result = await route.pipeline.translate(_part(asked, range(len(asked.texts)), route), feed)
+            route = self._router.find(source, target)
+            result = await route.pipeline.translate(_part(request, range(len(request.texts)), route), stream)
             return TranslationOutcome(result, (), (route,))
-        if asked.glossary is not None:
-            raise InvalidRequest("a glossary is of one language: name the source instead of having it detected")
+        if request.glossary is not None:
+            raise InvalidRequest("a glossary requires `source`: it cannot be combined with detection")
         target = self._target(target)
-        detected = await self.detect(asked)
-        parts = self._share_out(detected, target)
-        if feed is not None:
-            for place in set(range(len(asked.texts))).difference(*(part.places for part in parts)):
-                feed.add_text(place, replace_lone_surrogates(asked.texts[place]))
-        results = await _all_or_none([self._translate_part(asked, part, feed) for part in parts])
+        detected = await self.detect(request)
+        parts = self._route_parts(detected, target)
+        if stream is not None:
+            for index in set(range(len(request.texts))).difference(*(part.indices for part in parts)):
+                stream.add_text(index, replace_lone_surrogates(request.texts[index]))
+        results = await _all_or_none([self._translate_part(request, part, stream) for part in parts])
         return TranslationOutcome(
-            _merge(asked.texts, [part.places for part in parts], results),
+            _merge(request.texts, [part.indices for part in parts], results),
             tuple(detected),
             tuple(part.route for part in parts),
         )
 
-    def check(self, asked: TranslationRequest, source: str | None, target: str | None) -> str:
-        """The language that is translated into. Raises for whatever is wrong with `asked`, whatever its texts are."""
+    def check(self, request: TranslationRequest, source: str | None, target: str | None) -> str:
+        """Return the target language. Raises for an invalid request, for any text."""
         if source == AUTO:
             return self._target(target)
-        route = self._catalogue.find(source, target)
-        self._limits.sentence_params(asked, route.steps[-1].pipeline.bundle.config.shapes)
+        route = self._router.find(source, target)
+        self._limits.sentence_params(request, route.steps[-1].pipeline.bundle.config.shapes)
         return route.target
 
-    async def detect(self, asked: TranslationRequest) -> list[Detection | None]:
-        """The language of each text, mark-up not counted; None for a text without letters."""
+    async def detect(self, request: TranslationRequest) -> list[Detection | None]:
+        """Return the language of each text, without its markup; None for a text without letters."""
 
         def detect_all() -> list[Detection | None]:
-            return [self._detector.detect(visible_text(text, asked.format, asked.markup)) for text in asked.texts]
+            return [self._detector.detect(visible_text(text, request.format, request.markup)) for text in request.texts]
 
-        return detect_all() if asked.num_characters <= INLINE_CHARACTERS else await asyncio.to_thread(detect_all)
+        return detect_all() if request.num_characters <= INLINE_CHARACTERS else await asyncio.to_thread(detect_all)
 
     async def rank(self, text: str) -> list[Detection]:
-        """All languages that `text` may be in, the likeliest first."""
+        """Return all languages that `text` may be in, the most likely first."""
         self._limits.check_size(TranslationRequest((text,), "", ""))
         return await asyncio.to_thread(self._detector.rank, text)
 
     def _target(self, target: str | None) -> str:
-        languages = self._catalogue.target_languages
+        languages = self._router.target_languages
         if target is None:
             if len(languages) != 1:
-                raise UnsupportedPair(f"say which target you mean; there are {', '.join(languages)}")
+                raise UnsupportedPair(f"`target` is required; available: {', '.join(languages)}")
             return languages[0]
         found = match_language(target, languages)
         if found is None:
-            raise UnsupportedPair(f"no model here translates to {target}; there are {', '.join(languages)}")
+            raise UnsupportedPair(f"no model translates to {target}; available: {', '.join(languages)}")
         return found
 
-    def _share_out(self, detected: Sequence[Detection | None], target: str) -> "list[_Part]":
-        places: dict[Route, list[int]] = {}
-        for place, detection in enumerate(detected):
+    def _route_parts(self, detected: Sequence[Detection | None], target: str) -> "list[_Part]":
+        indices: dict[Route, list[int]] = {}
+        for index, detection in enumerate(detected):
             if detection is None or match_language(detection.language, [target]):
                 continue
-            places.setdefault(self._catalogue.find(detection.language, target), []).append(place)
-        return [_Part(route, its_places) for route, its_places in places.items()]
+            indices.setdefault(self._router.find(detection.language, target), []).append(index)
+        return [_Part(route, its_indices) for route, its_indices in indices.items()]
 
     @staticmethod
-    async def _translate_part(asked: TranslationRequest, part: "_Part", feed: TextStream | None) -> TranslationResult:
-        its_feed = None if feed is None else feed.view(part.places)
-        return await part.route.pipeline.translate(_part(asked, part.places, part.route), its_feed)
+    async def _translate_part(
+        request: TranslationRequest, part: "_Part", stream: TextStream | None
+    ) -> TranslationResult:
+        its_stream = None if stream is None else stream.view(part.indices)
+        return await part.route.pipeline.translate(_part(request, part.indices, part.route), its_stream)
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The texts, by their places, that go one way."""
+    """The texts, by their indices, that take one route."""
 
     route: Route
-    places: list[int]
+    indices: list[int]
 
 
-def _part(asked: TranslationRequest, places: Sequence[int], route: Route) -> TranslationRequest:
-    options = asked.options
+def _part(request: TranslationRequest, indices: Sequence[int], route: Route) -> TranslationRequest:
+    options = request.options
     if isinstance(options.target_prefix, tuple):
-        if len(options.target_prefix) != len(asked.texts):
+        if len(options.target_prefix) != len(request.texts):
             raise InvalidRequest(
-                f"target_prefix has {len(options.target_prefix)} entries for {len(asked.texts)} texts: "
-                "give one for each, or a single one for all"
+                f"`target_prefix` has {len(options.target_prefix)} entries for {len(request.texts)} texts; "
+                "send one for each text, or a single one for all"
             )
-        options = options.with_changes(target_prefix=tuple(options.target_prefix[place] for place in places))
+        options = options.with_changes(target_prefix=tuple(options.target_prefix[index] for index in indices))
     return replace(
-        asked,
-        texts=tuple(asked.texts[place] for place in places),
+        request,
+        texts=tuple(request.texts[index] for index in indices),
         source=route.source,
         target=route.target,
         options=options,
@@ -171,7 +172,7 @@ def _part(asked: TranslationRequest, places: Sequence[int], route: Route) -> Tra
 
 
 async def _all_or_none(parts: Sequence[Coroutine[None, None, TranslationResult]]) -> list[TranslationResult]:
-    """What all of them return. The first error ends the others and is raised."""
+    """Return all results. The first error cancels the others and is raised."""
     tasks = [asyncio.ensure_future(part) for part in parts]
     try:
         return list(await asyncio.gather(*tasks))
@@ -182,13 +183,13 @@ async def _all_or_none(parts: Sequence[Coroutine[None, None, TranslationResult]]
 
 
 def _merge(
-    texts: Sequence[str], places: Sequence[Sequence[int]], results: Sequence[TranslationResult]
+    texts: Sequence[str], indices: Sequence[Sequence[int]], results: Sequence[TranslationResult]
 ) -> TranslationResult:
-    """The results of the parts in the order of the texts; a text in no part stands for itself."""
+    """Merge the results of parts in the order of the texts; a text in no part is its own translation."""
     translations = [Translation(replace_lone_surrogates(text), 0, 0, FinishReason.STOP, math.nan) for text in texts]
-    for its_places, result in zip(places, results, strict=True):
-        for place, translation in zip(its_places, result.translations, strict=True):
-            translations[place] = translation
+    for its_indices, result in zip(indices, results, strict=True):
+        for index, translation in zip(its_indices, result.translations, strict=True):
+            translations[index] = translation
     return TranslationResult(
         translations,
         _longest([result.phases for result in results]),
@@ -199,5 +200,5 @@ def _merge(
 
 
 def _longest(phases: Sequence[Phases]) -> Phases:
-    """Of parts that ran at the same time."""
+    """Return the phases of parts that ran at the same time."""
     return Phases(*(max((getattr(each, name) for each in phases), default=0.0) for name in _PHASE_NAMES))

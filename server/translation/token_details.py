@@ -1,4 +1,4 @@
-"""What is answered of each token of a sentence: pieces of text, log-probabilities, alternatives, attention."""
+"""Token details of a sentence: pieces of text, log-probabilities, alternatives, alignment, attention."""
 
 from collections.abc import Sequence
 
@@ -14,9 +14,9 @@ from server.translation.types import SentenceDetails, TokenScore
 def sentence_details(
     source: TokenIds, hypothesis: Hypothesis, options: DetailOptions, tokenizer: Tokenizer
 ) -> SentenceDetails:
-    """Of a sentence and its translation."""
+    """Return token scores, alternatives and alignments of one translated sentence."""
     details = hypothesis.details
-    assert details is not None, "who asks for details has a guide that notes them"
+    assert details is not None, "a request for details has a decoder that records them"
     tokens = list(hypothesis.token_ids)
     if hypothesis.finish_reason is FinishReason.STOP:
         tokens.append(tokenizer.end_token)
@@ -36,6 +36,6 @@ def _in_pieces(alternatives: Sequence[Sequence[tuple[int, float]]], tokenizer: T
 
 
 def _alignment(attention: NDArray[np.float32]) -> list[int]:
-    """The source token that each target token looks at most; the end is where attention rests, and is no answer."""
-    but_the_end = max(attention.shape[1] - 1, 1)  # of an empty source nothing else is there
+    """Return the source token that each target token attends to most, except the end, where attention rests."""
+    but_the_end = max(attention.shape[1] - 1, 1)  # an empty source has nothing else
     return [int(place) for place in attention[:, :but_the_end].argmax(axis=1)]

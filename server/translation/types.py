@@ -1,4 +1,4 @@
-"""What is asked of a translator, what comes back, and how much may be asked."""
+"""Requests for translation, and their results."""
 
 import math
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from server.interface.request import FinishReason
 from server.text.glossary import Glossary
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions
 
-# html and xml keep their tags; text keeps what is no words in it as well.
+# html and xml keep their tags; text keeps everything that is not words.
 TextFormat = Literal["text", "html", "xml"]
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationRequest:
-    """Texts to translate and how; None leaves the choice to the server.
+    """Texts to translate, and options; None selects the default of the server.
 
     `source` and `target` are languages of the model's bundle. Where a sentence has terms of the `glossary`, its
     translation has theirs, and is found with beams. `max_new_tokens` counts for each sentence; by default it is three
@@ -29,15 +29,15 @@ class TranslationRequest:
     options: DecodingOptions = NO_OPTIONS
     timeout_seconds: float | None = None
     glossary: Glossary | None = None
-    size_is_checked: bool = False  # a part, or the second leg, of a request whose size was found good
-    continues: bool = False  # the second leg of a request that was taken: it is not refused for want of room
+    size_is_checked: bool = False  # a part, or the second step, of a request whose size was checked
+    continues: bool = False  # the second step of an accepted request: a full queue does not reject it
     format: TextFormat = "text"
     markup: MarkupOptions = NO_MARKUP_OPTIONS
     bypass_cache: bool = False
 
     @property
     def num_characters(self) -> int:
-        """Characters of all texts together."""
+        """The number of characters in all texts."""
         return sum(map(len, self.texts))
 
     @property
@@ -52,7 +52,7 @@ class TranslationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One whole translation of a text. `score` and `log_probability` are NaN unless scores were asked for."""
+    """Another translation of a text. `score` and `log_probability` are NaN unless the request returns scores."""
 
     text: str
     score: float
@@ -61,7 +61,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class TokenScore:
-    """A token that might have stood at a place, and its log-probability there."""
+    """A possible token at a position, and its log-probability."""
 
     token: str
     score: float
@@ -69,7 +69,7 @@ class TokenScore:
 
 @dataclass(frozen=True, slots=True)
 class SentenceDetails:
-    """A sentence token by token, as pieces of text; what was not asked for is None.
+    """Details of a sentence, token by token, as pieces of text; None if not requested.
 
     `target_tokens` has the end where the translation has one. `token_scores` are log-probabilities, of every target
     token; `token_alternatives` the most likely pieces at each place, best first, with theirs. `alignment` names the
@@ -86,7 +86,7 @@ class SentenceDetails:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What became of one text.
+    """The translation of one text.
 
     Tokens count the end-of-sequence token of every sentence. `finish_reason` is that of the sentence that ended worst.
     `score` is the sentence's score; of several sentences the mean, weighted by their target tokens; `log_probability`
@@ -106,7 +106,7 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """Where the time of a request went. All but the first are the longest of its sentences, which share steps."""
+    """The times of a request. All but the first are the longest of its sentences, which share steps."""
 
     tokenize_seconds: float = 0.0
     queue_seconds: float = 0.0
@@ -115,7 +115,7 @@ class Phases:
     time_to_first_token_seconds: float = 0.0
 
     def by_name(self) -> dict[str, float]:
-        """The four that answers and logs carry, in seconds, by the names they have there."""
+        """The four times in answers and logs, in seconds, by their names there."""
         return {
             "tokenize": self.tokenize_seconds,
             "queue": self.queue_seconds,
@@ -126,10 +126,10 @@ class Phases:
 
 @dataclass(frozen=True, slots=True)
 class TranslationResult:
-    """The translations in the order of the texts, and the numbers that metrics and logs want."""
+    """The translations in the order of the texts, and the numbers for metrics and logs."""
 
     translations: list[Translation]
     phases: Phases
-    sentence_tokens: list[tuple[int, int]]  # source and target tokens of every sentence that was decoded
-    num_splits: int  # places where a sentence was divided because the model takes no longer ones
-    seed: int | None = None  # that tokens were drawn with
+    sentence_tokens: list[tuple[int, int]]  # source and target tokens of each decoded sentence
+    num_splits: int  # divisions of sentences that are longer than the model takes
+    seed: int | None = None  # of sampling

@@ -1,4 +1,4 @@
-"""Where texts are read, encoded and assembled: on the event loop, or on worker threads if they are long."""
+"""Threads for the stages of the pipeline: short texts are processed on the event loop, long ones on worker threads."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -72,7 +72,7 @@ def test_a_line_that_is_not_utf8_is_named(default_bundle: Bundle) -> None:
 
 
 def test_languages_the_model_has_not_are_refused(default_bundle: Bundle) -> None:
-    with pytest.raises(UnsupportedPair, match="there is en to de"):
+    with pytest.raises(UnsupportedPair, match="available: en to de"):
         _translate(default_bundle, b"Tea.", OfflineOptions(target="fr", threads=1))
 
 

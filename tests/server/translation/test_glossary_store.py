@@ -52,7 +52,7 @@ def test_threads_may_share_a_store() -> None:
     store.close()
 
 
-def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_rejected_by_name(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a database, and longer than its header would be" * 10, encoding="utf-8")
     with pytest.raises(ValueError, match=r"notes\.txt cannot be used to store glossaries"):
         GlossaryStore(tmp_path / "notes.txt")

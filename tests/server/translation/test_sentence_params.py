@@ -22,24 +22,24 @@ def _limit(bundle: Bundle, source_len: int, options: DecodingOptions = NO_OPTION
 @pytest.mark.parametrize(
     ("source_len", "limit"), [(1, 50), (16, 50), (17, 51), (40, 120), (85, 255), (86, 256), (200, 256)]
 )
-def test_where_nothing_is_said_of_length_the_source_limits_it(echo_bundle: Bundle, source_len: int, limit: int) -> None:
+def test_without_an_option_about_length_the_source_limits_it(echo_bundle: Bundle, source_len: int, limit: int) -> None:
     assert _limit(echo_bundle, source_len) == limit
 
 
-def test_a_model_that_writes_less_is_not_asked_for_more(echo_bundle: Bundle) -> None:
+def test_the_limit_of_the_model_comes_first(echo_bundle: Bundle) -> None:
     assert _limit(echo_bundle, 10, max_new_tokens=32) == 32
 
 
-def test_a_request_that_says_how_long_is_taken_at_its_word(echo_bundle: Bundle) -> None:
+def test_an_option_about_length_replaces_the_limit(echo_bundle: Bundle) -> None:
     assert _limit(echo_bundle, 10, DecodingOptions(max_new_tokens=256)) == 256
     assert _limit(echo_bundle, 10, DecodingOptions(min_new_tokens=100)) == 256
 
 
-def test_what_must_be_said_has_room(echo_bundle: Bundle) -> None:
+def test_required_phrases_fit_into_the_limit(echo_bundle: Bundle) -> None:
     assert _limit(echo_bundle, 3, DecodingOptions(required_phrases=("Wasser",))) == 256
 
 
-def test_a_prefix_or_a_term_of_a_glossary_says_nothing_of_length(echo_bundle: Bundle) -> None:
+def test_a_prefix_or_a_glossary_term_does_not_replace_the_limit(echo_bundle: Bundle) -> None:
     prefixed = DecodingOptions(target_prefix="Wasser")
     assert _resolver(echo_bundle, prefixed).resolve(0, 10).max_new_tokens == 50
     with_term = _resolver(echo_bundle, NO_OPTIONS).resolve(0, 10, ["Wasser"])

@@ -1,4 +1,4 @@
-"""Several echoes: whoever translates, the text comes back; the batches say who was asked, in which order."""
+"""The translation service with several models that echo; their batches show which of them received what."""
 
 import asyncio
 import math
@@ -24,7 +24,7 @@ ENGLISH, GERMAN = "Where is the railway station?", "Wo ist der Bahnhof? Er ist h
 LIMITS = TranslationLimits(max_texts=10, max_text_characters=1000, max_timeout_seconds=60.0)
 
 Echoes = dict[str, EchoGenerator]
-MakeInterpreter = Callable[..., TranslationService]
+MakeService = Callable[..., TranslationService]
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def echoes(echo_for: EchoFor) -> Echoes:
 
 
 @pytest.fixture
-def interpreter(echoes: Echoes) -> TranslationService:
+def service(echoes: Echoes) -> TranslationService:
     translators = [Pipeline(echo, LIMITS) for echo in echoes.values()]
     return TranslationService(Router(translators, pivot="en"), Detector(["en", "de"]), LIMITS)
 
@@ -43,20 +43,20 @@ def _asked(*texts: str) -> TranslationRequest:
 
 
 def _translate(
-    interpreter: TranslationService, asked: TranslationRequest, source: str | None, target: str | None
+    service: TranslationService, asked: TranslationRequest, source: str | None, target: str | None
 ) -> TranslationOutcome:
-    return asyncio.run(interpreter.translate(asked, source, target))
+    return asyncio.run(service.translate(asked, source, target))
 
 
 def _texts(done: TranslationOutcome) -> list[str]:
     return [translation.text for translation in done.result.translations]
 
 
-def test_a_pair_without_a_model_goes_through_the_pivot_and_says_so(
-    interpreter: TranslationService, echoes: Echoes
+def test_a_pair_without_a_model_goes_through_the_pivot_and_names_it(
+    service: TranslationService, echoes: Echoes
 ) -> None:
     done = _translate(
-        interpreter, replace(_asked(GERMAN), options=DecodingOptions(num_hypotheses=2, beam_size=3)), "de", "fr"
+        service, replace(_asked(GERMAN), options=DecodingOptions(num_hypotheses=2, beam_size=3)), "de", "fr"
     )
     assert _texts(done) == [GERMAN]
     assert (done.model, done.pivot) == ("echo-de-en+echo-en-fr", "en")
@@ -69,16 +69,16 @@ def test_a_pair_without_a_model_goes_through_the_pivot_and_says_so(
     assert len(translation.alternatives) == 1
 
 
-def test_the_second_leg_has_the_time_that_the_first_one_left(interpreter: TranslationService, echoes: Echoes) -> None:
-    _translate(interpreter, replace(_asked(GERMAN), timeout_seconds=5.0), "de", "fr")
+def test_the_second_step_has_the_time_that_the_first_one_left(service: TranslationService, echoes: Echoes) -> None:
+    _translate(service, replace(_asked(GERMAN), timeout_seconds=5.0), "de", "fr")
     deadlines = [echoes[pair].batches[0][0].deadline for pair in ("de-en", "en-fr")]
     assert deadlines[0] == pytest.approx(deadlines[1], abs=0.5)
 
 
-def test_details_of_tokens_are_refused_through_a_pivot(interpreter: TranslationService, echoes: Echoes) -> None:
+def test_details_of_tokens_are_rejected_through_a_pivot(service: TranslationService, echoes: Echoes) -> None:
     asked = replace(_asked(GERMAN), options=DecodingOptions(return_alignments=True))
     with pytest.raises(InvalidRequest, match="from de to fr directly: through en there are no scores"):
-        _translate(interpreter, asked, "de", "fr")
+        _translate(service, asked, "de", "fr")
     assert not echoes["de-en"].batches
 
 
@@ -91,18 +91,18 @@ def test_details_of_tokens_are_refused_through_a_pivot(interpreter: TranslationS
         (DecodingOptions(target_prefix=("", "日本")), "`target_prefix`: '日本' has characters"),
     ],
 )
-def test_what_the_second_leg_refuses_is_refused_before_the_first(
-    interpreter: TranslationService, echoes: Echoes, options: DecodingOptions, message: str
+def test_options_that_the_second_step_rejects_are_rejected_before_the_first(
+    service: TranslationService, echoes: Echoes, options: DecodingOptions, message: str
 ) -> None:
     asked = replace(_asked(GERMAN, GERMAN), options=options.with_changes(num_hypotheses=2))
     with pytest.raises(InvalidRequest, match=message):
-        _translate(interpreter, asked, "de", "fr")
+        _translate(service, asked, "de", "fr")
     assert not echoes["de-en"].batches
 
 
-def test_each_text_is_detected_and_goes_its_own_way(interpreter: TranslationService, echoes: Echoes) -> None:
+def test_each_text_is_detected_and_takes_its_own_route(service: TranslationService, echoes: Echoes) -> None:
     texts = [GERMAN, "", ENGLISH, "12:30", GERMAN, " \n"]
-    done = _translate(interpreter, _asked(*texts), AUTO, "fr")
+    done = _translate(service, _asked(*texts), AUTO, "fr")
     assert _texts(done) == texts
     assert [None if each is None else each.language for each in done.detected] == ["de", None, "en", None, "de", None]
     assert len(echoes["de-en"].batches[0]) == 4
@@ -111,77 +111,77 @@ def test_each_text_is_detected_and_goes_its_own_way(interpreter: TranslationServ
 
 
 def test_a_text_that_is_in_the_target_language_already_comes_back_as_it_is(
-    interpreter: TranslationService, echoes: Echoes
+    service: TranslationService, echoes: Echoes
 ) -> None:
-    done = _translate(interpreter, _asked(GERMAN, ENGLISH), AUTO, "de")
+    done = _translate(service, _asked(GERMAN, ENGLISH), AUTO, "de")
     assert _texts(done) == [GERMAN, ENGLISH]
     assert done.result.translations[0].source_tokens == 0
     assert math.isnan(done.result.translations[0].score)
     assert [len(echoes[pair].batches) for pair in ("de-en", "en-fr", "en-de")] == [0, 0, 1]
 
 
-def test_options_for_each_text_go_with_it(interpreter: TranslationService, echoes: Echoes) -> None:
+def test_options_for_each_text_go_with_it(service: TranslationService, echoes: Echoes) -> None:
     asked = replace(_asked(GERMAN, ENGLISH), options=DecodingOptions(target_prefix=("Tea", "Where")))
-    _translate(interpreter, asked, AUTO, "fr")
+    _translate(service, asked, AUTO, "fr")
     english = next(batch for batch in echoes["en-fr"].batches if batch[0].source.size < 20)
     assert [len(request.params.target_prefix) > 0 for request in english] == [True]
-    with pytest.raises(InvalidRequest, match="target_prefix has 1 entries for 2 texts"):
-        _translate(interpreter, replace(asked, options=DecodingOptions(target_prefix=("Tea",))), AUTO, "fr")
+    with pytest.raises(InvalidRequest, match="`target_prefix` has 1 entries for 2 texts"):
+        _translate(service, replace(asked, options=DecodingOptions(target_prefix=("Tea",))), AUTO, "fr")
 
 
 def test_a_part_that_fails_fails_the_request_and_cancels_the_others(
-    interpreter: TranslationService, echoes: Echoes
+    service: TranslationService, echoes: Echoes
 ) -> None:
     echoes["en-fr"].error = QueueFull("full", 1.0)
     echoes["de-en"].gate = asyncio.Event()
     with pytest.raises(QueueFull):
-        _translate(interpreter, _asked(GERMAN, ENGLISH), AUTO, "fr")
+        _translate(service, _asked(GERMAN, ENGLISH), AUTO, "fr")
     assert echoes["de-en"].num_cancelled == 2
 
 
-def test_the_limits_count_the_whole_request(interpreter: TranslationService) -> None:
-    with pytest.raises(InvalidRequest, match="11 texts"):
-        _translate(interpreter, _asked(*["Tea."] * 11), AUTO, "fr")
-    with pytest.raises(TextTooLong, match="1001 characters"):
-        _translate(interpreter, _asked("x" * 1001), AUTO, "fr")
+def test_the_limits_count_the_whole_request(service: TranslationService) -> None:
+    with pytest.raises(InvalidRequest, match=r"at most 10 texts\. Given: 11"):
+        _translate(service, _asked(*["Tea."] * 11), AUTO, "fr")
+    with pytest.raises(TextTooLong, match=r"at most 1000 characters\. Given: 1001"):
+        _translate(service, _asked("x" * 1001), AUTO, "fr")
 
 
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [
-        (AUTO, "es", "no model here translates to es; there are en, fr, de"),
-        (AUTO, None, "say which target you mean"),
+        (AUTO, "es", "no model translates to es; available: en, fr, de"),
+        (AUTO, None, "`target` is required; available: en, fr, de"),
         ("fr", "de", "from fr to de; available: de to en, de to fr, en to de, en to fr"),
     ],
 )
-def test_what_is_not_there_is_refused(
-    interpreter: TranslationService, source: str | None, target: str | None, message: str
+def test_missing_pairs_are_rejected(
+    service: TranslationService, source: str | None, target: str | None, message: str
 ) -> None:
     with pytest.raises(UnsupportedPair, match=message):
-        _translate(interpreter, _asked(GERMAN), source, target)
+        _translate(service, _asked(GERMAN), source, target)
 
 
 def _streamed(
-    interpreter: TranslationService, asked: TranslationRequest, source: str, target: str
+    service: TranslationService, asked: TranslationRequest, source: str, target: str
 ) -> tuple[list[str], list[str]]:
-    """The texts put together from the feed, and those of the result."""
+    """Return the joined texts of the stream, and those of the result."""
     feed = TextStream()
-    done = asyncio.run(interpreter.translate(asked, source, target, feed))
+    done = asyncio.run(service.translate(asked, source, target, feed))
     texts = [""] * len(asked.texts)
     for piece in feed.take():
         texts[piece.index] += piece.text
     return texts, _texts(done)
 
 
-def test_a_feed_gets_every_text_in_its_place_whoever_translates_it(interpreter: TranslationService) -> None:
+def test_a_stream_receives_each_text_at_its_index(service: TranslationService) -> None:
     asked = _asked(f" {GERMAN}\n", "", ENGLISH, "12:30 !", GERMAN)
     for target in ("fr", "de"):
-        streamed, whole = _streamed(interpreter, asked, AUTO, target)
+        streamed, whole = _streamed(service, asked, AUTO, target)
         assert streamed == whole == list(asked.texts)
 
 
-def test_a_feed_gets_what_comes_behind_the_pivot_and_what_a_glossary_changed(interpreter: TranslationService) -> None:
-    assert _streamed(interpreter, _asked(GERMAN), "de", "fr") == ([GERMAN], [GERMAN])
+def test_a_stream_receives_texts_through_a_pivot_and_with_a_glossary(service: TranslationService) -> None:
+    assert _streamed(service, _asked(GERMAN), "de", "fr") == ([GERMAN], [GERMAN])
     asked = replace(_asked("Where is the water?"), glossary=Glossary({"water": "where"}))
-    streamed, whole = _streamed(interpreter, asked, "en", "de")
+    streamed, whole = _streamed(service, asked, "en", "de")
     assert streamed == whole

@@ -1,4 +1,4 @@
-"""Texts as they become final: pieces in order, and all together exactly the plain answer."""
+"""Streams of texts as they become final: deltas in order, together equal to the answer without streaming."""
 
 import asyncio
 import random
@@ -25,29 +25,29 @@ _TEXTS = (
 
 
 class Streaming:
-    """A translation under way, whose engine tells what a test wants it to."""
+    """A running translation whose engine reports the tokens that a test sets."""
 
     def __init__(self, echo: EchoGenerator, *texts: str) -> None:
         self.echo = echo
         echo.gate = asyncio.Event()
-        self.feed = TextStream()
+        self.stream = TextStream()
         asked = TranslationRequest(texts, "en", "de")
-        self.task = asyncio.create_task(Pipeline(echo, TranslationLimits()).translate(asked, self.feed))
+        self.task = asyncio.create_task(Pipeline(echo, TranslationLimits()).translate(asked, self.stream))
 
     async def requests(self) -> list[Request]:
-        """Those the engine got, in the order of their arrival there: longest first."""
+        """Return the requests that the engine received, longest first."""
         await self.echo.entered.wait()
         return self.echo.batches[-1]
 
     async def result(self) -> TranslationResult:
-        """What comes when the engine has answered."""
+        """Let the engine answer, and return the result."""
         assert self.echo.gate is not None
         self.echo.gate.set()
         return await self.task
 
 
-def tell(request: Request, num_tokens: int) -> None:
-    """So many tokens of the echo are final; all of them are all there are."""
+def report(request: Request, num_tokens: int) -> None:
+    """Report this many tokens of the echo as final."""
     tokens = request.source[:-1].tolist()
     assert request.on_progress is not None
     request.on_progress(tokens[:num_tokens], num_tokens >= len(tokens))
@@ -57,33 +57,33 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(scenario(), 20.0))
 
 
-def test_a_piece_is_what_became_final_since_the_last(echo: EchoGenerator) -> None:
+def test_a_delta_is_the_text_that_became_final_since_the_last_one(echo: EchoGenerator) -> None:
     async def scenario() -> None:
         streaming = Streaming(echo, " The dog.\n")
         [request] = await streaming.requests()
-        assert not await streaming.feed.wait(0.0)
+        assert not await streaming.stream.wait(0.0)
         texts = []
         for num_tokens in range(1, len(request.source)):
-            tell(request, num_tokens)
-            texts += [piece.text for piece in streaming.feed.take()]
+            report(request, num_tokens)
+            texts += [piece.text for piece in streaming.stream.take()]
         assert "".join(texts) == " The dog.\n"
         assert len(texts) > 2
         assert texts[0].startswith(" T")
         assert [text.text for text in (await streaming.result()).translations] == [" The dog.\n"]
-        assert streaming.feed.take() == []
+        assert streaming.stream.take() == []
 
     run(scenario)
 
 
-def test_nothing_can_be_read_before_the_engine_has_got_on(echo: EchoGenerator) -> None:
+def test_nothing_can_be_taken_before_the_engine_has_reported_a_token(echo: EchoGenerator) -> None:
     async def scenario() -> None:
         streaming = Streaming(echo, "***", "Tea.")
         [request] = await streaming.requests()
-        assert not await streaming.feed.wait(0.0)
-        tell(request, 1)
-        assert await streaming.feed.wait(0.0)
-        assert [piece.index for piece in streaming.feed.take()] == [0, 1]
-        assert not await streaming.feed.wait(0.0)
+        assert not await streaming.stream.wait(0.0)
+        report(request, 1)
+        assert await streaming.stream.wait(0.0)
+        assert [piece.index for piece in streaming.stream.take()] == [0, 1]
+        assert not await streaming.stream.wait(0.0)
         await streaming.result()
 
     run(scenario)
@@ -93,10 +93,10 @@ def test_sentences_come_in_their_order_whichever_is_decoded_first(echo: EchoGene
     async def scenario() -> None:
         streaming = Streaming(echo, "Tea.\n\nThe quick brown fox jumps.")
         second, first = await streaming.requests()
-        tell(second, 1000)
-        assert streaming.feed.take() == []
-        tell(first, 1000)
-        assert streaming.feed.take() == [TextDelta(0, "Tea.\n\nThe quick brown fox jumps.")]
+        report(second, 1000)
+        assert streaming.stream.take() == []
+        report(first, 1000)
+        assert streaming.stream.take() == [TextDelta(0, "Tea.\n\nThe quick brown fox jumps.")]
         await streaming.result()
 
     run(scenario)
@@ -106,21 +106,21 @@ def test_texts_do_not_wait_for_each_other(echo: EchoGenerator) -> None:
     async def scenario() -> None:
         streaming = Streaming(echo, "Tea.", "The quick brown fox jumps.")
         second, _ = await streaming.requests()
-        tell(second, 1000)
-        assert streaming.feed.take() == [TextDelta(1, "The quick brown fox jumps.")]
+        report(second, 1000)
+        assert streaming.stream.take() == [TextDelta(1, "The quick brown fox jumps.")]
         await streaming.result()
-        assert streaming.feed.take() == [TextDelta(0, "Tea.")]
+        assert streaming.stream.take() == [TextDelta(0, "Tea.")]
 
     run(scenario)
 
 
-def test_what_becomes_final_while_nobody_reads_is_one_piece(echo: EchoGenerator) -> None:
+def test_text_that_becomes_final_while_the_reader_is_busy_is_one_delta(echo: EchoGenerator) -> None:
     async def scenario() -> None:
         streaming = Streaming(echo, "The quick brown fox jumps.")
         [request] = await streaming.requests()
         for num_tokens in range(1, 1000):
-            tell(request, num_tokens)
-        assert streaming.feed.take() == [TextDelta(0, "The quick brown fox jumps.")]
+            report(request, num_tokens)
+        assert streaming.stream.take() == [TextDelta(0, "The quick brown fox jumps.")]
         await streaming.result()
 
     run(scenario)
@@ -130,7 +130,7 @@ def test_an_engine_that_tells_nothing_is_heard_in_the_end(echo: EchoGenerator) -
     async def scenario() -> None:
         streaming = Streaming(echo, *_TEXTS)
         result = await streaming.result()
-        texts = {piece.index: piece.text for piece in streaming.feed.take()}
+        texts = {piece.index: piece.text for piece in streaming.stream.take()}
         assert [texts.get(index, "") for index in range(len(_TEXTS))] == [each.text for each in result.translations]
 
     run(scenario)
@@ -148,28 +148,28 @@ def test_the_pieces_are_the_plain_answer_in_whatever_order_they_become_final(ech
         for _ in range(300):
             request = drawn.choice(requests)
             told[request.id] += drawn.randint(0, 3)
-            tell(request, told[request.id])
-            for piece in streaming.feed.take() if drawn.random() < 0.5 else []:
+            report(request, told[request.id])
+            for piece in streaming.stream.take() if drawn.random() < 0.5 else []:
                 assert piece.text
                 texts[piece.index] += piece.text
         result = await streaming.result()
-        for piece in streaming.feed.take():
+        for piece in streaming.stream.take():
             texts[piece.index] += piece.text
         assert texts == [each.text for each in result.translations]
 
     run(scenario)
 
 
-def test_text_that_would_have_to_be_taken_back_fails_the_stream(echo: EchoGenerator) -> None:
+def test_text_that_changes_later_fails_the_stream(echo: EchoGenerator) -> None:
     async def scenario() -> None:
         streaming = Streaming(echo, "The quick brown fox.")
         [request] = await streaming.requests()
-        tell(request, 5)
-        streaming.feed.take()
+        report(request, 5)
+        streaming.stream.take()
         assert request.on_progress is not None
         request.on_progress(request.source[3:-1].tolist(), False)
         with pytest.raises(EngineFailed, match="cannot be streamed"):
-            streaming.feed.take()
+            streaming.stream.take()
         await streaming.result()
 
     run(scenario)

@@ -84,7 +84,7 @@ def test_the_model_type_is_greedy_or_beams(
             "Invalid or missing glossary id.",
         ),
         ({"text": [5], "target_lang": "de"}, "Invalid request: `text` must be a string"),
-        ({"text": ["a"] * 51, "target_lang": "de"}, "51 texts in one request; this server takes 50"),
+        ({"text": ["a"] * 51, "target_lang": "de"}, "a request must have at most 50 texts. Given: 51"),
     ],
 )
 def test_errors_have_the_wording_of_the_protocol(client: TestClient, fields: dict[str, object], message: str) -> None:
@@ -230,9 +230,9 @@ def test_a_native_glossary_that_makes_no_sense_is_refused(client: TestClient) ->
     assert both.status_code == 422
     assert client.post("/v1/translate", json=body | {"glossary_id": "x"}).status_code == 404
     auto = client.post("/v1/translate", json=body | {"source": "auto", "glossary": {"a": "b"}})
-    assert "name the source" in auto.json()["error"]["message"]
+    assert "requires `source`" in auto.json()["error"]["message"]
     pivot = client.post("/v1/translate", json=body | {"source": "de", "target": "pt", "glossary": {"a": "b"}})
-    assert "cannot be kept through en" in pivot.json()["error"]["message"]
+    assert "does not work through en" in pivot.json()["error"]["message"]
 
 
 def test_entries_and_deletion(client: TestClient) -> None:

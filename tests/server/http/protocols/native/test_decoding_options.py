@@ -149,9 +149,9 @@ def test_what_makes_no_sense_is_refused_with_both_names_or_the_range(
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"text": ["Tea.", "Tea."], "translation": "Tee."}, ["2 texts", "1 translations"]),
-        ({"text": "Tea.", "translation": "Tee. " * 20}, ["translation 0", "this model takes 32"]),
-        ({"text": "Tea. " * 20, "translation": "Tee."}, ["text 0", "this model takes 32"]),
+        ({"text": ["Tea.", "Tea."], "translation": "Tee."}, ["one entry for each text", "Given: 1 for 2 texts"]),
+        ({"text": "Tea.", "translation": "Tee. " * 20}, ["translation 0", "at most 32 tokens with this model"]),
+        ({"text": "Tea. " * 20, "translation": "Tee."}, ["text 0", "at most 32 tokens with this model"]),
         ({"text": "Tea.", "translation": "Tee.", "beam_size": 4}, ["beam_size", "not a field"]),
         ({"text": "Tea."}, ["`translation` is required"]),
         ({"text": "Tea.", "translation": "Tee.", "alignment_layer": 3}, ["`alignment_layer` must be", "Given: 3"]),
