@@ -87,6 +87,6 @@ def load_identifier() -> LanguageIdentifier:
 
 
 def _readable(text: str) -> str:
-    """The beginning of the text without what no model has seen: digits, unknown, control characters."""
+    """Return the beginning of a text without digits, symbols and control characters."""
     kept = (character if unicodedata.category(character)[0] in "LMPZ" else " " for character in text[:_MAX_CHARACTERS])
     return " ".join("".join(kept).split())
