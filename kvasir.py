@@ -16,7 +16,7 @@ from server.cli.one_line_errors import WRONG_USE, failure, flag_problems, needs_
 
 
 class _Forwarding(TyperCommand):
-    """A command that hands its arguments on unread, to a parser that is imported when the command is called."""
+    """A command that forwards its arguments to a parser, which is imported when the command runs."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Keep the arguments, `--help` and `--` included."""
@@ -32,15 +32,15 @@ app = typer.Typer(
 )
 
 
-def _end_at_once(number: int, frame: object) -> NoReturn:
+def _exit_at_once(number: int, frame: object) -> NoReturn:
     raise SystemExit(0)  # there are no requests yet
 
 
 @app.command(cls=_Forwarding)
 def serve(context: typer.Context) -> None:
     """Serve models over HTTP. Every setting is a flag and an environment variable: see kvasir serve --help."""
-    # The first process of a container gets no signal that it has not asked for, and loading takes a while.
-    signal.signal(signal.SIGTERM, _end_at_once)
+    # The first process of a container receives only signals with a handler, and loading takes seconds.
+    signal.signal(signal.SIGTERM, _exit_at_once)
     from pydantic import ValidationError
 
     from server.operations.settings import settings_from_flags
@@ -80,14 +80,14 @@ def export(
     checkpoint: Annotated[str, typer.Argument(help="Folder of a Hugging Face Marian checkpoint, or its hub name.")],
     bundle: Annotated[Path, typer.Argument(help="Folder to write the bundle to.")],
     precision: Annotated[
-        Literal["float32", "int8", "float16"], typer.Option(help="Of the weights; float16 is for GPUs.")
+        Literal["float32", "int8", "float16"], typer.Option(help="Precision of the weights; float16 is for GPUs.")
     ] = "int8",
-    name: Annotated[str | None, typer.Option(help="What the model is called; by default after the checkpoint.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the model; by default from the checkpoint.")] = None,
     source: Annotated[
-        list[str] | None, typer.Option(help="Languages it reads, if the checkpoint does not list them; repeatable.")
+        list[str] | None, typer.Option(help="Source language, if the checkpoint lists none; may be repeated.")
     ] = None,
 ) -> None:
-    """Turn a checkpoint into a bundle that can be served, and verify it."""
+    """Convert a checkpoint into a bundle, and verify the bundle."""
     with one_line_errors():
         with needs_extra("export"):
             from export.exporter import export_bundle
@@ -97,7 +97,7 @@ def export(
         typer.echo(f"{written.config.name} is in {written.path}: kvasir serve --model {written.path}")
 
 
-_load_tests = typer.Typer(help="How much a running server can take, and what its users feel.")
+_load_tests = typer.Typer(help="Measure the capacity and the latency of a running server.")
 app.add_typer(_load_tests, name="loadtest")
 
 MaxP95 = Annotated[float | None, typer.Option("--max-p95-ms", help="Exit with 2 if p95 of a stage is above.")]
@@ -109,24 +109,24 @@ MaxErrorRatio = Annotated[float | None, typer.Option("--max-error-ratio", help="
 def loadtest(
     context: typer.Context,
     url: Annotated[str, typer.Option(help="Address of the server.")] = "http://127.0.0.1:8000",
-    scenario: Annotated[str, typer.Option(help="A name of --list, or a TOML file of your own.")] = "steady",
-    list_scenarios: Annotated[bool, typer.Option("--list", help="Say which scenarios there are.")] = False,
-    rate: Annotated[float | None, typer.Option(help="Requests a second, for scenarios with one rate.")] = None,
-    seconds: Annotated[float | None, typer.Option(help="Of each stage.")] = None,
-    knee: Annotated[float | None, typer.Option(help="Requests a second; if not given, it is searched.")] = None,
-    seed: Annotated[int, typer.Option(help="The same seed sends the same texts at the same instants.")] = 1,
-    corpus: Annotated[Path | None, typer.Option(help="Your own sentences, one a line.")] = None,
-    label: Annotated[str, typer.Option(help="What the run is called in reports.")] = "",
-    out: Annotated[Path | None, typer.Option(help="Folder for what is measured; by default in loadtest-runs.")] = None,
-    guard_requests: Annotated[int, typer.Option(min=0, help="Answers compared with the idle server's.")] = 300,
-    guard: Annotated[bool, typer.Option(help="Whether answers are compared at all.")] = True,
-    server_pid: Annotated[int | None, typer.Option(help="Process of a server on this machine, to be watched.")] = None,
-    urgent: Annotated[bool, typer.Option(help="Ask for priority over the server, to send on time.")] = True,
+    scenario: Annotated[str, typer.Option(help="Name from --list, or a TOML file.")] = "steady",
+    list_scenarios: Annotated[bool, typer.Option("--list", help="List the scenarios.")] = False,
+    rate: Annotated[float | None, typer.Option(help="Requests per second, for scenarios with one rate.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Seconds of each stage.")] = None,
+    knee: Annotated[float | None, typer.Option(help="Knee in requests per second; by default it is searched.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of texts and times; equal seeds send equal requests.")] = 1,
+    corpus: Annotated[Path | None, typer.Option(help="File of sentences, one a line.")] = None,
+    label: Annotated[str, typer.Option(help="Name of the run in reports.")] = "",
+    out: Annotated[Path | None, typer.Option(help="Folder for the results; by default in loadtest-runs.")] = None,
+    guard_requests: Annotated[int, typer.Option(min=0, help="Number of answers to compare.")] = 300,
+    guard: Annotated[bool, typer.Option(help="Compare answers under load with those of the idle server.")] = True,
+    server_pid: Annotated[int | None, typer.Option(help="Process of a local server to measure.")] = None,
+    urgent: Annotated[bool, typer.Option(help="Run at a higher priority than the server, to send on time.")] = True,
     max_p95_ms: MaxP95 = None,
     min_goodput: MinGoodput = None,
     max_error_ratio: MaxErrorRatio = None,
 ) -> None:
-    """Load a server as a scenario says, and report latencies, goodput and whether the answers stayed the same."""
+    """Run a load scenario, and report latencies, goodput and whether the answers stayed the same."""
     if context.invoked_subcommand is not None:
         return
     with one_line_errors(), needs_extra("loadtest"):
@@ -152,7 +152,7 @@ def loadtest_report(
     min_goodput: MinGoodput = None,
     max_error_ratio: MaxErrorRatio = None,
 ) -> None:
-    """Write the report of a run again, with the thresholds it was run with where no others are given."""
+    """Write the report of a run again, by default with the thresholds of the run."""
     with one_line_errors(), needs_extra("loadtest"):
         from loadtest.cli.command import report_on
         from loadtest.results.run_folder import RunFolder
@@ -166,7 +166,7 @@ def loadtest_compare(
     runs: Annotated[list[Path], typer.Argument(help="Folders of two or more runs; the first is the base.")],
     out: Annotated[Path, typer.Option(help="Folder for the comparison.")] = Path("loadtest-runs/comparison"),
 ) -> None:
-    """Compare runs, with differences marked."""
+    """Compare runs, and mark differences."""
     with one_line_errors(), needs_extra("loadtest"):
         from loadtest.cli.command import compare_runs
 

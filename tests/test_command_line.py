@@ -1,4 +1,4 @@
-"""The commands as a person meets them: what they print, where, and how they end."""
+"""The commands as users see them: output, errors and exit codes."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(autouse=True)
 def _process_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Commands own their process: `serve` takes the log over, `translate` the signal for a broken pipe."""
+    """Restore what commands change in their process: the log, and the signal of a broken pipe."""
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", list(root.handlers))
     monkeypatch.setattr(root, "level", root.level)
@@ -69,9 +69,7 @@ def test_help_lists_the_commands_and_loads_none_of_them() -> None:
         (["loadtest", "compare", "nowhere", "there"], 1, "nowhere contains no load test"),
     ],
 )
-def test_what_goes_wrong_is_told_in_one_line_on_standard_error(
-    arguments: list[str], code: int, message: str, tmp_path: Path
-) -> None:
+def test_an_error_is_one_line_on_standard_error(arguments: list[str], code: int, message: str, tmp_path: Path) -> None:
     result = _run(*(argument.format(folder=tmp_path) for argument in arguments))
     assert result.exit_code == code
     *progress, line = result.stderr.splitlines()
@@ -81,12 +79,12 @@ def test_what_goes_wrong_is_told_in_one_line_on_standard_error(
     assert result.stdout == ""
 
 
-def test_the_scenarios_of_load_tests_are_listed_with_what_they_do() -> None:
+def test_load_scenarios_are_listed_with_descriptions() -> None:
     listing = _run("loadtest", "--list").stdout.splitlines()
     assert any(line.split()[:2] == ["smoke", "A"] for line in listing)
 
 
-def test_a_flag_there_is_not_is_wrong_use() -> None:
+def test_an_unknown_flag_is_wrong_use() -> None:
     result = _run("serve", "--quite-fast")
     assert result.exit_code == 2
     assert "--quite-fast" in result.stderr
@@ -154,7 +152,7 @@ def test_a_file_is_translated_line_by_line(tmp_path: Path) -> None:
     }
 
 
-def test_json_lines_have_all_that_was_asked_for_and_nothing_else() -> None:
+def test_json_lines_have_only_the_requested_fields() -> None:
     flags = ["--num-hypotheses", "2", "--return-scores", "--return-alignments", "--suppress-phrases", "Haus"]
     result = _run("translate", "--json", *flags, "--suppress-phrases", "Danke", text="Thank you.\n\nA house.\n")
     assert result.exit_code == 0, result.stderr
@@ -175,7 +173,7 @@ def test_json_lines_have_all_that_was_asked_for_and_nothing_else() -> None:
     assert "Danke" not in re.findall(r"\w+", first["text"])
 
 
-def test_options_that_contradict_each_other_are_told_in_one_line() -> None:
+def test_contradicting_options_are_reported_in_one_line() -> None:
     result = _run("translate", "--temperature", "0.5", "--beam-size", "4", text="Good morning.\n")
     assert result.exit_code == 1
     assert result.stderr.startswith("kvasir: `temperature` cannot be combined with a beam_size of 4")
@@ -200,7 +198,7 @@ def test_a_reader_that_stops_reading_is_no_error() -> None:
     assert errors == b""
 
 
-def test_input_that_is_not_utf8_is_named_by_its_line() -> None:
+def test_a_line_that_is_not_utf8_is_reported_with_its_number() -> None:
     result = _run("translate", text=b"Good morning.\n\xff\n")
     assert result.exit_code == 1
     assert result.stderr.splitlines() == ["kvasir: line 2 is not UTF-8: invalid start byte at byte 0"]
@@ -220,7 +218,7 @@ def test_translate_takes_a_document_into_a_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("output", ["-", "brief.odt"])
-def test_a_document_is_not_written_as_another_kind(output: str, tmp_path: Path) -> None:
+def test_the_output_of_a_document_has_its_extension(output: str, tmp_path: Path) -> None:
     result = _run("translate", "letter.docx", "--output", output if output == "-" else str(tmp_path / output))
     assert result.exit_code == 2
     assert "the output of a .docx file must end in .docx" in result.stderr

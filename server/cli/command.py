@@ -43,7 +43,7 @@ def translate(
         str | None, typer.Option(help="Delimiter of a .csv file: , ; | or tab; by default detected.")
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write JSON objects with the scores, alternatives and details asked for.")
+        bool, typer.Option("--json", help="Write JSON objects with scores, alternatives and details.")
     ] = False,
     *,
     decoding: DecodingOptions,

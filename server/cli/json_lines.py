@@ -1,4 +1,4 @@
-"""A translation as one line of JSON, with everything that was asked for and nothing else."""
+"""Translations as lines of JSON, with the requested fields only."""
 
 import json
 import math
@@ -6,12 +6,12 @@ from dataclasses import asdict
 
 from server.translation.types import Translation
 
-# What JSON has no number for, and what nobody asked for, is left out.
+# Fields that were not requested.
 _EMPTY: tuple[object, ...] = (None, (), [])
 
 
 def json_line(translation: Translation) -> str:
-    """The fields of the translation by their names, which are those of `POST /v1/translate`."""
+    """Return a translation as one line, with the field names of `POST /v1/translate`."""
     return json.dumps(_known(asdict(translation)), ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""Translating a file: one line in, one line out, with the engine kept full from the first line to the last."""
+"""Translation of files: line by line with full batches, or a document as a whole."""
 
 import asyncio
 import tempfile
@@ -31,46 +31,45 @@ from server.workers.engine_pool import EnginePool, PoolOptions
 from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES, CachedEngineClient
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_UNBOUNDED_SENTENCES = 1 << 30  # windows bound what waits
+_UNBOUNDED_SENTENCES = 1 << 30  # windows limit the queue
 
-# One's own files may be larger than those of strangers.
+# Local files may be larger than files received over HTTP.
 _DOCUMENT_LIMITS = FileLimits(
     max_uncompressed_bytes=4000 * MEGABYTE, max_part_bytes=500 * MEGABYTE, max_tags=20_000_000
 )
 
-# Lines read at once bound the memory; blocks of them are what is submitted, longest lines first. Blocks in flight
-# hold a multiple of all rows, so that no replica waits for the next block.
+# Windows limit the memory. They are submitted in blocks, longest lines first. The blocks in flight hold a multiple of
+# all rows, so that no replica waits for the next block.
 _WINDOW_LINES = 20_000
 _BLOCK_LINES = 64
 _BLOCKS_PER_REPLICA = 6
 
 
 class NotUtf8(ValueError):
-    """A line of the input is not UTF-8; the message has its number."""
+    """A line of the input is not UTF-8; the message has the number of the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfflineOptions:
-    """How to translate a file. Languages are needed only where the bundle has several.
+    """Options for the translation of a file. Languages are required only if the bundle has several.
 
-    With `as_json` a line is a JSON object, which has room for all that may be asked, instead of the translation.
+    With `as_json` each line of the output is a JSON object with scores, alternatives and details.
     """
 
     source: str | None = None
     target: str | None = None
     decoding: DecodingOptions = NO_OPTIONS
-    threads: int | None = None  # None: every usable processor
-    cache_sentences: int = DEFAULT_MAX_SENTENCES  # 0: every sentence is decoded
+    threads: int | None = None  # None: all usable processors
+    cache_sentences: int = DEFAULT_MAX_SENTENCES  # 0 disables the cache
     as_json: bool = False
-    delimiter: str | None = None  # of the cells of a .csv file; None: detected
+    delimiter: str | None = None  # delimiter of a .csv file; None detects it
 
 
 @dataclass(slots=True)
 class OfflineStats:
-    """What a run came to. Tokens count the end of every sentence; `seconds` leave out the loading of the model.
+    """Statistics of a run. Tokens include the end of every sentence; `seconds` exclude the loading of the model.
 
-    Sentences and tokens are those of the file: `sentences` is the sum of the `decoded`, the `cached` (decoded earlier)
-    and the `coalesced` (with an identical one in flight).
+    `sentences` is the sum of `decoded`, `cached` (decoded earlier) and `coalesced` (joined an identical one in flight).
     """
 
     lines: int = 0
@@ -85,11 +84,11 @@ class OfflineStats:
 
     @property
     def tokens_per_second(self) -> float:
-        """Target tokens a second."""
+        """Target tokens per second."""
         return self.target_tokens / self.seconds if self.seconds else 0.0
 
     def add(self, num_lines: int, result: TranslationResult) -> None:
-        """Count one block."""
+        """Add the counts of one block."""
         self.lines += num_lines
         self.sentences += len(result.sentence_tokens)
         self.source_tokens += sum(source for source, _ in result.sentence_tokens)
@@ -97,7 +96,7 @@ class OfflineStats:
 
 
 class _Outcomes:
-    """Counts where answers came from."""
+    """Counts of decoded, cached and coalesced sentences."""
 
     def __init__(self) -> None:
         self.counts = Counter[SentenceOutcome]()
@@ -106,11 +105,11 @@ class _Outcomes:
         self.counts[outcome] += count
 
     def cache_grew(self, _num_sentences: int) -> None:
-        pass  # nobody reads the size of a cache that ends with its run
+        pass  # the cache ends with the run
 
 
 class _Occupancy:
-    """Mean rows of a decoder step, over all replicas."""
+    """Mean number of rows in a decoder step, over all replicas."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -134,15 +133,15 @@ def translate_file(
     options: OfflineOptions,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> OfflineStats:
-    """Translate every line of `source` into `sink`; UTF-8, lines ended by LF or CRLF, LF written.
+    """Translate every line of `source` into `sink`: UTF-8, with LF or CRLF in the input and LF in the output.
 
-    `on_progress` is told how many lines were done since it was told last. Raises `NotUtf8`, `InvalidRequest`,
-    `UnsupportedPair`, and what the engine raises.
+    `on_progress` receives the number of lines translated since its last call. Raises `NotUtf8`, `InvalidRequest`,
+    `UnsupportedPair` and errors of the engine.
     """
     stats = OfflineStats()
-    with _opened(bundle, options, stats) as translator:
+    with _opened(bundle, options, stats) as pipeline:
         max_blocks = (options.threads or usable_cpus()) * _BLOCKS_PER_REPLICA
-        run = _Run(translator, options, max_blocks, on_progress, stats)
+        run = _Run(pipeline, options, max_blocks, on_progress, stats)
         for window in _windows(_lines(source)):
             sink.writelines(line.encode() + b"\n" for line in asyncio.run(run.translate_window(window)))
             sink.flush()
@@ -156,10 +155,10 @@ def translate_document_file(
     options: OfflineOptions,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> OfflineStats:
-    """Translate a document of any format there is into `sink`, which is written only when all went well.
+    """Translate a document into `sink`, which is written only if the whole translation succeeds.
 
-    `on_progress` is told how many paragraphs were done since it was told last; `lines` of the result are those. Raises
-    `UnsupportedFormat`, `InvalidDocument`, `DocumentTooLarge`, `InvalidRequest` and what the engine raises.
+    `on_progress` receives the number of paragraphs translated since its last call; `lines` of the result counts them.
+    Raises `UnsupportedFormat`, `InvalidDocument`, `DocumentTooLarge`, `InvalidRequest` and errors of the engine.
     """
     kind = format_of(source.name, options.delimiter)
     stats = OfflineStats()
@@ -175,10 +174,10 @@ def translate_document_file(
         with InProcessRewrite(source, unfinished, kind, _DOCUMENT_LIMITS) as steps:
             await translate_document(steps, translate, await steps.measure(), advance)
 
-    with _opened(bundle, options, stats) as translator, tempfile.TemporaryDirectory(dir=sink.parent) as folder:
-        interpreter = TranslationService(Router([translator]), Detector(()), TranslationLimits())
-        asked = TranslationRequest((), "", "", DecodingOptions(beam_size=options.decoding.beam_size))
-        translate = document_translation(interpreter, asked, options.source, options.target, observe)
+    with _opened(bundle, options, stats) as pipeline, tempfile.TemporaryDirectory(dir=sink.parent) as folder:
+        service = TranslationService(Router([pipeline]), Detector(()), TranslationLimits())
+        request = TranslationRequest((), "", "", DecodingOptions(beam_size=options.decoding.beam_size))
+        translate = document_translation(service, request, options.source, options.target, observe)
         unfinished = Path(folder) / sink.name
         asyncio.run(run(translate, unfinished))
         unfinished.replace(sink)
@@ -187,45 +186,45 @@ def translate_document_file(
 
 @contextmanager
 def _opened(bundle: Bundle, options: OfflineOptions, stats: OfflineStats) -> Iterator[Pipeline]:
-    """A translator with engines of its own; `stats` get what only those know, when it is closed."""
+    """Open a pipeline with its own engines. Closing it completes `stats`."""
     occupancy, outcomes = _Occupancy(), _Outcomes()
-    replica_options = PoolOptions(
+    pool_options = PoolOptions(
         replicas=options.threads or usable_cpus(),
         threads_per_replica=1,
         max_waiting=_UNBOUNDED_SENTENCES,
         observe=occupancy,
     )
-    generator = CachedEngineClient(EnginePool.open(bundle, replica_options), options.cache_sentences, outcomes)
-    begun = time.perf_counter()
+    engine = CachedEngineClient(EnginePool.open(bundle, pool_options), options.cache_sentences, outcomes)
+    started = time.perf_counter()
     try:
-        yield Pipeline(generator, TranslationLimits())
-        stats.seconds = time.perf_counter() - begun
+        yield Pipeline(engine, TranslationLimits())
+        stats.seconds = time.perf_counter() - started
     finally:
-        generator.close()
+        engine.close()
     stats.rows_per_step = occupancy.rows_per_step
     stats.decoded, stats.cached = outcomes.counts["decoded"], outcomes.counts["cached"]
     stats.coalesced = outcomes.counts["coalesced"]
 
 
 class _Run:
-    """The blocks of one file on their way through a translator."""
+    """Translation of one file in windows and blocks."""
 
     def __init__(
         self,
-        translator: Pipeline,
+        pipeline: Pipeline,
         options: OfflineOptions,
         max_blocks: int,
         on_progress: Callable[[int], None],
         stats: OfflineStats,
     ) -> None:
-        self._route = Router([translator]).find(options.source, options.target)
+        self._route = Router([pipeline]).find(options.source, options.target)
         self._options = options
         self._max_blocks = max_blocks
         self._on_progress = on_progress
         self.stats = stats
 
     async def translate_window(self, lines: Sequence[str]) -> list[str]:
-        """Translations of these lines, in their order."""
+        """Return the translations of these lines, in their order."""
         translated = [""] * len(lines)
         longest_first = sorted(range(len(lines)), key=lambda index: len(lines[index]), reverse=True)
         blocks = iter([longest_first[i : i + _BLOCK_LINES] for i in range(0, len(lines), _BLOCK_LINES)])
@@ -254,7 +253,7 @@ class _Run:
 
 
 def _lines(source: BinaryIO) -> Iterator[str]:
-    """The lines without their ends. Only LF and CRLF end one: what else counts as a line break is text."""
+    """Yield lines without their ends. Only LF and CRLF end a line: other line breaks are text."""
     for number, line in enumerate(source, start=1):
         content = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
         try:

@@ -1,4 +1,4 @@
-"""What the translator sees of the engine: sentences in, completions out, and a few numbers about its state."""
+"""The engine as the rest of the server sees it: requests in, completions out, and its status."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol
@@ -6,12 +6,12 @@ from typing import Literal, Protocol
 from bundle.loading import Bundle
 from server.interface.request import Completion, Request
 
-# Where an answer came from: the engine, the cache, or the engine's answer to another request in flight.
+# Source of a translation: the engine, the cache, or the completion of an equal request in flight.
 SentenceOutcome = Literal["decoded", "cached", "coalesced"]
 
 
 class EngineStatus(Protocol):
-    """How an engine is doing, all its replicas together."""
+    """Load and health of an engine, summed over its replicas."""
 
     @property
     def waiting(self) -> int:
@@ -25,52 +25,52 @@ class EngineStatus(Protocol):
 
     @property
     def rows_in_use(self) -> int:
-        """Rows that belong to a request."""
+        """Rows assigned to requests."""
         ...
 
     @property
     def rows(self) -> int:
-        """Rows there are."""
+        """Rows of all replicas."""
         ...
 
     @property
     def heartbeat_age_seconds(self) -> float:
-        """Since when the engine that has been silent longest is silent; one without work is not."""
+        """Longest time since the last heartbeat of a replica that has work."""
         ...
 
     @property
     def draining(self) -> bool:
-        """Whether new requests are refused."""
+        """Whether new requests are rejected because the server stops."""
         ...
 
 
 class EngineClient(Protocol):
-    """An engine behind an asyncio face; `server.workers.engine_pool.EnginePool` is the one that serves."""
+    """An engine behind an asyncio interface, such as `server.workers.engine_pool.EnginePool`."""
 
     @property
     def bundle(self) -> Bundle:
-        """The model it runs."""
+        """The bundle that the engine runs."""
         ...
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """Completions in the order of the requests; cancelling the awaiting task cancels them.
+        """Return completions in the order of the requests. Cancelling the awaiting task cancels the requests.
 
-        Raises `QueueFull` (none was taken), `Draining` or `EngineFailed`.
+        Raises `QueueFull` (and then accepts none of them), `Draining` or `EngineFailed`.
         """
         ...
 
     def check_admission(self) -> None:
-        """Raise `QueueFull` where it would refuse whatever is asked of it now, without looking at any of it."""
+        """Raise `QueueFull` if any request would be rejected now."""
         ...
 
     def status(self) -> EngineStatus:
-        """How it is doing now."""
+        """Return the current status."""
         ...
 
     async def drain(self, timeout_seconds: float) -> bool:
-        """Refuse what is new and finish what runs; whether all of it finished in time."""
+        """Reject new requests and finish the running ones. Return whether all finished in time."""
         ...
 
     def close(self) -> None:
-        """Stop the threads and free the memory."""
+        """Stop the workers and free their memory."""
         ...

@@ -1,70 +1,70 @@
-"""Every way a request can fail, and nothing of HTTP.
+"""Errors of a request, independent of HTTP.
 
 KvasirError
-├── InvalidRequest        the request itself is wrong; the message says what would be right
-│   ├── TextTooLong       more text than the limits of this server or of its model allow
+├── InvalidRequest        the request is not valid; the message has the limits
+│   ├── TextTooLong       more text than the server or the model accepts
 │   ├── UnsupportedPair   no model for these languages
-│   ├── UnsupportedFormat no such kind of document is translated here
-│   ├── InvalidDocument   a document that is damaged, or not what its name says, or built to do harm
-│   ├── DocumentTooLarge  a document with more bytes than the limits allow, packed or unpacked
+│   ├── UnsupportedFormat no translation for this kind of document
+│   ├── InvalidDocument   a document that is damaged, malicious, or not of the type of its name
+│   ├── DocumentTooLarge  a document with too many bytes, compressed or uncompressed
 │   └── DocumentTooComplex a document that takes too much work to read for its size
-│       ├── DocumentCpuLimit     it took more processor time than a document may take
-│       └── DocumentMemoryLimit  it took more memory than a document may take
-├── UnknownDocument       there is no such document, or not any more
-├── DocumentNotReady      the document is not translated yet, or could not be
-├── NotFound              what the request names is not here
-├── QueueFull             as many requests wait as may; try again after `retry_after_seconds`
-├── Draining              the server is going down and takes nothing new
-├── ClientGone            nobody waits for the answer any more
-├── DeadlineExceeded      the request's time was up before its answer was ready
-└── EngineFailed          a bug or a broken device: the step these rows were in failed
+│       ├── DocumentCpuLimit     processor time above the limit of a document
+│       └── DocumentMemoryLimit  memory above the limit of a document
+├── UnknownDocument       no document with this id
+├── DocumentNotReady      the document is still being translated, or its translation failed
+├── NotFound              no resource with this name
+├── QueueFull             the queue is full; retry after `retry_after_seconds`
+├── Draining              the server stops and rejects new requests
+├── ClientGone            the client closed the connection
+├── DeadlineExceeded      the deadline passed before the answer was ready
+└── EngineFailed          the decoder step of this request failed: a defect, or a broken device
 """
 
 
 class KvasirError(Exception):
-    """Root of the tree. `code` is stable and machine-readable; the message carries the numbers and the way out."""
+    """Base class. `code` is stable and meant for programs; the message has the numbers and what to do."""
 
     code = "error"
 
 
 class InvalidRequest(KvasirError):
-    """The request itself is wrong; sending it again changes nothing."""
+    """The request is not valid; repeating it gives the same error."""
 
     code = "invalid_request"
 
 
 class TextTooLong(InvalidRequest):
-    """More text than the limits of this server or of its model allow."""
+    """More text than the server or the model accepts."""
 
     code = "text_too_long"
 
 
 class UnsupportedPair(InvalidRequest):
-    """No model here translates between these two languages."""
+    """No model translates between these languages."""
 
     code = "unsupported_language_pair"
 
 
 class NotFound(KvasirError):
-    """What the request names is not here, or no more."""
+    """No resource with this name exists."""
 
     code = "not_found"
 
 
 class UnsupportedFormat(InvalidRequest):
-    """No such kind of document is translated here."""
+    """No translation for this kind of document."""
 
     code = "unsupported_format"
 
 
 class InvalidDocument(InvalidRequest):
-    """A document that is damaged, or not what its name says, or built to do harm."""
+    """A document that is damaged, malicious, or not of the type of its name."""
 
     code = "invalid_document"
 
 
 class DocumentTooLarge(InvalidRequest):
-    """A document with more bytes than the limits allow, packed or unpacked."""
+    """A document with too many bytes, compressed or uncompressed."""
 
     code = "document_too_large"
 
@@ -88,19 +88,19 @@ class DocumentMemoryLimit(DocumentTooComplex):
 
 
 class UnknownDocument(KvasirError):
-    """There is no such document: never, or not any more."""
+    """No document with this id exists, or it has expired."""
 
     code = "unknown_document"
 
 
 class DocumentNotReady(KvasirError):
-    """The document is not translated yet, or could not be."""
+    """The document is still being translated, or its translation failed."""
 
     code = "document_not_ready"
 
 
 class QueueFull(KvasirError):
-    """As many requests wait as may. `retry_after_seconds` is estimated from the queue."""
+    """The queue is full. `retry_after_seconds` is estimated from the queue."""
 
     code = "queue_full"
 
@@ -110,24 +110,24 @@ class QueueFull(KvasirError):
 
 
 class Draining(KvasirError):
-    """The server finishes what it has and takes nothing new."""
+    """The server finishes accepted requests and rejects new ones."""
 
     code = "draining"
 
 
 class ClientGone(KvasirError):
-    """Whoever asked has closed the connection; what was running for them is cancelled."""
+    """The client closed the connection; its requests are cancelled."""
 
     code = "client_gone"
 
 
 class DeadlineExceeded(KvasirError):
-    """The request's time was up before its answer was ready."""
+    """The deadline passed before the answer was ready."""
 
     code = "deadline_exceeded"
 
 
 class EngineFailed(KvasirError):
-    """The engine step this request was part of failed; the log has the cause."""
+    """The decoder step of this request failed; the log has the cause."""
 
     code = "engine_failed"

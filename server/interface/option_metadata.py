@@ -1,4 +1,4 @@
-"""What the declaration of a decoding option holds beside its type, range and description."""
+"""Metadata of a decoding option: the searches that it applies to, and how it reaches the engine."""
 
 from dataclasses import dataclass
 from enum import Flag, auto

@@ -1,4 +1,4 @@
-"""What travels between the translator and the engine: one sentence to decode, and what came of it."""
+"""Requests to the engine, each for one sentence, and their completions."""
 
 import secrets
 from collections.abc import Callable, Iterable
@@ -15,38 +15,37 @@ from server.interface.decoding_options import MAX_SEED, NO_OPTIONS, DecodingOpti
 from server.interface.errors import InvalidRequest
 
 TokenIds = NDArray[np.int32]
-Tokens = tuple[int, ...]  # the same where it must be hashable
+Tokens = tuple[int, ...]  # hashable
 
-# Is told, on the event loop's thread, the tokens that a request's best answer is certain to begin with, each time from
-# the first one on, and whether they are all of it.
+# Called on the thread of the event loop, with all tokens that are final so far, and whether the request is complete.
 ProgressListener = Callable[[list[int], bool], None]
 
 _request_ids = count()
 
 
 class FinishReason(StrEnum):
-    """Why a request ended."""
+    """The reason why a request ended."""
 
     STOP = "stop"  # every returned hypothesis ended with the end-of-sequence token
-    LENGTH = "length"  # the best hypothesis was ended by max_new_tokens
-    REPETITION = "repetition"  # the best hypothesis went round in circles and was ended by max_repetitions
+    LENGTH = "length"  # max_new_tokens ended the best hypothesis
+    REPETITION = "repetition"  # max_repetitions ended a loop in the best hypothesis
     CANCELLED = "cancelled"
     DEADLINE = "deadline"
 
     @classmethod
     def of_all(cls, reasons: "Iterable[FinishReason]") -> "FinishReason":
-        """That of a whole whose parts ended like this: the one that says most against its being complete."""
+        """Combine the finish reasons of sentences: repetition outranks length, length outranks stop."""
         found = set(reasons)
         return next((reason for reason in (cls.REPETITION, cls.LENGTH) if reason in found), cls.STOP)
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Tokens are drawn instead of chosen: from softmax(logits / temperature), cut down by each filter in this order.
+    """Parameters of sampling from softmax(logits / temperature), restricted by each filter in this order.
 
     `top_k` keeps the k most likely tokens (0: all), `top_p` the most likely ones that together reach this probability,
-    `min_p` those at least so likely relative to the most likely one. The draw depends on `seed`, the number of the
-    sample and the position, and on nothing else.
+    `min_p` those of at least this probability relative to the most likely one. A token depends on `seed`, the number
+    of the sample and the position only.
     """
 
     temperature: float = 1.0
@@ -115,13 +114,13 @@ _COMPARED = attrgetter(*(each.name for each in fields(SentenceParams) if each.co
 
 
 def num_hypotheses_held(patience: float, beam_size: int) -> int:
-    """How many hypotheses a request must hold before it may be finished: beam_size * patience, halves rounded up."""
+    """Return how many complete hypotheses end a beam search: beam_size * patience, halves rounded up."""
     return max(int(beam_size * patience + 0.5), 1)
 
 
 @dataclass(slots=True)
 class Timings:
-    """When a request passed each station, in seconds of one monotonic clock."""
+    """Times at which a request reached each stage, in seconds of one monotonic clock."""
 
     arrived: float
     admitted: float = 0.0
@@ -132,7 +131,7 @@ class Timings:
 
     @property
     def queue_seconds(self) -> float:
-        """Waiting for an encoder run and then for rows (to the end, for a request that never got them)."""
+        """Time spent waiting for an encoder run and for rows; until the end if no rows were assigned."""
         if not self.admitted:
             return self.finished - self.arrived
         waited_for_rows = (self.seated or self.finished) - self.encoded if self.encoded else 0.0
@@ -140,21 +139,21 @@ class Timings:
 
     @property
     def encode_seconds(self) -> float:
-        """The encoder run this request shared, 0 when it was never admitted."""
+        """Time of the encoder run of this request; 0 if it was not admitted."""
         return max(self.encoded - self.admitted, 0.0)
 
     @property
     def decode_seconds(self) -> float:
-        """All decoder steps, from getting its rows to the last token."""
+        """Time from the assignment of rows to the last token."""
         return self.finished - self.seated if self.seated else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class TokenDetails:
-    """What was noted of each token of a hypothesis, the end-of-sequence token last where it was generated.
+    """Details of the tokens of a hypothesis. The end-of-sequence token is last if it was generated.
 
-    `log_probabilities` are the model's own, `alternatives` the most likely tokens at each place and theirs, best
-    first, if they were asked for. `attention` [num_tokens, source_len] is cross-attention's, averaged over heads.
+    `log_probabilities` are the model's. `alternatives` are the most likely tokens at each position with their
+    log-probabilities, best first, if requested. `attention` [num_tokens, source_len] is the mean of the heads.
     """
 
     log_probabilities: list[float]
@@ -164,10 +163,10 @@ class TokenDetails:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One decoded answer. `token_ids` holds neither the start nor the end-of-sequence token.
+    """One decoded translation. `token_ids` contains neither the start nor the end-of-sequence token.
 
-    `log_probability` is the model's, summed over all generated tokens, the end-of-sequence token among them; `score`
-    is what the search ranked by. Both are NaN for a greedy request that did not ask for scores.
+    `log_probability` is the model's, summed over all generated tokens including the end-of-sequence token; the search
+    ranks by `score`. Both are NaN for a greedy request without scores.
     """
 
     token_ids: list[int]
@@ -181,10 +180,9 @@ class Hypothesis:
 class Request:
     """One sentence for the engine. `source` [source_len] ends with the end-of-sequence token.
 
-    `on_progress` hears of it while it is decoded; a request without costs the engine nothing for it. One that is not
-    `shared` gets an answer of its own, whoever else asks or has asked the same. One that `continues` a call that was
-    taken is not refused for want of room. `was_lost` says that an engine has died with it, `num_told` how many tokens
-    `on_progress` has heard of.
+    `on_progress` receives final tokens while the sentence is decoded. A request that is not `shared` is decoded by
+    itself, without the cache. A request that `continues` an accepted call is not rejected when the queue is full.
+    `was_lost` marks a request whose engine died once; `num_told` counts the tokens that `on_progress` received.
     """
 
     source: TokenIds
@@ -199,9 +197,9 @@ class Request:
     id: int = field(default_factory=lambda: next(_request_ids))
 
     def check_tokens(self, shapes: Shapes) -> None:
-        """Raise `InvalidRequest` for tokens that a model of these shapes has not, and for more or fewer than it reads.
+        """Raise `InvalidRequest` for tokens outside the vocabulary, and for too many or too few tokens.
 
-        Texts never become such tokens. A graph in int8 would take what it has not for something else.
+        Tokenizers never produce such tokens. An int8 graph would read a wrong row for them.
         """
         sides = (
             ("source", self.source, shapes.vocab_size, shapes.max_source_tokens),
@@ -212,16 +210,18 @@ class Request:
             fewest = int(name == "source")
             if not fewest <= len(tokens) <= most:
                 raise InvalidRequest(
-                    f"{name} has {len(tokens)} tokens; it must have from {fewest} to {most} with this model"
+                    f"`{name}` must have {fewest} to {most} tokens with this model. Given: {len(tokens)}"
                 )
             if len(tokens) and not 0 <= (least := int(np.min(tokens))) <= (largest := int(np.max(tokens))) < vocab_size:
                 wrong = least if least < 0 else largest
-                raise InvalidRequest(f"{name} has token {wrong}; this model's are from 0 to {vocab_size - 1}")
+                raise InvalidRequest(
+                    f"tokens of `{name}` must be from 0 to {vocab_size - 1} with this model. Given: {wrong}"
+                )
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A request that left the engine: its hypotheses, best first (none if cancelled or expired), or what failed it."""
+    """The result of a request: hypotheses, best first (none if cancelled or expired), or an error."""
 
     request: Request
     hypotheses: list[Hypothesis]

@@ -17,7 +17,7 @@ def _translate(bundle: Bundle, text: bytes, options: OfflineOptions | None = Non
     return lines, stats
 
 
-def test_every_line_gets_its_line_whatever_it_holds(default_bundle: Bundle) -> None:
+def test_every_line_has_a_line_in_the_output(default_bundle: Bundle) -> None:
     text = "\ufeffGood morning. How are you today?\r\n\n  I am here.  \n---\na\u2028b\x0bc\nThank you.".encode()
     lines, stats = _translate(default_bundle, text)
     assert len(lines) == stats.lines == 6
@@ -48,7 +48,7 @@ def test_a_sentence_that_occurs_often_is_decoded_once_and_translated_the_same(de
     assert stats.decoded < 20
 
 
-def test_the_numbers_of_a_run_add_up(default_bundle: Bundle) -> None:
+def test_the_statistics_of_a_run_add_up(default_bundle: Bundle) -> None:
     told: list[int] = []
     sink = io.BytesIO()
     options = OfflineOptions(threads=1, decoding=DecodingOptions(beam_size=1))
@@ -66,12 +66,12 @@ def test_an_empty_file_is_an_empty_translation(default_bundle: Bundle) -> None:
     assert (stats.lines, stats.tokens_per_second) == (0, 0.0)
 
 
-def test_a_line_that_is_not_utf8_is_named(default_bundle: Bundle) -> None:
+def test_a_line_that_is_not_utf8_is_reported_with_its_number(default_bundle: Bundle) -> None:
     with pytest.raises(NotUtf8, match="line 2 is not UTF-8: invalid start byte at byte 3"):
         _translate(default_bundle, b"Good morning.\nTea\xff\n")
 
 
-def test_languages_the_model_has_not_are_refused(default_bundle: Bundle) -> None:
+def test_a_language_without_a_model_is_rejected(default_bundle: Bundle) -> None:
     with pytest.raises(UnsupportedPair, match="available: en to de"):
         _translate(default_bundle, b"Tea.", OfflineOptions(target="fr", threads=1))
 

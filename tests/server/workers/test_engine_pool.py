@@ -193,13 +193,17 @@ def test_draining_gives_up_when_its_time_is_over_and_what_ran_is_told_when_the_e
 @pytest.mark.parametrize(
     ("source", "params", "message"),
     [
-        ([VOCAB, END], sentence_params(), f"source has token {VOCAB}; this model's are from 0 to {VOCAB - 1}"),
-        ([-1, END], sentence_params(), "source has token -1; this model's are from 0"),
-        ([], sentence_params(), "source has 0 tokens; it must have from 1 to 64 with this model"),
-        ([3] * 65, sentence_params(), "source has 65 tokens; it must have from 1 to 64"),
-        ([3, END], sentence_params(target_prefix=(3, 2**40)), f"target_prefix has token {2**40}"),
-        ([3, END], sentence_params(target_prefix=(3,) * 64), "target_prefix has 64 tokens; it must have from 0 to 63"),
-        ([3, END], sentence_params(forced_target=(VOCAB, END)), f"forced_target has token {VOCAB}"),
+        ([VOCAB, END], sentence_params(), f"tokens of `source` must be from 0 to {VOCAB - 1} .* Given: {VOCAB}"),
+        ([-1, END], sentence_params(), "tokens of `source` .* Given: -1"),
+        ([], sentence_params(), "`source` must have 1 to 64 tokens with this model. Given: 0"),
+        ([3] * 65, sentence_params(), "`source` must have 1 to 64 tokens with this model. Given: 65"),
+        ([3, END], sentence_params(target_prefix=(3, 2**40)), f"tokens of `target_prefix` .* Given: {2**40}"),
+        (
+            [3, END],
+            sentence_params(target_prefix=(3,) * 64),
+            "`target_prefix` must have 0 to 63 tokens with this model. Given: 64",
+        ),
+        ([3, END], sentence_params(forced_target=(VOCAB, END)), f"tokens of `forced_target` .* Given: {VOCAB}"),
     ],
 )
 def test_tokens_that_a_model_has_not_are_refused(source: list[int], params: SentenceParams, message: str) -> None:

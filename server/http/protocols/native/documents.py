@@ -1,4 +1,4 @@
-"""Kvasir's own protocol for documents: handed in, asked after, fetched, deleted."""
+"""`/v1/documents`: submit, inspect, download and delete document translations."""
 
 from pathlib import PurePath
 from typing import Annotated
@@ -27,17 +27,17 @@ Server = Annotated[ServerState, Depends(server_state)]
 
 
 class DocumentAnswer(BaseModel):
-    """How far a document is. A unit is a paragraph, or a line of one."""
+    """Progress of a document. A unit is a paragraph, or a line of one."""
 
     id: str
     name: str
     status: JobStatus
-    progress: float = Field(ge=0, le=1, description="the share that is translated")
+    progress: float = Field(ge=0, le=1, description="translated share")
     units_done: int
-    num_units: int = Field(description="0 until the document has been read")
+    num_units: int = Field(description="0 until the document is read")
     num_characters: int
-    seconds_remaining: float | None = Field(None, description="estimated, while it is being translated")
-    error: ErrorBody | None = Field(None, description="what went wrong, where the status is error")
+    seconds_remaining: float | None = Field(None, description="estimate during the translation")
+    error: ErrorBody | None = Field(None, description="cause, if the status is error")
 
 
 @router.post(
@@ -55,15 +55,16 @@ async def submit(
         str | None, Form(max_length=_MAX_DELIMITER_CHARACTERS, description="of a .csv file: , ; | or tab")
     ] = None,
 ) -> DocumentAnswer:
-    """Hand in a document as multipart/form-data. Its name says what kind of document it is.
+    """Submit a document as multipart/form-data. The extension of its name selects the format.
 
-    It is translated in the background: ask after it, fetch it, delete it. `Location` is where.
+    The document is translated in the background; `Location` is the address of its progress.
     """
-    interpreter, _ = server.accept()
-    asked = TranslationRequest((), "", "", DecodingOptions(beam_size=beam_size, length_penalty=length_penalty))
-    into = interpreter.check(asked, source, target)
+    service, _ = server.accept()
+    options = DecodingOptions(beam_size=beam_size, length_penalty=length_penalty)
+    translation_request = TranslationRequest((), "", "", options)
+    into = service.check(translation_request, source, target)
     translate = document_translation(
-        interpreter, asked, source, target, lambda done: server.metrics.translated(done.result)
+        service, translation_request, source, target, lambda done: server.metrics.translated(done.result)
     )
     name = _result_name(file.filename or "", into)
     job = await server.documents.submit(name, file.file, translate, delimiter)
@@ -73,7 +74,7 @@ async def submit(
 
 @router.get("/{document_id}", response_model_exclude_none=True, responses=error_responses(404))
 async def status(document_id: str, server: Server) -> DocumentAnswer:
-    """How far the document is."""
+    """Return the progress of the document."""
     return _answer(server.documents.get(document_id))
 
 
@@ -86,13 +87,13 @@ async def status(document_id: str, server: Server) -> DocumentAnswer:
     },
 )
 async def content(document_id: str, server: Server) -> StreamingResponse:
-    """The translated document, in the format it came in."""
+    """Return the translated document, in the format of the original."""
     return download(server.documents.open(document_id))
 
 
 @router.delete("/{document_id}", status_code=204, response_class=Response, responses=error_responses(404))
 async def delete(document_id: str, server: Server) -> None:
-    """Stop translating the document and forget it."""
+    """Cancel the translation of the document, and delete it."""
     await server.documents.delete(document_id)
 
 
@@ -112,6 +113,6 @@ def _answer(job: DocumentJob) -> DocumentAnswer:
 
 
 def _result_name(name: str, target: str) -> str:
-    """`letter.docx` as `letter.de.docx`."""
+    """Return the name of the translation: `letter.de.docx` for `letter.docx`."""
     path = PurePath(name)
     return f"{path.stem}.{target}{path.suffix}" if path.suffix else name

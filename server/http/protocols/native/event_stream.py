@@ -1,7 +1,7 @@
 """A translation as server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html.
 
-`text` events carry pieces of the texts, each with the index of its text; then comes one `done` event with all that a
-plain answer holds and the timings, or one `error` event with the envelope that an error has elsewhere.
+`text` events carry parts of the texts, each with the index of its text. The last event is `done`, with the plain
+answer and timings, or `error`, with the body of an error response.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from server.operations.metrics import Metrics
 from server.translation.service import TranslationOutcome
 from server.translation.text_stream import TextDelta, TextStream
 
-HEARTBEAT_SECONDS = 10.0  # of silence; proxies close what has been silent for some thirty
+HEARTBEAT_SECONDS = 10.0  # proxies close connections after some thirty seconds without data
 
 MEDIA_TYPE = EventSourceResponse.media_type
-# Nothing on the way may keep the answer, and nginx is to pass on every event as it comes.
+# Caches must not store the response, and nginx must not buffer events.
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 _EXAMPLE = """event: text
@@ -42,14 +42,14 @@ data: {"translations":[{"text":"Guten Morgen. Wie geht es Ihnen heute?", ...}],"
 
 """
 
-# For an operation's OpenAPI description, beside the content of the plain answer.
+# For the OpenAPI description of an operation, beside the content of the plain answer.
 EVENTS_CONTENT: dict[str, object] = {
     MEDIA_TYPE: {
         "schema": {
             "type": "string",
-            "description": "With `stream`: events called `text`, with the index of a text and what comes next in it. "
-            "In the end one called `done`, with all that the plain answer holds and `timings` in milliseconds, or one "
-            "called `error`, with the body that an error has.",
+            "description": "With `stream`: `text` events with the index of a text and its next characters. The last "
+            "event is `done`, with the plain answer and `timings` in milliseconds, or `error`, with the body of an "
+            "error response.",
         },
         "example": _EXAMPLE,
     }
@@ -57,10 +57,10 @@ EVENTS_CONTENT: dict[str, object] = {
 
 
 class EventStream(Response):
-    """The answer to one request that streams. It translates while it is sent, and ends with its client.
+    """The response to a streaming request. It translates while it sends, and stops if the client disconnects.
 
-    What fails before there is anything to send is an ordinary answer with its status; there is something when the first
-    text is final, or a heartbeat after `heartbeat_seconds`.
+    An error before the first event is an ordinary error response. The first event is the first final text, or a
+    heartbeat after `heartbeat_seconds`.
     """
 
     media_type = MEDIA_TYPE
@@ -84,10 +84,10 @@ class EventStream(Response):
         self._last_text: float | None = None  # seconds after the request came
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
+        """Send the response."""
         try:
             answer = await unless_disconnected(Request(scope, receive), self._stream(send))
-            # When nobody watches any more: a connection that has sent its end counts as closed.
+            # After the watch for disconnects, which would count the end of the response as one.
             await self._end(send, "done", answer)
         except KvasirError as error:
             plain = error_response(error)
@@ -104,7 +104,7 @@ class EventStream(Response):
             raise
 
     async def _stream(self, send: Send) -> str:
-        """Send all of the text; returns the data of the last event."""
+        """Send all text events. Return the data of the last event."""
         feed = TextStream()
         translation = asyncio.create_task(self._translate(feed))
         translation.add_done_callback(lambda _: feed.wake())
@@ -112,7 +112,7 @@ class EventStream(Response):
             while not translation.done():
                 if not await feed.wait(self._heartbeat_seconds):
                     await self._send(send, format_sse_event(comment="still at work"))
-                elif not translation.done():  # an error must come before the first text, if it can
+                elif not translation.done():  # an error before the first text gets a status of its own
                     await self._send_pieces(send, feed.take())
             done = await translation
             record_outcome(self._record, done)

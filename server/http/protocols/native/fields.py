@@ -7,31 +7,31 @@ from pydantic import BaseModel, Field
 
 from server.translation.types import SentenceDetails
 
-MAX_TAG_CHARACTERS = 64  # of a language; the longest real ones have half as many
+MAX_TAG_CHARACTERS = 64  # the longest real language tags have half as many
 
 Timeout = Annotated[float | None, Field(gt=0, description="time for the answer in seconds; then 504")]
 
 
 class TokenAlternative(BaseModel):
-    """A token that might have stood here."""
+    """A token that could stand at this position."""
 
     token: str
     score: float
 
 
 class SentenceAnswer(BaseModel):
-    """A sentence token by token; what was not asked for is missing."""
+    """Details of the tokens of a sentence; fields that were not requested are absent."""
 
     source_tokens: list[str]
-    target_tokens: list[str] = Field(description="with the end, where the sentence has one")
+    target_tokens: list[str] = Field(description="including the end, if the sentence has one")
     token_scores: list[float | None] | None = Field(None, description="log-probabilities")
     token_alternatives: list[list[TokenAlternative]] | None = None
-    alignment: list[int] | None = Field(None, description="for each target token but the end, a place in source_tokens")
+    alignment: list[int] | None = Field(None, description="an index of source_tokens for each target token but the end")
     attention: list[list[float]] | None = None
 
 
 def sentence_answer(details: SentenceDetails) -> SentenceAnswer:
-    """The details of one sentence as they are answered."""
+    """Convert the details of one sentence."""
     alternatives = details.token_alternatives
     return SentenceAnswer(
         source_tokens=details.source_tokens,
@@ -49,5 +49,5 @@ def sentence_answer(details: SentenceDetails) -> SentenceAnswer:
 
 
 def finite(score: float) -> float | None:
-    """A score that JSON can hold."""
+    """Return a score that JSON can represent; None for others."""
     return score if math.isfinite(score) else None

@@ -1,4 +1,4 @@
-"""How much one request may ask for, so that clients need not find out by being refused."""
+"""`GET /v1/limits`: limits and defaults of requests."""
 
 from typing import Annotated
 
@@ -11,9 +11,9 @@ router = APIRouter(prefix="/v1", tags=["translation"])
 
 
 class LimitsAnswer(BaseModel):
-    """What this server takes, and what it does where a request does not say."""
+    """Limits and defaults of requests to this server."""
 
-    max_text_characters: int = Field(description="Unicode characters of all texts of a request")
+    max_text_characters: int = Field(description="maximum Unicode characters in all texts of a request")
     max_texts: int
     max_body_bytes: int
     max_beam_size: int
@@ -23,7 +23,7 @@ class LimitsAnswer(BaseModel):
 
 @router.get("/limits")
 async def limits(server: Annotated[ServerState, Depends(server_state)]) -> LimitsAnswer:
-    """The limits of a request to this server."""
+    """Return the limits and defaults of requests."""
     settings = server.settings
     return LimitsAnswer(
         max_text_characters=settings.max_text_characters,

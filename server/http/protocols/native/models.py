@@ -1,4 +1,4 @@
-"""Which models a server has, and what they translate."""
+"""`GET /v1/models`: models and language pairs of the server."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ router = APIRouter(prefix="/v1", tags=["translation"])
 
 
 class ModelAnswer(BaseModel):
-    """A model that this server has."""
+    """A loaded model."""
 
     name: str
     source_languages: list[str]
@@ -25,16 +25,16 @@ class ModelAnswer(BaseModel):
 
 
 class PairAnswer(BaseModel):
-    """Two languages between which texts can be translated."""
+    """A source and a target language that the server translates between."""
 
     source: str
     target: str
-    models: list[str] = Field(description="one, or two that are asked one after the other")
-    pivot: str | None = Field(description="the language between the two")
+    models: list[str] = Field(description="the model, or the two models of a pivot translation")
+    pivot: str | None = Field(description="language between the two models")
 
 
 class ModelsAnswer(BaseModel):
-    """All models, the one asked first in front, and all pairs."""
+    """All models, in order of preference, and all language pairs."""
 
     models: list[ModelAnswer]
     pairs: list[PairAnswer]
@@ -43,7 +43,7 @@ class ModelsAnswer(BaseModel):
 @router.head("/models", include_in_schema=False)
 @router.get("/models")
 async def models(server: Annotated[ServerState, Depends(server_state)]) -> ModelsAnswer:
-    """The models of this server and what they translate."""
+    """Return the models of this server and their language pairs."""
     if server.router is None:
         return ModelsAnswer(models=[], pairs=[])
     pairs = [

@@ -1,4 +1,4 @@
-"""How likely a model finds a translation that somebody gives it."""
+"""`POST /v1/score`: log-probabilities of given translations."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ router = APIRouter(prefix="/v1", tags=["translation"])
 
 
 class ScoreBody(DetailOptions):
-    """Texts and their translations; each is taken as one sentence."""
+    """Texts and their translations. Each is one sentence."""
 
     text: str | list[str] = Field(description="a text, or a list of texts")
     translation: str | list[str] = Field(description="its translation, or a list with one for each text")
@@ -35,12 +35,12 @@ class ScoreBody(DetailOptions):
 
 
 class ScoreAnswer(BaseModel):
-    """Of one translation. Tokens count the end."""
+    """Score of one translation. Tokens include the end."""
 
-    log_probability: float | None = Field(description="of the whole translation, a natural logarithm")
-    score: float | None = Field(description="the same over target_tokens ** length_penalty")
+    log_probability: float | None = Field(description="natural log-probability of the whole translation")
+    score: float | None = Field(description="log-probability / target_tokens ** length_penalty")
     target_tokens: int
-    sentence: SentenceAnswer | None = Field(None, description="token by token, where asked for")
+    sentence: SentenceAnswer | None = Field(None, description="details of tokens, if requested")
 
 
 class ScoresAnswer(BaseModel):
@@ -62,7 +62,7 @@ async def score(
     server: Annotated[ServerState, Depends(server_state)],
     record: Annotated[RequestRecord, Depends(request_record)],
 ) -> ScoresAnswer | Response:
-    """The probability that the model gives to translations that are there already, token by token if you like."""
+    """Score given translations, with details of each token on request."""
     texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
     translations = (body.translation,) if isinstance(body.translation, str) else tuple(body.translation)
     record.num_texts, record.num_characters = len(texts), sum(map(len, (*texts, *translations)))

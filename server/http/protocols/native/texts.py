@@ -1,4 +1,4 @@
-"""Kvasir's own protocol: everything the engine can do, by its own names."""
+"""`POST /v1/translate`: translation of texts with all decoding options."""
 
 import asyncio
 from functools import partial
@@ -32,33 +32,33 @@ router = APIRouter(prefix="/v1", tags=["translation"])
 
 
 class TranslateBody(DecodingOptions):
-    """One text or several, and how to translate them."""
+    """Texts, their languages, and how to translate them."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Good morning. How are you today?", "source": "en", "target": "de"}]},
     )
 
-    text: str | list[str] = Field(description="a text, or a list of texts; sentences, line breaks and all")
+    text: str | list[str] = Field(description="a text, or a list of texts, with any number of sentences and lines")
     source: str | None = Field(
         None,
         max_length=MAX_TAG_CHARACTERS,
-        description="language of the texts, or auto: each is detected; not needed where only one is possible",
+        description="language of the texts, or auto to detect each; optional if only one is possible",
     )
     target: str | None = Field(
         None,
         max_length=MAX_TAG_CHARACTERS,
-        description="language to translate into; not needed where only one is possible",
+        description="language to translate into; optional if only one is possible",
     )
-    glossary: dict[str, str] | None = Field(None, description="terms of the source language, and what is said for them")
-    glossary_id: str | None = Field(None, max_length=64, description="a stored glossary instead; see /v2/glossaries")
-    stream: bool = Field(False, description="answer with server-sent events, text by text as it becomes final")
+    glossary: dict[str, str] | None = Field(None, description="terms of the source language and their translations")
+    glossary_id: str | None = Field(None, max_length=64, description="id of a stored glossary; see /v2/glossaries")
+    stream: bool = Field(False, description="answer with server-sent events as text becomes final")
     timeout_seconds: Timeout = None
-    format: TextFormat = Field("text", description="html and xml keep their tags, and are translated around them")
+    format: TextFormat = Field("text", description="html and xml keep their tags")
 
     @field_validator("text", mode="before")
     @classmethod
     def _check_text(cls, value: object) -> object:
-        # Said here because a union's own errors name every member that did not match.
+        # Checked here because the errors of a union name every member that did not match.
         if isinstance(value, list):
             wrong = next((index for index, item in enumerate(value) if not isinstance(item, str)), None)
             if wrong is not None:
@@ -77,41 +77,41 @@ class AlternativeAnswer(BaseModel):
 
 
 class DetectedLanguage(BaseModel):
-    """The likeliest of the languages that were expected."""
+    """The most likely of the expected languages."""
 
     language: str
-    confidence: float = Field(ge=0, le=1, description="probability, small where the text says little")
+    confidence: float = Field(ge=0, le=1, description="probability; low for short texts")
 
 
 class TranslationAnswer(BaseModel):
-    """What became of one text. Tokens count the end of every sentence."""
+    """Translation of one text. Tokens include the end of every sentence."""
 
     text: str
-    detected_language: DetectedLanguage | None = Field(None, description="where source was auto and there are letters")
+    detected_language: DetectedLanguage | None = Field(None, description="if source is auto and the text has letters")
     source_tokens: int
     target_tokens: int
     finish_reason: FinishReason = Field(
-        description="stop; length when max_new_tokens ended a sentence, repetition when max_repetitions did"
+        description="stop; length if max_new_tokens ended a sentence; repetition if max_repetitions did"
     )
     score: float | None = Field(
         None,
-        description="log-probability over length ** length_penalty, less penalties; of several sentences the mean "
+        description="log-probability / length ** length_penalty, minus penalties; the mean over sentences, weighted "
         "by target tokens",
     )
-    log_probability: float | None = Field(None, description="of all sentences, natural; the target prefix not counted")
+    log_probability: float | None = Field(None, description="natural log-probability without the target prefix")
     alternatives: list[AlternativeAnswer] | None = Field(
-        None, description="second and further hypotheses; the i-th joins the i-th of every sentence"
+        None, description="second and further hypotheses; number i joins hypothesis i of every sentence"
     )
-    sentences: list[SentenceAnswer] | None = Field(None, description="token by token, where anything of it was asked")
+    sentences: list[SentenceAnswer] | None = Field(None, description="details of tokens, if requested")
 
 
 class TranslateAnswer(BaseModel):
     """The translations in the order of the texts."""
 
     translations: list[TranslationAnswer]
-    model: str | None = Field(None, description="who translated; two models joined by + went one after the other")
-    pivot: str | None = Field(None, description="the language between them")
-    seed: int | None = Field(None, description="that tokens were drawn with")
+    model: str | None = Field(None, description="name of the model, or of two models joined by +")
+    pivot: str | None = Field(None, description="language between the two models")
+    seed: int | None = Field(None, description="seed of the sampling")
 
 
 @router.post(
@@ -125,9 +125,9 @@ async def translate(
     body: TranslateBody,
     request: Request,
 ) -> TranslateAnswer | Response:
-    """Translate one text or several; the order is kept, and so are line breaks and blank lines.
+    """Translate texts. The order of the texts, their line breaks and blank lines are preserved.
 
-    With `stream` the text comes in pieces, as soon as they are final.
+    With `stream` the response is a stream of events with text as soon as it is final.
     """
     texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
     asked = TranslationRequest(
@@ -152,7 +152,7 @@ async def translate(
 
 async def _glossary(body: TranslateBody, server: ServerState) -> Glossary | None:
     if body.glossary is not None and body.glossary_id is not None:
-        raise InvalidRequest("give a glossary or a glossary_id, not both")
+        raise InvalidRequest("`glossary` cannot be combined with `glossary_id`")
     if body.glossary is not None:
         return await asyncio.to_thread(Glossary, body.glossary)
     if body.glossary_id is not None:

@@ -1,4 +1,4 @@
-"""Options of decoding over HTTP: what reaches the engine, and what is refused with which words."""
+"""Decoding options over HTTP: the values that reach the engine, and the errors of invalid ones."""
 
 from collections.abc import Iterator
 
@@ -75,7 +75,7 @@ def test_the_length_ratio_counts_source_tokens_and_never_exceeds_the_limit(
     assert (short.max_new_tokens, short.min_new_tokens) == (1, 0)
 
 
-def test_naming_any_option_of_sampling_draws_one_sample_a_row(client: TestClient, echo: EchoGenerator) -> None:
+def test_any_option_of_sampling_samples_one_hypothesis_a_row(client: TestClient, echo: EchoGenerator) -> None:
     params = _params(client, echo, temperature=0.7, top_k=5, top_p=0.9, min_p=0.1, seed=3, num_hypotheses=2)
     assert params.sampling == Sampling(0.7, 5, 0.9, 0.1, 3)
     assert (params.beam_size, params.num_rows) == (1, 2)
@@ -83,7 +83,7 @@ def test_naming_any_option_of_sampling_draws_one_sample_a_row(client: TestClient
     assert _params(client, echo).sampling is None
 
 
-def test_without_a_seed_one_is_drawn_and_told(client: TestClient, echo: EchoGenerator) -> None:
+def test_without_a_seed_a_random_one_is_returned(client: TestClient, echo: EchoGenerator) -> None:
     seeds = [client.post("/v1/translate", json={"text": "Tea.", "top_p": 0.9}).json()["seed"] for _ in range(3)]
     assert len(set(seeds)) == 3
     assert [batch[0].params.sampling for batch in echo.batches] == [Sampling(top_p=0.9, seed=seed) for seed in seeds]
@@ -133,7 +133,7 @@ def test_without_a_seed_one_is_drawn_and_told(client: TestClient, echo: EchoGene
     ],
     ids=str,
 )
-def test_what_makes_no_sense_is_refused_with_both_names_or_the_range(
+def test_invalid_options_are_rejected_with_both_names_or_the_range(
     client: TestClient, echo: EchoGenerator, body: dict[str, object], words: list[str]
 ) -> None:
     answer = client.post("/v1/translate", json={"text": "Tea."} | body)
@@ -158,7 +158,7 @@ def test_what_makes_no_sense_is_refused_with_both_names_or_the_range(
     ],
     ids=str,
 )
-def test_a_score_that_cannot_be_is_refused(
+def test_an_invalid_score_request_is_rejected(
     client: TestClient, echo: EchoGenerator, body: dict[str, object], words: list[str]
 ) -> None:
     answer = client.post("/v1/score", json=body)

@@ -16,7 +16,7 @@ def client(echo: EchoGenerator) -> Iterator[TestClient]:
         yield client
 
 
-def test_the_language_of_each_text_is_detected_where_the_source_is_auto(client: TestClient) -> None:
+def test_the_language_of_each_text_is_detected_if_the_source_is_auto(client: TestClient) -> None:
     body = {"text": ["Where is the station?", "12:30", "Привет, как дела?"], "source": "auto", "target": "de"}
     answer = client.post("/v1/translate", json=body).json()
     sure, nothing, unsure = (each.get("detected_language") for each in answer["translations"])
@@ -27,7 +27,7 @@ def test_the_language_of_each_text_is_detected_where_the_source_is_auto(client: 
     assert answer["model"] == "echo-en-de"
 
 
-def test_what_passes_through_can_be_written_as_utf_8(client: TestClient) -> None:
+def test_untranslated_texts_are_valid_utf_8(client: TestClient) -> None:
     for body in (
         '{"text": "\\ud800", "source": "auto"}',
         '{"text": ["\\ud800", "tea"], "source": "auto", "stream": true}',

@@ -30,7 +30,7 @@ def _finished(client: TestClient, document_id: str) -> dict[str, object]:
     pytest.fail("the document is never finished")
 
 
-def test_a_document_goes_in_and_comes_out_translated(client: TestClient, echo: EchoGenerator) -> None:
+def test_a_document_is_submitted_translated_and_downloaded(client: TestClient, echo: EchoGenerator) -> None:
     form = {"source": "en", "target": "de", "beam_size": "2", "length_penalty": "0.5"}
     taken = client.post("/v1/documents", files={"file": ("Brief an Zoë.txt", LETTER)}, data=form)
     assert taken.status_code == 202
@@ -78,9 +78,7 @@ def test_a_document_goes_in_and_comes_out_translated(client: TestClient, echo: E
         ("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n<i>Good</i> {SENTENCE * 100}\n"),
     ],
 )
-def test_a_text_longer_than_a_request_may_be_is_translated_in_parts(
-    echo: EchoGenerator, name: str, content: str
-) -> None:
+def test_a_text_longer_than_a_request_is_translated_in_parts(echo: EchoGenerator, name: str, content: str) -> None:
     with TestClient(create_app(Settings(max_text_characters=300), [echo])) as client:
         taken = client.post("/v1/documents", files={"file": (name, content.encode())})
         status = _finished(client, taken.json()["id"])
@@ -89,7 +87,7 @@ def test_a_text_longer_than_a_request_may_be_is_translated_in_parts(
         assert translated.replace("<i>", "").replace("</i>", "") == content.replace("<i>", "").replace("</i>", "")
 
 
-def test_a_document_has_as_many_texts_as_it_has(echo: EchoGenerator) -> None:
+def test_the_number_of_texts_of_a_document_is_not_limited(echo: EchoGenerator) -> None:
     content = "Good morning\n<b>Good</b> day\n" * 20
     with TestClient(create_app(Settings(max_texts=1), [echo])) as client:
         for name in ("a.txt", "a.html"):
@@ -123,7 +121,7 @@ def test_a_document_may_be_larger_than_other_bodies() -> None:
         ("letter.txt", LETTER, {"length_penalty": "nan"}, 422, "invalid_request"),
     ],
 )
-def test_what_is_wrong_is_said_at_once(
+def test_an_invalid_submission_is_rejected_at_once(
     client: TestClient, name: str, content: bytes, form: dict[str, str], status: int, code: str
 ) -> None:
     answer = client.post("/v1/documents", files={"file": (name, content)}, data=form)
@@ -160,13 +158,13 @@ def test_a_document_that_takes_too_much_work_has_an_error_code(client: TestClien
     assert "formatting elements" in files.json()["error"]
 
 
-def test_a_missing_file_is_named(client: TestClient) -> None:
+def test_a_missing_file_is_reported(client: TestClient) -> None:
     answer = client.post("/v1/documents", data={"source": "en"})
     assert answer.status_code == 422
     assert answer.json()["error"]["message"] == "`file` is required"
 
 
-def test_a_damaged_document_says_so_in_its_status(client: TestClient) -> None:
+def test_the_status_of_a_damaged_document_has_the_error(client: TestClient) -> None:
     taken = client.post("/v1/documents", files={"file": ("letter.docx", word_document()[:5000])})
     assert taken.status_code == 202
     status = _finished(client, taken.json()["id"])

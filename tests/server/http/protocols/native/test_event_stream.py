@@ -30,8 +30,8 @@ from tests.fakes.event_stream import read_events, texts_of
 _TEXTS = ["  Good morning.  How are you today?\r\n\r\n", "", "---\n\nWhere is the dog?\n", "Tea."]
 
 
-class TellingEcho(EchoGenerator):
-    """Tells every token on the way, and may fail when it has told some."""
+class StreamingEcho(EchoGenerator):
+    """Streams every token, and can fail after some of them."""
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """The echo, token by token."""
@@ -42,7 +42,7 @@ class TellingEcho(EchoGenerator):
                 tokens = request.source[:-1].tolist()
                 if request.on_progress is not None and num_tokens <= len(tokens):
                     request.on_progress(tokens[:num_tokens], num_tokens == len(tokens))
-            for _ in range(4):  # so that the reader comes to it
+            for _ in range(4):  # lets the reader run
                 await asyncio.sleep(0)
             if self.error is not None and num_tokens == 3:
                 raise self.error
@@ -50,17 +50,17 @@ class TellingEcho(EchoGenerator):
 
 
 @pytest.fixture
-def telling(echo_bundle: Bundle) -> TellingEcho:
-    return TellingEcho(echo_bundle)
+def streaming_echo(echo_bundle: Bundle) -> StreamingEcho:
+    return StreamingEcho(echo_bundle)
 
 
 @pytest.fixture
-def client(telling: TellingEcho) -> Iterator[TestClient]:
-    with TestClient(create_app(Settings(), [telling])) as client:
+def client(streaming_echo: StreamingEcho) -> Iterator[TestClient]:
+    with TestClient(create_app(Settings(), [streaming_echo])) as client:
         yield client
 
 
-def test_pieces_come_first_and_the_plain_answer_last(client: TestClient) -> None:
+def test_text_events_precede_the_plain_answer(client: TestClient) -> None:
     plain = client.post("/v1/translate", json={"text": _TEXTS, "return_scores": True, "beam_size": 2})
     streamed = client.post(
         "/v1/translate", json={"text": _TEXTS, "return_scores": True, "beam_size": 2, "stream": True}
@@ -73,7 +73,7 @@ def test_pieces_come_first_and_the_plain_answer_last(client: TestClient) -> None
     assert "Server-Timing" not in streamed.headers
     *pieces, (name, last) = read_events(streamed.text)
     assert {piece_name for piece_name, _ in pieces} == {"text"}
-    assert len(pieces) > 3  # all texts begin at once, and what the client is slow to take comes in larger pieces
+    assert len(pieces) > 3  # all texts start at once, and a slow client gets larger events
     assert name == "done"
     timings = last.pop("timings")
     assert isinstance(timings, dict)
@@ -83,12 +83,14 @@ def test_pieces_come_first_and_the_plain_answer_last(client: TestClient) -> None
     assert texts_of(streamed.text, len(_TEXTS)) == _TEXTS
 
 
-def test_no_texts_are_a_stream_of_nothing(client: TestClient) -> None:
+def test_an_empty_list_of_texts_has_one_event(client: TestClient) -> None:
     [(name, last)] = read_events(client.post("/v1/translate", json={"text": [], "stream": True}).text)
     assert (name, last["translations"]) == ("done", [])
 
 
-def test_what_is_wrong_before_the_first_event_is_an_ordinary_answer(client: TestClient, telling: TellingEcho) -> None:
+def test_an_error_before_the_first_event_is_an_ordinary_response(
+    client: TestClient, streaming_echo: StreamingEcho
+) -> None:
     for body, status in (({"text": 5}, 422), ({"text": "a", "beam_size": 2, "num_hypotheses": 4}, 422)):
         answer = client.post("/v1/translate", json=body | {"stream": True})
         assert answer.status_code == status
@@ -104,28 +106,28 @@ def test_a_full_queue_is_429_for_a_stream_too(echo: EchoGenerator) -> None:
     assert answer.json()["error"]["code"] == "queue_full"
 
 
-def test_an_expired_stream_that_said_nothing_is_504(echo: EchoGenerator) -> None:
+def test_an_expired_stream_without_events_is_504(echo: EchoGenerator) -> None:
     echo.finish_reason = FinishReason.DEADLINE
     with TestClient(create_app(Settings(), [echo])) as client:
         assert client.post("/v1/translate", json={"text": "Tea.", "stream": True}).status_code == 504
 
 
-def test_an_error_after_the_first_event_is_the_last_event(client: TestClient, telling: TellingEcho) -> None:
-    telling.error = EngineFailed("the device is gone")
+def test_an_error_after_the_first_event_is_the_last_event(client: TestClient, streaming_echo: StreamingEcho) -> None:
+    streaming_echo.error = EngineFailed("the device is gone")
     answer = client.post("/v1/translate", json={"text": "The quick brown fox jumps.", "stream": True})
     assert answer.status_code == 200
     *pieces, last = read_events(answer.text)
     assert pieces
     assert last == ("error", {"error": {"code": "engine_failed", "message": "the device is gone"}})
-    # On the wire it was 200; who watches the server sees what it came to.
+    # The response had the status 200; the log and the metrics have the final status.
     metrics = client.get("/metrics").text
     assert 'endpoint="/v1/translate",outcome="error",status="500"' in metrics
 
 
 def test_a_bug_after_the_first_event_is_an_error_event_without_its_details(
-    client: TestClient, telling: TellingEcho
+    client: TestClient, streaming_echo: StreamingEcho
 ) -> None:
-    telling.error = ZeroDivisionError("a secret")
+    streaming_echo.error = ZeroDivisionError("a secret")
     answer = client.post("/v1/translate", json={"text": "The quick brown fox jumps.", "stream": True})
     name, last = read_events(answer.text)[-1]
     assert name == "error"
@@ -153,12 +155,12 @@ def test_both_kinds_of_answer_are_documented(client: TestClient) -> None:
 
 
 class _Nothing(BaseModel):
-    """An answer that says nothing."""
+    """An empty answer."""
 
 
 @dataclass
 class Connection:
-    """A client's side of one stream: what it got, whether it takes more, whether it is there."""
+    """The client of one stream: events received, whether it reads, whether it is connected."""
 
     sent: list[Message] = field(default_factory=list)
     takes: asyncio.Event = field(default_factory=asyncio.Event)
@@ -173,7 +175,7 @@ class Connection:
         self.sent.append(message)
         self.got.set()
         if message.get("more_body") is False:
-            self.gone.set()  # as a server says of an answer that is complete
+            self.gone.set()  # as a server does after a complete response
         await self.takes.wait()
 
     @property
@@ -215,7 +217,7 @@ def _run(scenario: Callable[[], "asyncio.Future[None] | object"]) -> None:
     asyncio.run(asyncio.wait_for(scenario(), 20.0))  # type: ignore[arg-type]
 
 
-def test_a_silent_stream_sends_heartbeats_which_say_nothing(echo: EchoGenerator) -> None:
+def test_a_silent_stream_sends_heartbeats_without_data(echo: EchoGenerator) -> None:
     async def scenario() -> None:
         stream = Stream(echo, "Tea.", heartbeat_seconds=0.001)
         stream.connection.takes.set()
@@ -232,7 +234,7 @@ def test_a_silent_stream_sends_heartbeats_which_say_nothing(echo: EchoGenerator)
     _run(scenario)
 
 
-def test_for_a_reader_that_does_not_read_one_piece_waits(echo: EchoGenerator) -> None:
+def test_one_event_waits_for_a_slow_reader(echo: EchoGenerator) -> None:
     async def scenario() -> None:
         stream = Stream(echo, "The quick brown fox jumps.")
         task = stream.begin()
@@ -240,7 +242,7 @@ def test_for_a_reader_that_does_not_read_one_piece_waits(echo: EchoGenerator) ->
         tokens = request.source[:-1].tolist()
         assert request.on_progress is not None
         request.on_progress(tokens[:3], False)
-        await stream.connection.got.wait()  # the headers, which the reader does not take
+        await stream.connection.got.wait()  # the headers, which the reader does not read
         for num_tokens in range(4, len(tokens)):
             request.on_progress(tokens[:num_tokens], False)
             await asyncio.sleep(0)
@@ -256,7 +258,7 @@ def test_for_a_reader_that_does_not_read_one_piece_waits(echo: EchoGenerator) ->
     _run(scenario)
 
 
-def test_a_stream_that_has_come_to_its_end_was_not_cut_off(echo: EchoGenerator) -> None:
+def test_a_complete_stream_is_not_interrupted(echo: EchoGenerator) -> None:
     async def scenario() -> None:
         stream = Stream(echo, "The quick brown fox jumps.")
         stream.connection.takes.set()
@@ -268,21 +270,21 @@ def test_a_stream_that_has_come_to_its_end_was_not_cut_off(echo: EchoGenerator) 
     _run(scenario)
 
 
-@pytest.mark.parametrize("num_told", [0, 3])
-def test_a_client_that_hangs_up_ends_its_translation(echo: EchoGenerator, num_told: int) -> None:
+@pytest.mark.parametrize("num_streamed", [0, 3])
+def test_a_client_that_disconnects_cancels_its_translation(echo: EchoGenerator, num_streamed: int) -> None:
     async def scenario() -> None:
         stream = Stream(echo, "The quick brown fox jumps.")
         stream.connection.takes.set()
         task = stream.begin()
         request = await stream.request()
-        if num_told:
+        if num_streamed:
             assert request.on_progress is not None
-            request.on_progress(request.source[:num_told].tolist(), False)
+            request.on_progress(request.source[:num_streamed].tolist(), False)
             await stream.connection.got.wait()
         stream.connection.gone.set()
         await task
         assert echo.num_cancelled == 1
-        if num_told:
+        if num_streamed:
             assert stream.record.late_status == 499
         else:
             assert stream.connection.sent[0]["status"] == 499
