@@ -11,7 +11,7 @@ import typer
 
 from benchmarks.workers.protocol import Job
 from bundle.loading import Bundle
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.tokenizer import Tokenizer
 
 Search = Literal["greedy", "beam4", "contract"]
 BEAM_SIZES: dict[Search, int] = {"greedy": 1, "beam4": 4, "contract": 4}

@@ -9,7 +9,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bundle.manifest import FORMAT_NAME, FORMAT_VERSION, MANIFEST_FILE, BundleConfig, BundleError, FileRecord, Shapes
-from bundle.tensors import DECODER_FILE, PART_FILES, REQUIRED_FILES, SHAPES_METADATA, decoder_input_names
+from bundle.tensors import DECODER_FILE, GRAPH_FILES, PART_FILES, SHAPES_METADATA, decoder_input_names
+from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ def load_bundle(folder: Path, *, verify_digests: bool = True) -> Bundle:
     Raises `BundleError` for a folder that is damaged, truncated, from a newer version, or not a bundle at all.
     """
     config = _read_manifest(folder)
-    required = REQUIRED_FILES + (PART_FILES if config.layout == "parts" else ())
+    required = [*GRAPH_FILES, *REQUIRED_TOKENIZER_FILES[config.tokenizer.kind]]
+    required += PART_FILES if config.layout == "parts" else ()
     problems = [f"{name}: not listed in {MANIFEST_FILE}" for name in required if name not in config.files]
     for name, record in sorted(config.files.items()):
         problems += _check_file(folder, name, record, verify_digests)

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bundle.tensors import Layout, Precision
+from bundle.tokenizer_files import TokenizerKind
 
 FORMAT_NAME: Final = "kvasir-bundle"
 FORMAT_VERSION: Final = 4
@@ -68,6 +69,17 @@ class Provenance(_Strict):
     exporter: str
 
 
+class TokenizerDescription(_Strict):
+    """How text becomes tokens."""
+
+    kind: TokenizerKind = "marian"
+
+
+def _is_default(tokenizer: TokenizerDescription) -> bool:
+    # Left out of `bundle.json`, so that releases without this field can read the bundle.
+    return tokenizer == TokenizerDescription()
+
+
 class BundleConfig(_Strict):
     """Everything `bundle.json` says.
 
@@ -85,6 +97,7 @@ class BundleConfig(_Strict):
     source_languages: tuple[str, ...]
     target_languages: tuple[str, ...]
     target_language_tokens: dict[str, str] = {}
+    tokenizer: Annotated[TokenizerDescription, Field(exclude_if=_is_default)] = TokenizerDescription()
     precision: Precision
     layout: Layout = "step"
     shapes: Shapes

@@ -7,17 +7,7 @@ DECODER_FILE = "decoder.onnx"
 CHOOSE_FILE = "choose.onnx"
 RANK_FILE = "rank.onnx"
 MOVE_FILE = "move.onnx"
-SOURCE_SENTENCEPIECE_FILE = "source.spm"
-TARGET_SENTENCEPIECE_FILE = "target.spm"
-VOCABULARY_FILE = "vocab.json"
-TARGET_VOCABULARY_FILE = "target_vocab.json"
-REQUIRED_FILES = (
-    ENCODER_FILE,
-    DECODER_FILE,
-    SOURCE_SENTENCEPIECE_FILE,
-    TARGET_SENTENCEPIECE_FILE,
-    VOCABULARY_FILE,
-)
+GRAPH_FILES = (ENCODER_FILE, DECODER_FILE)
 PART_FILES = (CHOOSE_FILE, RANK_FILE, MOVE_FILE)  # in bundles of layout "parts" only
 
 

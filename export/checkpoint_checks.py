@@ -6,8 +6,14 @@ from pathlib import Path
 
 from sentencepiece import SentencePieceProcessor
 
-from bundle import tensors as names
 from bundle.tensors import Precision
+from bundle.tokenizer_files import (
+    REQUIRED_TOKENIZER_FILES,
+    SOURCE_SENTENCEPIECE_FILE,
+    TARGET_SENTENCEPIECE_FILE,
+    TARGET_VOCABULARY_FILE,
+    VOCABULARY_FILE,
+)
 from kernels.weight_layout import MAX_HEAD_DIM
 from model.config import TransformerConfig
 from model.families.marian.reading import MarianCheckpoint
@@ -41,30 +47,29 @@ def require_tokenizer(marian: MarianCheckpoint, report: Callable[[str], None]) -
     Returns the id of its unknown token. `report` is told of pieces that stand for nothing.
     """
     files = marian.tokenizer_files
-    required = set(names.REQUIRED_FILES) - {names.ENCODER_FILE, names.DECODER_FILE}
-    if missing := sorted(required - files.keys()):
+    if missing := sorted(set(REQUIRED_TOKENIZER_FILES["marian"]) - files.keys()):
         raise ExportError(f"{marian.source} has no {', '.join(missing)}; a bundle needs the checkpoint's tokenizer")
     if not marian.source_languages or not marian.target_languages:
         raise ExportError(
             f'{marian.source}: tokenizer_config.json names no languages; add "source_lang" and "target_lang" to it'
         )
-    vocabulary = _vocabulary(files, names.VOCABULARY_FILE)
+    vocabulary = _vocabulary(files, VOCABULARY_FILE)
     if UNKNOWN_TOKEN not in vocabulary:
         raise ExportError(
-            f"{marian.source}: {names.VOCABULARY_FILE} has no {UNKNOWN_TOKEN}, "
+            f"{marian.source}: {VOCABULARY_FILE} has no {UNKNOWN_TOKEN}, "
             "so there is nothing to stand for unknown characters"
         )
     # A token that no embedding stands for would fail in the middle of somebody's request.
     largest, vocab_size = max(vocabulary.values()), marian.config.vocab_size
     if largest >= vocab_size:
         raise ExportError(
-            f"{marian.source}: {names.VOCABULARY_FILE} has a token {largest}, but the weights know {vocab_size} "
+            f"{marian.source}: {VOCABULARY_FILE} has a token {largest}, but the weights know {vocab_size} "
             f"tokens, 0 to {vocab_size - 1}"
         )
-    target_file = names.TARGET_VOCABULARY_FILE if names.TARGET_VOCABULARY_FILE in files else names.VOCABULARY_FILE
+    target_file = TARGET_VOCABULARY_FILE if TARGET_VOCABULARY_FILE in files else VOCABULARY_FILE
     for sentencepiece_file, vocabulary_file in (
-        (names.SOURCE_SENTENCEPIECE_FILE, names.VOCABULARY_FILE),
-        (names.TARGET_SENTENCEPIECE_FILE, target_file),
+        (SOURCE_SENTENCEPIECE_FILE, VOCABULARY_FILE),
+        (TARGET_SENTENCEPIECE_FILE, target_file),
     ):
         _require_pieces(files[sentencepiece_file], _vocabulary(files, vocabulary_file), vocabulary_file, report)
     return vocabulary[UNKNOWN_TOKEN]

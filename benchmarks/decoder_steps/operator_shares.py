@@ -20,7 +20,7 @@ from benchmarks.paths import DEFAULT_BUNDLE, SENTENCES
 from benchmarks.workloads import read_lines, target_language
 from bundle.loading import Bundle, load_bundle
 from server.interface.request import SentenceParams, TokenIds
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 
 SEARCHES = {"greedy": 1, "beam 4": 4}
 NUM_OPERATORS = 12
@@ -36,7 +36,7 @@ def main(
 ) -> None:
     """Print both tables."""
     bundle = load_bundle(bundle_folder)
-    tokenizer = Tokenizer(bundle)
+    tokenizer = open_tokenizer(bundle)
     lines = read_lines(data, limit)
     language = target_language(bundle, target)
     sources = [tokenizer.encode(line.split("\t")[0], language) for line in lines]

@@ -23,7 +23,7 @@ from benchmarks.paths import DEFAULT_BUNDLE, OUTPUT, SENTENCES
 from benchmarks.workers.process import WorkerFailed
 from benchmarks.workloads import OPUS_VOCAB_SIZE, Search, Workload, forced_workload, target_language, text_workload
 from bundle.loading import Bundle, load_bundle
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 
 Kind = Literal["text", "opus"]
 
@@ -89,7 +89,7 @@ def main(
     text_model = _text_model(checkpoint, bundle)
     text_bundle = _text_bundle(text_model, conversions)
     language = target_language(text_bundle, target)
-    tokenizer = Tokenizer(text_bundle)
+    tokenizer = open_tokenizer(text_bundle)
     scorer = Scorer(tokenizer)
     comparison = Comparison(
         machine=describe_machine(),

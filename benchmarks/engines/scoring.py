@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.tokenizer import Tokenizer
 
 
 class Scorer:

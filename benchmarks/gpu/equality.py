@@ -14,7 +14,7 @@ from bundle.loading import Bundle, load_bundle
 from server.engine.runners.device.runner import DeviceRunner
 from server.engine.runners.device.sessions import DeviceSessions
 from server.interface.request import SentenceParams, TokenIds
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 
 
 def share_of_equal(
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--target", help="target language of bundles that have several")
     options = parser.parse_args()
     half, reference = load_bundle(options.half), load_bundle(options.reference)
-    tokenizer = Tokenizer(half)
+    tokenizer = open_tokenizer(half)
     lines = read_lines(options.sentences, options.limit)
     language = target_language(half, options.target)
     sources = [tokenizer.encode(line, language) for line in lines if line.strip()]

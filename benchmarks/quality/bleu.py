@@ -16,7 +16,7 @@ from benchmarks.in_process import InProcessEngine
 from benchmarks.workloads import read_lines, target_language
 from bundle.loading import load_bundle
 from server.interface.request import SentenceParams
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 
 BEAM_SIZES = {"greedy": 1, "beam 4": 4}
 
@@ -37,7 +37,7 @@ def main(
         references = [[pair[reference_column] for pair in pairs]]
         for folder in bundles:
             bundle = load_bundle(folder)
-            tokenizer, engine = Tokenizer(bundle), InProcessEngine(bundle)
+            tokenizer, engine = open_tokenizer(bundle), InProcessEngine(bundle)
             language = target_language(bundle, target)
             sources = [tokenizer.encode(pair[source_column], language) for pair in pairs]
             for name, beam_size in BEAM_SIZES.items():

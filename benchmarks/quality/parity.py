@@ -22,7 +22,7 @@ from benchmarks.workloads import read_lines, target_language
 from bundle.loading import load_bundle
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, SentenceParams
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 
 TOLERANCE = 1e-4
 BATCH = 16
@@ -56,7 +56,7 @@ def main(
     sentences = [line.split("\t")[column] for file in files for line in read_lines(file, limit)]
     model, reference_tokenizer = MarianMTModel.from_pretrained(checkpoint), MarianTokenizer.from_pretrained(checkpoint)
     model.eval()
-    tokenizer, engine = Tokenizer(bundle), InProcessEngine(bundle)
+    tokenizer, engine = open_tokenizer(bundle), InProcessEngine(bundle)
     language = target_language(bundle, target)
     # The reference reads the language token as the first word of the text.
     prefix = bundle.config.target_language_tokens.get(language, "")

@@ -8,7 +8,7 @@ from server.interface.request import FinishReason, Hypothesis
 from server.text.protection.protected_sentence import Restored
 from server.text.protection.tag_placement import Block, render
 from server.text.readers.units import Unit
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.reading import SegmentedTexts
 from server.translation.sentences import Job, SegmentedText, Sentence
 from server.translation.submission import num_tokens, sentence_tokens

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 from server.translation.assembly import assemble
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
@@ -28,7 +28,7 @@ class Pipeline:
         self._engine = engine
         self._limits = limits
         self._clock = clock
-        self._tokenizer = Tokenizer(engine.bundle)
+        self._tokenizer = open_tokenizer(engine.bundle)
         self._shapes = engine.bundle.config.shapes
         self._reader = TextReader(self._tokenizer, self._shapes)
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)

@@ -13,7 +13,7 @@ from server.text.readers.units import Document, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.readers.xml import read_xml
 from server.text.segmentation.sentences import Segment, split, whole
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.deadline import NO_DEADLINE, Deadline
 from server.translation.protection_strategies import AsIs, Protection, protections_for

@@ -6,7 +6,7 @@ import numpy as np
 
 from server.interface.request import Completion, Hypothesis
 from server.text.protection.protected_sentence import Restored, TokenAttention
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.sentences import Job, Sentence
 
 

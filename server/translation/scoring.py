@@ -9,7 +9,7 @@ from server.interface.detail_options import DetailOptions
 from server.interface.engine_client import EngineClient
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.request import Request, SentenceParams, Tokens
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.sentence_encoder import RequestBuilder

@@ -8,7 +8,7 @@ from server.interface.decoding_options import MAX_REQUIRED_TOKENS
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.request import Request, SentenceParams, Timings, TokenIds, Tokens
 from server.text.protection.protected_sentence import Protected, Restored
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.protection_strategies import Protection
 from server.translation.sentence_params import ParamsResolver

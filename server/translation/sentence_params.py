@@ -9,7 +9,7 @@ from bundle.manifest import Shapes
 from server.interface.decoding_options import MAX_REQUIRED_TOKENS, DecodingOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.request import SentenceParams, Tokens
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.tokenizer import Tokenizer
 
 _BEAMS_FOR_TERMS = 4  # minimum: a single beam cannot search for required phrases
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from server.interface.request import Completion
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.reading import SegmentedTexts
 from server.translation.text_stream import TextStream
 from server.translation.types import Translation

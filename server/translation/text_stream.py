@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, Request
 from server.text.segmentation.sentences import Segment
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from server.interface.detail_options import DetailOptions
 from server.interface.request import FinishReason, Hypothesis, TokenIds
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.types import SentenceDetails, TokenScore
 
 

@@ -8,7 +8,7 @@ from benchmarks.paths import ROOT
 from benchmarks.workers.process import Worker, WorkerFailed
 from benchmarks.workloads import OPUS_VOCAB_SIZE, forced_workload, read_lines, text_workload
 from bundle.loading import Bundle, load_bundle
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 
 BUNDLE = ROOT / "models" / "en-de"
 SENTENCES = "Good morning.\tGuten Morgen.\nWhere is Anna?\tWo ist Anna?\n"
@@ -20,7 +20,7 @@ def bundle() -> Bundle:
 
 
 def test_a_worker_decodes_several_jobs(bundle: Bundle, tmp_path: Path) -> None:
-    tokenizer = Tokenizer(bundle)
+    tokenizer = open_tokenizer(bundle)
     file = tmp_path / "dev.en-de.tsv"
     file.write_text(SENTENCES, "utf-8")
     workload = text_workload("en-de", tokenizer, file, None, "greedy", 256, "de")
@@ -50,7 +50,7 @@ def test_a_worker_without_an_answer_is_ended_after_the_timeout(tmp_path: Path) -
 def test_sentences_longer_than_the_model_are_cut_before_their_end(bundle: Bundle, tmp_path: Path) -> None:
     file = tmp_path / "long.tsv"
     file.write_text("dog " * 50 + "\tHund\n", "utf-8")
-    workload = text_workload("en-de", Tokenizer(bundle), file, None, "contract", 20, "de")
+    workload = text_workload("en-de", open_tokenizer(bundle), file, None, "contract", 20, "de")
     (source,) = workload.sources
     assert len(source) == 20
     assert source[-1] == bundle.config.special_tokens.end_of_sequence
@@ -61,7 +61,7 @@ def test_sentences_longer_than_the_model_are_cut_before_their_end(bundle: Bundle
 def test_a_line_separator_of_unicode_ends_no_line(bundle: Bundle, tmp_path: Path) -> None:
     file = tmp_path / "separated.tsv"
     file.write_text("Good \u2028 morning.\tGuten Morgen.\nWhere is Anna?\tWo ist\x85 Anna?\n", "utf-8")
-    workload = text_workload("en-de", Tokenizer(bundle), file, None, "greedy", 256, "de")
+    workload = text_workload("en-de", open_tokenizer(bundle), file, None, "greedy", 256, "de")
     assert workload.references == ["Guten Morgen.", "Wo ist\x85 Anna?"]
     assert len(workload.sources) == 2
     assert read_lines(file, 1) == ["Good \u2028 morning.\tGuten Morgen."]

@@ -7,7 +7,10 @@ import pytest
 from bundle import tensors as names
 from bundle.loading import Bundle, check_graph, load_bundle, record_file, save_manifest
 from bundle.manifest import MANIFEST_FILE, BundleConfig, BundleError, Provenance, Shapes, SpecialTokens
+from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES, SOURCE_SENTENCEPIECE_FILE, VOCABULARY_FILE
 
+MODELS = Path(__file__).resolve().parents[2] / "models"
+REQUIRED_FILES = (*names.GRAPH_FILES, *REQUIRED_TOKENIZER_FILES["marian"])
 SHAPES = Shapes(
     vocab_size=31,
     target_vocab_size=29,
@@ -26,7 +29,7 @@ def saved(tmp_path: Path) -> Bundle:
     """A bundle whose files hold no graphs: that is for ONNX Runtime to find."""
     folder = tmp_path / "en-de"
     folder.mkdir()
-    for name in names.REQUIRED_FILES:
+    for name in REQUIRED_FILES:
         (folder / name).write_bytes(f"content of {name}".encode())
     config = BundleConfig(
         name="en-de",
@@ -46,7 +49,7 @@ def saved(tmp_path: Path) -> Bundle:
         provenance=Provenance(
             source="en-de", family="marian", weights_sha256="0" * 64, num_parameters=7, exporter="kvasir"
         ),
-        files={name: record_file(folder / name) for name in names.REQUIRED_FILES},
+        files={name: record_file(folder / name) for name in REQUIRED_FILES},
     )
     return save_manifest(folder, config)
 
@@ -68,8 +71,21 @@ def test_a_bundle_is_read_as_it_was_written(saved: Bundle) -> None:
     assert load_bundle(saved.path) == saved
 
 
+@pytest.mark.parametrize("model", ["en-de", "de-en"])
+def test_the_manifest_of_a_bundled_model_is_written_as_it_was_read(model: str, tmp_path: Path) -> None:
+    bundled = load_bundle(MODELS / model)
+    save_manifest(tmp_path, bundled.config)
+    assert (tmp_path / MANIFEST_FILE).read_bytes() == bundled.file(MANIFEST_FILE).read_bytes()
+
+
+def test_the_tokenizer_kind_is_optional_and_marian_by_default(saved: Bundle) -> None:
+    assert "tokenizer" not in json.loads(saved.file(MANIFEST_FILE).read_text(encoding="utf-8"))
+    _change(saved, lambda content: content.update(tokenizer={"kind": "marian"}))
+    assert load_bundle(saved.path) == saved
+
+
 def test_a_missing_file_is_named(saved: Bundle) -> None:
-    saved.file(names.VOCABULARY_FILE).unlink()
+    saved.file(VOCABULARY_FILE).unlink()
     assert "vocab.json: missing" in _refusal(saved.path)
 
 
@@ -90,7 +106,7 @@ def test_one_damaged_byte_is_noticed(saved: Bundle) -> None:
 
 
 def test_everything_that_is_wrong_is_said_at_once(saved: Bundle) -> None:
-    saved.file(names.VOCABULARY_FILE).unlink()
+    saved.file(VOCABULARY_FILE).unlink()
     saved.file(names.ENCODER_FILE).write_bytes(b"")
     message = _refusal(saved.path)
     assert "vocab.json" in message
@@ -139,7 +155,7 @@ def test_a_manifest_cannot_reach_outside_its_folder(saved: Bundle, name: str) ->
 
 
 def test_a_required_file_must_be_listed(saved: Bundle) -> None:
-    _change(saved, lambda content: content["files"].pop(names.SOURCE_SENTENCEPIECE_FILE))  # type: ignore[attr-defined]
+    _change(saved, lambda content: content["files"].pop(SOURCE_SENTENCEPIECE_FILE))  # type: ignore[attr-defined]
     assert "source.spm: not listed in bundle.json" in _refusal(saved.path)
 
 
@@ -160,6 +176,7 @@ def test_more_layers_than_the_graph_has_inputs_for_are_noticed(saved: Bundle) ->
         ("surprise", 1, "surprise"),
         ("name", "", "name"),
         ("shapes", {"vocab_size": 0}, "shapes.vocab_size"),
+        ("tokenizer", {"kind": "bytes"}, "tokenizer.kind"),
     ],
 )
 def test_a_manifest_with_a_wrong_field_names_the_field(saved: Bundle, field: str, value: object, named: str) -> None:

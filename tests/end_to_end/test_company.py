@@ -13,7 +13,7 @@ from bundle.tensors import Precision
 from model.transformer import Transformer
 from server.interface.request import Completion, Request, SentenceParams
 from server.operations.settings import DEFAULT_MODEL
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 from tests.end_to_end.exported import MAX_SOURCE_TOKENS, Exported, driven_engine
 from tests.fakes.engine import DrivenEngine, request
 from tests.fakes.sentence_params import changed, sentence_params
@@ -83,7 +83,7 @@ def test_200_mixed_requests_get_the_same_answers_alone_and_in_company(
 
 def test_the_default_model_gives_the_same_answers_alone_and_in_company() -> None:
     bundle = load_bundle(DEFAULT_MODEL)
-    tokenizer = Tokenizer(bundle)
+    tokenizer = open_tokenizer(bundle)
     sentences = SENTENCES.read_text(encoding="utf-8").splitlines()[:60]
     sources = [tokenizer.encode(sentence).tolist() for sentence in sentences]
     requests = [request(source, _mixed_params(number)) for number, source in enumerate(sources)]

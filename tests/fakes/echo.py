@@ -11,7 +11,7 @@ import sentencepiece
 
 from bundle.loading import Bundle
 from bundle.manifest import BundleConfig, Provenance, Shapes, SpecialTokens
-from bundle.tensors import SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE, VOCABULARY_FILE
+from bundle.tokenizer_files import SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE, VOCABULARY_FILE
 from server.interface.errors import QueueFull
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 

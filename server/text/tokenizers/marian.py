@@ -1,4 +1,4 @@
-"""Tokenizer of Marian models: text to token ids and back, without torch."""
+"""Tokenizer of kind `marian`: SentencePiece, with a vocabulary that numbers the pieces."""
 
 import codecs
 import json
@@ -14,19 +14,24 @@ from numpy.typing import NDArray
 from sentencepiece import SentencePieceProcessor
 
 from bundle.loading import Bundle
-from bundle.tensors import SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE, TARGET_VOCABULARY_FILE, VOCABULARY_FILE
+from bundle.tokenizer_files import (
+    SOURCE_SENTENCEPIECE_FILE,
+    TARGET_SENTENCEPIECE_FILE,
+    TARGET_VOCABULARY_FILE,
+    VOCABULARY_FILE,
+)
 from server.text.unicode_text import replace_lone_surrogates
 
 _WORD_START = "▁"
 _LANGUAGE_CODE = re.compile(r">>.+<<")
-_JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # a blank instead of them divides a word
+_JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # a blank in their place would split a word
 
 
-class Tokenizer:
-    """SentencePiece tokenizer with the ids of the bundle's vocabulary. Thread-safe.
+class MarianTokenizer:
+    """SentencePiece pieces numbered by the bundle's vocabulary; implements `Tokenizer`.
 
-    Equal to Hugging Face `MarianTokenizer` on text, except that text never becomes a control token: `</s>`, `<pad>` and
-    `>>de<<` in a text are characters like all others.
+    Equal to Hugging Face `MarianTokenizer` except for control tokens in a text: `</s>`, `<pad>` and `>>de<<` are
+    encoded as characters. Thread-safe.
     """
 
     def __init__(self, bundle: Bundle) -> None:
@@ -37,7 +42,7 @@ class Tokenizer:
         self._end_of_sequence = tokens.end_of_sequence
         self._unknown = tokens.unknown
         control = {tokens.end_of_sequence, tokens.padding, tokens.decoder_start, tokens.unknown}
-        # Checkpoints have their own names of languages: the token for "de" may be >>deu<<.
+        # The token of a language may contain another code than the bundle: >>deu<< for "de".
         language_tokens = bundle.config.target_language_tokens
         self._language_ids = {language: vocabulary[piece] for language, piece in language_tokens.items()}
         self._text_ids = {
@@ -48,7 +53,7 @@ class Tokenizer:
         self._source = _load_sentencepiece(bundle.file(SOURCE_SENTENCEPIECE_FILE))
         self._target = _load_sentencepiece(bundle.file(TARGET_SENTENCEPIECE_FILE))
         self._source_unknown = self._source.unk_id()
-        # The vocabulary's id of each piece of the source model. For sentences a list is faster to index than an array.
+        # The token id of each piece of the source model. For single sentences a list is faster to index than an array.
         self._source_ids = [
             self._text_ids.get(self._source.id_to_piece(piece), self._unknown)
             for piece in range(self._source.get_piece_size())
@@ -57,7 +62,7 @@ class Tokenizer:
         self._target_ids = {piece: id_ for piece, id_ in target_vocabulary.items() if id_ not in target_control}
         self._source_names = {id_: piece for piece, id_ in vocabulary.items()}
         self._target_names = {id_: piece for piece, id_ in target_vocabulary.items()}
-        # Pieces that are one byte of a character without a piece of its own.
+        # Byte pieces: the target model writes characters without a piece of their own byte by byte.
         self._target_bytes = {
             id_: int(piece[1:-1], 16) for piece, id_ in target_vocabulary.items() if self._is_byte(piece)
         }
@@ -66,13 +71,13 @@ class Tokenizer:
     def encode(self, text: str, target_language: str | None = None) -> NDArray[np.int32]:
         """Return the token ids [source_len] of `text`, the end-of-sequence token last.
 
-        Lone surrogates are read as U+FFFD; pieces outside the vocabulary become the unknown token. With a model that
-        translates into several languages, the token for `target_language`, one of the bundle's, comes first.
+        Lone surrogates are read as U+FFFD. In a model with several target languages the token of `target_language`
+        comes first.
         """
         ids = self._piece_ids(text)
-        code = None if target_language is None else self._language_ids.get(target_language)
-        front = () if code is None else (code,)
-        return np.array([*front, *ids, self._end_of_sequence], dtype=np.int32)
+        language_id = None if target_language is None else self._language_ids.get(target_language)
+        prefix = () if language_id is None else (language_id,)
+        return np.array([*prefix, *ids, self._end_of_sequence], dtype=np.int32)
 
     @property
     def end_token(self) -> int:
@@ -81,7 +86,7 @@ class Tokenizer:
 
     @property
     def unknown_token(self) -> int:
-        """The token for pieces outside a vocabulary."""
+        """The token of pieces that the vocabulary lacks."""
         return self._unknown
 
     def encode_target(self, text: str) -> list[int]:
@@ -90,18 +95,18 @@ class Tokenizer:
         return [self._target_ids.get(piece, self._unknown) for piece in pieces]
 
     def source_pieces(self, token_ids: Sequence[int]) -> list[str]:
-        """Return the piece of text of each source token; control tokens have their names."""
+        """Return the vocabulary entry of each source token."""
         return [self._source_names.get(id_, "") for id_ in token_ids]
 
     def target_pieces(self, token_ids: Sequence[int]) -> list[str]:
-        """Return the piece of text of each target token; control tokens have their names."""
+        """Return the vocabulary entry of each target token."""
         return [self._target_names.get(id_, "") for id_ in token_ids]
 
     @cached_property
     def known_characters(self) -> frozenset[str]:
-        """The characters of the source vocabulary, and control characters that SentencePiece drops or makes a blank.
+        """Characters of the source vocabulary, and control characters that the tokenizer drops or reads as a blank.
 
-        Characters that the vocabulary only has bytes for are not among them: models seldom reproduce them.
+        A character that is only covered by byte tokens is not among them: models seldom reproduce it.
         """
         pieces = [
             self._source.id_to_piece(piece)
@@ -113,31 +118,31 @@ class Tokenizer:
         return known.union(" \n\r\t", (each for each in controls if each not in _JOINERS and self._is_dropped(each)))
 
     def source_spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the span in `text` of each token that `encode` returns, the end last.
+        """Return the character range of `text` that each token of `encode` covers, the end-of-sequence token included.
 
-        Spans are approximate if normalisation (NFKC) changes the text.
+        Ranges are approximate where SentencePiece replaces characters before it splits (NFKC).
         """
         spans = _spans(self._source.encode(replace_lone_surrogates(text), out_type=str), text)
         return [*([(0, 0)] if self._language_ids else []), *spans, (len(text), len(text))]
 
     def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
-        """Return the span in `text` of each of the tokens that it was decoded from."""
+        """Return the character range of `text`, decoded from `token_ids`, that each token covers."""
         return _spans([self._target_pieces.get(id_, "") for id_ in token_ids], text)
 
     def count_tokens(self, text: str) -> int:
-        """Return the number of tokens that `encode` returns, with the end-of-sequence token and a language token."""
+        """Return the length of `encode`, the end-of-sequence token and a language token included."""
         return len(self._source.encode(replace_lone_surrogates(text))) + 1 + bool(self._language_ids)
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """Return the text of generated `token_ids`; control tokens and the unknown token are skipped."""
+        """Return the text of generated `token_ids`, without control tokens and unknown tokens."""
         pieces = [piece for piece in map(self._target_pieces.get, token_ids) if piece is not None]
         text: str = self._target.decode_pieces(pieces)
         return text.replace(_WORD_START, " ").strip()
 
     def decode_beginning(self, token_ids: Sequence[int]) -> str:
-        """Return the text that all translations beginning with `token_ids` have in common.
+        """Return the text with which every translation that begins with `token_ids` begins.
 
-        It lacks the bytes of a character whose last bytes are not generated yet.
+        It lacks the bytes of a character whose other bytes are not generated yet.
         """
         end = len(token_ids)
         while end and token_ids[end - 1] in self._target_bytes:
@@ -161,23 +166,23 @@ class Tokenizer:
         pieces = self._source.encode(text)
         if self._source_unknown not in pieces:
             return list(map(self._source_ids.__getitem__, pieces))
-        # Characters outside the source model may still be in a vocabulary shared with the target side.
+        # A vocabulary shared with the target can contain characters that the source model lacks.
         return [self._text_ids.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)]
 
 
 def _spans(pieces: Sequence[str], text: str) -> list[tuple[int, int]]:
-    """Return spans of `text` with lengths in proportion to those of the pieces."""
+    """Return ranges of `text` in proportion to the lengths of the pieces."""
     ends = list(accumulate(map(len, pieces)))
     if not ends:
         return []
-    in_front = len(pieces[0]) - len(pieces[0].lstrip(_WORD_START))
-    scale = len(text) / max(ends[-1] - in_front, 1)
-    borders = [max(0, round((end - in_front) * scale)) for end in (0, *ends)]
+    num_leading = len(pieces[0]) - len(pieces[0].lstrip(_WORD_START))
+    scale = len(text) / max(ends[-1] - num_leading, 1)
+    borders = [max(0, round((end - num_leading) * scale)) for end in (0, *ends)]
     return list(pairwise(borders))
 
 
 def _load_sentencepiece(path: Path) -> SentencePieceProcessor:
-    # SentencePiece's own reader rejects some paths that the file system accepts.
+    # Read here: SentencePiece's own reader fails with some valid paths.
     return SentencePieceProcessor(model_proto=path.read_bytes())
 
 

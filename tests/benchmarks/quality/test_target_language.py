@@ -10,7 +10,7 @@ from benchmarks.quality import bleu, parity
 from benchmarks.workloads import target_language, text_workload
 from bundle.loading import Bundle, load_bundle
 from export.exporter import export_bundle
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 from tests.export.tiny_checkpoint import WORDS, write_checkpoint
 
 DEFAULT_BUNDLE = Path(__file__).resolve().parents[3] / "models" / "en-de"
@@ -56,7 +56,7 @@ def test_parity_encodes_the_language_token_as_hugging_face_does(
 
 
 def test_workloads_of_different_target_languages_differ_in_the_first_token_only(bundle: Bundle, data: Path) -> None:
-    tokenizer = Tokenizer(bundle)
+    tokenizer = open_tokenizer(bundle)
     german, swedish = (
         text_workload("en-gem", tokenizer, data, None, "greedy", 64, target).sources for target in ("de", "sv")
     )

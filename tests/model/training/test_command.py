@@ -14,7 +14,7 @@ from kvasir import app
 from model.training.command import train
 from model.training.settings import TrainingSettings
 from model.training.trainer import Trainer
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 from tests.model.training.toy_text import write_reversed
 
 SIZES = (
@@ -56,7 +56,7 @@ def test_text_becomes_a_checkpoint_and_that_a_bundle_that_translates(tmp_path: P
     translated = CliRunner().invoke(app, ["translate", "--model", str(bundle.path)], input="ant bee\n")
     assert translated.exit_code == 0, translated.stderr
     assert translated.stdout.count("\n") == 1
-    tokenizer = Tokenizer(bundle)
+    tokenizer = open_tokenizer(bundle)
     assert tokenizer.decode(tokenizer.encode_target("ant bee")) == "ant bee"
     # The same command once more finds everything done.
     assert _run(*arguments).exit_code == 0

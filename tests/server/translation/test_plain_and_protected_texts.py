@@ -14,7 +14,7 @@ from server.interface.errors import TextTooLong
 from server.interface.request import Completion, Request
 from server.text.glossary import Glossary
 from server.text.segmentation.sentences import Segment, split
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 from server.translation import reading
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
@@ -41,7 +41,7 @@ class LowerCaseEngine(EchoGenerator):
 
     def _complete(self, request: Request) -> Completion:
         done = super()._complete(request)
-        tokenizer = Tokenizer(self.bundle)
+        tokenizer = open_tokenizer(self.bundle)
         text = tokenizer.decode(done.hypotheses[0].token_ids).lower()
         hypotheses = [replace(each, token_ids=tokenizer.encode_target(text)) for each in done.hypotheses]
         return replace(done, hypotheses=hypotheses)
@@ -65,7 +65,7 @@ def _translate(engine: EchoGenerator, *texts: str, **fields: object) -> Translat
 
 def _sources(engine: EchoGenerator) -> list[str]:
     """The texts of the requests that the engine has received, sorted."""
-    tokenizer = Tokenizer(engine.bundle)
+    tokenizer = open_tokenizer(engine.bundle)
     return sorted(tokenizer.decode(each.source.tolist()) for batch in engine.batches for each in batch)
 
 
@@ -100,7 +100,7 @@ def test_plain_text_is_split_as_a_whole_and_any_other_line_by_line(
 
 def test_tokens_of_a_placeholder_are_counted_as_those_of_its_mask(engine: EchoGenerator) -> None:
     text = "the dog is in https://x.org/qzjqzjqzj now"
-    assert Tokenizer(engine.bundle).count_tokens(text) > MAX_TOKENS
+    assert open_tokenizer(engine.bundle).count_tokens(text) > MAX_TOKENS
     result = _translate(engine, text)
     assert result.translations[0].text == text
     assert result.num_splits == 0

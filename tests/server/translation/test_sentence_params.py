@@ -2,7 +2,7 @@ import pytest
 
 from bundle.loading import Bundle
 from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 from server.translation.sentence_params import ParamsResolver
 from tests.fakes.sentence_params import sentence_params
 
@@ -10,7 +10,7 @@ from tests.fakes.sentence_params import sentence_params
 def _resolver(bundle: Bundle, options: DecodingOptions, max_new_tokens: int = 256) -> ParamsResolver:
     params = sentence_params(max_new_tokens=max_new_tokens, min_new_tokens=options.min_new_tokens)
     shapes = bundle.config.shapes.model_copy(update={"max_target_tokens": 256})
-    return ParamsResolver(params, options, Tokenizer(bundle), shapes)
+    return ParamsResolver(params, options, open_tokenizer(bundle), shapes)
 
 
 def _limit(bundle: Bundle, source_len: int, options: DecodingOptions = NO_OPTIONS, max_new_tokens: int = 256) -> int:

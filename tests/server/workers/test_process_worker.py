@@ -22,7 +22,7 @@ from bundle.tensors import DECODER_FILE
 from server.interface.errors import Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, Request, Sampling, SentenceParams, Timings
 from server.operations.settings import DEFAULT_MODEL
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 from server.workers.engine_pool import EnginePool, PoolOptions
 from server.workers.process_worker import ProcessWorker
 from tests.fakes.held_worker import PATIENCE_SECONDS, begin, until
@@ -74,7 +74,7 @@ class _Steps:
 
 
 def _requests(bundle: Bundle, *kinds: SentenceParams, deadline: float | None = None) -> list[Request]:
-    tokenizer, now = Tokenizer(bundle), time.monotonic()
+    tokenizer, now = open_tokenizer(bundle), time.monotonic()
     return [Request(tokenizer.encode(text), kind, Timings(now), deadline) for kind in kinds for text in TEXTS]
 
 

@@ -11,7 +11,7 @@ from server.interface.request import SentenceParams
 from server.text.readers.plain_text import may_be_special, read_text
 from server.text.readers.units import Unit
 from server.text.readers.unknown_characters import UnknownCharacters
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation import reading
 from server.translation.deadline import NO_DEADLINE
 from server.translation.limits import TranslationLimits
@@ -132,7 +132,7 @@ def test_names_for_placeholders_are_not_required_beside_as_many_phrases_as_there
     echo_bundle_of_letters: EchoGenerator,
 ) -> None:
     most = MAX_TOKENS - 1
-    encode_target = Tokenizer(echo_bundle_of_letters.bundle).encode_target
+    encode_target = open_tokenizer(echo_bundle_of_letters.bundle).encode_target
     phrase = max(
         ("e" * length for length in range(1, 64)), key=lambda text: (n := len(encode_target(text))) * (n <= most)
     )

@@ -6,11 +6,16 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from transformers import MarianTokenizer
+from transformers import MarianTokenizer as ReferenceTokenizer
 
 from bundle.loading import Bundle
-from bundle.tensors import SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE, TARGET_VOCABULARY_FILE, VOCABULARY_FILE
-from server.text.tokenizers.marian import Tokenizer
+from bundle.tokenizer_files import (
+    SOURCE_SENTENCEPIECE_FILE,
+    TARGET_SENTENCEPIECE_FILE,
+    TARGET_VOCABULARY_FILE,
+    VOCABULARY_FILE,
+)
+from server.text.tokenizers.marian import MarianTokenizer
 from tests.fakes.echo import SENTENCES, make_bundle
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -25,8 +30,8 @@ _TEXTS = (
 )
 
 
-def _reference(bundle: Bundle) -> MarianTokenizer:
-    return MarianTokenizer(
+def _reference(bundle: Bundle) -> ReferenceTokenizer:
+    return ReferenceTokenizer(
         source_spm=str(bundle.file(SOURCE_SENTENCEPIECE_FILE)),
         target_spm=str(bundle.file(TARGET_SENTENCEPIECE_FILE)),
         vocab=str(bundle.file(VOCABULARY_FILE)),
@@ -35,7 +40,7 @@ def _reference(bundle: Bundle) -> MarianTokenizer:
 
 @pytest.mark.parametrize("text", _TEXTS)
 def test_tokens_equal_those_of_the_family(echo_bundle: Bundle, text: str) -> None:
-    ours, reference = Tokenizer(echo_bundle), _reference(echo_bundle)
+    ours, reference = MarianTokenizer(echo_bundle), _reference(echo_bundle)
     expected = reference(text).input_ids
     assert ours.encode(text).tolist() == expected
     assert ours.decode(expected) == reference.decode(expected, skip_special_tokens=True)
@@ -43,20 +48,20 @@ def test_tokens_equal_those_of_the_family(echo_bundle: Bundle, text: str) -> Non
 
 @pytest.mark.parametrize("text", _TEXTS)
 def test_tokens_of_the_default_model_equal_those_of_the_family(default_bundle: Bundle, text: str) -> None:
-    ours, reference = Tokenizer(default_bundle), _reference(default_bundle)
+    ours, reference = MarianTokenizer(default_bundle), _reference(default_bundle)
     expected = reference(text).input_ids
     assert ours.encode(text).tolist() == expected
     assert ours.decode(expected) == reference.decode(expected, skip_special_tokens=True)
 
 
 def test_ordinary_text_comes_back_from_its_tokens(echo_bundle: Bundle) -> None:
-    tokenizer = Tokenizer(echo_bundle)
+    tokenizer = MarianTokenizer(echo_bundle)
     assert [tokenizer.decode(tokenizer.encode(text).tolist()) for text in SENTENCES] == list(SENTENCES)
 
 
 @pytest.mark.parametrize("text", ["</s>", "<pad>", "<unk>", "a</s>b", "<s>", ">>de<<"])
 def test_control_tokens_written_in_a_text_are_plain_text(echo_bundle: Bundle, text: str) -> None:
-    *tokens, last = Tokenizer(echo_bundle).encode(text).tolist()
+    *tokens, last = MarianTokenizer(echo_bundle).encode(text).tolist()
     special = echo_bundle.config.special_tokens
     assert last == special.end_of_sequence
     assert special.end_of_sequence not in tokens
@@ -69,7 +74,7 @@ def test_a_control_token_of_unknown_letters_is_the_unknown_token(tmp_path: Path)
     bundle = make_bundle(tmp_path, extra_pieces=["ж", ">>ж<<"])
     vocabulary = json.loads(bundle.file(VOCABULARY_FILE).read_text(encoding="utf-8"))
     special = bundle.config.special_tokens.model_copy(update={"padding": vocabulary["ж"]})
-    tokenizer = Tokenizer(replace(bundle, config=bundle.config.model_copy(update={"special_tokens": special})))
+    tokenizer = MarianTokenizer(replace(bundle, config=bundle.config.model_copy(update={"special_tokens": special})))
     assert vocabulary["ж"] not in tokenizer.encode("ж").tolist()
     assert vocabulary[">>ж<<"] not in tokenizer.encode(">>ж<<").tolist()
 
@@ -80,7 +85,7 @@ def test_a_language_token_comes_from_the_request_and_never_from_the_text(tmp_pat
     bundle = make_bundle(tmp_path, extra_pieces=list(tokens.values()))
     config = bundle.config.model_copy(update={"target_languages": tuple(tokens), "target_language_tokens": tokens})
     bundle = replace(bundle, config=config)
-    tokenizer, reference = Tokenizer(bundle), _reference(bundle)
+    tokenizer, reference = MarianTokenizer(bundle), _reference(bundle)
     for language, token in tokens.items():
         expected = reference(f"{token} Good morning.").input_ids
         assert tokenizer.encode("Good morning.", language).tolist() == expected
@@ -92,14 +97,14 @@ def test_a_language_token_comes_from_the_request_and_never_from_the_text(tmp_pat
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\x00", "a\x00b", "\u202e\u200f", "🎉" * 50, "\U0010ffff"])
 def test_any_string_can_be_encoded(echo_bundle: Bundle, text: str) -> None:
-    tokenizer = Tokenizer(echo_bundle)
+    tokenizer = MarianTokenizer(echo_bundle)
     tokens = tokenizer.encode(text)
     assert len(tokens) == tokenizer.count_tokens(text)
     assert tokenizer.decode(tokens.tolist()).encode("utf-8") is not None
 
 
 def test_lone_surrogates_are_read_as_replacement_characters(echo_bundle: Bundle) -> None:
-    tokenizer = Tokenizer(echo_bundle)
+    tokenizer = MarianTokenizer(echo_bundle)
     assert tokenizer.encode("a\ud800b").tolist() == tokenizer.encode("a\N{REPLACEMENT CHARACTER}b").tolist()
 
 
@@ -108,25 +113,25 @@ def test_a_vocabulary_of_its_own_numbers_the_target_side(tmp_path: Path) -> None
     vocabulary = json.loads(bundle.file(VOCABULARY_FILE).read_text(encoding="utf-8"))
     backwards = dict(zip(vocabulary, reversed(vocabulary.values()), strict=True))
     bundle.file(TARGET_VOCABULARY_FILE).write_text(json.dumps(backwards), encoding="utf-8")
-    tokenizer = Tokenizer(bundle)
+    tokenizer = MarianTokenizer(bundle)
     pieces = {id_: piece for piece, id_ in vocabulary.items()}
     source = tokenizer.encode("the lazy dog").tolist()[:-1]
     assert tokenizer.decode([backwards[pieces[id_]] for id_ in source]) == "the lazy dog"
 
 
 def test_tokens_outside_the_vocabulary_are_skipped(echo_bundle: Bundle) -> None:
-    tokenizer = Tokenizer(echo_bundle)
+    tokenizer = MarianTokenizer(echo_bundle)
     tokens = tokenizer.encode("the lazy dog").tolist()
     assert tokenizer.decode([10_000, *tokens, echo_bundle.config.special_tokens.padding]) == "the lazy dog"
 
 
-def _beginnings(tokenizer: Tokenizer, tokens: list[int]) -> list[str]:
+def _beginnings(tokenizer: MarianTokenizer, tokens: list[int]) -> list[str]:
     return [tokenizer.decode_beginning(tokens[:end]) for end in range(len(tokens) + 1)]
 
 
 @pytest.mark.parametrize("text", _TEXTS)
 def test_a_translation_begins_with_the_text_of_its_first_tokens(default_bundle: Bundle, text: str) -> None:
-    tokenizer = Tokenizer(default_bundle)
+    tokenizer = MarianTokenizer(default_bundle)
     tokens = tokenizer.encode(text).tolist()[:-1]
     beginnings = _beginnings(tokenizer, tokens)
     whole = tokenizer.decode(tokens)
@@ -136,7 +141,7 @@ def test_a_translation_begins_with_the_text_of_its_first_tokens(default_bundle: 
 
 
 def test_a_character_of_several_bytes_comes_whole_and_only_then(default_bundle: Bundle) -> None:
-    tokenizer = Tokenizer(default_bundle)
+    tokenizer = MarianTokenizer(default_bundle)
     vocabulary = json.loads(default_bundle.file(VOCABULARY_FILE).read_text(encoding="utf-8"))
     tokens = [vocabulary[f"<0x{byte:02X}>"] for byte in "é你🎉".encode()]
     assert _beginnings(tokenizer, tokens) == ["", "", "é", "é", "é", "é你", "é你", "é你", "é你", "é你🎉"]
@@ -147,7 +152,7 @@ def test_a_character_of_several_bytes_comes_whole_and_only_then(default_bundle: 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_any_tokens_whatever_begin_with_their_beginnings(default_bundle: Bundle, seed: int) -> None:
-    tokenizer = Tokenizer(default_bundle)
+    tokenizer = MarianTokenizer(default_bundle)
     vocabulary = json.loads(default_bundle.file(VOCABULARY_FILE).read_text(encoding="utf-8"))
     drawn = random.Random(seed)
     in_bytes = [vocabulary[piece] for piece in vocabulary if re.fullmatch("<0x..>", piece)]

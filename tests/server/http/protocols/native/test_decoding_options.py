@@ -9,7 +9,7 @@ from bundle.loading import Bundle
 from server.http.app import create_app
 from server.interface.request import Sampling, SentenceParams
 from server.operations.settings import Settings
-from server.text.tokenizers.marian import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 from tests.fakes.echo import EchoGenerator
 
 
@@ -44,7 +44,7 @@ def test_numbers_reach_the_engine(client: TestClient, echo: EchoGenerator) -> No
 
 
 def test_text_reaches_the_engine_as_target_tokens(client: TestClient, echo: EchoGenerator, echo_bundle: Bundle) -> None:
-    encode = Tokenizer(echo_bundle).encode_target
+    encode = open_tokenizer(echo_bundle).encode_target
     params = _params(
         client, echo, target_prefix="Guten Morgen", suppress_phrases=["Tee", "ein Glas"], required_phrases=["Wasser"]
     )
@@ -68,7 +68,7 @@ def test_each_text_has_its_own_prefix_and_is_one_sentence(client: TestClient, ec
 def test_the_length_ratio_counts_source_tokens_and_never_exceeds_the_limit(
     client: TestClient, echo: EchoGenerator
 ) -> None:
-    source_len = len(echo.bundle.config.name) and len(Tokenizer(echo.bundle).encode("Tea."))
+    source_len = len(echo.bundle.config.name) and len(open_tokenizer(echo.bundle).encode("Tea."))
     assert _params(client, echo, max_length_ratio=1.5).max_new_tokens == -(-3 * source_len // 2)
     assert _params(client, echo, max_length_ratio=50, max_new_tokens=9).max_new_tokens == 9
     short = _params(client, echo, max_length_ratio=0.1, min_new_tokens=5)
