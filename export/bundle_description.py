@@ -1,28 +1,29 @@
-"""Content of `bundle.json` for a Marian checkpoint."""
+"""Content of `bundle.json` for a checkpoint."""
 
 from importlib.metadata import version
 from pathlib import Path
 
 from bundle import tensors as names
 from bundle.loading import record_file
-from bundle.manifest import BundleConfig, Provenance, SpecialTokens
+from bundle.manifest import BundleConfig, Provenance, SpecialTokens, TokenizerDescription
 from bundle.tensors import Layout, Precision
 from export.graphs.shapes import describe_shapes
-from model.families.marian.reading import MarianCheckpoint
+from model.checkpoints.checkpoint import Checkpoint
 
 
 def describe_bundle(
-    marian: MarianCheckpoint, folder: Path, precision: Precision, name: str, unknown_token_id: int
+    checkpoint: Checkpoint, folder: Path, precision: Precision, name: str, unknown_token_id: int
 ) -> BundleConfig:
-    """The description of the files in `folder`, exported from a checkpoint."""
-    config = marian.config
+    """Return the description of the files in `folder`, exported from a checkpoint."""
+    config = checkpoint.config
     num_layers = config.num_decoder_layers
     layout: Layout = "parts" if (folder / names.MOVE_FILE).exists() else "step"
     return BundleConfig(
         name=name,
-        source_languages=marian.source_languages,
-        target_languages=marian.target_languages,
-        target_language_tokens=dict(marian.target_language_tokens),
+        source_languages=checkpoint.languages.source,
+        target_languages=checkpoint.languages.target,
+        target_language_tokens=dict(checkpoint.languages.source_prefix),
+        tokenizer=TokenizerDescription.model_validate({"kind": checkpoint.tokenizer.kind}),
         precision=precision,
         layout=layout,
         shapes=describe_shapes(config),
@@ -46,10 +47,10 @@ def describe_bundle(
             num_layers, layout, has_suppressed=bool(config.suppressed_token_ids)
         ),
         provenance=Provenance(
-            source=marian.source,
-            family="marian",
-            weights_sha256=marian.weights_sha256,
-            num_parameters=sum(parameter.numel() for parameter in marian.model.parameters()),
+            source=checkpoint.provenance.source,
+            family=checkpoint.provenance.family,
+            weights_sha256=checkpoint.provenance.weights_sha256,
+            num_parameters=sum(weight.numel() for weight in checkpoint.weights.values()),
             exporter=f"kvasir {version('kvasir-server')}",
         ),
         files={path.name: record_file(path) for path in sorted(folder.iterdir())},

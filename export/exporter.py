@@ -1,4 +1,4 @@
-"""A checkpoint becomes a bundle: import, export, quantise, verify, and only then write."""
+"""Export of a checkpoint to a bundle: read, trace, quantise, verify, then write."""
 
 import shutil
 import tempfile
@@ -14,7 +14,7 @@ from bundle import tensors as names
 from bundle.loading import Bundle, load_bundle, save_manifest
 from bundle.tensors import Precision
 from export.bundle_description import describe_bundle
-from export.checkpoint_checks import ExportError, require_sizes, require_tokenizer
+from export.checkpoint_checks import ExportError, require_languages, require_sizes
 from export.graphs.optional_output import make_optional
 from export.graphs.parts_export import export_parts
 from export.graphs.ranking import Ranking
@@ -25,54 +25,59 @@ from export.int8.int8_cache import store_caches_in_int8
 from export.int8.key_value_ranges import with_unit_keys_values
 from export.int8.operators import add_functions
 from export.int8.quantize import quantize_per_row
+from export.tokenizer_checks import require_tokenizer
 from export.verification.verify import verify_bundle
 from model.checkpoints.language_codes import language_code
-from model.families.marian.reading import load_marian
+from model.checkpoints.weights import build_model
+from model.families.registry import read_checkpoint
 from model.transformer import Transformer
 
 
 def export_bundle(
-    checkpoint: str | Path,
+    folder_or_hub_name: str | Path,
     folder: Path,
     precision: Precision = "float32",
     name: str | None = None,
     report: Callable[[str], None] = lambda _: None,
     source_languages: Sequence[str] = (),
 ) -> Bundle:
-    """Write a bundle of a Marian checkpoint, a local folder or a hub name, to `folder`, which must not hold one yet.
+    """Write the bundle of a checkpoint, a local folder or a hub name, to `folder`, which must be empty or missing.
 
-    `report` is told what is being done. `source_languages` are what the model reads, for a checkpoint that has one name
-    for many (`mul`, `roa`). Raises `ExportError`, or `CheckpointError` for a checkpoint that cannot be read; then
-    nothing is written.
+    `report` receives a line for each phase. `source_languages` replace those of a checkpoint that has one code for many
+    (`mul`, `roa`). Raises `ExportError`, or `CheckpointError` for a checkpoint that cannot be read; then nothing is
+    written.
     """
     if folder.exists() and not folder.is_dir():
-        raise ExportError(f"{folder} is a file; name another folder")
+        raise ExportError(f"{folder} is a file; choose another folder")
     if folder.exists() and any(folder.iterdir()):
-        raise ExportError(f"{folder} is not empty; remove it or name another folder")
+        raise ExportError(f"{folder} is not empty; remove it or choose another folder")
     report("reading the checkpoint")
-    marian = load_marian(checkpoint)
+    checkpoint = read_checkpoint(folder_or_hub_name)
     if source_languages:
-        marian = replace(marian, source_languages=tuple(dict.fromkeys(map(language_code, source_languages))))
-    require_sizes(marian.config, precision)
-    unknown_token_id = require_tokenizer(marian, report)
+        codes = tuple(dict.fromkeys(map(language_code, source_languages)))
+        checkpoint = replace(checkpoint, languages=replace(checkpoint.languages, source=codes))
+    require_sizes(checkpoint.config, precision)
+    require_languages(checkpoint)
+    unknown_token_id = require_tokenizer(checkpoint, report)
+    model = build_model(checkpoint)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         draft = Path(temporary) / "bundle"
         draft.mkdir()
         if precision == "float16":
             report("exporting the graphs")
-            export_parts(marian.model, draft, torch.float16)
+            export_parts(model, draft, torch.float16)
         else:
             report("exporting the encoder")
-            export_encoder(marian.model, draft / names.ENCODER_FILE, precision)
+            export_encoder(model, draft / names.ENCODER_FILE, precision)
             report("exporting the decoder step")
-            export_decoder(marian.model, draft / names.DECODER_FILE, precision)
-        for file, path in marian.tokenizer_files.items():
+            export_decoder(model, draft / names.DECODER_FILE, precision)
+        for file, path in checkpoint.tokenizer.files.items():
             shutil.copyfile(path, draft / file)
         report("comparing PyTorch with ONNX Runtime")
-        config = describe_bundle(marian, draft, precision, name or folder.name, unknown_token_id)
+        config = describe_bundle(checkpoint, draft, precision, name or folder.name, unknown_token_id)
         draft_bundle = save_manifest(draft, config)
-        verify_bundle(draft_bundle, marian.model)
+        verify_bundle(draft_bundle, model)
         if folder.exists():
             folder.rmdir()
         draft.rename(folder)
@@ -80,7 +85,7 @@ def export_bundle(
 
 
 def export_encoder(transformer: Transformer, file: Path, precision: Precision) -> None:
-    """Write the encoder graph of layout `step`, in float32 or int8."""
+    """Write the encoder graph of layout `step` in float32 or int8."""
     graph = EncoderGraph(_in_ranges(transformer, precision)).eval()
     rows, source_len = Dim("rows", min=1, max=2**16), Dim("source_len", min=1, max=transformer.config.max_source_tokens)
     tokens = torch.zeros(EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, dtype=torch.int32)
@@ -98,10 +103,10 @@ def export_encoder(transformer: Transformer, file: Path, precision: Precision) -
 
 
 def export_decoder(transformer: Transformer, file: Path, precision: Precision) -> None:
-    """Write the decoder-step graph of layout `step`, in float32 or int8."""
+    """Write the decoder-step graph of layout `step` in float32 or int8."""
     graph = DecoderStepGraph(_in_ranges(transformer, precision)).eval()
     num_layers = transformer.config.num_decoder_layers
-    # At run time every row has its buffer's full length; the graph itself does not fix it.
+    # At run time every row has its buffer's full length; the graph accepts any length.
     caches = example_caches(transformer, EXAMPLE_ROWS, 9, 11)
     rows = Dim("rows", min=1, max=2**16)
     target_len, source_len = Dim("target_len", min=1, max=2**16), Dim("source_len", min=1, max=2**16)
@@ -139,7 +144,7 @@ def export_decoder(transformer: Transformer, file: Path, precision: Precision) -
 
 
 def _in_ranges(transformer: Transformer, precision: Precision) -> Transformer:
-    assert precision != "float16", "float16 has another layout, see export.graphs.parts_export"
+    assert precision != "float16", "float16 graphs have layout `parts`: export.graphs.parts_export"
     return with_unit_keys_values(transformer) if precision == "int8" else transformer
 
 

@@ -24,7 +24,8 @@ from bundle import tensors as names
 from bundle.loading import Bundle
 from export.bundle_description import describe_bundle
 from export.exporter import export_decoder, export_encoder
-from model.families.marian.reading import load_marian
+from model.checkpoints.weights import build_model
+from model.families.registry import read_checkpoint
 from server.interface.request import TokenIds
 
 ACTIVATIONS = ("swish", "relu", "gelu")
@@ -128,11 +129,12 @@ def _how_far_from_ending(reference: MarianMTModel) -> torch.Tensor:
 
 def export_graphs(checkpoint: Path, folder: Path) -> Bundle:
     """Return the float32 graphs of a checkpoint without a tokenizer: enough of a bundle for an engine."""
-    marian = load_marian(checkpoint)
+    read = read_checkpoint(checkpoint)
+    model = build_model(read)
     folder.mkdir()
-    export_encoder(marian.model, folder / names.ENCODER_FILE, "float32")
-    export_decoder(marian.model, folder / names.DECODER_FILE, "float32")
-    return Bundle(folder, describe_bundle(marian, folder, "float32", checkpoint.name, marian.config.pad_token_id))
+    export_encoder(model, folder / names.ENCODER_FILE, "float32")
+    export_decoder(model, folder / names.DECODER_FILE, "float32")
+    return Bundle(folder, describe_bundle(read, folder, "float32", checkpoint.name, read.config.pad_token_id))
 
 
 def random_sources(bundle: Bundle, number: int, seed: int) -> list[TokenIds]:

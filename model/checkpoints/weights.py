@@ -1,40 +1,55 @@
-"""Copies a checkpoint's weights into a model, or says everything that does not fit, by name, in one error."""
+"""Weights of a checkpoint: selection by parameter name, and construction of the model."""
 
 from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.hugging_face_files import CheckpointError
+from model.config import TransformerConfig
 from model.transformer import Transformer
 
 
-def copy_weights(
-    model: Transformer,
+def build_model(checkpoint: Checkpoint) -> Transformer:
+    """Return the model of a checkpoint, in float32 and in evaluation mode."""
+    model = Transformer(checkpoint.config)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(checkpoint.weights[name])
+    return model.eval()
+
+
+def parameter_shapes(config: TransformerConfig) -> dict[str, torch.Size]:
+    """Return the shape of every parameter of `Transformer(config)`; a tied weight is listed once."""
+    with torch.device("meta"):  # no memory, no random numbers
+        return {name: parameter.shape for name, parameter in Transformer(config).named_parameters()}
+
+
+def select_weights(
+    shapes: Mapping[str, torch.Size],
     tensors: Mapping[str, Tensor],
-    their_names: Mapping[str, Sequence[str]],
+    stored_names: Mapping[str, Sequence[str]],
     ignored: Sequence[str],
     checkpoint_name: str,
-) -> None:
-    """Fill every parameter of `model` from `tensors`.
+) -> dict[str, Tensor]:
+    """Return the tensor of every parameter in `shapes`, in that shape.
 
-    `their_names` gives, for each of our parameters, the names it may have in the checkpoint; where several are
-    there, they must hold the same numbers. `ignored` are names that may be there and are not read. Raises
-    CheckpointError listing every missing, unexpected, misshapen and contradictory weight; the model is then unchanged.
+    `stored_names` lists the names that each parameter can have in the checkpoint. Tensors under several of these names
+    must be equal. `ignored` are names that are allowed and not read. Raises `CheckpointError` with every missing,
+    unexpected, misshapen and contradictory tensor.
     """
     missing: list[str] = []
     misshapen: list[str] = []
     contradictory: list[str] = []
-    copies: list[tuple[Tensor, Tensor]] = []
-    for our_name, parameter in model.named_parameters():
-        present = [name for name in their_names[our_name] if name in tensors]
+    selected: dict[str, Tensor] = {}
+    for parameter, shape in shapes.items():
+        present = [name for name in stored_names[parameter] if name in tensors]
         if not present:
-            missing.append(" or ".join(their_names[our_name]))
+            missing.append(" or ".join(stored_names[parameter]))
             continue
-        wrong = [name for name in present if not _same_shape(tensors[name], parameter)]
-        misshapen += [
-            f"{name} is {list(tensors[name].shape)}, its settings say {list(parameter.shape)}" for name in wrong
-        ]
+        wrong = [name for name in present if not _fits(tensors[name], shape)]
+        misshapen += [f"{name} is {list(tensors[name].shape)}, its settings give {list(shape)}" for name in wrong]
         if wrong:
             continue
         first, *others = present
@@ -43,25 +58,21 @@ def copy_weights(
             for other in others
             if not torch.equal(tensors[other], tensors[first])
         ]
-        copies.append((parameter, tensors[first]))
+        selected[parameter] = tensors[first].reshape(shape)
 
-    known = {name for names in their_names.values() for name in names} | set(ignored)
-    unexpected = sorted(set(tensors) - known)
+    allowed = {name for names in stored_names.values() for name in names} | set(ignored)
     problems = {
         "missing": missing,
-        "unexpected": unexpected,
+        "unexpected": sorted(set(tensors) - allowed),
         "wrong shape": misshapen,
         "contradictory": contradictory,
     }
     if any(problems.values()):
         lines = [f"{kind}: {'; '.join(names)}" for kind, names in problems.items() if names]
         raise CheckpointError(f"{checkpoint_name}: the weights do not fit their settings\n  " + "\n  ".join(lines))
-
-    with torch.no_grad():
-        for target, tensor in copies:
-            target.copy_(tensor.reshape(target.shape))  # half precision becomes float32 here
+    return selected
 
 
-def _same_shape(tensor: Tensor, parameter: Tensor) -> bool:
-    # A vector may be stored as a matrix of one row: Marian's final_logits_bias is.
-    return tensor.shape == parameter.shape or (parameter.dim() == 1 and tensor.shape == (1, *parameter.shape))
+def _fits(tensor: Tensor, shape: torch.Size) -> bool:
+    # A vector can be stored as a matrix of one row: Marian's final_logits_bias is.
+    return tensor.shape == shape or (len(shape) == 1 and tensor.shape == (1, *shape))

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import torch
 
+from model.checkpoints.weights import build_model
 from model.config import TransformerConfig
-from model.families.marian.reading import load_marian
+from model.families.registry import read_checkpoint
 from model.training.parallel_text import read_pairs
 from model.training.run_folder import RunFolder
 from model.training.settings import TrainingSettings
@@ -32,12 +33,12 @@ def prepare_model(settings: TrainingSettings, vocabulary: JointVocabulary) -> Tr
     """The model of `settings.initial`, or a random one of the sizes in the settings. The seed is set here."""
     torch.manual_seed(settings.seed)
     if settings.initial is not None:
-        initial = load_marian(settings.initial).model
+        initial = read_checkpoint(settings.initial)
         if not (initial.config.tie_embeddings and initial.config.tie_output):
-            raise ValueError(f"{settings.initial}: a model with one embedding for everything is needed")
-        model = Transformer(replace(initial.config, dropout=settings.dropout))
-        model.load_state_dict(initial.state_dict())
-        return model
+            raise ValueError(
+                f"{settings.initial}: training requires a model with one weight for both embeddings and the output"
+            )
+        return build_model(replace(initial, config=replace(initial.config, dropout=settings.dropout)))
     return Transformer(
         TransformerConfig(
             vocab_size=len(vocabulary),

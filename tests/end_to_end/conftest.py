@@ -7,7 +7,8 @@ import pytest
 
 from bundle.tensors import Precision
 from export.exporter import export_bundle
-from model.families.marian.reading import load_marian
+from model.checkpoints.weights import build_model
+from model.families.registry import read_checkpoint
 from tests.end_to_end.exported import Exported, write_random_checkpoint
 from tests.end_to_end.servers import Served, relabelled, started
 
@@ -48,7 +49,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Precision], 
     def export(precision: Precision) -> Exported:
         if precision not in made:
             folder = tmp_path_factory.mktemp(precision) / "bundle"
-            made[precision] = Exported(export_bundle(checkpoint, folder, precision), load_marian(checkpoint).model)
+            made[precision] = Exported(
+                export_bundle(checkpoint, folder, precision), build_model(read_checkpoint(checkpoint))
+            )
         return made[precision]
 
     return export

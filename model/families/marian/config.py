@@ -27,9 +27,10 @@ UNSUPPORTED: dict[str, tuple[object, str]] = {
 
 
 def marian_config(settings: Settings, generation: Settings, tensors: Mapping[str, Tensor]) -> TransformerConfig:
-    """What config.json and generation_config.json describe; the second wins where both speak of generation."""
-    if settings.text("model_type", "marian") != "marian":
-        settings.refuse("model_type", 'this reads "marian"')
+    """Return the configuration of config.json and generation_config.json; the second takes precedence.
+
+    Raises `CheckpointError` that names the file and the setting.
+    """
     for one_file in (settings, generation):
         for name, (supported, reason) in UNSUPPORTED.items():
             if one_file.values.get(name) not in (supported, None, []):

@@ -1,4 +1,4 @@
-"""A model as a checkpoint in Hugging Face's Marian format, which export reads and so do other people's tools."""
+"""Writer of checkpoints in Hugging Face's Marian format."""
 
 import json
 from pathlib import Path
@@ -9,25 +9,26 @@ from torch import Tensor
 from model.atomic_files import replacing
 from model.checkpoints.hugging_face_files import CONFIG_FILE
 from model.config import TransformerConfig
-from model.families.marian.reading import SHARED_EMBEDDING, their_names
+from model.families.marian.reading import SHARED_EMBEDDING, marian_names
 from model.transformer import Transformer
 
 WEIGHTS_FILE = "model.safetensors"
 
 
 def write_marian(model: Transformer, folder: Path, source_language: str, target_language: str) -> None:
-    """Write settings and weights into a folder; the files of the tokenizer are not among them.
+    """Write settings and weights into a folder, without the files of the tokenizer.
 
-    Raises ValueError if the family has no such model, OSError if it cannot be written.
+    Raises ValueError if the format cannot represent the model, OSError if a file cannot be written.
     """
     config = model.config
-    _refuse_what_marian_has_not(config)
-    names = their_names(model)
+    _require_marian(config)
+    parameters = dict(model.named_parameters())
+    names = marian_names(config, parameters)
     weights: dict[str, Tensor] = {}
-    for our_name, parameter in model.named_parameters():
-        name = SHARED_EMBEDDING if our_name == "encoder.embedding.weight" else names[our_name][0]
-        tensor = parameter.detach().float().cpu().contiguous()
-        weights[name] = tensor[None] if our_name == "output_bias" else tensor
+    for parameter, weight in parameters.items():
+        name = SHARED_EMBEDDING if parameter == "encoder.embedding.weight" else names[parameter][0]
+        tensor = weight.detach().float().cpu().contiguous()
+        weights[name] = tensor[None] if parameter == "output_bias" else tensor
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / WEIGHTS_FILE) as file:
         save_file(weights, file, metadata={"format": "pt"})
@@ -36,7 +37,7 @@ def write_marian(model: Transformer, folder: Path, source_language: str, target_
     _write_json(folder / "tokenizer_config.json", _tokenizer(config, source_language, target_language))
 
 
-def _refuse_what_marian_has_not(config: TransformerConfig) -> None:
+def _require_marian(config: TransformerConfig) -> None:
     supported = {
         "norm_placement": "post",
         "final_norm": False,
@@ -50,12 +51,12 @@ def _refuse_what_marian_has_not(config: TransformerConfig) -> None:
         "head_dim": None,
     }
     wrong = [
-        f"{name} is {getattr(config, name)!r}, it must be {value!r}"
+        f"`{name}` must be {value!r}. Given: {getattr(config, name)!r}"
         for name, value in supported.items()
         if getattr(config, name) != value
     ]
     if wrong:
-        raise ValueError("Marian checkpoints have no such model: " + "; ".join(wrong))
+        raise ValueError("a Marian checkpoint cannot represent the model: " + "; ".join(wrong))
 
 
 def _settings(config: TransformerConfig) -> dict[str, object]:

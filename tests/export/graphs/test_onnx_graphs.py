@@ -12,7 +12,8 @@ from bundle import tensors as names
 from bundle.loading import Bundle
 from export.exporter import export_decoder, export_encoder
 from export.graphs.shapes import describe_shapes
-from model.families.marian.reading import load_marian
+from model.checkpoints.weights import build_model
+from model.families.registry import read_checkpoint
 from model.layers import DecoderLayer
 from model.transformer import Transformer
 from server.engine.decoding.cross_attention import attention_weights
@@ -42,7 +43,7 @@ LOUD, QUIET = 5, 6
 
 @pytest.fixture(scope="module")
 def marian(checkpoint: Path) -> Transformer:
-    return load_marian(checkpoint).model
+    return build_model(read_checkpoint(checkpoint))
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Layout `parts`: the same numbers as the model's, and nothing in the graphs for a CPU to do."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,10 @@ from export.graphs.ranking import BlockedVocabulary
 from export.graphs.tracing import save
 from export.verification.graph_runs import VerificationError
 from export.verification.verify import verify_bundle
-from model.families.marian.reading import MarianCheckpoint, load_marian
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.weights import build_model
+from model.families.registry import read_checkpoint
+from model.transformer import Transformer
 
 SHAPES = Shapes(
     vocab_size=100,
@@ -35,37 +39,46 @@ SHAPES = Shapes(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A checkpoint and its model."""
+
+    checkpoint: Checkpoint
+    model: Transformer
+
+
 @pytest.fixture(scope="module")
-def marian(checkpoint: Path) -> MarianCheckpoint:
-    return load_marian(checkpoint)
+def source(checkpoint: Path) -> Source:
+    read = read_checkpoint(checkpoint)
+    return Source(read, build_model(read))
 
 
 @pytest.fixture(scope="module", params=["float32", "float16"])
-def parts(request: pytest.FixtureRequest, marian: MarianCheckpoint, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+def parts(request: pytest.FixtureRequest, source: Source, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     folder = tmp_path_factory.mktemp("parts")
-    export_parts(marian.model, folder, torch.float32 if request.param == "float32" else torch.float16)
-    return Bundle(folder, describe_bundle(marian, folder, request.param, "parts", 1))
+    export_parts(source.model, folder, torch.float32 if request.param == "float32" else torch.float16)
+    return Bundle(folder, describe_bundle(source.checkpoint, folder, request.param, "parts", 1))
 
 
 def _session(model: onnx.ModelProto) -> ort.InferenceSession:
     return ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
-def test_all_outputs_are_those_of_the_model(parts: Bundle, marian: MarianCheckpoint) -> None:
-    assert len(verify_bundle(parts, marian.model)) > 20
-    assert all(parameter.dtype == torch.float32 for parameter in marian.model.parameters())
+def test_all_outputs_are_those_of_the_model(parts: Bundle, source: Source) -> None:
+    assert len(verify_bundle(parts, source.model)) > 20
+    assert all(parameter.dtype == torch.float32 for parameter in source.model.parameters())
 
 
-def test_a_choice_of_the_wrong_token_is_noticed(marian: MarianCheckpoint, tmp_path: Path) -> None:
-    export_parts(marian.model, tmp_path, torch.float32)
-    bundle = Bundle(tmp_path, describe_bundle(marian, tmp_path, "float32", "parts", 1))
+def test_a_choice_of_the_wrong_token_is_noticed(source: Source, tmp_path: Path) -> None:
+    export_parts(source.model, tmp_path, torch.float32)
+    bundle = Bundle(tmp_path, describe_bundle(source.checkpoint, tmp_path, "float32", "parts", 1))
     model = onnx.load(tmp_path / names.DECODER_FILE)
     for node in model.graph.node:
         if node.op_type == "TopK":
             node.attribute.append(onnx.helper.make_attribute("largest", 0))
     save(model, tmp_path / names.DECODER_FILE, bundle.config.shapes)
     with pytest.raises(VerificationError, match="names wrong tokens"):
-        verify_bundle(bundle, marian.model)
+        verify_bundle(bundle, source.model)
 
 
 def test_no_graph_holds_what_cannot_be_captured(parts: Bundle) -> None:

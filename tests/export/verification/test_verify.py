@@ -12,13 +12,14 @@ from bundle import tensors as names
 from bundle.loading import Bundle
 from export.verification.graph_runs import VerificationError
 from export.verification.verify import TOLERANCE, verify_bundle
-from model.families.marian.reading import load_marian
+from model.checkpoints.weights import build_model
+from model.families.registry import read_checkpoint
 from model.transformer import Transformer
 
 
 @pytest.fixture(scope="module")
 def marian(checkpoint: Path) -> Transformer:
-    return load_marian(checkpoint).model
+    return build_model(read_checkpoint(checkpoint))
 
 
 Change = Callable[[NDArray[np.float32]], None] | Callable[[NDArray[np.int8]], None]

@@ -1,6 +1,6 @@
 import pytest
 
-from model.checkpoints.language_codes import language_code, language_tokens
+from model.checkpoints.language_codes import language_code
 
 
 @pytest.mark.parametrize(
@@ -13,11 +13,3 @@ def test_a_language_gets_its_shortest_standard_code(written: str, code: str) -> 
 
 def test_what_is_no_language_stays_as_written() -> None:
     assert language_code("two words") == "two words"
-
-
-def test_two_tokens_of_one_macro_language_keep_a_code_each() -> None:
-    assert language_tokens(["a", ">>ara<<", ">>arb<<", ">><<", "<<", ">>fra<<"]) == {
-        "ar": ">>ara<<",
-        "arb": ">>arb<<",
-        "fr": ">>fra<<",
-    }

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.families.marian.reading import load_marian
+from model.checkpoints.weights import build_model
+from model.families.registry import read_checkpoint
 from model.training.settings import DataFile
 from model.training.trainer import Progress, Trainer
 from model.training.vocabulary import read_vocabulary
@@ -169,7 +170,7 @@ def test_the_checkpoint_is_the_mean_of_the_last_snapshots(data: Path, tmp_path: 
         seen[progress.step] = trainer.model.encoder.embedding.weight.detach().clone()
 
     assert trainer.run(remember)
-    written = load_marian(trainer.run_folder.checkpoint).model.encoder.embedding.weight
+    written = build_model(read_checkpoint(trainer.run_folder.checkpoint)).encoder.embedding.weight
     torch.testing.assert_close(written.detach(), (seen[9] + seen[12]) / 2)
     assert len(trainer.run_folder.snapshots()) == 2
 
@@ -195,10 +196,10 @@ def test_a_run_can_begin_with_another_model_in_the_other_direction(data: Path, t
         learning_rate=1e-12,
     )
     second = train(settings, tmp_path / "second")
-    found = load_marian(second.run_folder.checkpoint)
-    assert (found.source_languages, found.target_languages) == (("de",), ("en",))
-    initial = load_marian(first.run_folder.checkpoint).model
-    torch.testing.assert_close(found.model.state_dict(), initial.state_dict(), atol=1e-6, rtol=0)
+    found = read_checkpoint(second.run_folder.checkpoint)
+    assert (found.languages.source, found.languages.target) == (("de",), ("en",))
+    initial = build_model(read_checkpoint(first.run_folder.checkpoint))
+    torch.testing.assert_close(build_model(found).state_dict(), initial.state_dict(), atol=1e-6, rtol=0)
     assert read_vocabulary(second.run_folder.checkpoint).numbers == read_vocabulary(first.run_folder.checkpoint).numbers
 
 

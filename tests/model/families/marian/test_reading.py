@@ -1,5 +1,6 @@
 import json
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from model.checkpoints.hugging_face_files import CheckpointError
-from model.families.marian.reading import load_marian
+from model.checkpoints.weights import build_model
+from model.families.registry import read_checkpoint
 from tests.model.random_models import Options, save_marian
 
 ODD_CONFIGS: list[dict[str, object]] = [
@@ -56,14 +58,14 @@ def rewrite_weights(folder: Path, changes: Mapping[str, Tensor | None]) -> None:
 @pytest.mark.parametrize("options", ODD_CONFIGS, ids=lambda options: "-".join(map(str, options.values())) or "plain")
 def test_logits_equal_those_of_the_reference_implementation(tmp_path: Path, options: Options) -> None:
     saved = save_marian(tmp_path, options)
-    checkpoint = load_marian(saved.folder)
+    checkpoint = read_checkpoint(saved.folder)
     target_vocab_size = checkpoint.config.decoder_shape.vocab_size
     source, source_mask, target_inputs = ragged_batch(
         checkpoint.config.vocab_size, target_vocab_size, checkpoint.config.pad_token_id
     )
 
     with torch.no_grad():
-        ours = checkpoint.model(source, source_mask, target_inputs)
+        ours = build_model(checkpoint)(source, source_mask, target_inputs)
     theirs = saved.logits(source, source_mask, target_inputs)
 
     assert ours.shape == (4, 11, target_vocab_size)
@@ -73,7 +75,7 @@ def test_logits_equal_those_of_the_reference_implementation(tmp_path: Path, opti
 
 def test_the_configuration_says_what_the_settings_say(tmp_path: Path) -> None:
     saved = save_marian(tmp_path, {"decoder_ffn_dim": 10, "decoder_attention_heads": 4, "dropout": 0.25})
-    config = load_marian(saved.folder).config
+    config = read_checkpoint(saved.folder).config
 
     assert (config.encoder_shape.num_heads, config.encoder_shape.head_dim) == (3, 4)
     assert (config.decoder_shape.num_heads, config.decoder_shape.head_dim) == (4, 3)
@@ -87,7 +89,7 @@ def test_the_configuration_says_what_the_settings_say(tmp_path: Path) -> None:
 
 
 def test_a_loaded_model_is_in_evaluation_mode_and_its_tied_weights_are_one(tmp_path: Path) -> None:
-    model = load_marian(save_marian(tmp_path, {}).folder).model
+    model = build_model(read_checkpoint(save_marian(tmp_path, {}).folder))
 
     assert not model.training
     assert model.decoder.embedding.weight is model.encoder.embedding.weight
@@ -96,7 +98,7 @@ def test_a_loaded_model_is_in_evaluation_mode_and_its_tied_weights_are_one(tmp_p
 
 def test_pickled_weights_give_the_same_model_as_safetensors(tmp_path: Path) -> None:
     saved = save_marian(tmp_path, {})
-    from_safetensors = load_marian(saved.folder)
+    from_safetensors = read_checkpoint(saved.folder)
     weights = load_file(saved.folder / "model.safetensors")
     shared = weights["model.shared.weight"]
     # What older checkpoints hold besides: every name of the tied weight, and the tables of positions.
@@ -107,10 +109,11 @@ def test_pickled_weights_give_the_same_model_as_safetensors(tmp_path: Path) -> N
     torch.save(weights, saved.folder / "pytorch_model.bin")
     (saved.folder / "model.safetensors").unlink()
 
-    from_pickle = load_marian(saved.folder)
+    from_pickle = read_checkpoint(saved.folder)
 
-    for name, weight in from_safetensors.model.state_dict().items():
-        assert torch.equal(weight, from_pickle.model.state_dict()[name]), name
+    assert from_safetensors.weights.keys() == from_pickle.weights.keys()
+    for name, weight in from_safetensors.weights.items():
+        assert torch.equal(weight, from_pickle.weights[name]), name
 
 
 def test_an_embedding_shared_without_a_tied_output_is_read_from_its_one_copy(tmp_path: Path) -> None:
@@ -118,19 +121,19 @@ def test_an_embedding_shared_without_a_tied_output_is_read_from_its_one_copy(tmp
     rewrite_weights(
         saved.folder, {"model.encoder.embed_tokens.weight": None, "model.decoder.embed_tokens.weight": None}
     )
-    checkpoint = load_marian(saved.folder)
+    checkpoint = read_checkpoint(saved.folder)
 
     assert checkpoint.config.tie_embeddings
     assert not checkpoint.config.tie_output
     shared = load_file(saved.folder / "model.safetensors")["model.shared.weight"]
-    assert torch.equal(checkpoint.model.decoder.embedding.weight, shared)
+    assert torch.equal(build_model(checkpoint).decoder.embedding.weight, shared)
 
 
 def test_half_precision_weights_become_float32(tmp_path: Path) -> None:
     saved = save_marian(tmp_path, {})
     weights = load_file(saved.folder / "model.safetensors")
     rewrite_weights(saved.folder, {name: weight.half() for name, weight in weights.items()})
-    model = load_marian(saved.folder).model
+    model = build_model(read_checkpoint(saved.folder))
 
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     assert torch.equal(model.encoder.embedding.weight, weights["model.shared.weight"].half().float())
@@ -149,7 +152,7 @@ def test_everything_wrong_with_the_weights_is_named_in_one_error(tmp_path: Path)
         },
     )
     with pytest.raises(CheckpointError) as caught:
-        load_marian(saved.folder)
+        read_checkpoint(saved.folder)
 
     kinds = dict(line.strip().split(": ", 1) for line in str(caught.value).splitlines()[1:])
     assert kinds["missing"].split("; ") == [
@@ -157,7 +160,7 @@ def test_everything_wrong_with_the_weights_is_named_in_one_error(tmp_path: Path)
         "model.decoder.layers.0.encoder_attn_layer_norm.bias",
     ]
     assert kinds["unexpected"] == "model.encoder.layernorm_embedding.weight"
-    assert kinds["wrong shape"] == "model.encoder.layers.0.self_attn.q_proj.bias is [11], its settings say [12]"
+    assert kinds["wrong shape"] == "model.encoder.layers.0.self_attn.q_proj.bias is [11], its settings give [12]"
     assert kinds["contradictory"] == "lm_head.weight differs from model.shared.weight, to which it is tied"
 
 
@@ -167,7 +170,7 @@ def test_a_missing_tied_weight_is_reported_with_every_name_it_may_have(tmp_path:
     with pytest.raises(
         CheckpointError, match=r"missing: model\.shared\.weight or model\.encoder\.embed_tokens\.weight"
     ):
-        load_marian(saved.folder)
+        read_checkpoint(saved.folder)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +180,6 @@ def test_a_missing_tied_weight_is_reported_with_every_name_it_may_have(tmp_path:
         ("config.json", {"normalize_before": True}, "config.json: normalize_before is true"),
         ("config.json", {"static_position_embeddings": False}, "static_position_embeddings is false"),
         ("config.json", {"activation_function": "quick_gelu"}, 'activation_function is "quick_gelu", these are'),
-        ("config.json", {"model_type": "bart"}, 'model_type is "bart", this reads "marian"'),
         ("config.json", {"d_model": "12"}, 'd_model is "12", a whole number is needed'),
         ("config.json", {"encoder_layers": None}, "encoder_layers is null, a whole number is needed"),
         (
@@ -196,7 +198,7 @@ def test_a_setting_that_is_not_supported_is_refused_by_name(
     saved = save_marian(tmp_path, {})
     rewrite_json(saved.folder / file_name, changes)
     with pytest.raises(CheckpointError) as caught:
-        load_marian(saved.folder)
+        read_checkpoint(saved.folder)
     assert message in str(caught.value)
 
 
@@ -204,7 +206,7 @@ def test_the_settings_of_generation_may_stand_in_the_config_alone(tmp_path: Path
     saved = save_marian(tmp_path, {})
     (saved.folder / "generation_config.json").unlink()
     rewrite_json(saved.folder / "config.json", {"bad_words_ids": [[30]], "forced_eos_token_id": None})
-    config = load_marian(saved.folder).config
+    config = read_checkpoint(saved.folder).config
 
     assert config.suppressed_token_ids == (30,)
     assert not config.forced_eos
@@ -215,23 +217,24 @@ def test_languages_and_tokenizer_files_are_found_beside_the_weights(tmp_path: Pa
     (saved.folder / "source.spm").write_bytes(b"")
     (saved.folder / "vocab.json").write_text('{"</s>": 0, "<unk>": 1}')
     (saved.folder / "tokenizer_config.json").write_text('{"source_lang": "eng", "target_lang": "deu"}')
-    checkpoint = load_marian(str(saved.folder))
+    checkpoint = read_checkpoint(str(saved.folder))
 
-    assert (checkpoint.source_languages, checkpoint.target_languages) == (("en",), ("de",))
-    assert checkpoint.target_language_tokens == {}
-    assert dict(checkpoint.tokenizer_files) == {
+    assert (checkpoint.languages.source, checkpoint.languages.target) == (("en",), ("de",))
+    assert checkpoint.languages.source_prefix == {}
+    assert dict(checkpoint.tokenizer.files) == {
         "source.spm": saved.folder / "source.spm",
         "vocab.json": saved.folder / "vocab.json",
     }
-    assert checkpoint.source == tmp_path.name
-    assert len(checkpoint.weights_sha256) == 64
+    assert checkpoint.tokenizer.kind == "marian"
+    assert (checkpoint.provenance.source, checkpoint.provenance.family) == (tmp_path.name, "marian")
+    assert checkpoint.provenance.weights_sha256 == sha256((saved.folder / "model.safetensors").read_bytes()).hexdigest()
 
 
 def test_a_model_of_many_target_languages_lists_them_with_their_tokens(tmp_path: Path) -> None:
     saved = save_marian(tmp_path, {})
     (saved.folder / "vocab.json").write_text('{"</s>": 0, "<unk>": 1, ">>swe<<": 2, ">>nob<<": 3, "a": 4}')
     (saved.folder / "tokenizer_config.json").write_text('{"source_lang": "en", "target_lang": "gmq"}')
-    checkpoint = load_marian(saved.folder)
+    checkpoint = read_checkpoint(saved.folder)
 
-    assert checkpoint.target_languages == ("sv", "nb")
-    assert checkpoint.target_language_tokens == {"sv": ">>swe<<", "nb": ">>nob<<"}
+    assert checkpoint.languages.target == ("sv", "nb")
+    assert checkpoint.languages.source_prefix == {"sv": ">>swe<<", "nb": ">>nob<<"}

@@ -4,8 +4,9 @@ import pytest
 import torch
 from transformers import MarianMTModel
 
-from model.families.marian.reading import load_marian
+from model.checkpoints.weights import build_model
 from model.families.marian.writing import write_marian
+from model.families.registry import read_checkpoint
 from model.transformer import Transformer
 from tests.model.random_models import small_model
 
@@ -30,10 +31,10 @@ def model() -> Transformer:
 
 def test_what_was_written_is_read_again(model: Transformer, tmp_path: Path) -> None:
     write_marian(model, tmp_path, "en", "de")
-    read = load_marian(tmp_path)
+    read = read_checkpoint(tmp_path)
     assert read.config == model.config
-    assert (read.source_languages, read.target_languages) == (("en",), ("de",))
-    for ours, theirs in zip(model.parameters(), read.model.parameters(), strict=True):
+    assert (read.languages.source, read.languages.target) == (("en",), ("de",))
+    for ours, theirs in zip(model.parameters(), build_model(read).parameters(), strict=True):
         assert torch.equal(ours, theirs)
 
 
@@ -52,11 +53,11 @@ def test_the_reference_implementation_reads_it_and_computes_the_same(model: Tran
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"norm_placement": "pre"}, "norm_placement is 'pre', it must be 'post'"),
-        ({"tie_embeddings": False, "tie_output": False}, "tie_embeddings is False.*; tie_output is False"),
+        ({"norm_placement": "pre"}, "`norm_placement` must be 'post'. Given: 'pre'"),
+        ({"tie_embeddings": False, "tie_output": False}, "`tie_embeddings` must be True.*; `tie_output` must be True"),
     ],
 )
-def test_a_model_that_the_family_has_not_is_refused(changed: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_a_model_that_the_format_cannot_represent_is_rejected(changed: dict[str, object], message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
         write_marian(small_model(MARIAN | changed), tmp_path, "en", "de")
     assert not any(tmp_path.iterdir())

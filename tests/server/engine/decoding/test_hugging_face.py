@@ -8,7 +8,8 @@ import pytest
 import torch
 from transformers import MarianMTModel
 
-from model.families.marian.reading import load_marian
+from model.checkpoints.weights import build_model
+from model.families.registry import read_checkpoint
 from server.interface.request import Completion, SentenceParams
 from tests.fakes.eager_runner import EagerRunner
 from tests.fakes.engine import DrivenEngine, request
@@ -32,7 +33,7 @@ class Pair:
 
     def __init__(self, saved: SavedMarian) -> None:
         self.reference: MarianMTModel = saved.reference
-        self.model = load_marian(saved.folder).model
+        self.model = build_model(read_checkpoint(saved.folder))
         config = self.model.config
         self.end, self.pad = config.eos_token_id, config.pad_token_id
         self._engine = DrivenEngine(EagerRunner(self.model, MAX_ROWS), self.end, config.forced_eos)

@@ -11,7 +11,8 @@ import pytest
 import torch
 from transformers import MarianMTModel
 
-from model.families.marian.reading import load_marian
+from model.checkpoints.weights import build_model
+from model.families.registry import read_checkpoint
 from server.interface.request import Tokens
 from tests.export.tiny_checkpoint import write_checkpoint
 from tests.fakes.eager_runner import EagerRunner
@@ -61,12 +62,12 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     reference.save_pretrained(folder)
     converted = folder.parent / "converted"
     ctranslate2.converters.TransformersConverter(str(folder)).convert(str(converted))
-    marian = load_marian(folder)
-    config = marian.model.config
+    model = build_model(read_checkpoint(folder))
+    config = model.config
     names = [""] * config.vocab_size
     for piece, token in _vocabulary(folder).items():
         names[token] = piece
-    engine = DrivenEngine(EagerRunner(marian.model, 32), config.eos_token_id, config.forced_eos)
+    engine = DrivenEngine(EagerRunner(model, 32), config.eos_token_id, config.forced_eos)
     random = np.random.default_rng(3)
     sources = [
         [*random.integers(2, config.vocab_size - 1, random.integers(1, 9)).tolist(), config.eos_token_id]

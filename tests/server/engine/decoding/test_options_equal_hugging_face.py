@@ -9,7 +9,8 @@ import pytest
 import torch
 from transformers import MarianMTModel
 
-from model.families.marian.reading import load_marian
+from model.checkpoints.weights import build_model
+from model.families.registry import read_checkpoint
 from server.interface.request import Completion, SentenceParams
 from tests.fakes.eager_runner import EagerRunner
 from tests.fakes.engine import DrivenEngine, request
@@ -55,9 +56,11 @@ class Pair:
 
     def __init__(self, saved: SavedMarian) -> None:
         self.reference: MarianMTModel = saved.reference
-        config = load_marian(saved.folder).model.config
+        config = build_model(read_checkpoint(saved.folder)).config
         self.end, self.pad = config.eos_token_id, config.pad_token_id
-        self.engine = DrivenEngine(EagerRunner(load_marian(saved.folder).model, MAX_ROWS), self.end, config.forced_eos)
+        self.engine = DrivenEngine(
+            EagerRunner(build_model(read_checkpoint(saved.folder)), MAX_ROWS), self.end, config.forced_eos
+        )
         random = np.random.default_rng(3)
         lengths = random.integers(1, 15, NUM_SENTENCES)
         self.sources = [[*random.integers(1, 30, length).tolist(), self.end] for length in lengths]

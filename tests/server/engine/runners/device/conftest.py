@@ -12,7 +12,9 @@ from bundle.loading import Bundle
 from export.bundle_description import describe_bundle
 from export.exporter import export_decoder, export_encoder
 from export.graphs.parts_export import export_parts
-from model.families.marian.reading import MarianCheckpoint, load_marian
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.weights import build_model
+from model.families.registry import read_checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +29,19 @@ class Layouts:
 @pytest.fixture(scope="session")
 def layouts(tmp_path_factory: pytest.TempPathFactory) -> Layouts:
     folder = tmp_path_factory.mktemp("layouts")
-    marian = load_marian(random_marian(1, 2, folder / "checkpoint").folder)
+    checkpoint = read_checkpoint(random_marian(1, 2, folder / "checkpoint").folder)
+    model = build_model(checkpoint)
     (folder / "step").mkdir()
-    export_encoder(marian.model, folder / "step" / names.ENCODER_FILE, "float32")
-    export_decoder(marian.model, folder / "step" / names.DECODER_FILE, "float32")
+    export_encoder(model, folder / "step" / names.ENCODER_FILE, "float32")
+    export_decoder(model, folder / "step" / names.DECODER_FILE, "float32")
     return Layouts(
-        Bundle(folder / "step", describe_bundle(marian, folder / "step", "float32", "step", 1)),
-        _parts(marian, folder / "parts", "float32", torch.float32),
-        _parts(marian, folder / "half", "float16", torch.float16),
+        Bundle(folder / "step", describe_bundle(checkpoint, folder / "step", "float32", "step", 1)),
+        _parts(checkpoint, folder / "parts", "float32", torch.float32),
+        _parts(checkpoint, folder / "half", "float16", torch.float16),
     )
 
 
-def _parts(marian: MarianCheckpoint, folder: Path, precision: names.Precision, dtype: torch.dtype) -> Bundle:
+def _parts(checkpoint: Checkpoint, folder: Path, precision: names.Precision, dtype: torch.dtype) -> Bundle:
     folder.mkdir()
-    export_parts(marian.model, folder, dtype)
-    return Bundle(folder, describe_bundle(marian, folder, precision, folder.name, 1))
+    export_parts(build_model(checkpoint), folder, dtype)
+    return Bundle(folder, describe_bundle(checkpoint, folder, precision, folder.name, 1))

@@ -1,0 +1,107 @@
+"""Checks of a checkpoint's tokenizer, by tokenizer kind."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from sentencepiece import SentencePieceProcessor
+
+from bundle.tokenizer_files import (
+    REQUIRED_TOKENIZER_FILES,
+    SOURCE_SENTENCEPIECE_FILE,
+    TARGET_SENTENCEPIECE_FILE,
+    TARGET_VOCABULARY_FILE,
+    VOCABULARY_FILE,
+    TokenizerKind,
+)
+from export.checkpoint_checks import ExportError
+from model.checkpoints.checkpoint import Checkpoint
+
+UNKNOWN_TOKEN = "<unk>"  # noqa: S105 - a vocabulary entry, not a secret
+MAX_MISSING_RATIO = 0.5
+"""Largest share of a SentencePiece model's pieces that a vocabulary can lack; beyond it, they are of two models."""
+
+Report = Callable[[str], None]
+
+
+def require_tokenizer(checkpoint: Checkpoint, report: Report) -> int:
+    """Return the id of the unknown token. Raises `ExportError` if the tokenizer is incomplete or unsuitable.
+
+    `report` receives a warning about pieces that the vocabulary lacks.
+    """
+    source, kind = checkpoint.provenance.source, checkpoint.tokenizer.kind
+    for known, check in CHECKS.items():
+        if kind == known:
+            if missing := sorted(set(REQUIRED_TOKENIZER_FILES[known]) - checkpoint.tokenizer.files.keys()):
+                raise ExportError(f"{source} has no {', '.join(missing)}; a bundle needs the checkpoint's tokenizer")
+            return check(checkpoint, report)
+    raise ExportError(f"{source}: the tokenizer kind must be one of {', '.join(CHECKS)}. Given: {kind}")
+
+
+def _check_marian(checkpoint: Checkpoint, report: Report) -> int:
+    source, files = checkpoint.provenance.source, checkpoint.tokenizer.files
+    vocabulary = _vocabulary(files, VOCABULARY_FILE)
+    if UNKNOWN_TOKEN not in vocabulary:
+        raise ExportError(f"{source}: {VOCABULARY_FILE} has no {UNKNOWN_TOKEN}, the token of unknown characters")
+    # A token without an embedding would fail in the middle of a request.
+    largest, vocab_size = max(vocabulary.values()), checkpoint.config.vocab_size
+    if largest >= vocab_size:
+        raise ExportError(
+            f"{source}: {VOCABULARY_FILE} has a token {largest}, but the weights have {vocab_size} tokens, "
+            f"0 to {vocab_size - 1}"
+        )
+    target_file = TARGET_VOCABULARY_FILE if TARGET_VOCABULARY_FILE in files else VOCABULARY_FILE
+    for sentencepiece_file, vocabulary_file in (
+        (SOURCE_SENTENCEPIECE_FILE, VOCABULARY_FILE),
+        (TARGET_SENTENCEPIECE_FILE, target_file),
+    ):
+        _require_pieces(files[sentencepiece_file], _vocabulary(files, vocabulary_file), vocabulary_file, report)
+    return vocabulary[UNKNOWN_TOKEN]
+
+
+CHECKS: Mapping[TokenizerKind, Callable[[Checkpoint, Report], int]] = {"marian": _check_marian}
+"""Each check returns the id of the unknown token."""
+
+
+def _require_pieces(path: Path, vocabulary: Mapping[str, int], vocabulary_file: str, report: Report) -> None:
+    """Raise `ExportError` unless `path` is a SentencePiece model with most of its pieces in the vocabulary."""
+    pieces = _pieces(path)
+    missing = [piece for piece in pieces if piece not in vocabulary]
+    if not missing:
+        return
+    found = f"{vocabulary_file} lacks {len(missing)} of the {len(pieces)} pieces of {path.name}"
+    # Marian builds its vocabulary from text, in which rare pieces may not occur, and reads them as unknown.
+    if len(missing) > MAX_MISSING_RATIO * len(pieces):
+        raise ExportError(f"{path.parent}: {found}; the files seem to belong to two models")
+    report(f"{found}; they become {UNKNOWN_TOKEN}: {' '.join(missing[:10])}{' ...' if missing[10:] else ''}")
+
+
+def _pieces(path: Path) -> list[str]:
+    """Return the pieces of a SentencePiece model without its control pieces."""
+    content = path.read_bytes()
+    if not content:
+        raise ExportError(f"{path} is empty; a SentencePiece model is required")
+    try:
+        model = SentencePieceProcessor(model_proto=content)
+    except RuntimeError as error:
+        raise ExportError(
+            f"{path} is not a SentencePiece model; if it is a pointer of Git LFS, fetch the file (git lfs pull)"
+        ) from error
+    pieces = [
+        model.id_to_piece(piece)
+        for piece in range(model.get_piece_size())
+        if not (model.is_control(piece) or model.is_unknown(piece) or model.is_unused(piece))
+    ]
+    if not pieces:
+        raise ExportError(f"{path} has no pieces of text")
+    return pieces
+
+
+def _vocabulary(files: Mapping[str, Path], name: str) -> dict[str, int]:
+    try:
+        content = json.loads(files[name].read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ExportError(f"{files[name]} is not JSON: {error}") from error
+    if not isinstance(content, dict) or not all(type(token_id) is int for token_id in content.values()):
+        raise ExportError(f"{files[name]} is not a vocabulary; an object of tokens and their ids is required")
+    return content

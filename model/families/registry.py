@@ -1,0 +1,48 @@
+"""Model families, and the reader that finds the family of a checkpoint."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.hugging_face_files import (
+    CONFIG_FILE,
+    CheckpointError,
+    CheckpointFolder,
+    find_checkpoint,
+    read_settings,
+)
+from model.families.marian.reading import Marian
+
+
+class Family(Protocol):
+    """Reader of the checkpoints of one model family."""
+
+    @property
+    def name(self) -> str:
+        """The family's name in error messages and in `bundle.json`."""
+
+    def matches(self, config: Mapping[str, object]) -> bool:
+        """Return whether a checkpoint with this config.json belongs to the family."""
+
+    def read(self, folder: CheckpointFolder) -> Checkpoint:
+        """Read a checkpoint of the family. Raises `CheckpointError` that names the file, setting or weights."""
+
+
+FAMILIES: tuple[Family, ...] = (Marian(),)
+
+
+def read_checkpoint(folder_or_hub_name: str | Path) -> Checkpoint:
+    """Read the checkpoint in a folder, or download it from the hub if there is no folder of that name.
+
+    Raises `CheckpointError`, a `ValueError`.
+    """
+    folder = find_checkpoint(folder_or_hub_name)
+    config = read_settings(folder.path / CONFIG_FILE).values
+    for family in FAMILIES:
+        if family.matches(config):
+            return family.read(folder)
+    given = ", ".join(f"`{name}` {json.dumps(config.get(name))}" for name in ("model_type", "architectures"))
+    supported = ", ".join(family.name for family in FAMILIES)
+    raise CheckpointError(f"{CONFIG_FILE}: the model family is not supported. Supported: {supported}. Given: {given}")

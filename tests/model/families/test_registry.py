@@ -1,0 +1,45 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.checkpoints.hugging_face_files import CheckpointError
+from model.checkpoints.weights import build_model, parameter_shapes
+from model.families.registry import FAMILIES, read_checkpoint
+from tests.model.families.marian.test_reading import rewrite_json
+from tests.model.random_models import save_marian
+
+
+def test_the_family_of_a_checkpoint_is_read_from_its_config(tmp_path: Path) -> None:
+    assert read_checkpoint(save_marian(tmp_path, {}).folder).provenance.family == "marian"
+
+
+def test_a_config_without_a_model_type_is_a_marian_config(tmp_path: Path) -> None:
+    saved = save_marian(tmp_path, {})
+    rewrite_json(saved.folder / "config.json", {"model_type": None})
+    assert read_checkpoint(saved.folder).provenance.family == "marian"
+
+
+def test_an_unknown_family_is_rejected_with_the_families_that_are_supported(tmp_path: Path) -> None:
+    config = {"model_type": "bart", "architectures": ["BartModel"]}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(CheckpointError) as raised:
+        read_checkpoint(tmp_path)
+    assert str(raised.value) == (
+        "config.json: the model family is not supported. Supported: marian. "
+        'Given: `model_type` "bart", `architectures` ["BartModel"]'
+    )
+
+
+def test_no_config_belongs_to_two_families() -> None:
+    for family in FAMILIES:
+        assert [each.name for each in FAMILIES if each.matches({"model_type": family.name})] == [family.name]
+
+
+def test_a_checkpoint_has_one_weight_for_each_parameter_of_its_model(tmp_path: Path) -> None:
+    checkpoint = read_checkpoint(save_marian(tmp_path, {"tie_word_embeddings": False}).folder)
+    model = build_model(checkpoint)
+    assert {name: weight.shape for name, weight in model.named_parameters()} == parameter_shapes(checkpoint.config)
+    for name, weight in model.named_parameters():
+        assert torch.equal(weight, checkpoint.weights[name]), name
