@@ -1,7 +1,7 @@
-"""Compiles the native operators while the package is built; everything else about the package is in pyproject.toml.
+"""Compilation of the native operators during the build of the package; pyproject.toml has all other settings.
 
-The compiler is Zig's C compiler, a pinned package that pip puts into the environment it builds in and throws away with
-it. It compiles for an old glibc whatever the machine has, so the library runs where the wheel is carried to.
+The compiler is Zig's C compiler, a pinned package in pip's temporary build environment. It compiles for an old glibc on
+every machine, so that the wheel runs on other machines.
 """
 
 import os
@@ -16,14 +16,14 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError
 
-# -ffp-contract=off: the sources say where a multiplication and an addition become one, so that every instruction set
-# adds up alike. -fno-sanitize: Zig looks for undefined behaviour while running unless told not to.
+# -ffp-contract=off: the sources contain explicit fused multiply-adds, so that every instruction set has the same sums.
+# -fno-sanitize: by default, Zig checks for undefined behaviour at run time.
 _FLAGS = (
     *("-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"),
     *("-fno-sanitize=undefined", "-Wall", "-Wextra", "-Werror"),
 )
 _KERNELS = "kernels.c"
-# kernels.c is compiled once for each of these; the library looks for the best one that the processor can run.
+# kernels.c is compiled once for each of these; at run time the library selects the best for the processor.
 _PORTABLE: dict[str, tuple[str, ...]] = {"kernels_portable": ()}
 _INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
     "x86_64": {
@@ -39,14 +39,14 @@ class CompileOperators(build_ext):
     """`build_ext` for a shared library that ONNX Runtime loads, and Python does not."""
 
     def get_ext_filename(self, fullname: str) -> str:
-        """Its file without the tag of a Python version, for none is asked of it."""
+        """Return the file name without the tag of a Python version: the library uses none."""
         return str(Path(*fullname.split(".")).with_suffix(".so"))
 
     def build_extension(self, ext: Extension) -> None:
-        """Raises `CompileError`, which for an optional extension becomes a warning."""
+        """Compile the library. Raises `CompileError`; for an optional extension, setuptools reports a warning."""
         target = Path(self.get_ext_fullpath(ext.name))
         target.parent.mkdir(parents=True, exist_ok=True)
-        # One of older sources must not stay if these cannot be compiled.
+        # A library of older sources must not remain if compilation fails.
         target.unlink(missing_ok=True)
         if self.editable_mode:
             Path(self.get_ext_filename(ext.name)).unlink(missing_ok=True)
@@ -58,12 +58,12 @@ class PlatformWheel(bdist_wheel):
     """A wheel for one platform and every version of Python."""
 
     def get_tag(self) -> tuple[str, str, str]:
-        """Tags of Python, its binary interface and the platform."""
+        """Return the tags of Python, its binary interface and the platform."""
         return "py3", "none", super().get_tag()[2]
 
 
 def _compile(sources: list[Path], library: Path, folder: Path) -> None:
-    """Compile C files into a shared library; everything else that comes into being stays in `folder`."""
+    """Compile C files into a shared library; intermediate files stay in `folder`."""
     machine = platform.machine()
     target = ["-target", f"{machine}-linux-gnu.2.28"] if sys.platform == "linux" else []
     objects: list[str] = []
@@ -89,7 +89,7 @@ def _zig_cc(arguments: list[str], folder: Path) -> None:
     )
     if ran.returncode != 0:
         raise CompileError(
-            "the native operators are left out, and ONNX Runtime's own will do their work more slowly: "
+            "the native operators were not compiled; ONNX Runtime's slower operators are used: "
             f"{' '.join(command)} failed: {ran.stderr.strip()}"
         )
 

@@ -1,4 +1,4 @@
-"""Rows of a cache of keys and values: who continues in which, and copies between them."""
+"""KV cache rows: assignment after a beam step, and copies between rows."""
 
 import ctypes
 
@@ -23,11 +23,11 @@ if _library is not None:
 def children_in_rows(
     rows: NDArray[np.intp], parents: NDArray[np.integer]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Where beams [requests, beam_size] lie that continue `parents`, their siblings by number, which lay in `rows`.
+    """Return the rows of beams [requests, beam_size] that continue `parents`, and copies' sources and destinations.
 
-    The first child stays in its parent's row; only further children are copied, into rows whose beam died. So no row is
-    read after it was written, in whatever order the copies run. Returns the rows of the children, and the sources and
-    destinations of what must be copied.
+    `parents` are beam indices within a request; `rows` are the rows of the parents. The first child stays in its
+    parent's row; further children are copied into rows of beams without children. So no copy reads a row that another
+    copy writes.
     """
     num, beam_size = rows.shape
     if _library is None:
@@ -44,29 +44,29 @@ def _children_in_rows_in_numpy(
     rows: NDArray[np.intp], parents: NDArray[np.integer]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     children: NDArray[np.intp] = np.take_along_axis(rows, parents, axis=1)
-    # [requests, beam_size]: whether an earlier child has the same parent, and whether nobody continues a row.
+    # [requests, beam_size]: whether an earlier child has the same parent, and whether a beam has no children.
     beams = np.arange(rows.shape[1])
     is_same = parents[:, :, None] == parents[:, None, :]
     is_repeated = (is_same & (beams < beams[:, None])).any(axis=2)
-    dies = (parents[:, None, :] != beams[:, None]).all(axis=2)
-    # Both run request by request, and within a request as many rows die as children need a place.
-    sources, destinations = children[is_repeated], rows[dies]
+    is_childless = (parents[:, None, :] != beams[:, None]).all(axis=2)
+    # Both are ordered by request, and within a request the numbers of free rows and of copied children are equal.
+    sources, destinations = children[is_repeated], rows[is_childless]
     children[is_repeated] = destinations
     return children, sources, destinations
 
 
 class RowCopier:
-    """Copies valid positions of rows to other rows, in every plane and head of one cache.
+    """Copies of valid positions between rows, in every plane and head of one cache.
 
-    `cache` is C-contiguous [planes, rows, heads, positions, head_dim], and stays where it is.
+    `cache` is C-contiguous [planes, rows, heads, positions, head_dim] and must not move.
     """
 
     def __init__(self, cache: NDArray[np.number]) -> None:
-        assert cache.flags.c_contiguous, "rows are found by their address"
+        assert cache.flags.c_contiguous, "rows are addressed by pointers"
         planes, rows, heads, positions, head_dim = cache.shape
         self._cache = cache
         self._position_size = head_dim * cache.itemsize
-        # Where the library finds its arguments; addresses are dear to ask for every time.
+        # Arguments in fixed memory: reading the address of an array is slow.
         self._arguments = np.zeros((3, rows), np.int64)
         start, stride = self._arguments.ctypes.data, self._arguments.strides[0]
         shape = (planes, rows, heads, positions * self._position_size)

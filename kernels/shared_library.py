@@ -1,4 +1,4 @@
-"""The compiled library beside this file, where it was built."""
+"""The compiled library beside this file."""
 
 import ctypes
 from pathlib import Path
@@ -7,5 +7,5 @@ FILE = Path(__file__).parent / "libkvasir.so"
 
 
 def load() -> ctypes.CDLL | None:
-    """The library, or None where it was not built."""
+    """Return the library, or None if it was not built."""
     return ctypes.CDLL(str(FILE)) if FILE.exists() else None

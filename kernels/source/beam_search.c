@@ -1,14 +1,14 @@
-/* What beam search does in every step: ranking continuations, and finding rows for beams. */
+/* Beam search: ranking of continuations, and assignment of rows to beams. */
 #include <stdint.h>
 #include <string.h>
 
 #define EXPORTED __attribute__((visibility("default")))
-#define HARDLY_POSSIBLE -5e8f /* sums below this are of beams that do not exist: half of search's "minus infinity" */
+#define HARDLY_POSSIBLE -5e8f /* lower sums belong to unused beams; half of the search's "minus infinity" */
 
-/* What is not a number comes last, as where NumPy sorts. */
+/* NaN comes last, as in NumPy. */
 static int precedes(float a, float b) { return a < b || (a == a && b != b); }
 
-/* The arrays of kernels/beams.py, where their shapes are said. */
+/* The arrays of kernels/beam_search.py, which documents their shapes. */
 typedef struct {
     int64_t beam_size, max_tokens, end_token;
     float *sums;
@@ -16,15 +16,15 @@ typedef struct {
     const int32_t *max_lengths;
     int32_t *chosen;
     int64_t *parents;
-    int64_t *ended_places;
+    int64_t *ended_requests;
     float *ended_sums;
     int32_t *ended_tokens;
     int32_t *before;
 } Beams;
 
-/* The cheapest `wanted` of `count` continuations, cheapest first, of equal ones the first. */
+/* Find the cheapest `wanted` of `count` continuations, cheapest first and equal ones in order. */
 static void cheapest(const float *sums, const float *log_probs, int64_t num_candidates, int64_t count, int64_t wanted,
-                     float *costs, int64_t *places) {
+                     float *costs, int64_t *indices) {
     int64_t found = 0;
     for (int64_t i = 0; i < count; i++) {
         float cost = -sums[i / num_candidates] - log_probs[i];
@@ -32,21 +32,21 @@ static void cheapest(const float *sums, const float *log_probs, int64_t num_cand
         int64_t at = found < wanted ? found++ : wanted - 1;
         for (; at > 0 && precedes(cost, costs[at - 1]); at--) {
             costs[at] = costs[at - 1];
-            places[at] = places[at - 1];
+            indices[at] = indices[at - 1];
         }
         costs[at] = cost;
-        places[at] = i;
+        indices[at] = i;
     }
 }
 
-/* One step of the first `num` requests; see RunningBeams.advance. Returns how many hypotheses ended, or -1 and nothing has
- * changed if one of them has no room for a token. */
+/* Advance the first `num` requests by one step; see RunningBeams.advance. Returns the number of finished hypotheses, or -1
+ * without any change if a request has no capacity for another token. */
 EXPORTED int64_t kvasir_advance_beams(const Beams *beams, int64_t num, int64_t num_candidates, const int64_t *candidates,
                                       const float *log_probs) {
     const int64_t beam_size = beams->beam_size, max_tokens = beams->max_tokens, count = beam_size * num_candidates;
     const int64_t wanted = 2 * beam_size < count ? 2 * beam_size : count;
     float costs[2 * beam_size];
-    int64_t places[2 * beam_size], num_ended = 0;
+    int64_t indices[2 * beam_size], num_ended = 0;
     int32_t *before = beams->before;
     for (int64_t request = 0; request < num; request++) {
         if (beams->lengths[request] >= max_tokens) return -1;
@@ -58,24 +58,24 @@ EXPORTED int64_t kvasir_advance_beams(const Beams *beams, int64_t num, int64_t n
         int64_t *parents = beams->parents + request * beam_size;
         const int64_t length = beams->lengths[request]++;
         const int at_limit = length + 1 >= beams->max_lengths[request];
-        cheapest(sums, log_probs, num_candidates, count, wanted, costs, places);
+        cheapest(sums, log_probs, num_candidates, count, wanted, costs, indices);
         for (int64_t rank = 0; rank < beam_size; rank++) {
-            const int64_t token = candidates[places[rank]];
+            const int64_t token = candidates[indices[rank]];
             if (!(at_limit || token == beams->end_token) || !(-costs[rank] > HARDLY_POSSIBLE)) continue;
             int32_t *hypothesis = beams->ended_tokens + num_ended * max_tokens;
-            memcpy(hypothesis, tokens + places[rank] / num_candidates * max_tokens, (size_t)length * sizeof *tokens);
+            memcpy(hypothesis, tokens + indices[rank] / num_candidates * max_tokens, (size_t)length * sizeof *tokens);
             hypothesis[length] = (int32_t)token;
-            beams->ended_places[num_ended] = request;
+            beams->ended_requests[num_ended] = request;
             beams->ended_sums[num_ended++] = -costs[rank];
         }
-        /* Those that do not end run on; only where these are too few the others stand behind them. */
+        /* Continuations that do not end come first; the others fill the beams that are left. */
         int64_t kept = 0;
         for (int ends = 0; ends < 2; ends++) {
             for (int64_t rank = 0; rank < wanted && kept < beam_size; rank++) {
-                const int64_t token = candidates[places[rank]];
+                const int64_t token = candidates[indices[rank]];
                 if ((at_limit || token == beams->end_token) != ends) continue;
                 chosen[kept] = (int32_t)token;
-                parents[kept] = places[rank] / num_candidates;
+                parents[kept] = indices[rank] / num_candidates;
                 sums[kept++] = -costs[rank];
             }
         }
@@ -93,8 +93,8 @@ EXPORTED int64_t kvasir_advance_beams(const Beams *beams, int64_t num, int64_t n
     return num_ended;
 }
 
-/* Rows for the children of beams, [num, beam_size] each; see children_in_rows in kernels/rows.py. `rows` are overwritten.
- * Returns how many rows must be copied. */
+/* Assign rows to the children of beams, [num, beam_size] each; see children_in_rows in kernels/cache_rows.py. Overwrites
+ * `rows` and returns the number of rows to copy. */
 EXPORTED int64_t kvasir_children_in_rows(int64_t num, int64_t beam_size, int64_t *rows, const int64_t *parents,
                                          int64_t *sources, int64_t *destinations) {
     int64_t num_copied = 0, num_dead = 0;
@@ -108,7 +108,7 @@ EXPORTED int64_t kvasir_children_in_rows(int64_t num, int64_t beam_size, int64_t
         }
         for (int64_t child = 0; child < beam_size; child++) {
             int is_first = 1;
-            for (int64_t elder = 0; elder < child; elder++) is_first &= parents[elder] != parents[child];
+            for (int64_t earlier = 0; earlier < child; earlier++) is_first &= parents[earlier] != parents[child];
             rows[child] = own[parents[child]];
             if (is_first) continue;
             sources[num_copied] = rows[child];

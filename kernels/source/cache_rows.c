@@ -1,4 +1,4 @@
-/* Rows of a cache continue in other rows. */
+/* Copies between rows of a KV cache. */
 #include <stdint.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ __attribute__((visibility("default"))) void kvasir_copy_rows(char *cache, int64_
     const int64_t row_size = heads * head_size, num_heads = planes * heads;
     for (int64_t i = 0; i < count; i++) {
         for (int64_t ahead = 0; ahead < num_heads + AHEAD; ahead++) {
-            /* Heads lie far apart: while one is copied the next ones are on their way. */
+            /* Heads are far apart: the next ones are prefetched while one is copied. */
             if (ahead < num_heads) {
                 int64_t offset = ahead / heads * rows * row_size + ahead % heads * head_size;
                 prefetch(cache + offset + sources[i] * row_size, cache + offset + destinations[i] * row_size, sizes[i]);

@@ -1,4 +1,4 @@
-/* Which table of kernels this processor gets. */
+/* Selection of the kernels that this processor can run. */
 #include <stddef.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@ extern const Kernels kernels_portable;
 
 extern const Kernels kernels_avx2, kernels_avx512vnni;
 
-/* Bits of CPUID leaves 1 and 7, and of the register that says which parts of its state the system saves (XCR0); from the
- * Intel 64 and IA-32 Architectures Software Developer's Manual, volumes 1 (chapter 13) and 2 (CPUID). */
+/* Bits of CPUID leaves 1 and 7, and of XCR0, the register with the parts of the state that the system saves. Source: Intel
+ * 64 and IA-32 Architectures Software Developer's Manual, volumes 1 (chapter 13) and 2 (CPUID). */
 enum {
     FMA = 1 << 12, OSXSAVE = 1 << 27,                             /* leaf 1, ECX */
     AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512CD = 1 << 28, AVX512BW = 1 << 30, /* leaf 7, EBX */

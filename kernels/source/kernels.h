@@ -1,31 +1,31 @@
-/* What the operators ask of a processor: one table of functions for each instruction set. */
+/* The kernels that the operators call: one table of functions for each instruction set. */
 #ifndef KVASIR_KERNELS_H
 #define KVASIR_KERNELS_H
 
 #include <stdint.h>
 
-/* Columns of a matrix that are stored together: [ceil(outputs / 64), inputs / 4, 64, 4], zeros behind the last column. */
+/* Columns of a matrix that are stored together: [ceil(outputs / 64), inputs / 4, 64, 4], zeros after the last column. */
 #define PANEL_COLUMNS 64
 #define MAX_HEAD_DIM 256
 
 typedef struct {
     int64_t rows, inputs, outputs;
     const int8_t *weight;      /* in panels */
-    const float *scales;       /* [outputs] what a column's int8 numbers are multiplied by */
+    const float *scales;       /* [outputs] factors of the columns' int8 numbers */
     const int32_t *sums;       /* [outputs] sums of the columns' int8 numbers */
     const float *bias;         /* [outputs] */
     const uint8_t *quantized;  /* [rows, inputs] */
     const float *row_scales;   /* [rows] */
     int32_t zero_point;
     int relu;
-    const float *residual;     /* [rows, outputs], or none */
+    const float *residual;     /* [rows, outputs], or NULL */
     float *output;             /* [rows, outputs] */
 } Linear;
 
 typedef struct {
     int64_t heads, head_dim, cache_len;
     float scale;               /* of products of queries and keys */
-    float step;                /* what int8 keys and values are multiplied by */
+    float step;                /* of int8 keys and values */
 } CachedAttention;
 
 typedef struct {
@@ -33,13 +33,13 @@ typedef struct {
     float scale;
 } SourceAttention;
 
-/* Columns of logits that are looked through together. One number for every batch: sums of exponentials depend on it. */
+/* Columns of logits that are ranked together. The same for every batch: sums of exponentials depend on it. */
 #define CHUNK_COLUMNS 1024
 
 typedef struct {
     int64_t num_best;
     int with_sum;
-    const float *mask;         /* [outputs] at most 0, added to logits before they are ranked, and not when they are summed */
+    const float *mask;         /* [outputs] at most 0; added to logits that are ranked, not to those that are summed */
 } Ranking;
 
 /* A sum of exponentials: `sum` times e ** `largest`. */
@@ -47,7 +47,7 @@ typedef struct {
     float largest, sum;
 } Sum;
 
-/* What is known of one row after some columns: the best `count`, best first, of equal ones the first; and the sum of all. */
+/* Ranking of one row after some columns: the best `count`, best first and equal ones in order, and the sum of all. */
 typedef struct {
     float *logits;
     int64_t *tokens;
@@ -63,23 +63,23 @@ typedef struct {
     /* Some panels of a product, with bias, ReLU and residual. */
     void (*multiply)(const Linear *, int64_t first_panel, int64_t end_panel);
     void (*normalize)(float *hidden, int64_t rows, int64_t width, const float *weight, const float *bias, float epsilon);
-    /* [heads * head_dim] floats to the cache's int8 at one position of [heads, cache_len, head_dim]. */
+    /* [heads * head_dim] floats to int8 numbers at one position of a cache [heads, cache_len, head_dim]. */
     void (*append)(const CachedAttention *, const float *values, int64_t position, int8_t *cache);
-    /* One row's query over the first `length` positions of its keys and values; `scores` has room for as many + 32.
-     * `next_length` is that of the row behind it, which is attended to next, or 0. */
+    /* One row's query over the first `length` positions of its keys and values. `scores` has a capacity of `length` + 32.
+     * `next_length` is the length of the next row in memory if it follows, else 0. */
     void (*attend)(const CachedAttention *, const float *query, const int8_t *keys, const int8_t *values, int64_t length,
                    int64_t next_length, float *scores, float *output);
-    /* One head of one sentence: queries, keys and values side by side in `fused` [source_len, 3 * heads * head_dim],
-     * the first `length` positions of it, to `output` [source_len, heads * head_dim]. */
+    /* The first `length` positions of one head of one sentence: queries, keys and values side by side in `fused`
+     * [source_len, 3 * heads * head_dim], to `output` [source_len, heads * head_dim]. */
     void (*attend_in_source)(const SourceAttention *, const float *fused, int64_t head, int64_t length, float *scores,
                              float *output);
-    /* Add columns from `first` on, whose logits are given, to what is known of a row. At most CHUNK_COLUMNS, and room for
-     * whole vectors. Logits below `floor` need not be looked at. */
+    /* Add the logits of columns from `first` on to the ranking of a row: at most CHUNK_COLUMNS, in memory for whole
+     * vectors. Logits below `floor` can be skipped. */
     void (*rank)(const Ranking *, float *logits, int64_t first, int64_t count, float floor, Best *);
     Sum (*add_sums)(Sum earlier, Sum later);
 } Kernels;
 
-/* The best table this processor can run, or the one named ("avx512vnni", "avx2", "portable"); none if it cannot. */
+/* Return the best table that this processor can run, or the named one ("avx512vnni", "avx2", "portable"), or NULL. */
 const Kernels *choose_kernels(const char *name);
 
 #endif

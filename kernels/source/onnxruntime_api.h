@@ -1,7 +1,7 @@
 /* The part of ONNX Runtime's C interface that custom operators need.
  *
- * Its table of functions only ever grows at its end, so a function's place in it never changes. Places and signatures are
- * those of `OrtApi` and `OrtCustomOp` in onnxruntime_c_api.h, version 17 of the interface (ONNX Runtime 1.17 and later). */
+ * Its table of functions only grows at the end, so the index of a function never changes. Indices and signatures come from
+ * `OrtApi` and `OrtCustomOp` in onnxruntime_c_api.h, version 17 of the interface (ONNX Runtime 1.17 and later). */
 #ifndef KVASIR_ONNXRUNTIME_API_H
 #define KVASIR_ONNXRUNTIME_API_H
 
@@ -14,7 +14,7 @@ typedef struct Status Status;             /* NULL is success */
 typedef struct Value Value;               /* a tensor */
 typedef struct Shape Shape;
 typedef struct Context Context;           /* of one run of one node */
-typedef struct NodeInfo NodeInfo;         /* of a node, while its kernel is made */
+typedef struct NodeInfo NodeInfo;         /* of a node, while its kernel is created */
 typedef struct SessionOptions SessionOptions;
 typedef struct Domain Domain;
 
@@ -26,8 +26,8 @@ typedef struct {
 enum ElementType { FLOAT = 1, INT8 = 3, INT32 = 6, INT64 = 7, BOOL = 9 };
 enum ErrorCode { FAIL = 1, INVALID_ARGUMENT = 2 };
 
-/* API(place, result, argument types...) is the function at that place. */
-#define API(place, result, ...) ((result(*)(__VA_ARGS__))api[place])
+/* API(index, result, argument types...) is the function at that index. */
+#define API(index, result, ...) ((result(*)(__VA_ARGS__))api[index])
 #define create_status API(0, Status *, int, const char *)
 #define create_domain API(26, Status *, const char *, Domain **)
 #define add_to_domain API(27, Status *, Domain *, const struct Operator *)
@@ -43,7 +43,7 @@ enum ErrorCode { FAIL = 1, INVALID_ARGUMENT = 2 };
 #define release_shape API(99, void, Shape *)
 #define parallel_for API(274, Status *, const Context *, void (*)(void *, size_t), size_t, size_t, void *)
 
-/* What an operator is. ONNX Runtime calls the newer functions (`..._or_status`) where they are given. */
+/* An operator. ONNX Runtime prefers the newer functions (`..._or_status`) if they are set. */
 typedef struct Operator {
     uint32_t version;
     void *(*create)(const struct Operator *, const void *const *api, const NodeInfo *);
@@ -55,9 +55,9 @@ typedef struct Operator {
     size_t (*get_num_outputs)(const struct Operator *);
     void (*compute)(void *kernel, Context *);
     void (*destroy)(void *kernel);
-    int (*get_input_kind)(const struct Operator *, size_t);   /* 0: must be there */
+    int (*get_input_kind)(const struct Operator *, size_t);   /* 0: required */
     int (*get_output_kind)(const struct Operator *, size_t);
-    int (*get_input_memory)(const struct Operator *, size_t); /* 0: where the provider's memory is */
+    int (*get_input_memory)(const struct Operator *, size_t); /* 0: the provider's memory */
     int (*get_min_variadic_inputs)(const struct Operator *);
     int (*is_variadic_input_homogeneous)(const struct Operator *);
     int (*get_min_variadic_outputs)(const struct Operator *);

@@ -1,4 +1,4 @@
-/* The best columns of a row of logits, and the sum of all exponentials. */
+/* The best columns of a row of logits, and the sum of their exponentials. */
 #ifndef KVASIR_RANKING_H
 #define KVASIR_RANKING_H
 
@@ -6,46 +6,46 @@
 #include "vectors.h"
 
 static void insert(Best *best, int64_t num_best, float logit, int64_t token) {
-    int64_t place = best->count < num_best ? best->count++ : num_best - 1;
-    for (; place > 0 && best->logits[place - 1] < logit; place--) {
-        best->logits[place] = best->logits[place - 1];
-        best->tokens[place] = best->tokens[place - 1];
+    int64_t index = best->count < num_best ? best->count++ : num_best - 1;
+    for (; index > 0 && best->logits[index - 1] < logit; index--) {
+        best->logits[index] = best->logits[index - 1];
+        best->tokens[index] = best->tokens[index - 1];
     }
-    best->logits[place] = logit;
-    best->tokens[place] = token;
+    best->logits[index] = logit;
+    best->tokens[index] = token;
 }
 
 static Sum add_sums(Sum earlier, Sum later) {
-    /* Nothing is known before the first columns, and 0 times anything stays 0. */
+    /* Before the first columns the sum is 0, and 0 times any share is 0. */
     float largest = later.largest > earlier.largest ? later.largest : earlier.largest;
     floats shares = {earlier.largest - largest, later.largest - largest};
     shares = exponential(shares);
     return (Sum){largest, earlier.sum * shares[0] + later.sum * shares[1]};
 }
 
-/* What a logit must exceed to be among the best. */
-ALWAYS_INLINE float least_of(const Ranking *ranking, const Best *best) {
+/* Return the threshold that a logit must exceed to be among the best. */
+ALWAYS_INLINE float threshold_of(const Ranking *ranking, const Best *best) {
     return best->count < ranking->num_best ? -__builtin_inff() : best->logits[ranking->num_best - 1];
 }
 
-/* Ranks some columns, and returns what others must exceed from then on. Not inlined: few columns get here. */
+/* Rank some columns and return the new threshold. Not inlined: few columns get here. */
 static __attribute__((noinline)) float insert_some(const Ranking *ranking, const float *logits, int64_t first,
                                                    int64_t count, float floor, Best *best) {
     for (int64_t at = 0; at < count; at += LANES) {
         int64_t width = at_most_lanes(count - at);
         floats ranked = load(logits + at) + load_some(ranking->mask + first + at, width, -__builtin_inff());
-        uint32_t lanes = lanes_where((ranked > spread(least_of(ranking, best))) & (ranked >= spread(floor)));
+        uint32_t lanes = lanes_where((ranked > spread(threshold_of(ranking, best))) & (ranked >= spread(floor)));
         for (; lanes != 0; lanes &= lanes - 1) {
             int lane = __builtin_ctz(lanes);
-            if (ranked[lane] > least_of(ranking, best)) insert(best, ranking->num_best, ranked[lane], first + at + lane);
+            if (ranked[lane] > threshold_of(ranking, best)) insert(best, ranking->num_best, ranked[lane], first + at + lane);
         }
     }
-    return least_of(ranking, best);
+    return threshold_of(ranking, best);
 }
 
-/* A number that the best `num_best` of these columns reach, so that few of the others are ever ranked: the columns are
- * divided into at least that many parts, and each part's largest reaches the smallest of these. */
-static float reached_by_best(const Ranking *ranking, const float *logits, int64_t first, int64_t count) {
+/* Return a lower bound of the best `num_best` of these columns, so that few others are ranked. The columns are divided into
+ * at least `num_best` parts; the bound is the smallest of the parts' maxima. */
+static float lower_bound_of_best(const Ranking *ranking, const float *logits, int64_t first, int64_t count) {
     floats largest = spread(-__builtin_inff());
     if (ranking->num_best > LANES / 2) return largest[0];
     for (int64_t at = 0; at + LANES <= count; at += LANES) {
@@ -57,20 +57,20 @@ static float reached_by_best(const Ranking *ranking, const float *logits, int64_
 }
 
 static void rank(const Ranking *ranking, float *logits, int64_t first, int64_t count, float floor, Best *best) {
-    const float nothing = -__builtin_inff();
+    const float none = -__builtin_inff();
     const int64_t group = 4 * LANES;
-    if (count % LANES != 0) store(logits + count, spread(nothing));
-    if (floor == nothing) floor = reached_by_best(ranking, logits, first, count);
-    floats largest = spread(nothing);
-    float least = least_of(ranking, best);
+    if (count % LANES != 0) store(logits + count, spread(none));
+    if (floor == none) floor = lower_bound_of_best(ranking, logits, first, count);
+    floats largest = spread(none);
+    float threshold = threshold_of(ranking, best);
     int64_t at = 0;
-    /* No logit is ranked above itself: where none suffices, no mask is looked at. */
+    /* The mask only lowers logits: if none reaches the threshold, the mask is not read. */
     for (; at + group <= count; at += group) {
         floats here = larger(larger(load(logits + at), load(logits + at + LANES)),
                              larger(load(logits + at + 2 * LANES), load(logits + at + 3 * LANES)));
         largest = larger(here, largest);
-        if (lanes_where((here > spread(least)) & (here >= spread(floor))) != 0) {
-            least = insert_some(ranking, logits + at, first + at, group, floor, best);
+        if (lanes_where((here > spread(threshold)) & (here >= spread(floor))) != 0) {
+            threshold = insert_some(ranking, logits + at, first + at, group, floor, best);
         }
     }
     if (at < count) insert_some(ranking, logits + at, first + at, count - at, floor, best);

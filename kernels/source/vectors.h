@@ -1,7 +1,7 @@
-/* Vectors of sixteen numbers, whatever width the processor has: the compiler splits them where it must.
+/* Vectors of sixteen numbers. The compiler splits them for processors with narrower registers.
  *
- * Everything that a row's result depends on is written once, with explicit fused multiply-adds and one fixed order of
- * sums, so that a row gets the same bits in whatever place of whatever batch it stands. */
+ * All arithmetic uses explicit fused multiply-adds and one fixed order of sums, so that the bits of a row's result depend
+ * neither on its place in the batch nor on the other rows. */
 #ifndef KVASIR_VECTORS_H
 #define KVASIR_VECTORS_H
 
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define LANES 16
+#define CACHE_LINE 64 /* bytes */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 typedef float floats __attribute__((vector_size(4 * LANES)));
@@ -31,7 +32,7 @@ ALWAYS_INLINE floats load(const float *from) {
 
 ALWAYS_INLINE void store(float *to, floats value) { memcpy(to, &value, sizeof value); }
 
-/* The first `count` of sixteen numbers; the others are `fill`. */
+/* Load the first `count` of sixteen numbers; the others are `fill`. */
 ALWAYS_INLINE floats load_some(const float *from, int64_t count, float fill) {
     if (count == LANES) return load(from);
     floats value = spread(fill);
@@ -56,8 +57,7 @@ ALWAYS_INLINE floats load_some_bytes(const int8_t *from, int64_t count) {
 
 ALWAYS_INLINE int64_t at_most_lanes(int64_t count) { return count < LANES ? count : LANES; }
 
-/* Number by number, and `b` where one of them is not a number: one instruction, where the maximum that has to find the
- * other number takes three. */
+/* Maximum and minimum of each lane, `b` if one is NaN: one instruction; a maximum that ignores NaN takes three. */
 ALWAYS_INLINE floats larger(floats a, floats b) {
     ints from_a = a > b;
     return (floats)((from_a & (ints)a) | (~from_a & (ints)b));
@@ -91,15 +91,15 @@ ALWAYS_INLINE float largest_of(floats value) {
     return value[0];
 }
 
-/* Each number rounded to the nearest whole one, as the lowest byte of its lane: for numbers of at most 2 ** 22, a sum with
- * 1.5 * 2 ** 23 has no digits left behind the point. What is not a number becomes any byte. */
+/* Round a * b + offset to the nearest integer, in the lowest byte of each lane. For numbers of at most 2 ** 22, a sum with
+ * 1.5 * 2 ** 23 has no digits after the point. NaN becomes any byte. */
 ALWAYS_INLINE ints rounded_product(floats a, floats b, float offset) {
     return (ints)multiply_add(a, b, spread(12582912.0f + offset));
 }
 
 typedef _Bool lane_mask __attribute__((ext_vector_type(LANES)));
 
-/* One bit for each lane that a comparison is true of. */
+/* Return one bit for each lane in which a comparison is true. */
 ALWAYS_INLINE uint32_t lanes_where(ints comparison) {
     lane_mask mask = __builtin_convertvector(comparison, lane_mask);
     uint16_t bits;
@@ -107,8 +107,8 @@ ALWAYS_INLINE uint32_t lanes_where(ints comparison) {
     return bits;
 }
 
-/* e ** x for x <= 0, to about 2e-7 of itself; e ** -87, which is next to nothing, for everything below. x = n ln 2 + r with
- * |r| <= ln 2 / 2, and a Taylor polynomial of degree 6 in r. */
+/* e ** x for x <= 0, with a relative error of about 2e-7; e ** -87 for x < -87. x = n ln 2 + r with |r| <= ln 2 / 2, and a
+ * Taylor polynomial of degree 6 in r. */
 ALWAYS_INLINE floats exponential(floats x) {
     floats bounded = larger(x, spread(-87.0f));
     floats n = __builtin_elementwise_rint(bounded * spread(1.44269504f));

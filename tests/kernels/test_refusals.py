@@ -82,11 +82,11 @@ BAD = [
     (operators.LINEAR, {"hidden": _floats(1, 1, 1, 1, INPUTS)}, "more than four dimensions"),
     (operators.LINEAR_ADD_NORMALIZATION, {"residual": _floats(ROWS - 1, OUTPUTS)}, "a residual has another size"),
     (operators.LINEAR_ADD_NORMALIZATION, {"norm_weight": _floats(OUTPUTS - 1)}, "a normalisation has another size"),
-    (BEST_TOKENS, {"mask": _floats(OUTPUTS - 1)}, "a ranking with wrong sizes"),
-    (BEST_TOKENS, {"num_candidates": _int64(OUTPUTS + 1)}, "more candidates wanted than there are"),
-    (BEST_TOKENS, {"num_candidates": _int64(0)}, "or none"),
-    (BEST_TOKENS, {"num_candidates": _int64(-1)}, "or none"),
-    (BEST_TOKENS, {"num_candidates": _int64()}, "a ranking with wrong sizes"),
+    (BEST_TOKENS, {"mask": _floats(OUTPUTS - 1)}, "the mask or an option of a ranking has the wrong size"),
+    (BEST_TOKENS, {"num_candidates": _int64(OUTPUTS + 1)}, "candidates must be from 1 to"),
+    (BEST_TOKENS, {"num_candidates": _int64(0)}, "candidates must be from 1 to"),
+    (BEST_TOKENS, {"num_candidates": _int64(-1)}, "candidates must be from 1 to"),
+    (BEST_TOKENS, {"num_candidates": _int64()}, "the mask or an option of a ranking has the wrong size"),
     (operators.SELF_ATTENTION, {"positions": _positions(0, CACHE_LEN, 0)}, "a position is outside the cache"),
     (operators.SELF_ATTENTION, {"positions": _positions(0, 0, -1)}, "a position is outside the cache"),
     (operators.SELF_ATTENTION, {"positions": _positions(0, 0)}, "queries do not fit the cache"),
@@ -123,7 +123,7 @@ def test_heads_of_another_number_or_too_large_are_refused(dimensions: tuple[int,
     cache = np.zeros(dimensions, np.int8)
     fused = _floats(ROWS, 1, 3 * dimensions[1] * dimensions[3])
     operator = OneOperator(operators.SELF_ATTENTION, CACHED | {"num_heads": num_heads, "kv_num_heads": num_heads})
-    with pytest.raises(Exception, match="kvasir: heads are too large or of another number"):
+    with pytest.raises(Exception, match="kvasir: heads are too large or their number differs"):
         operator.run(_cached() | {"fused": fused, "keys": cache, "values": cache})
 
 
@@ -131,7 +131,7 @@ def test_heads_of_another_number_or_too_large_are_refused(dimensions: tuple[int,
     ("name", "attributes", "message"),
     [
         (operators.LINEAR, LINEAR | {"zero_point": 5}, "must be 0 or 128"),
-        (operators.SELF_ATTENTION, CACHED | {"num_heads": 0}, "attention without heads"),
+        (operators.SELF_ATTENTION, CACHED | {"num_heads": 0}, "`num_heads` must be at least 1"),
     ],
 )
 def test_wrong_attributes_are_refused_when_the_graph_is_loaded(

@@ -57,7 +57,9 @@ def test_the_reference_implementation_reads_it_and_computes_the_same(model: Tran
         ({"tie_embeddings": False, "tie_output": False}, "`tie_embeddings` must be True.*; `tie_output` must be True"),
     ],
 )
-def test_a_model_that_the_format_cannot_represent_is_rejected(changed: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_a_model_that_the_format_cannot_represent_is_rejected(
+    changed: dict[str, object], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(ValueError, match=message):
         write_marian(small_model(MARIAN | changed), tmp_path, "en", "de")
     assert not any(tmp_path.iterdir())

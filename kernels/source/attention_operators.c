@@ -1,0 +1,172 @@
+/* SelfAttention and CrossAttention: one token of each row over the row's int8 cache.
+ * SourceAttention: bidirectional attention in the encoder.
+ *
+ * SelfAttention: queries, keys and values side by side [rows, .., 3 * width], the cached keys and values
+ * [rows, heads, cache_len, head_dim] and positions [rows], at which the new ones are stored. Outputs are the result and the
+ * cache, which is updated in place if both are bound to the same memory.
+ * CrossAttention: queries [rows, .., width], the last key and value, which the cache contains already, then as above.
+ * SourceAttention: queries, keys and values side by side [rows, source_len, 3 * width] and the last position of each row
+ * [rows]. Results after it are zero. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "operator.h"
+
+#define CACHED_BYTES_OF_A_TASK (1 << 17)
+
+static _Thread_local Scratch score_scratch;
+
+typedef struct {
+    const Definition *definition;
+    int64_t heads;
+    float scale, step;
+} AttentionKernel;
+
+Status *create_attention(const Operator *operator, const void *const *given_api, const NodeInfo *info, void **kernel) {
+    (void)given_api;
+    AttentionKernel made = {.definition = (const Definition *)operator};
+    RETURN_IF_ERROR(get_int_attribute(info, "num_heads", &made.heads));
+    RETURN_IF_ERROR(get_float_attribute(info, "scale", &made.scale));
+    REQUIRE(made.heads > 0, "`num_heads` must be at least 1");
+    if (made.definition->num_outputs == 3) RETURN_IF_ERROR(get_float_attribute(info, "step", &made.step));
+    AttentionKernel *kept = malloc(sizeof *kept);
+    REQUIRE(kept != NULL, "out of memory");
+    *kept = made;
+    *kernel = kept;
+    return NULL;
+}
+
+typedef struct {
+    CachedAttention attention;
+    const float *fused;
+    int64_t rows, stride, tasks;
+    int appends;
+    int8_t *keys, *values;
+    const int32_t *positions;
+    float *output;
+    int out_of_memory;
+} CachedTasks;
+
+static void attend_task(void *data, size_t task) {
+    CachedTasks *all = data;
+    const CachedAttention *attention = &all->attention;
+    const int64_t width = attention->heads * attention->head_dim, plane = width * attention->cache_len;
+    float *scores = reserve(&score_scratch, (size_t)(attention->cache_len + 32) * sizeof(float));
+    if (scores == NULL) {
+        all->out_of_memory = 1;
+        return;
+    }
+    int64_t end = all->rows * ((int64_t)task + 1) / all->tasks;
+    for (int64_t row = all->rows * (int64_t)task / all->tasks; row < end; row++) {
+        const float *query = all->fused + row * all->stride;
+        int8_t *keys = all->keys + row * plane, *values = all->values + row * plane;
+        if (all->appends) {
+            kernels->append(attention, query + width, all->positions[row], keys);
+            kernels->append(attention, query + 2 * width, all->positions[row], values);
+        }
+        kernels->attend(attention, query, keys, values, all->positions[row] + 1,
+                        row + 1 < end ? all->positions[row + 1] + 1 : 0, scores, all->output + row * width);
+    }
+}
+
+Status *compute_cached_attention(void *data, Context *context) {
+    const AttentionKernel *kernel = data;
+    const int appends = kernel->definition->num_inputs == 4; /* SelfAttention */
+    const size_t first_cache = appends ? 1 : 3;
+    Tensor fused, caches[2], positions;
+    RETURN_IF_ERROR(read_input(context, 0, &fused));
+    RETURN_IF_ERROR(read_input(context, first_cache, &caches[0]));
+    RETURN_IF_ERROR(read_input(context, first_cache + 1, &caches[1]));
+    RETURN_IF_ERROR(read_input(context, first_cache + 2, &positions));
+    const int64_t *dimensions = caches[0].dimensions;
+    REQUIRE(caches[0].num_dimensions == 4 && caches[0].size == caches[1].size, "caches differ in size");
+    REQUIRE(fused.num_dimensions > 0, "queries have no dimensions");
+    CachedTasks tasks = {
+        .attention = {dimensions[1], dimensions[3], dimensions[2], kernel->scale, kernel->step},
+        .fused = fused.data, .rows = dimensions[0], .appends = appends, .positions = positions.data};
+    const int64_t width = dimensions[1] * dimensions[3];
+    tasks.stride = appends ? 3 * width : width;
+    REQUIRE(dimensions[1] == kernel->heads && dimensions[3] > 0 && dimensions[3] <= MAX_HEAD_DIM,
+            "heads are too large or their number differs from the cache");
+    REQUIRE(fused.size == tasks.rows * tasks.stride && positions.size == tasks.rows, "queries do not fit the cache");
+    int64_t cached_bytes = 0;
+    for (int64_t row = 0; row < tasks.rows; row++) {
+        int32_t position = tasks.positions[row];
+        REQUIRE(position >= 0 && position < dimensions[2], "a position is outside the cache");
+        cached_bytes += 2 * width * (position + 1);
+    }
+    int64_t output_dimensions[MAX_DIMENSIONS];
+    for (size_t i = 0; i < fused.num_dimensions; i++) output_dimensions[i] = fused.dimensions[i];
+    output_dimensions[fused.num_dimensions - 1] = width;
+    void *attended, *present[2];
+    RETURN_IF_ERROR(create_output(context, 0, output_dimensions, fused.num_dimensions, &attended));
+    for (int kind = 0; kind < 2; kind++) {
+        RETURN_IF_ERROR(create_output(context, (size_t)kind + 1, dimensions, 4, &present[kind]));
+        if (present[kind] != caches[kind].data) memcpy(present[kind], caches[kind].data, (size_t)caches[kind].size);
+    }
+    tasks.keys = present[0];
+    tasks.values = present[1];
+    tasks.output = attended;
+    tasks.tasks = cached_bytes / CACHED_BYTES_OF_A_TASK + 1;
+    if (tasks.tasks > tasks.rows) tasks.tasks = tasks.rows;
+    if (tasks.tasks > 1) {
+        RETURN_IF_ERROR(parallel_for(context, attend_task, (size_t)tasks.tasks, 0, &tasks));
+    } else if (tasks.rows > 0) {
+        attend_task(&tasks, 0);
+    }
+    REQUIRE(!tasks.out_of_memory, "out of memory");
+    return NULL;
+}
+
+typedef struct {
+    SourceAttention attention;
+    const float *fused;
+    const int32_t *last_positions;
+    float *output;
+    int out_of_memory;
+} SourceTasks;
+
+static void attend_in_source_task(void *data, size_t task) {
+    SourceTasks *all = data;
+    const SourceAttention *attention = &all->attention;
+    const int64_t row = (int64_t)task / attention->heads, head = (int64_t)task % attention->heads;
+    const int64_t width = attention->heads * attention->head_dim, length = all->last_positions[row] + 1;
+    float *scores = reserve(&score_scratch, (size_t)(attention->source_len + 32) * sizeof(float));
+    if (scores == NULL) {
+        all->out_of_memory = 1;
+        return;
+    }
+    float *to = all->output + row * attention->source_len * width;
+    kernels->attend_in_source(attention, all->fused + row * attention->source_len * 3 * width, head, length, scores, to);
+    if (head == 0) memset(to + length * width, 0, (size_t)((attention->source_len - length) * width) * sizeof(float));
+}
+
+Status *compute_source_attention(void *data, Context *context) {
+    const AttentionKernel *kernel = data;
+    Tensor fused, last_positions;
+    RETURN_IF_ERROR(read_input(context, 0, &fused));
+    RETURN_IF_ERROR(read_input(context, 1, &last_positions));
+    REQUIRE(fused.num_dimensions == 3 && fused.dimensions[2] % (3 * kernel->heads) == 0,
+            "queries, keys and values do not divide into heads");
+    REQUIRE(fused.dimensions[2] <= 3 * kernel->heads * MAX_HEAD_DIM, "heads are too large");
+    const int64_t rows = fused.dimensions[0], source_len = fused.dimensions[1], width = fused.dimensions[2] / 3;
+    SourceTasks tasks = {.attention = {source_len, kernel->heads, width / kernel->heads, kernel->scale},
+                         .fused = fused.data, .last_positions = last_positions.data};
+    REQUIRE(last_positions.size == rows, "there must be one last position for each row");
+    for (int64_t row = 0; row < rows; row++) {
+        REQUIRE(tasks.last_positions[row] >= 0 && tasks.last_positions[row] < source_len,
+                "a last position is outside the source");
+    }
+    void *attended;
+    const int64_t dimensions[] = {rows, source_len, width};
+    RETURN_IF_ERROR(create_output(context, 0, dimensions, 3, &attended));
+    tasks.output = attended;
+    const size_t num_tasks = (size_t)(rows * kernel->heads);
+    if (rows * source_len * source_len * width >= PARALLEL_FROM_MULTIPLICATIONS) {
+        RETURN_IF_ERROR(parallel_for(context, attend_in_source_task, num_tasks, 0, &tasks));
+    } else {
+        for (size_t task = 0; task < num_tasks; task++) attend_in_source_task(&tasks, task);
+    }
+    REQUIRE(!tasks.out_of_memory, "out of memory");
+    return NULL;
+}

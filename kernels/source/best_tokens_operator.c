@@ -1,0 +1,120 @@
+/* BestTokens: hidden [rows, inputs], weight, scales, sums, bias [outputs] as in Linear, mask [outputs], the number of
+ * candidates [1], whether log normalisers are required [1].
+ *
+ * Returns the best logits and their tokens [rows, candidates], and the logarithm of the sum of all exponentials [rows], NaN
+ * where it is not required. Chunks of columns are ranked separately and merged in order, so the result depends on neither
+ * threads nor other rows. */
+#include <math.h>
+#include <stdatomic.h>
+
+#include "linear_operator.h"
+
+static _Thread_local Scratch logit_scratch, rank_scratch;
+
+typedef struct {
+    Linear linear;
+    Ranking ranking;
+    Best *found;           /* [chunks, rows] */
+    _Atomic float *floors; /* [rows] lower bound of the best logits after the finished chunks */
+    int out_of_memory;
+} RankingTasks;
+
+static void rank_task(void *data, size_t chunk) {
+    RankingTasks *all = data;
+    Linear linear = all->linear;
+    const int64_t first = (int64_t)chunk * CHUNK_COLUMNS;
+    const int64_t left = linear.outputs - first, count = left < CHUNK_COLUMNS ? left : CHUNK_COLUMNS;
+    float *logits = reserve(&logit_scratch, (size_t)(linear.rows * count + 32) * sizeof(float));
+    if (logits == NULL) {
+        all->out_of_memory = 1;
+        return;
+    }
+    linear.weight += first * linear.inputs;
+    linear.scales += first;
+    linear.sums += first;
+    linear.bias += first;
+    linear.outputs = count;
+    linear.output = logits;
+    kernels->multiply(&linear, 0, (count + PANEL_COLUMNS - 1) / PANEL_COLUMNS);
+    /* From the last row on: ranking can write after the end of a row. */
+    for (int64_t row = linear.rows - 1; row >= 0; row--) {
+        Best *best = all->found + (int64_t)chunk * linear.rows + row;
+        float floor = atomic_load_explicit(all->floors + row, memory_order_relaxed);
+        kernels->rank(&all->ranking, logits + row * count, first, count, floor, best);
+        /* Another thread can lower it again: more logits are compared, the result is the same. */
+        if (best->count == all->ranking.num_best && best->logits[best->count - 1] > floor) {
+            atomic_store_explicit(all->floors + row, best->logits[best->count - 1], memory_order_relaxed);
+        }
+    }
+}
+
+/* Merge the rankings of earlier and later columns of a row into `merged`, which has a capacity of `num_best`. */
+static void merge(const Best *earlier, const Best *later, int64_t num_best, Best *merged) {
+    int64_t a = 0, b = 0;
+    for (merged->count = 0; merged->count < num_best && (a < earlier->count || b < later->count); merged->count++) {
+        int take_later = a == earlier->count || (b < later->count && later->logits[b] > earlier->logits[a]);
+        merged->logits[merged->count] = take_later ? later->logits[b] : earlier->logits[a];
+        merged->tokens[merged->count] = take_later ? later->tokens[b] : earlier->tokens[a];
+        b += take_later;
+        a += !take_later;
+    }
+    merged->all = kernels->add_sums(earlier->all, later->all);
+}
+
+Status *compute_best_tokens(void *data, Context *context) {
+    const LinearKernel *kernel = data;
+    Tensor hidden, mask, num_candidates, with_scores;
+    RankingTasks tasks = {0};
+    RETURN_IF_ERROR(linear_inputs(context, kernel, &hidden, &tasks.linear));
+    RETURN_IF_ERROR(read_input(context, 5, &mask));
+    RETURN_IF_ERROR(read_input(context, 6, &num_candidates));
+    RETURN_IF_ERROR(read_input(context, 7, &with_scores));
+    const int64_t rows = tasks.linear.rows, outputs = tasks.linear.outputs;
+    REQUIRE(mask.size == outputs && num_candidates.size == 1 && with_scores.size == 1,
+            "the mask or an option of a ranking has the wrong size");
+    const int64_t num_best = *(const int64_t *)num_candidates.data;
+    REQUIRE(num_best > 0 && num_best <= outputs, "the number of candidates must be from 1 to the number of tokens");
+    tasks.ranking = (Ranking){num_best, *(const uint8_t *)with_scores.data != 0, mask.data};
+    const int64_t chunks = (outputs + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS;
+    const int64_t num_found = chunks * rows, num_kept = num_found * num_best;
+    const int64_t dimensions[] = {rows, num_best};
+    void *logits, *tokens, *normalizers;
+    RETURN_IF_ERROR(create_output(context, 0, dimensions, 2, &logits));
+    RETURN_IF_ERROR(create_output(context, 1, dimensions, 2, &tokens));
+    RETURN_IF_ERROR(create_output(context, 2, dimensions, 1, &normalizers));
+    /* The rankings of all chunks, and two more for merging. Ordered by alignment, the strictest first. */
+    char *memory = reserve(&rank_scratch, (size_t)((num_kept + 2 * num_best) * (int64_t)(sizeof(int64_t) + sizeof(float)) +
+                                                   num_found * (int64_t)sizeof(Best) + rows * (int64_t)sizeof(float)));
+    REQUIRE(memory != NULL, "out of memory");
+    tasks.found = (Best *)memory;
+    int64_t *all_tokens = (int64_t *)(tasks.found + num_found);
+    float *all_logits = (float *)(all_tokens + num_kept + 2 * num_best);
+    tasks.floors = (_Atomic float *)(all_logits + num_kept + 2 * num_best);
+    for (int64_t row = 0; row < rows; row++) atomic_init(tasks.floors + row, -INFINITY);
+    for (int64_t i = 0; i < num_found; i++) {
+        tasks.found[i] = (Best){all_logits + i * num_best, all_tokens + i * num_best, 0, {-INFINITY, 0.0f}};
+    }
+    RETURN_IF_ERROR(quantize_rows(kernel, &hidden, &tasks.linear));
+    if (chunks > 1 && rows * tasks.linear.inputs * outputs >= PARALLEL_FROM_MULTIPLICATIONS) {
+        RETURN_IF_ERROR(parallel_for(context, rank_task, (size_t)chunks, 0, &tasks));
+    } else {
+        for (int64_t chunk = 0; chunk < chunks; chunk++) rank_task(&tasks, (size_t)chunk);
+    }
+    REQUIRE(!tasks.out_of_memory, "out of memory");
+    for (int64_t row = 0; row < rows; row++) {
+        Best best = tasks.found[row];
+        for (int64_t chunk = 1; chunk < chunks; chunk++) {
+            int64_t offset = num_kept + chunk % 2 * num_best;
+            Best merged = {all_logits + offset, all_tokens + offset, 0, {0.0f, 0.0f}};
+            merge(&best, &tasks.found[chunk * rows + row], num_best, &merged);
+            best = merged;
+        }
+        for (int64_t i = 0; i < num_best; i++) {
+            /* A row of NaN has no best tokens; the output must be valid tokens all the same. */
+            ((float *)logits)[row * num_best + i] = i < best.count ? best.logits[i] : -INFINITY;
+            ((int64_t *)tokens)[row * num_best + i] = i < best.count ? best.tokens[i] : 0;
+        }
+        ((float *)normalizers)[row] = tasks.ranking.with_sum ? best.all.largest + logf(best.all.sum) : NAN;
+    }
+    return NULL;
+}

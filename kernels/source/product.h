@@ -1,0 +1,166 @@
+/* Products of quantised rows with an int8 matrix, with bias, ReLU and residual.
+ *
+ * GROUPS x 16 columns of ROWS rows are summed in registers at once. */
+#ifndef KVASIR_PRODUCT_H
+#define KVASIR_PRODUCT_H
+
+#include "kernels.h"
+#include "vectors.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#define ROWS 6   /* 6 x 4 sums, 4 columns, 1 number of each row: 29 of 32 registers */
+#define GROUPS 4
+#elif defined(__AVX2__)
+#define ROWS 4   /* 4 x 2 sums, 1 number of each row, columns, products, ones: 15 of 16 registers */
+#define GROUPS 1
+#else
+#define ROWS 1
+#define GROUPS 1
+#endif
+
+/* sums[i] += the product of four unsigned bytes, the same for all lanes, with the four signed bytes of lane i. AVX2 adds
+ * two products in sixteen bits, exactly: two adjacent weights of one sign are at most 128 together, and 255 * 128 fits. */
+ALWAYS_INLINE ints multiply_four(ints sums, int32_t row, const int8_t *columns) {
+#if defined(__AVX512VNNI__)
+    __m512i weights = _mm512_loadu_si512(columns);
+    return (ints)_mm512_dpbusd_epi32((__m512i)sums, _mm512_set1_epi32(row), weights);
+#elif defined(__AVX2__)
+    __m256i halves[2];
+    memcpy(halves, &sums, sizeof halves);
+#pragma clang loop unroll(full)
+    for (int half = 0; half < 2; half++) {
+        __m256i weights = _mm256_loadu_si256((const __m256i *)(columns + 32 * half));
+        __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi32(row), weights);
+        halves[half] = _mm256_add_epi32(halves[half], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    }
+    memcpy(&sums, halves, sizeof halves);
+    return sums;
+#else
+    for (int lane = 0; lane < LANES; lane++) {
+        for (int byte = 0; byte < 4; byte++) {
+            sums[lane] += (row >> (8 * byte) & 0xff) * columns[4 * lane + byte];
+        }
+    }
+    return sums;
+#endif
+}
+
+/* `count` rows with GROUPS x 16 columns of a panel from `column` on. `count`, `is_whole` (all columns exist), `relu` and
+ * `residual` are constants where this is inlined. */
+ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int64_t first_row, int64_t column,
+                                 int count, int is_whole, int relu, int residual) {
+    const int64_t inputs = linear->inputs, outputs = linear->outputs;
+    ints sums[ROWS][GROUPS];
+#pragma clang loop unroll(full)
+    for (int group = 0; group < GROUPS; group++) {
+        int64_t width = is_whole ? LANES : at_most_lanes(outputs - column - group * LANES);
+        ints of_zero_point = {0};
+        if (is_whole) {
+            memcpy(&of_zero_point, linear->sums + column + group * LANES, sizeof of_zero_point);
+        } else if (width > 0) {
+            memcpy(&of_zero_point, linear->sums + column + group * LANES, (size_t)width * sizeof(int32_t));
+        }
+        of_zero_point *= -linear->zero_point;
+#pragma clang loop unroll(full)
+        for (int row = 0; row < count; row++) sums[row][group] = of_zero_point;
+    }
+    const uint8_t *rows = linear->quantized + first_row * inputs;
+    for (int64_t input = 0; input < inputs; input += 4) {
+        const int8_t *columns = weight + input * PANEL_COLUMNS;
+#pragma clang loop unroll(full)
+        for (int row = 0; row < count; row++) {
+            int32_t four;
+            memcpy(&four, rows + row * inputs + input, sizeof four);
+#pragma clang loop unroll(full)
+            for (int group = 0; group < GROUPS; group++) {
+                sums[row][group] = multiply_four(sums[row][group], four, columns + group * 4 * LANES);
+            }
+        }
+    }
+#pragma clang loop unroll(full)
+    for (int group = 0; group < GROUPS; group++) {
+        const int64_t at = column + group * LANES;
+        const int64_t width = is_whole ? LANES : at_most_lanes(outputs - at);
+        if (width <= 0) return;
+        const floats scales = load_some(linear->scales + at, width, 0.0f);
+        const floats bias = load_some(linear->bias + at, width, 0.0f);
+#pragma clang loop unroll(full)
+        for (int row = 0; row < count; row++) {
+            const int64_t index = (first_row + row) * outputs + at;
+            floats value = __builtin_convertvector(sums[row][group], floats);
+            value = multiply_add(value, scales * spread(linear->row_scales[first_row + row]), bias);
+            if (relu) value = larger(value, spread(0.0f));
+            if (residual) value += load_some(linear->residual + index, width, 0.0f);
+            store_some(linear->output + index, value, width);
+        }
+    }
+}
+
+/* Prefetch one of `parts` parts of GROUPS x 16 columns, while rows are multiplied with the columns before them. The
+ * matrices of a step are larger than a second-level cache, and a processor has a limited number of requests in flight. */
+ALWAYS_INLINE void fetch_part(const int8_t *columns, int64_t inputs, int64_t part, int64_t parts) {
+    const int64_t fours = inputs / 4;
+    for (int64_t four = fours * part / parts; four < fours * (part + 1) / parts; four++) {
+        for (int group = 0; group < GROUPS; group++) {
+            __builtin_prefetch(columns + 4 * four * PANEL_COLUMNS + group * CACHE_LINE);
+        }
+    }
+}
+
+/* `next` are the columns that are needed after these, or NULL. */
+ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight, const int8_t *next, int64_t column,
+                                     int is_whole, int relu, int residual) {
+    const int64_t blocks = linear->rows / ROWS;
+    for (int64_t block = 0; block < blocks; block++) {
+        if (next) fetch_part(next, linear->inputs, block, blocks);
+        multiply_rows(linear, weight, block * ROWS, column, ROWS, is_whole, relu, residual);
+    }
+    const int64_t row = blocks * ROWS;
+    switch (linear->rows - row) {
+#if ROWS > 5
+        case 5: multiply_rows(linear, weight, row, column, 5, is_whole, relu, residual); break;
+#endif
+#if ROWS > 4
+        case 4: multiply_rows(linear, weight, row, column, 4, is_whole, relu, residual); break;
+#endif
+#if ROWS > 3
+        case 3: multiply_rows(linear, weight, row, column, 3, is_whole, relu, residual); break;
+#endif
+#if ROWS > 2
+        case 2: multiply_rows(linear, weight, row, column, 2, is_whole, relu, residual); break;
+#endif
+#if ROWS > 1
+        case 1: multiply_rows(linear, weight, row, column, 1, is_whole, relu, residual); break;
+#endif
+        default: break;
+    }
+}
+
+/* Return GROUPS x 16 columns from `column` on, or NULL after the last ones. */
+ALWAYS_INLINE const int8_t *columns_at(const Linear *linear, int64_t column) {
+    const int64_t in_panel = column % PANEL_COLUMNS;
+    return column < linear->outputs ? linear->weight + (column - in_panel) * linear->inputs + in_panel * 4 : NULL;
+}
+
+static void multiply(const Linear *linear, int64_t first_panel, int64_t end_panel) {
+    for (int64_t column = first_panel * PANEL_COLUMNS; column < end_panel * PANEL_COLUMNS; column += GROUPS * LANES) {
+        const int8_t *weight = columns_at(linear, column);
+        /* Across the border of a panel too: a thread usually gets neighbouring panels. */
+        const int8_t *next = columns_at(linear, column + GROUPS * LANES);
+        if (column + GROUPS * LANES > linear->outputs) {
+            if (weight) multiply_all_rows(linear, weight, NULL, column, 0, linear->relu, linear->residual != 0);
+        } else if (linear->relu) {
+            multiply_all_rows(linear, weight, next, column, 1, 1, 0);
+        } else if (linear->residual) {
+            multiply_all_rows(linear, weight, next, column, 1, 0, 1);
+        } else {
+            multiply_all_rows(linear, weight, next, column, 1, 0, 0);
+        }
+    }
+}
+
+#endif
