@@ -1,20 +1,18 @@
-"""The end of an int8 decoder graph as one operator: an output projection, its best tokens, and the log normaliser."""
+"""The end of an int8 decoder graph as one operator: output projection, best tokens, log normaliser."""
 
 from onnx import AttributeProto, FunctionProto, GraphProto, TensorProto, helper
 
 from export.graphs.onnx_function import DOMAIN, FunctionBody
+from export.graphs.ranking import add_best_tokens, add_log_normalizer
 
 BEST_TOKENS = "BestTokens"
 
 
 def best_tokens() -> FunctionProto:
-    """The best `num_candidates` [1] tokens of `hidden` [rows, inputs] under an output projection, and normalisers.
+    """Return the function of the best `num_candidates` [1] tokens of `hidden` [rows, inputs] and the log normalisers.
 
-    Logits are those of `Linear`; `mask` [outputs], 0 or minus infinity, is added to them before they are ranked. The
-    logarithm of the sum of the exponentials of all logits [rows] is NaN unless `with_scores` [1].
-
-    TopK over a whole vocabulary is slow. Here it sees the largest logits of blocks of `block_size` neighbours, and then
-    the blocks with the largest ones: the best tokens can lie nowhere else.
+    `Linear` computes the logits; `mask` [outputs], 0 or minus infinity, is added before they are ranked. The logarithm
+    of the sum of the exponentials of all logits [rows] is NaN unless `with_scores` [1].
     """
     body = FunctionBody()
     body.attribute("block_size", AttributeProto.INT, "block_size")
@@ -32,18 +30,7 @@ def best_tokens() -> FunctionProto:
     body.add("ReduceMax", ["blocks", "last_axis"], "largest", keepdims=0)
     body.add("Shape", ["largest"], "num_blocks", start=1, end=2)
     body.add("Min", ["num_candidates", "num_blocks"], "num_best_blocks")
-    body.add("TopK", ["largest", "num_best_blocks"], ["best_of_blocks", "best_blocks"])
-    body.add("Unsqueeze", ["best_blocks", "last_axis"], "block_indices")
-    body.add("GatherND", ["blocks", "block_indices"], "chosen_blocks", batch_dims=1)
-    body.add("Reshape", ["chosen_blocks", "rows_and_blocks"], "chosen")
-    body.add("TopK", ["chosen", "num_candidates"], ["candidate_logits", "places"])
-    body.add("Div", ["places", "block_size"], "ranks")
-    body.add("GatherElements", ["best_blocks", "ranks"], "found_blocks", axis=1)
-    body.add("Mul", ["found_blocks", "block_size"], "block_starts")
-    body.add("Mod", ["places", "block_size"], "in_block")
-    body.add("Add", ["block_starts", "in_block"], "found")
-    # Of a row that is not numbers anything is found; it must at least be a token.
-    body.add("Min", ["found", "last_token"], "tokens")
+    add_best_tokens(body, "num_best_blocks", "num_candidates", "rows_and_blocks", "block_size", "candidate_logits")
     body.add("Squeeze", ["with_scores"], "wanted")
     branches = {"then_branch": _normalizer(), "else_branch": _no_normalizer()}
     body.add("If", ["wanted"], "log_normalizer", **branches)
@@ -53,14 +40,8 @@ def best_tokens() -> FunctionProto:
 
 
 def _normalizer() -> GraphProto:
-    # The largest log-probability is the largest logit minus the log normaliser. ONNX Runtime's LogSoftmax is vectorised
-    # and its ReduceLogSumExp several times slower.
     body = FunctionBody()
-    body.add("LogSoftmax", ["logits"], "log_probs", axis=-1)
-    body.add("Slice", ["tokens", "first", "behind_first", "last_axis"], "best_token")
-    body.add("Slice", ["candidate_logits", "first", "behind_first", "last_axis"], "best_logit")
-    body.add("GatherElements", ["log_probs", "best_token"], "best_log_prob", axis=1)
-    body.add("Sub", ["best_logit", "best_log_prob"], "normalizer_column")
+    add_log_normalizer(body, "logits", "tokens", "candidate_logits", "normalizer_column")
     body.add("Squeeze", ["normalizer_column", "last_axis"], "normalizer")
     return body.branch("with_scores", "normalizer")
 

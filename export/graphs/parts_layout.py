@@ -16,13 +16,15 @@ from torch import Tensor, nn
 from bundle import tensors as names
 from bundle.manifest import Shapes
 from export.graphs.onnx_function import OPSET, FunctionBody
-from export.graphs.ranking import BlockedVocabulary
+from export.graphs.ranking import BlockedVocabulary, add_best_tokens, add_log_normalizer
 from export.graphs.step_layout import DecoderStepGraph, EncoderGraph, LayerCaches
 from model.transformer import Transformer
 
 # What onnx 1.21 and ONNX Runtime 1.31 agree on for this operator set.
 _IR_VERSION = 10
-_SLICE_CONSTANTS = {name: np.array([value], np.int64) for name, value in (("zero", 0), ("one", 1), ("last_axis", -1))}
+_SLICE_CONSTANTS = {
+    name: np.array([value], np.int64) for name, value in (("first", 0), ("behind_first", 1), ("last_axis", -1))
+}
 
 
 class EncoderPart(EncoderGraph):
@@ -113,7 +115,7 @@ def choose_graph(shapes: Shapes, num_suppressed: int) -> ModelProto:
     Lengths are limited to the last position of the cache, where a row that nobody asked for goes on writing.
     """
     body = FunctionBody()
-    body.add("Slice", [names.CANDIDATE_TOKENS, "zero", "one", "last_axis"], "best_column")
+    body.add("Slice", [names.CANDIDATE_TOKENS, "first", "behind_first", "last_axis"], "best_column")
     body.add("Squeeze", ["best_column", "last_axis"], "best")
     body.add("Cast", ["best"], names.NEXT_TOKENS, to=int(TensorProto.INT32))
     body.add("Add", [names.PAST_LENGTHS, "one_more"], "longer")
@@ -132,22 +134,17 @@ def rank_graph(shapes: Shapes, dtype: torch.dtype, num_suppressed: int) -> Model
     """What makes log-probabilities of logits, in float32."""
     vocabulary = BlockedVocabulary.of(shapes.target_vocab_size)
     body = FunctionBody()
-    # Any logit minus its log-probability is the log normaliser; the largest loses least.
     body.add("Cast", [names.STEP_LOGITS], "all_logits", to=int(TensorProto.FLOAT))
-    body.add("LogSoftmax", ["all_logits"], "log_probs", axis=-1)
-    body.add("Slice", [names.CANDIDATE_TOKENS, "zero", "one", "last_axis"], "best_token")
-    body.add("GatherElements", ["log_probs", "best_token"], "best_log_prob", axis=1)
-    body.add("GatherElements", ["all_logits", "best_token"], "best_logit", axis=1)
-    body.add("Sub", ["best_logit", "best_log_prob"], "normalizer")
+    add_log_normalizer(body, "all_logits", names.CANDIDATE_TOKENS, None, "normalizer")
     _, tokens = _candidates(_num_ranked(shapes, num_suppressed))
     element_type = int(TensorProto.FLOAT16 if dtype == torch.float16 else TensorProto.FLOAT)
     inputs = [_value(names.STEP_LOGITS, element_type, "rows", vocabulary.num_blocks * vocabulary.block_size), tokens]
     if num_suppressed:
         inputs.append(_value(names.SUPPRESSED_LOGITS, TensorProto.FLOAT, "rows", num_suppressed))
         body.add("Concat", ["normalizer", names.SUPPRESSED_LOGITS], "both", axis=-1)
-        # The same once more.
+        # Again the first logit minus its log-probability.
         body.add("LogSoftmax", ["both"], "shares", axis=-1)
-        body.add("Slice", ["shares", "zero", "one", "last_axis"], "first_share")
+        body.add("Slice", ["shares", "first", "behind_first", "last_axis"], "first_share")
         body.add("Sub", ["normalizer", "first_share"], "with_suppressed")
     body.add("Squeeze", ["with_suppressed" if num_suppressed else "normalizer", "last_axis"], names.LOG_NORMALIZER)
     return _model("rank", body, inputs, [_value(names.LOG_NORMALIZER, TensorProto.FLOAT, "rows")], _SLICE_CONSTANTS)
@@ -209,7 +206,7 @@ def _candidates(num_ranked: int) -> tuple[ValueInfoProto, ValueInfoProto]:
 
 
 def _best(body: FunctionBody, vocabulary: BlockedVocabulary, num_best: int) -> str:
-    """Nodes that find the best tokens (int64) [rows, num_best], as in `export.graphs.ranking`."""
+    """Add the nodes that find the best tokens (int64) [rows, num_best], and return the name of their output."""
     num_blocks, size = vocabulary.num_blocks, vocabulary.block_size
     num_chosen = min(num_best, num_blocks)
     body.constant("blocked", [0, num_blocks, size])
@@ -217,26 +214,15 @@ def _best(body: FunctionBody, vocabulary: BlockedVocabulary, num_best: int) -> s
     body.constant("single", [1])
     body.constant("num_chosen", [num_chosen])
     body.constant("num_best", [num_best])
-    body.constant("last", [-1])
+    body.constant("last_axis", [-1])
     body.constant("joined", [0, num_chosen * size])
     body.constant("size", [size])
     body.add("Reshape", [names.STEP_LOGITS, "blocked"], "blocks")
-    # ReduceMax would be the operator for it; on CUDA it needs cuDNN, and everything else here does not.
+    # Not ReduceMax, which requires cuDNN on CUDA, unlike all other nodes here.
     body.add("TopK", ["blocks", "single"], ["largest_column", "largest_place"], axis=-1)
     body.add("Squeeze", ["largest_column", "within"], "largest")
-    body.add("TopK", ["largest", "num_chosen"], ["largest_chosen", "chosen_blocks"], axis=-1)
-    body.add("Unsqueeze", ["chosen_blocks", "last"], "block_indices")
-    body.add("GatherND", ["blocks", "block_indices"], "chosen", batch_dims=1)  # [rows, chosen, size]
-    body.add("Reshape", ["chosen", "joined"], "candidates")
-    body.add("TopK", ["candidates", "num_best"], ["best_logits", "places"], axis=-1)
-    body.add("Div", ["places", "size"], "ranks")
-    body.add("GatherElements", ["chosen_blocks", "ranks"], "found_blocks", axis=1)
-    body.add("Mul", ["found_blocks", "size"], "found_starts")
-    body.add("Mod", ["places", "size"], "found_offsets")
-    body.add("Add", ["found_starts", "found_offsets"], "found")
-    # Of a row of NaN anything is found; it must at least be a token, or the next step would fail everybody's.
     body.add("Constant", [], "last_token", value=numpy_helper.from_array(np.array(vocabulary.num_tokens - 1, np.int64)))
-    body.add("Min", ["found", "last_token"], "tokens")
+    add_best_tokens(body, "num_chosen", "num_best", "joined", "size", "best_logits")
     return "tokens"
 
 

@@ -1,8 +1,11 @@
-"""The best tokens of each row, found in two rounds.
+"""The end of a decoder step: the best tokens of each row, and the normaliser of their log-probabilities.
 
-TopK over a whole vocabulary is slow: it reads every logit with a comparison and a branch. The largest logit of each
-block of neighbours is found by a vectorised ReduceMax; the k best tokens can only lie in the k blocks that have the
-largest ones. So the second round looks at k blocks instead of the vocabulary.
+TopK over a whole vocabulary is slow: it reads every logit with a comparison and a branch. A vectorised ReduceMax finds
+the largest logit of each block of neighbours. The k best tokens are in the k blocks with the largest maxima, so TopK
+reads k blocks instead of the vocabulary.
+
+Graphs written node by node share `add_best_tokens` and `add_log_normalizer`; `BlockedVocabulary.top_k` is the same in a
+traced module.
 """
 
 from collections.abc import Mapping
@@ -14,12 +17,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from export.graphs.onnx_function import FunctionBody
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What `BestTokens` knows of the tokens: `bias` and `mask` [tokens, filled up to whole blocks].
+    """Constants of the operator `BestTokens`: `bias` and `mask` [tokens, padded to whole blocks].
 
-    `weight` names the output projection; `mask` is minus infinity for tokens that must not be generated.
+    `weight` is the name of the output projection; `mask` is minus infinity for suppressed tokens.
     """
 
     weight: str
@@ -31,28 +36,28 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class BlockedVocabulary:
-    """A vocabulary cut into `num_blocks` blocks of `block_size` tokens; the last block is filled up."""
+    """A vocabulary of `num_blocks` blocks of `block_size` tokens; the last block is padded."""
 
     num_tokens: int
     block_size: int
 
     @classmethod
     def of(cls, num_tokens: int) -> "BlockedVocabulary":
-        """Both rounds have least to look at when four candidates are wanted (a guess between greedy and wide beams)."""
+        """Return blocks of a size that minimises the work for four candidates, between greedy search and wide beams."""
         return cls(num_tokens, max(-(-isqrt(num_tokens // 4) // 16) * 16, 16))
 
     @property
     def num_blocks(self) -> int:
-        """Blocks of the vocabulary."""
+        """Number of blocks."""
         return -(-self.num_tokens // self.block_size)
 
     def pad(self, per_token: Tensor, value: float) -> Tensor:
-        """`per_token` [num_tokens, ...] with `value` for the tokens that fill up the last block."""
+        """Return `per_token` [num_tokens, ...] with `value` for the padding of the last block."""
         missing = self.num_blocks * self.block_size - self.num_tokens
         return torch.cat([per_token, per_token.new_full((missing, *per_token.shape[1:]), value)])
 
     def top_k(self, logits: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor]:
-        """The best `num_candidates` of `logits` [rows, padded tokens], best first, and their tokens (int64)."""
+        """Return the best `num_candidates` of `logits` [rows, padded tokens], best first, and their tokens (int64)."""
         if not torch.onnx.is_in_onnx_export():
             best = torch.topk(logits, int(num_candidates), dim=-1)
             return best.values, best.indices
@@ -68,12 +73,52 @@ class BlockedVocabulary:
         ranks = _operator("Div", (places, size), (rows, _SOME))
         found = _operator("GatherElements", (best_blocks, ranks), (rows, _SOME), {"axis": 1})
         tokens = found * self.block_size + _operator("Mod", (places, size), (rows, _SOME))
-        # Of a row of NaN anything is found; it must at least be a token, or the next step would fail everybody's.
+        # In a row of NaN, the result is arbitrary; it must be a valid token, or the next step would fail for all rows.
         return best_logits, tokens.clamp(max=self.num_tokens - 1)
 
 
-# The tracer wants to know how many candidates there are, which is known when the graph runs. Whatever operator would
-# write the number down is therefore given as it is in ONNX.
+def add_best_tokens(
+    body: FunctionBody, num_best_blocks: str, num_best: str, chosen_shape: str, block_size: str, logits: str
+) -> None:
+    """Add the nodes that find the best tokens of a vocabulary in blocks.
+
+    They read `blocks` [rows, num_blocks, block_size], the maxima `largest` [rows, num_blocks] and the constants
+    `last_axis` and `last_token`, and write `logits` and `tokens` (int64), both [rows, num_best], best first.
+    `chosen_shape` is the shape [rows, num_best_blocks * block_size]. All arguments are names.
+    """
+    body.add("TopK", ["largest", num_best_blocks], ["best_of_blocks", "best_blocks"])
+    body.add("Unsqueeze", ["best_blocks", "last_axis"], "block_indices")
+    body.add("GatherND", ["blocks", "block_indices"], "chosen_blocks", batch_dims=1)
+    body.add("Reshape", ["chosen_blocks", chosen_shape], "chosen")
+    body.add("TopK", ["chosen", num_best], [logits, "places"])
+    body.add("Div", ["places", block_size], "ranks")
+    body.add("GatherElements", ["best_blocks", "ranks"], "found_blocks", axis=1)
+    body.add("Mul", ["found_blocks", block_size], "block_starts")
+    body.add("Mod", ["places", block_size], "in_block")
+    body.add("Add", ["block_starts", "in_block"], "found")
+    # In a row of NaN, the result is arbitrary; it must be a valid token, or the next step would fail for all rows.
+    body.add("Min", ["found", "last_token"], "tokens")
+
+
+def add_log_normalizer(body: FunctionBody, logits: str, tokens: str, best_logits: str | None, output: str) -> None:
+    """Add the nodes of `output` [rows, 1]: the logarithm of the sum of the exponentials of `logits`.
+
+    It is the best logit minus its log-probability: ONNX Runtime's LogSoftmax is vectorised, its ReduceLogSumExp several
+    times slower. `best_logits` are the logits of `tokens`, best first; None reads them from `logits`. All arguments are
+    names; the constants are `first` 0, `behind_first` 1 and `last_axis` -1.
+    """
+    body.add("LogSoftmax", [logits], "log_probs", axis=-1)
+    body.add("Slice", [tokens, "first", "behind_first", "last_axis"], "best_token")
+    if best_logits is None:
+        body.add("GatherElements", [logits, "best_token"], "best_logit", axis=1)
+    else:
+        body.add("Slice", [best_logits, "first", "behind_first", "last_axis"], "best_logit")
+    body.add("GatherElements", ["log_probs", "best_token"], "best_log_prob", axis=1)
+    body.add("Sub", ["best_logit", "best_log_prob"], output)
+
+
+# The tracer requires the number of candidates, which is known only at run time. Operators that would store the number
+# in the graph are therefore written as ONNX operators.
 _SOME = 2
 
 
