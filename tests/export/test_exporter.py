@@ -69,7 +69,7 @@ def test_a_bundle_says_where_it_came_from_without_a_path(checkpoint: Path, float
     assert (provenance.source, provenance.family) == ("tiny-en-de", "marian")
     assert provenance.weights_sha256 == sha256((checkpoint / "model.safetensors").read_bytes()).hexdigest()
     assert provenance.num_parameters == sum(p.numel() for p in build_model(read_checkpoint(checkpoint)).parameters())
-    assert provenance.exporter == f"kvasir {version('kvasir')}"
+    assert provenance.exporter == f"kvasir {version('kvasir-server')}"
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
