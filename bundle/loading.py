@@ -1,4 +1,4 @@
-"""Loading of a bundle: manifest, files and tokenizer are checked before anything runs."""
+"""Loading of bundles, with checks of the manifest and the files."""
 
 import hashlib
 import json
@@ -21,19 +21,19 @@ class Bundle:
     config: BundleConfig
 
     def file(self, name: str) -> Path:
-        """The path of one of the bundle's files."""
+        """Return the path of a file of the bundle."""
         return self.path / name
 
 
 def record_file(path: Path) -> FileRecord:
-    """Size and digest of a file as they stand on disk."""
+    """Return size and digest of a file on disk."""
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     return FileRecord(bytes=path.stat().st_size, sha256=digest)
 
 
 def save_manifest(folder: Path, config: BundleConfig) -> Bundle:
-    """Write `bundle.json`, the last file of a bundle: a folder without it is not a bundle."""
+    """Write `bundle.json`. It must be the last file: a folder without it is not a bundle."""
     text = config.model_dump_json(indent=2)
     (folder / MANIFEST_FILE).write_text(text + "\n", encoding="utf-8")
     return Bundle(folder, config)
@@ -42,7 +42,7 @@ def save_manifest(folder: Path, config: BundleConfig) -> Bundle:
 def load_bundle(folder: Path, *, verify_digests: bool = True) -> Bundle:
     """Read and check a bundle.
 
-    Raises `BundleError` for a folder that is damaged, truncated, from a newer version, or not a bundle at all.
+    Raises `BundleError` for a folder that is damaged, truncated, of a newer format version, or not a bundle.
     """
     config = _read_manifest(folder)
     required = [*GRAPH_FILES, *REQUIRED_TOKENIZER_FILES[config.tokenizer.kind]]
@@ -52,17 +52,17 @@ def load_bundle(folder: Path, *, verify_digests: bool = True) -> Bundle:
         problems += _check_file(folder, name, record, verify_digests)
     expected = decoder_input_names(config.shapes.num_decoder_layers, config.layout)
     if missing := sorted(set(expected) - set(config.decoder_inputs)):
-        problems.append(f"{DECODER_FILE}: {MANIFEST_FILE} lists no inputs {', '.join(missing)}")
+        problems.append(f"{DECODER_FILE}: {MANIFEST_FILE} must list the inputs {', '.join(missing)}")
     if problems:
         raise BundleError(f"{folder} cannot be served: " + "; ".join(problems))
     return Bundle(folder, config)
 
 
 def check_graph(bundle: Bundle, file: str, metadata: Mapping[str, str]) -> None:
-    """Raise `BundleError` unless a graph, by what its metadata says, has the sizes that `bundle.json` says."""
+    """Raise `BundleError` unless the sizes in a graph's metadata equal those in `bundle.json`."""
     path = bundle.file(file)
     if SHAPES_METADATA not in metadata:
-        raise BundleError(f"{path} does not say what its sizes are ({SHAPES_METADATA}): export it again")
+        raise BundleError(f"{path} has no metadata {SHAPES_METADATA}; export the bundle again")
     try:
         found = Shapes.model_validate_json(metadata[SHAPES_METADATA])
     except ValidationError as error:
@@ -74,7 +74,7 @@ def check_graph(bundle: Bundle, file: str, metadata: Mapping[str, str]) -> None:
         if size != expected[name]
     ]
     if differing:
-        raise BundleError(f"{path} does not fit its {MANIFEST_FILE}: " + "; ".join(differing))
+        raise BundleError(f"{path} contradicts its {MANIFEST_FILE}: " + "; ".join(differing))
 
 
 def _details(error: ValidationError) -> str:
@@ -86,18 +86,18 @@ def _read_manifest(folder: Path) -> BundleConfig:
     if not folder.is_dir():
         raise BundleError(f"{folder} is not a folder; `kvasir export CHECKPOINT FOLDER` makes one")
     if not manifest.is_file():
-        raise BundleError(f"{manifest} is missing, so {folder} is not a Kvasir bundle or its export did not finish")
+        raise BundleError(f"{manifest} is missing; {folder} is not a Kvasir bundle, or its export did not finish")
     try:
         content = json.loads(manifest.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise BundleError(f"{manifest} is not JSON: {error}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT_NAME:
         found = content.get("format") if isinstance(content, dict) else type(content).__name__
-        raise BundleError(f"{manifest} describes {found!r}, not a {FORMAT_NAME!r}")
+        raise BundleError(f"{manifest} describes {found!r}, not {FORMAT_NAME!r}")
     version = content.get("format_version")
     if version != FORMAT_VERSION:
-        way_out = "upgrade Kvasir" if isinstance(version, int) and version > FORMAT_VERSION else "export it again"
-        raise BundleError(f"{manifest} has format version {version!r}; this Kvasir reads {FORMAT_VERSION}: {way_out}")
+        remedy = "upgrade Kvasir" if isinstance(version, int) and version > FORMAT_VERSION else "export it again"
+        raise BundleError(f"{manifest} must have format version {FORMAT_VERSION}. Given: {version!r}; {remedy}")
     try:
         return BundleConfig.model_validate(content)
     except ValidationError as error:
@@ -106,9 +106,9 @@ def _read_manifest(folder: Path) -> BundleConfig:
 
 def _check_file(folder: Path, name: str, record: FileRecord, verify_digest: bool) -> list[str]:
     path = folder / name
-    # A name from a foreign file must not reach outside its folder.
+    # A name from a file must not point outside its folder.
     if Path(name).name != name:
-        return [f"{name}: a bundle's files lie in its own folder"]
+        return [f"{name}: the files of a bundle must be in its folder"]
     if not path.is_file():
         return [f"{name}: missing"]
     if (size := path.stat().st_size) != record.bytes:

@@ -1,7 +1,7 @@
-"""The contract between export and server: what a bundle is, torch-free.
+"""Schema of `bundle.json`.
 
-A bundle is a folder: two ONNX graphs, the tokenizer's files and `bundle.json`, which describes them and carries the
-SHA-256 of each. `load_bundle` refuses anything that is not exactly that, naming the file and the reason.
+A bundle is a folder with ONNX graphs, the tokenizer's files and `bundle.json`, which describes them and contains the
+SHA-256 of each. `load_bundle` rejects everything else, with the file and the reason.
 """
 
 from typing import Annotated, Final, Literal
@@ -20,7 +20,7 @@ Count = Annotated[int, Field(gt=0)]
 
 
 class BundleError(ValueError):
-    """A folder that is not a bundle this version can serve; the message names the file and the reason."""
+    """A folder that this version cannot serve as a bundle; the message names the file and the reason."""
 
 
 class _Strict(BaseModel):
@@ -28,7 +28,7 @@ class _Strict(BaseModel):
 
 
 class Shapes(_Strict):
-    """Sizes the server allocates by. `max_*_tokens` count the end-of-sequence token."""
+    """Sizes for memory allocation. `max_*_tokens` include the end-of-sequence token."""
 
     vocab_size: Count
     target_vocab_size: Count
@@ -42,7 +42,7 @@ class Shapes(_Strict):
 
 
 class SpecialTokens(_Strict):
-    """Token ids with a meaning. `suppressed` are never generated."""
+    """Ids of special tokens. `suppressed` are never generated."""
 
     end_of_sequence: TokenId
     padding: TokenId
@@ -60,7 +60,7 @@ class FileRecord(_Strict):
 
 
 class Provenance(_Strict):
-    """Where the weights came from and what made the bundle."""
+    """Origin of the weights, and the exporter of the bundle."""
 
     source: str
     family: str
@@ -70,7 +70,7 @@ class Provenance(_Strict):
 
 
 class TokenizerDescription(_Strict):
-    """How text becomes tokens."""
+    """Description of the tokenizer."""
 
     kind: TokenizerKind = "marian"
 
@@ -81,14 +81,14 @@ def _is_default(tokenizer: TokenizerDescription) -> bool:
 
 
 class BundleConfig(_Strict):
-    """Everything `bundle.json` says.
+    """Content of `bundle.json`.
 
-    `target_language_tokens` maps a target language to the piece a source sentence must begin with, in models that
-    translate into several; it is empty in all others. `attention_scale` is what the products of queries and keys
-    are multiplied by in the decoder's cross-attention.
+    `target_language_tokens` maps a target language to the token with which a source sentence begins, in models with
+    several target languages; it is empty in all others. `attention_scale` is the factor of the products of queries and
+    keys in the decoder's cross-attention.
 
-    In layout `step` one graph does all of a decoder step. In layout `parts`, which CUDA graphs can be captured of, it
-    is decoder.onnx and then choose.onnx (the next step's state) or rank.onnx (scores); move.onnx moves rows.
+    In layout `step` one graph computes a whole decoder step. In layout `parts`, which can be captured as CUDA graphs,
+    decoder.onnx is followed by choose.onnx (state of the next step) or rank.onnx (scores); move.onnx moves rows.
     """
 
     format: Literal["kvasir-bundle"] = FORMAT_NAME

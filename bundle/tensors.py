@@ -11,45 +11,45 @@ GRAPH_FILES = (ENCODER_FILE, DECODER_FILE)
 PART_FILES = (CHOOSE_FILE, RANK_FILE, MOVE_FILE)  # in bundles of layout "parts" only
 
 
-# Tensor names of the two graphs. `{layer}` counts from 0; the caches are bound as input and output of the same memory.
-SOURCE_TOKENS = "source_tokens"  # int32 [rows, source_len], any token where the row has ended
+# Tensor names. `{layer}` counts from 0; each cache is bound as input and output to the same memory.
+SOURCE_TOKENS = "source_tokens"  # int32 [rows, source_len], any token after the end of a row
 SOURCE_LENGTHS = "source_lengths"  # int32 [rows]
-CROSS_KEYS_VALUES = "cross_keys_values"  # [2 * layers, rows, heads, source_len, head_dim], keys at even places
+CROSS_KEYS_VALUES = "cross_keys_values"  # [2 * layers, rows, heads, source_len, head_dim], keys at even indices
 PREVIOUS_TOKENS = "previous_tokens"  # int32 [rows]
-PAST_LENGTHS = "past_lengths"  # int32 [rows]: how many positions of the row's self cache are valid
+PAST_LENGTHS = "past_lengths"  # int32 [rows]: number of valid positions of the row's self cache
 NUM_CANDIDATES = "num_candidates"  # int64 [1]
-WITH_SCORES = "with_scores"  # bool [1]: whether `log_normalizer` is wanted, which reads the whole vocabulary again
-LOGIT_ROWS = "logit_rows"  # int64 [logit_rows]: rows whose whole distribution is wanted; usually there are none
+WITH_SCORES = "with_scores"  # bool [1]: compute `log_normalizer`, which reads the whole vocabulary again
+LOGIT_ROWS = "logit_rows"  # int64 [logit_rows]: rows whose whole distribution is required; usually none
 SELF_KEYS = "self_keys_{layer}"  # [rows, heads, max_target_tokens, head_dim], in place; int8 in an int8 bundle
 SELF_VALUES = "self_values_{layer}"
 CROSS_KEYS = "cross_keys_{layer}"  # [rows, heads, max_source_tokens, head_dim], read only
 CROSS_VALUES = "cross_values_{layer}"
 LAST_CROSS_KEY = "last_cross_key_{layer}"  # [rows, 1, heads * head_dim]: the last source position's, never int8
 LAST_CROSS_VALUE = "last_cross_value_{layer}"
-LOGITS = "logits"  # float32 [logit_rows, target_vocab_size], of the rows named; -inf for suppressed tokens
-CROSS_QUERIES = "cross_queries_{layer}"  # [rows, 1, heads * head_dim], before any scale; for those who want alignments
+LOGITS = "logits"  # float32 [logit_rows, target_vocab_size]; -inf for suppressed tokens
+CROSS_QUERIES = "cross_queries_{layer}"  # [rows, 1, heads * head_dim], not scaled; for alignments
 PRESENT = "present_"  # prefix of the outputs that share the memory of the four caches above
-CANDIDATE_TOKENS = "candidate_tokens"  # int64 [rows, num_candidates], best first; meaningless where the logit is -inf
+CANDIDATE_TOKENS = "candidate_tokens"  # int64 [rows, num_candidates], best first; undefined where the logit is -inf
 CANDIDATE_LOGITS = "candidate_logits"  # float32 [rows, num_candidates]
 LOG_NORMALIZER = "log_normalizer"  # float32 [rows]: log-probability = logit - log_normalizer; NaN without scores
-STEP_LOGITS = "step_logits"  # from here on of layout "parts": [rows, padded vocab], -inf for suppressed and padding
-SUPPRESSED_LOGITS = "suppressed_logits"  # float32 [rows, suppressed tokens], where a model has any
+STEP_LOGITS = "step_logits"  # from here on layout "parts": [rows, padded vocab], -inf for suppressed and padding
+SUPPRESSED_LOGITS = "suppressed_logits"  # float32 [rows, suppressed tokens], if a model has any
 SOURCE_WIDTH = "source_width"  # int32 scalar, an input of the encoder: source_len
 NEXT_TOKENS = "next_tokens"  # int32 [rows]: the best token of each row
-NEXT_LENGTHS = "next_lengths"  # int32 [rows]: past lengths with that token, never beyond the cache
+NEXT_LENGTHS = "next_lengths"  # int32 [rows]: past lengths with that token, at most the cache length
 
 
-# Of move.onnx, `side` being "from" or "to"; planes are whatever is moved, eight bytes a word.
+# Names in move.onnx; `side` is "from" or "to". Planes contain words of eight bytes.
 MOVE_ROWS = "{side}_rows"  # int64 [moves]
 MOVE_POSITIONS = "{side}_positions"  # int64 [moves, positions]
-MOVE_LENGTH = "{side}_length"  # int64 [1]: positions that a row has room for
+MOVE_LENGTH = "{side}_length"  # int64 [1]: capacity of a row in positions
 MOVE_PLANE = "{side}_{plane}"  # int64 [rows * heads * length, words]
 MOVED_PLANE = "moved_{plane}"  # shares the memory of the plane moved to
-NUM_RANKED = 16  # candidates of each row: what the widest beam needs
+NUM_RANKED = 16  # candidates of each row, enough for the widest beam
 
 
-# What an int8 bundle's cached keys and values are multiplied by. They are the model's own but for factors that queries
-# and the output projection take back; see export.key_value_ranges.
+# Factor of the cached keys and values of an int8 bundle. The model's keys and values are rescaled; queries and output
+# projection compensate, see export.int8.key_value_ranges.
 INT8_CACHE_STEP = 1 / 127
 SHAPES_METADATA = "kvasir.shapes"  # each graph carries the `Shapes` it was exported with, as JSON, under this key
 Precision = Literal["float32", "int8", "float16"]
@@ -59,12 +59,12 @@ Layout = Literal["step", "parts"]
 
 
 def item_size(precision: Precision) -> int:
-    """Bytes of one number of a cache."""
+    """Return the size of a cached number in bytes."""
     return {"float32": 4, "float16": 2, "int8": 1}[precision]
 
 
 def cache_names(layer: int) -> tuple[str, str, str, str]:
-    """The four caches of a decoder layer, in the order the graph takes and returns them."""
+    """Return the names of a decoder layer's four caches, in the order of inputs and outputs."""
     return (
         SELF_KEYS.format(layer=layer),
         SELF_VALUES.format(layer=layer),
@@ -74,7 +74,7 @@ def cache_names(layer: int) -> tuple[str, str, str, str]:
 
 
 def decoder_input_names(num_layers: int, layout: Layout = "step") -> tuple[str, ...]:
-    """Inputs of the decoder graph, in order."""
+    """Return the inputs of the decoder graph, in order."""
     names = [PREVIOUS_TOKENS, PAST_LENGTHS, SOURCE_LENGTHS]
     names += [NUM_CANDIDATES, LOGIT_ROWS, WITH_SCORES] if layout == "step" else []
     for layer in range(num_layers):
@@ -83,7 +83,7 @@ def decoder_input_names(num_layers: int, layout: Layout = "step") -> tuple[str, 
 
 
 def decoder_output_names(num_layers: int, layout: Layout = "step", *, has_suppressed: bool = False) -> tuple[str, ...]:
-    """Outputs of the decoder graph, in order."""
+    """Return the outputs of the decoder graph, in order."""
     names = [CANDIDATE_LOGITS, CANDIDATE_TOKENS]
     names += [LOG_NORMALIZER, LOGITS] if layout == "step" else [STEP_LOGITS, SUPPRESSED_LOGITS][: 1 + has_suppressed]
     for layer in range(num_layers):

@@ -62,25 +62,25 @@ def export_bundle(
     model = build_model(checkpoint)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
-        draft = Path(temporary) / "bundle"
-        draft.mkdir()
+        staging = Path(temporary) / "bundle"
+        staging.mkdir()
         if precision == "float16":
             report("exporting the graphs")
-            export_parts(model, draft, torch.float16)
+            export_parts(model, staging, torch.float16)
         else:
             report("exporting the encoder")
-            export_encoder(model, draft / names.ENCODER_FILE, precision)
+            export_encoder(model, staging / names.ENCODER_FILE, precision)
             report("exporting the decoder step")
-            export_decoder(model, draft / names.DECODER_FILE, precision)
+            export_decoder(model, staging / names.DECODER_FILE, precision)
         for file, path in checkpoint.tokenizer.files.items():
-            shutil.copyfile(path, draft / file)
+            shutil.copyfile(path, staging / file)
         report("comparing PyTorch with ONNX Runtime")
-        config = describe_bundle(checkpoint, draft, precision, name or folder.name, unknown_token_id)
-        draft_bundle = save_manifest(draft, config)
-        verify_bundle(draft_bundle, model)
+        config = describe_bundle(checkpoint, staging, precision, name or folder.name, unknown_token_id)
+        unverified = save_manifest(staging, config)
+        verify_bundle(unverified, model)
         if folder.exists():
             folder.rmdir()
-        draft.rename(folder)
+        staging.rename(folder)
     return load_bundle(folder)
 
 

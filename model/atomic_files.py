@@ -1,4 +1,4 @@
-"""Files that are complete or as they were before."""
+"""Atomic replacement of files."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from safetensors import SafetensorError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file to write beside `path`, whose place it takes in one move at the end; if that fails, nothing is left of it.
+    """Yield a file to write; at the end it replaces `path` in one move. If anything fails, it is deleted.
 
-    Raises OSError that names `path`, also for what PyTorch and safetensors make of a disk that is full.
+    Raises OSError that names `path`, also for the errors that PyTorch and safetensors raise on a full disk.
     """
     partial = path.with_name(path.name + ".partial")
     try:
@@ -21,4 +21,4 @@ def replacing(path: Path) -> Iterator[Path]:
     except (OSError, RuntimeError, SafetensorError) as error:
         partial.unlink(missing_ok=True)
         free = shutil.disk_usage(path.parent).free
-        raise OSError(f"{path} cannot be written ({free / 1e6:.1f} MB are free there): {error}") from error
+        raise OSError(f"{path} cannot be written ({free / 1e6:.1f} MB free): {error}") from error

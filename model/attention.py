@@ -1,6 +1,6 @@
-"""Scaled dot-product attention with several heads, its keys and values explicit, and the masks it takes.
+"""Multi-head scaled dot-product attention with explicit keys and values, and its masks.
 
-A mask is boolean, broadcasts to [rows, heads, query_len, source_len], and is True where a query may look.
+A mask is boolean, broadcasts to [rows, heads, query_len, source_len], and is True at visible positions.
 """
 
 import torch
@@ -11,13 +11,14 @@ KeysValues = tuple[Tensor, Tensor]
 
 
 def padding_mask(source_mask: Tensor) -> Tensor:
-    """The mask that hides padding: boolean [rows, source_len], True at tokens, to [rows, 1, 1, source_len]."""
+    """Return the mask [rows, 1, 1, source_len] of a `source_mask` [rows, source_len] that is True at tokens."""
     return source_mask[:, None, None, :]
 
 
 def causal_mask(query_len: int, past_len: int = 0, device: torch.device | None = None) -> Tensor:
-    """The mask that hides the future: each of `query_len` new tokens sees the `past_len` before them, the new ones
-    up to itself, and none after. Boolean [query_len, past_len + query_len].
+    """Return the mask [query_len, past_len + query_len] that hides the future.
+
+    Each of `query_len` new tokens sees the `past_len` tokens before them, and the new ones up to itself.
     """
     queries = torch.arange(past_len, past_len + query_len, device=device)
     keys = torch.arange(past_len + query_len, device=device)
@@ -27,8 +28,8 @@ def causal_mask(query_len: int, past_len: int = 0, device: torch.device | None =
 class MultiHeadAttention(nn.Module):
     """softmax(Q K^T / sqrt(head_dim)) V for each head (Vaswani et al. 2017, section 3.2).
 
-    One module serves self-attention, causal self-attention and cross-attention: they differ in whose keys and values
-    are passed and in the mask. `num_heads * head_dim` need not be `d_model`. `dropout` is of the probabilities.
+    The keys, values and mask make it self-attention, causal self-attention or cross-attention. `num_heads * head_dim`
+    can differ from `d_model`. `dropout` applies to the probabilities.
     """
 
     def __init__(self, d_model: int, num_heads: int, head_dim: int, dropout: float = 0.0) -> None:
@@ -42,19 +43,19 @@ class MultiHeadAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def project_keys_values(self, memory: Tensor) -> KeysValues:
-        """What there is to attend to: `memory` [rows, source_len, d_model] as keys and values of every head."""
+        """Return `memory` [rows, source_len, d_model] as keys and values of every head."""
         return self._split_heads(self.key_proj(memory)), self._split_heads(self.value_proj(memory))
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend from `query` [rows, query_len, d_model] to `keys` and `values`; the result has the query's shape.
 
-        `mask` as described at the top of this file; None hides nothing. A query that may look nowhere gets the mean
-        of all values: finite, and of no meaning.
+        A `mask` of None hides nothing. A query without visible positions gets the mean of all values: finite, without a
+        meaning.
         """
         queries = self._split_heads(self.query_proj(query))  # [rows, heads, query_len, head_dim]
         scores = queries @ keys.transpose(-2, -1) * self.head_dim**-0.5  # [rows, heads, query_len, source_len]
         if mask is not None:
-            # Not -inf: softmax over nothing but -inf is NaN. Beside any visible score this weighs exactly 0 as well.
+            # Not -inf: softmax of only -inf is NaN. Beside a visible score, this has weight 0 as well.
             scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
         probabilities: Tensor = self.dropout(torch.softmax(scores, dim=-1))
         attended = (probabilities @ values).transpose(1, 2).flatten(-2)  # [rows, query_len, heads * head_dim]

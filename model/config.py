@@ -1,4 +1,4 @@
-"""TransformerConfig: every architectural choice of an encoder-decoder Transformer, and none hidden in a layer."""
+"""Configuration of an encoder-decoder Transformer; layers contain no architectural choice of their own."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ SinusoidLayout = Literal["interleaved", "halves"]
 
 @dataclass(frozen=True, slots=True)
 class StackShape:
-    """The sizes of one of the two stacks, encoder or decoder, every default resolved."""
+    """Sizes of the encoder or the decoder, with defaults resolved."""
 
     vocab_size: int
     num_layers: int
@@ -26,73 +26,73 @@ class StackShape:
 class TransformerConfig:
     """An encoder-decoder Transformer (Vaswani et al. 2017, arXiv:1706.03762); the defaults are that paper's base model.
 
-    Fields that are None take the value named beside them; `encoder_shape` and `decoder_shape` have them resolved.
-    Raises ValueError for a combination that no model can have, naming every problem and what would be valid.
+    A field that is None takes the value in its description; `encoder_shape` and `decoder_shape` have it resolved.
+    Raises ValueError for an impossible combination, with every problem and valid values.
     """
 
     vocab_size: int
-    """Source vocabulary, in tokens."""
+    """Size of the source vocabulary."""
     pad_token_id: int
     eos_token_id: int
     decoder_start_token_id: int
-    """The first decoder input; Marian starts with the pad token."""
+    """First decoder input; in Marian the padding token."""
     bos_token_id: int | None = None
     target_vocab_size: int | None = None
-    """None: `vocab_size`."""
+    """Default: `vocab_size`."""
 
     d_model: int = 512
     num_heads: int = 8
     decoder_num_heads: int | None = None
-    """None: `num_heads`."""
+    """Default: `num_heads`."""
     head_dim: int | None = None
-    """Width of one head in both stacks. None: `d_model` divided by the heads of the stack."""
+    """Width of one head in both stacks. Default: `d_model` divided by the heads of the stack."""
     feed_forward_width: int = 2048
     decoder_feed_forward_width: int | None = None
-    """None: `feed_forward_width`."""
+    """Default: `feed_forward_width`."""
     num_encoder_layers: int = 6
     num_decoder_layers: int = 6
 
     dropout: float = 0.1
-    """Of every sub-layer's output and of the embeddings."""
+    """Dropout of sub-layer outputs and embeddings."""
     attention_dropout: float = 0.0
-    """Of the attention probabilities."""
+    """Dropout of attention probabilities."""
     activation_dropout: float = 0.0
-    """Inside the feed-forward, after the activation."""
+    """Dropout inside the feed-forward, after the activation."""
     activation: Activation = "relu"
     norm_placement: NormPlacement = "post"
     final_norm: bool = False
-    """One more LayerNorm at the end of each stack; usual with "pre", valid with "post"."""
+    """Another LayerNorm at the end of each stack; usual with "pre", valid with "post"."""
     layer_norm_epsilon: float = 1e-5
 
     positions: Positions = "sinusoidal"
     sinusoid_layout: SinusoidLayout = "interleaved"
     position_offset: int = 0
-    """The first token stands at this position."""
+    """Position of the first token."""
     scale_embedding: bool = True
-    """Token embeddings are multiplied by sqrt(d_model)."""
+    """Multiply token embeddings by sqrt(d_model)."""
     tie_embeddings: bool = True
-    """Source and target embeddings are one weight."""
+    """Use one weight for source and target embeddings."""
     tie_output: bool = True
-    """The output projection is the target embedding."""
+    """Use the target embedding as the output projection."""
     output_bias: bool = False
 
     max_source_tokens: int = 512
-    """Longest source the model is meant for, end-of-sequence token included. Sinusoidal positions go on beyond it."""
+    """Longest source, end-of-sequence token included. Sinusoidal positions continue beyond it."""
     max_target_tokens: int = 512
-    """Longest decoder input, start token included; so also the most tokens that can be generated."""
+    """Longest decoder input, start token included; also the maximum number of generated tokens."""
     suppressed_token_ids: tuple[int, ...] = ()
-    """Target tokens that are never generated. The model does not apply this; whoever searches must."""
+    """Target tokens that are never generated. The search applies this, not the model."""
     forced_eos: bool = False
-    """An answer cut off by its length limit ends with the end-of-sequence token all the same."""
+    """End an output at the length limit with the end-of-sequence token."""
 
     def __post_init__(self) -> None:
         problems = [*_size_problems(self), *_choice_problems(self), *_token_problems(self)]
         if problems:
-            raise ValueError("no such Transformer: " + "; ".join(problems))
+            raise ValueError("invalid Transformer: " + "; ".join(problems))
 
     @property
     def encoder_shape(self) -> StackShape:
-        """The encoder's sizes."""
+        """Sizes of the encoder."""
         return StackShape(
             vocab_size=self.vocab_size,
             num_layers=self.num_encoder_layers,
@@ -104,7 +104,7 @@ class TransformerConfig:
 
     @property
     def decoder_shape(self) -> StackShape:
-        """The decoder's sizes, with what is left out taken from the encoder's."""
+        """Sizes of the decoder; the encoder's where they are not given."""
         num_heads = self.num_heads if self.decoder_num_heads is None else self.decoder_num_heads
         width = self.decoder_feed_forward_width
         return StackShape(
@@ -136,23 +136,23 @@ def _size_problems(config: TransformerConfig) -> Iterator[str]:
         if size is not None and size < 1:
             why = ": learned positions have a table of that size"
             table = config.positions == "learned" and name.startswith("max_")
-            yield f"{name} is {size}, it must be at least 1{why if table else ''}"
+            yield f"`{name}` must be at least 1{why if table else ''}. Given: {size}"
 
     if config.head_dim is None and config.d_model >= 1:
         for name, heads in (("num_heads", config.num_heads), ("decoder_num_heads", config.decoder_num_heads)):
             if heads is not None and heads >= 1 and config.d_model % heads:
                 divisors = [number for number in range(1, config.d_model + 1) if config.d_model % number == 0]
                 yield (
-                    f"d_model {config.d_model} is not divisible by {name} {heads}: "
-                    f"give head_dim, or one of these numbers of heads: {', '.join(map(str, divisors))}"
+                    f"`d_model` {config.d_model} must be divisible by `{name}` {heads}; "
+                    f"set head_dim, or one of these numbers of heads: {', '.join(map(str, divisors))}"
                 )
     if config.positions == "sinusoidal" and config.d_model % 2:
         yield (
-            f"d_model {config.d_model} is odd, sinusoidal positions come in pairs of sine and cosine: "
-            f"take {config.d_model - 1} or {config.d_model + 1}, or learned positions"
+            f"`d_model` must be even with sinusoidal positions. Given: {config.d_model}; "
+            f"use {config.d_model - 1}, {config.d_model + 1} or learned positions"
         )
     if config.position_offset < 0:
-        yield f"position_offset is {config.position_offset}, it must be at least 0"
+        yield f"`position_offset` must be at least 0. Given: {config.position_offset}"
 
     rates = {
         "dropout": config.dropout,
@@ -161,9 +161,9 @@ def _size_problems(config: TransformerConfig) -> Iterator[str]:
     }
     for name, rate in rates.items():
         if not 0.0 <= rate < 1.0:
-            yield f"{name} is {rate}, it must be at least 0 and less than 1"
+            yield f"`{name}` must be at least 0 and less than 1. Given: {rate}"
     if not 0.0 < config.layer_norm_epsilon < 1.0:
-        yield f"layer_norm_epsilon is {config.layer_norm_epsilon}, it must be more than 0 and less than 1"
+        yield f"`layer_norm_epsilon` must be more than 0 and less than 1. Given: {config.layer_norm_epsilon}"
 
 
 def _choice_problems(config: TransformerConfig) -> Iterator[str]:
@@ -175,7 +175,7 @@ def _choice_problems(config: TransformerConfig) -> Iterator[str]:
     )
     for name, chosen, valid in choices:
         if chosen not in valid:
-            yield f"{name} is {chosen!r}, it must be one of {', '.join(valid)}"
+            yield f"`{name}` must be one of {', '.join(valid)}. Given: {chosen!r}"
 
 
 def _token_problems(config: TransformerConfig) -> Iterator[str]:
@@ -183,21 +183,21 @@ def _token_problems(config: TransformerConfig) -> Iterator[str]:
     target_size = source_size if config.target_vocab_size is None else config.target_vocab_size
     if config.tie_embeddings and source_size != target_size:
         yield (
-            f"tied embeddings need one vocabulary size, these are {source_size} (source) and {target_size} (target): "
-            "set tie_embeddings to False, or make the sizes equal"
+            "tied embeddings require one vocabulary size. "
+            f"Given: {source_size} (source) and {target_size} (target); set `tie_embeddings` to False"
         )
 
-    # Both stacks see padding and the end of a sequence; the rest is only ever a decoder's token.
+    # Both stacks read padding and the end-of-sequence token; all others are decoder tokens.
     both_size = min(source_size, target_size)
     token_ids: list[tuple[str, int | None, int]] = [
         ("pad_token_id", config.pad_token_id, both_size),
         ("eos_token_id", config.eos_token_id, both_size),
         ("decoder_start_token_id", config.decoder_start_token_id, target_size),
         ("bos_token_id", config.bos_token_id, target_size),
-        *(("suppressed_token_ids: one", token_id, target_size) for token_id in config.suppressed_token_ids),
+        *(("suppressed_token_ids", token_id, target_size) for token_id in config.suppressed_token_ids),
     ]
     for name, token_id, size in token_ids:
         if token_id is not None and not 0 <= token_id < size:
-            yield f"{name} is {token_id}, a vocabulary of {size} has the ids 0 to {size - 1}"
+            yield f"`{name}` must be from 0 to {size - 1}. Given: {token_id}"
     if config.eos_token_id in config.suppressed_token_ids:
-        yield f"suppressed_token_ids holds eos_token_id {config.eos_token_id}, no answer could end: leave it out"
+        yield f"`suppressed_token_ids` must not contain `eos_token_id` {config.eos_token_id}: no output could end"

@@ -1,4 +1,4 @@
-"""One layer of each stack: attention and feed-forward, each inside a residual connection with its LayerNorm."""
+"""Layers of encoder and decoder: attention and feed-forward in residual connections with LayerNorm."""
 
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar, cast
@@ -20,7 +20,7 @@ _ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """Position-wise: d_model to `width`, activation, and back (Vaswani et al. 2017, section 3.3)."""
+    """Position-wise feed-forward: d_model to `width`, activation, back (Vaswani et al. 2017, section 3.3)."""
 
     def __init__(self, d_model: int, width: int, activation: Activation, dropout: float = 0.0) -> None:
         super().__init__()
@@ -30,13 +30,13 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """[rows, length, d_model] to the same shape."""
+        """Transform [rows, length, d_model] to the same shape."""
         output: Tensor = self.outer_proj(self.dropout(self.activation(self.inner_proj(hidden))))
         return output
 
 
 class ResidualLayer(nn.Module):
-    """A layer made of sub-layers in residual connections, normalised where the configuration says.
+    """A layer of sub-layers in residual connections, with pre-norm or post-norm.
 
     Post-norm is norm(x + sublayer(x)) (Vaswani et al. 2017); pre-norm is x + sublayer(norm(x)) (Xiong et al. 2020,
     arXiv:2002.04745). LayerNorm divides by sqrt(variance + epsilon).
@@ -48,19 +48,19 @@ class ResidualLayer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def sublayer_input(self, hidden: Tensor, norm: nn.LayerNorm) -> Tensor:
-        """What the sub-layer reads."""
+        """Return the input of the sub-layer."""
         normalised: Tensor = norm(hidden) if self.pre_norm else hidden
         return normalised
 
     def add_sublayer(self, hidden: Tensor, sublayer_output: Tensor, norm: nn.LayerNorm) -> Tensor:
-        """What the sub-layer leaves behind: its output added to `hidden`, which is what it was before the input."""
+        """Return the sub-layer's output added to `hidden`, its input before normalisation."""
         total = hidden + self.dropout(sublayer_output)
         normalised: Tensor = total if self.pre_norm else norm(total)
         return normalised
 
 
 class EncoderLayer(ResidualLayer):
-    """Self-attention and feed-forward."""
+    """Encoder layer: self-attention, feed-forward."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
@@ -71,7 +71,7 @@ class EncoderLayer(ResidualLayer):
         self.feed_forward_norm = _norm(config)
 
     def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """`hidden` [rows, source_len, d_model] to the same shape; `mask` hides padding, see model.attention."""
+        """Transform `hidden` [rows, source_len, d_model] to the same shape; `mask` hides padding."""
         query = self.sublayer_input(hidden, self.self_attention_norm)
         keys, values = self.self_attention.project_keys_values(query)
         attended = self.self_attention(query, keys, values, mask)
@@ -82,7 +82,7 @@ class EncoderLayer(ResidualLayer):
 
 
 class DecoderLayer(ResidualLayer):
-    """Causal self-attention, cross-attention to the encoder's memory, and feed-forward."""
+    """Decoder layer: causal self-attention, cross-attention to the encoder's memory, feed-forward."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
@@ -123,7 +123,7 @@ class DecoderLayer(ResidualLayer):
 
 
 class LayerList(nn.ModuleList, Generic[LayerType]):
-    """nn.ModuleList that knows what it holds."""
+    """A typed `nn.ModuleList`."""
 
     def __iter__(self) -> Iterator[LayerType]:
         return cast(Iterator[LayerType], super().__iter__())

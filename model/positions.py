@@ -1,4 +1,4 @@
-"""Where a token stands: sinusoidal positions, computed for any length, and learned ones, from a table."""
+"""Positions of tokens: sinusoidal, computed for any length, and learned, from a table."""
 
 import torch
 from torch import Tensor, nn
@@ -7,15 +7,15 @@ from model.config import SinusoidLayout
 
 
 def sinusoidal_positions(length: int, d_model: int, layout: SinusoidLayout, offset: int = 0) -> Tensor:
-    """Sinusoids of the positions `offset` to `offset + length - 1` (Vaswani et al. 2017, section 3.5).
+    """Return the sinusoids of positions `offset` to `offset + length - 1` (Vaswani et al. 2017, section 3.5).
 
     Returns float32 [length, d_model]: sin(position / 10000 ** (2 i / d_model)) and the cosine of the same angle, for
-    i = 0 to d_model / 2 - 1. "interleaved" puts each cosine after its sine, as the paper has it; "halves" puts all
-    sines before all cosines, as Marian has it. Angles are float64, so far positions are as exact as near ones.
+    i = 0 to d_model / 2 - 1. "interleaved" puts each cosine after its sine, as in the paper; "halves" puts all sines
+    before all cosines, as in Marian. Angles are float64, so that distant positions are exact, too.
     """
-    places = torch.arange(offset, offset + length, dtype=torch.float64)
+    positions = torch.arange(offset, offset + length, dtype=torch.float64)
     wavelengths = 10000.0 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
-    angles = places[:, None] / wavelengths  # [length, d_model / 2]
+    angles = positions[:, None] / wavelengths  # [length, d_model / 2]
     sines, cosines = angles.sin(), angles.cos()
     if layout == "halves":
         return torch.cat([sines, cosines], dim=-1).to(torch.float32)
@@ -23,7 +23,7 @@ def sinusoidal_positions(length: int, d_model: int, layout: SinusoidLayout, offs
 
 
 class SinusoidalPositions(nn.Module):
-    """Sinusoids without a table, hence without a longest length. `offset` is the position of the first token."""
+    """Sinusoidal positions, computed for any length. `offset` is the position of the first token."""
 
     def __init__(self, d_model: int, layout: SinusoidLayout, offset: int = 0) -> None:
         super().__init__()
@@ -32,12 +32,12 @@ class SinusoidalPositions(nn.Module):
         self.offset = offset
 
     def forward(self, first: int, length: int) -> Tensor:
-        """Position vectors [length, d_model] of tokens `first` to `first + length - 1`, on the CPU."""
+        """Return position vectors [length, d_model] of tokens `first` to `first + length - 1`, on the CPU."""
         return sinusoidal_positions(length, self.d_model, self.layout, self.offset + first)
 
 
 class LearnedPositions(nn.Module):
-    """A trained vector for each of `max_tokens` positions, after `offset` rows that no token uses (BART has two)."""
+    """A trained vector for each of `max_tokens` positions, after `offset` unused rows (two in BART)."""
 
     def __init__(self, max_tokens: int, d_model: int, offset: int = 0) -> None:
         super().__init__()
@@ -47,14 +47,13 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.weight, std=d_model**-0.5)
 
     def forward(self, first: int, length: int) -> Tensor:
-        """Position vectors [length, d_model] of tokens `first` to `first + length - 1`.
+        """Return position vectors [length, d_model] of tokens `first` to `first + length - 1`.
 
         Raises ValueError beyond the table.
         """
         if first + length > self.max_tokens:
             raise ValueError(
-                f"{first + length} tokens are more than the {self.max_tokens} learned positions of this model: "
-                "split the text"
+                f"the model has learned positions for {self.max_tokens} tokens. Given: {first + length}; split the text"
             )
         start = self.offset + first
         return self.weight[start : start + length]

@@ -1,7 +1,7 @@
-"""The encoder-decoder Transformer: `encode` and `decode` for translating, teacher-forced `forward` for training.
+"""The encoder-decoder Transformer: `encode` and `decode` for translation, teacher-forced `forward` for training.
 
-Token ids are integer tensors [rows, length]. Masks are boolean, True at tokens and False at padding. Keys and values
-of earlier tokens are passed in and returned, never kept.
+Token ids are integer tensors [rows, length]. Masks are boolean, True at tokens and False at padding. The model is
+stateless: keys and values of earlier tokens are arguments and results.
 """
 
 import math
@@ -16,12 +16,12 @@ from model.layers import DecoderLayer, EncoderLayer, LayerList
 from model.positions import LearnedPositions, SinusoidalPositions
 
 CrossKeysValues = tuple[KeysValues, ...]
-"""The memory as each decoder layer's cross-attention keys and values."""
+"""Cross-attention keys and values of every decoder layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecoderCache:
-    """What a decoder remembers of its past: for each layer, keys and values [rows, heads, length, head_dim].
+    """KV cache of a decoder: for each layer, keys and values [rows, heads, length, head_dim].
 
     `length` is past_len for self-attention and source_len for cross-attention.
     """
@@ -31,12 +31,12 @@ class DecoderCache:
 
     @property
     def past_len(self) -> int:
-        """How many tokens have been decoded."""
+        """Number of decoded tokens."""
         return self.self_attention[0][0].shape[2]
 
 
 class TokenStack(nn.Module):
-    """What encoder and decoder have in common: tokens become vectors, vectors pass the layers, then the final norm."""
+    """Base class of encoder and decoder: embeddings, positions, final norm."""
 
     def __init__(self, config: TransformerConfig, shape: StackShape) -> None:
         super().__init__()
@@ -51,26 +51,26 @@ class TokenStack(nn.Module):
         self.final_norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon) if config.final_norm else None
 
     def embed(self, tokens: Tensor, past_len: int = 0) -> Tensor:
-        """Scaled embeddings plus positions of tokens [rows, new_len] that follow `past_len` others, [..., d_model]."""
+        """Return scaled embeddings plus positions [..., d_model] of tokens [rows, new_len] after `past_len` others."""
         vectors: Tensor = self.embedding(tokens) * self.embedding_scale
         positions: Tensor = self.positions(past_len, tokens.shape[1])
         embedded: Tensor = self.dropout(vectors + positions.to(vectors))
         return embedded
 
     def finish(self, hidden: Tensor) -> Tensor:
-        """The final norm, where the configuration has one."""
+        """Apply the final norm, if the configuration has one."""
         return hidden if self.final_norm is None else self.final_norm(hidden)
 
 
 class Encoder(TokenStack):
-    """Source tokens to memory."""
+    """Encoder: source tokens to memory."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config, config.encoder_shape)
         self.layers: LayerList[EncoderLayer] = LayerList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
 
     def forward(self, source: Tensor, source_mask: Tensor) -> Tensor:
-        """`source` and `source_mask` [rows, source_len] to memory [rows, source_len, d_model]."""
+        """Return the memory [rows, source_len, d_model] of `source`; both arguments are [rows, source_len]."""
         hidden = self.embed(source)
         mask = padding_mask(source_mask)
         for layer in self.layers:
@@ -79,14 +79,14 @@ class Encoder(TokenStack):
 
 
 class Decoder(TokenStack):
-    """Target tokens and memory to hidden states."""
+    """Decoder: target tokens and memory to hidden states."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config, config.decoder_shape)
         self.layers: LayerList[DecoderLayer] = LayerList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
 
     def project_memory(self, memory: Tensor) -> CrossKeysValues:
-        """The memory [rows, source_len, d_model] as every layer's cross-attention keys and values."""
+        """Return the cross-attention keys and values of every layer for a memory [rows, source_len, d_model]."""
         return tuple(layer.cross_attention.project_keys_values(memory) for layer in self.layers)
 
     def forward(
@@ -96,7 +96,7 @@ class Decoder(TokenStack):
         source_mask: Tensor,
         past: DecoderCache | None,
     ) -> tuple[Tensor, DecoderCache]:
-        """Hidden states [rows, new_len, d_model] of `tokens` after `past`, and the cache with these tokens in it."""
+        """Return hidden states [rows, new_len, d_model] of `tokens` after `past`, and the cache with these tokens."""
         past_len = 0 if past is None else past.past_len
         hidden = self.embed(tokens, past_len)
         self_mask = causal_mask(tokens.shape[1], past_len, tokens.device)
@@ -110,7 +110,7 @@ class Decoder(TokenStack):
 
 
 class Transformer(nn.Module):
-    """An encoder-decoder Transformer as `config` describes it, randomly initialised."""
+    """An encoder-decoder Transformer of a configuration, randomly initialised."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class Transformer(nn.Module):
         self._initialise()
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
-        """Memory [rows, source_len, d_model] of `source` [rows, source_len], padded where `source_mask` is False."""
+        """Return the memory [rows, source_len, d_model] of `source` [rows, source_len]; the mask hides padding."""
         memory: Tensor = self.encoder(source, source_mask)
         return memory
 
@@ -138,10 +138,10 @@ class Transformer(nn.Module):
         source_mask: Tensor,
         past: DecoderCache | None = None,
     ) -> tuple[Tensor, DecoderCache]:
-        """Logits [rows, new_len, vocab] of what follows each of `tokens` [rows, new_len], and the cache to go on with.
+        """Return logits [rows, new_len, vocab] of the token after each of `tokens` [rows, new_len], and the cache.
 
-        `memory` is what `encode` gave, or `decoder.project_memory` of it. It is read at the first call only: a `past`
-        brings its own. `past` is the cache of the call before, whose tokens stand directly before these.
+        `memory` is the result of `encode`, or `decoder.project_memory` of it; with a `past` it is not read. `past` is
+        the cache of the previous call, whose tokens directly precede these.
         """
         if past is not None:
             cross_keys_values = past.cross_attention
@@ -154,9 +154,9 @@ class Transformer(nn.Module):
         return logits if self.output_bias is None else logits + self.output_bias, cache
 
     def forward(self, source: Tensor, source_mask: Tensor, target_inputs: Tensor) -> Tensor:
-        """Teacher-forced logits [rows, target_len, vocab]; `target_inputs` begin with the decoder's start token.
+        """Return teacher-forced logits [rows, target_len, vocab]; `target_inputs` begin with the decoder's start token.
 
-        Padding after a target needs no mask: the tokens before it do not see it.
+        Padding after a target needs no mask: no token before it sees it.
         """
         logits, _ = self.decode(target_inputs, self.encode(source, source_mask), source_mask)
         return logits

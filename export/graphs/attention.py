@@ -1,8 +1,7 @@
-"""Attention of a bundle's graphs: `com.microsoft.GroupQueryAttention`, and what it computes written out in PyTorch.
+"""Attention of a bundle's graphs: the operator `com.microsoft.GroupQueryAttention`, and its equivalent in PyTorch.
 
-The operator is what the exported graph has, because its cost follows each row's valid length and it appends to the
-caches in place. In eager mode the same places run `_grouped_attention`, so that one module can be compared with the
-graph made of it.
+Exported graphs use the operator: its cost depends on each row's valid length, and it appends to the caches in place.
+Eager mode runs `_grouped_attention`, so that a module can be compared with its graph.
 """
 
 from dataclasses import dataclass
@@ -12,21 +11,21 @@ from torch import Tensor, nn
 
 from model.attention import MultiHeadAttention
 
-# What the operator takes, on the CPU of ONNX Runtime 1.31: it refuses every other head size when it runs.
+# ONNX Runtime 1.31 rejects other head sizes on the CPU at run time.
 _HEAD_DIM_MULTIPLE = 8
 
 
 def padded_head_dim(head_dim: int) -> int:
-    """The head size that a graph uses for a model's `head_dim`: the next one that the operator takes."""
+    """Return the head size of a graph for a model's `head_dim`: the next one that the operator supports."""
     return -(-head_dim // _HEAD_DIM_MULTIPLE) * _HEAD_DIM_MULTIPLE
 
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """The heads of one attention as the operator sees them.
+    """Attention heads padded for the operator.
 
-    Behind the model's own `head_dim` numbers of each head stand zeros up to `padded_dim`: they add nothing to products
-    of queries and keys, and give values that are zero and meet no weight. `scale` stays that of the model.
+    Each head has the model's `head_dim` numbers, then zeros up to `padded_dim`. The zeros add nothing to products of
+    queries and keys, and their values have no weights in the output projection. `scale` is the model's.
     """
 
     count: int
@@ -35,21 +34,21 @@ class Heads:
 
     @classmethod
     def of(cls, attention: MultiHeadAttention) -> "Heads":
-        """Those of a layer of the model."""
+        """Return the heads of a layer."""
         return cls(attention.num_heads, attention.head_dim, padded_head_dim(attention.head_dim))
 
     @property
     def width(self) -> int:
-        """All heads side by side."""
+        """Total width of all heads."""
         return self.count * self.padded_dim
 
     @property
     def scale(self) -> float:
-        """What products of queries and keys are multiplied by."""
+        """Factor of the products of queries and keys."""
         return float(self.head_dim**-0.5)
 
     def pad_outputs(self, projection: nn.Linear) -> nn.Linear:
-        """A projection to queries, keys or values, with the zeros."""
+        """Return a projection to queries, keys or values with padded heads."""
         padded = nn.Linear(projection.in_features, self.width, dtype=projection.weight.dtype)
         weight, bias = projection.weight.detach(), projection.bias.detach()
         padded.weight = nn.Parameter(self._pad(weight.reshape(self.count, self.head_dim, -1), 1).flatten(0, 1))
@@ -57,7 +56,7 @@ class Heads:
         return padded
 
     def pad_inputs(self, projection: nn.Linear) -> nn.Linear:
-        """The projection of what was attended to, with no weight for the zeros."""
+        """Return an output projection that reads padded heads."""
         padded = nn.Linear(self.width, projection.out_features, dtype=projection.weight.dtype)
         weight = projection.weight.detach().reshape(-1, self.count, self.head_dim)
         padded.weight = nn.Parameter(self._pad(weight, 2).flatten(1, 2))
@@ -75,7 +74,7 @@ def attend_in_encoder(
 ) -> Tensor:
     """Bidirectional self-attention over ragged rows; `fused` [rows, source_len, 3 * width], queries, keys, values.
 
-    On CUDA the operator insists on writing keys and values down, which `keeps_keys_values` lets it do for nobody.
+    On CUDA the operator requires outputs for keys and values; `keeps_keys_values` adds them, and nothing reads them.
     """
     rows, source_len, _ = fused.shape
     if torch.onnx.is_in_onnx_export():
@@ -102,10 +101,10 @@ def attend_in_step(
     positions: Tensor,
     heads: Heads,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Attention of one token for each row over its cache up to `positions`, where its own key and value are put.
+    """Attention of one token of each row over its cache up to `positions`, where its own key and value are stored.
 
-    Each of `query_key_value` is [rows, 1, width], or the first holds all three side by side. Cross-attention hands in
-    the key and value that stand there already, so that nothing changes.
+    Each of `query_key_value` is [rows, 1, width], or the first contains all three side by side. Cross-attention passes
+    the key and value that the cache contains already.
     """
     query, key, value = query_key_value
     rows, _, cache_len, _ = past_keys.shape
@@ -131,11 +130,11 @@ def attend_in_step(
 
 
 def _grouped_attention(queries: Tensor, keys: Tensor, values: Tensor, last_positions: Tensor, scale: float) -> Tensor:
-    """Softmax attention of [rows, heads, query_len, head_dim] over each row's first `last_positions` + 1 places."""
+    """Softmax attention of [rows, heads, query_len, head_dim] over each row's first `last_positions` + 1 positions."""
     rows, heads, query_len, head_dim = queries.shape
     scores = queries @ keys.transpose(-2, -1) * scale
     visible = torch.arange(keys.shape[2]) <= last_positions[:, None]  # [rows, source_len]
     probabilities = torch.softmax(scores.masked_fill(~visible[:, None, None, :], -torch.inf), dim=-1)
-    # Whatever stands behind a row's length, NaN included, must not be multiplied in.
+    # Values after a row's length can be NaN and must not be multiplied.
     attended = probabilities @ values.masked_fill(~visible[:, None, :, None], 0.0)
     return attended.transpose(1, 2).reshape(rows, query_len, heads * head_dim)

@@ -1,10 +1,10 @@
-"""What no output of a graph depends on any more."""
+"""Removal of unused nodes and constants."""
 
 from onnx import ModelProto
 
 
 def remove_unused(model: ModelProto) -> None:
-    """Remove nodes and constants that serve no output. For graphs without branches; changed in place."""
+    """Remove nodes and constants that no output depends on. For graphs without branches; changed in place."""
     graph = model.graph
     needed = {output.name for output in graph.output}
     kept = []

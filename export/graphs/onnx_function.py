@@ -1,4 +1,4 @@
-"""Functions of domain `kvasir`, written down node by node."""
+"""ONNX functions of the domain `kvasir`, built node by node."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ OPSET = 21
 
 
 class FunctionBody:
-    """The nodes of a function, one after the other."""
+    """Builder of a function's nodes."""
 
     def __init__(self) -> None:
         self.nodes: list[NodeProto] = []
@@ -25,7 +25,7 @@ class FunctionBody:
         domain: str | None = None,
         **attributes: float | str | list[int] | TensorProto | GraphProto,
     ) -> None:
-        """A node; `references` are attributes whose value is that of the function's attribute of the same name."""
+        """Add a node; `references` are attributes that take the value of the function's attribute of the same name."""
         names = [outputs] if isinstance(outputs, str) else outputs
         node = helper.make_node(operator, list(inputs), names, domain=domain)
         node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
@@ -34,23 +34,23 @@ class FunctionBody:
         self.nodes.append(node)
 
     def constant(self, name: str, value: list[int]) -> None:
-        """A constant vector of int64."""
+        """Add a constant vector of int64."""
         self.add("Constant", [], name, value=helper.make_tensor(name, TensorProto.INT64, [len(value)], value))
 
     def attribute(self, name: str, kind: AttributeProto.AttributeType, output: str) -> None:
-        """The function's attribute of this name as a scalar."""
+        """Add the function's attribute of this name as a scalar."""
         field = "value_int" if kind == AttributeProto.INT else "value_float"
         node = helper.make_node("Constant", [], [output])
         node.attribute.append(_reference(field, name, kind))
         self.nodes.append(node)
 
     def function(self, name: str, inputs: list[str], outputs: list[str], attributes: list[str]) -> FunctionProto:
-        """All of it."""
+        """Return the function."""
         opsets = [helper.make_opsetid(*version) for version in (("", OPSET), (MICROSOFT, 1), (DOMAIN, VERSION))]
         return helper.make_function(DOMAIN, name, inputs, outputs, self.nodes, opsets, attributes)
 
     def branch(self, name: str, output: str) -> GraphProto:
-        """All of it, as a branch that gives float32 [rows]."""
+        """Return the nodes as a branch with a float32 output [rows]."""
         value = helper.make_tensor_value_info(output, TensorProto.FLOAT, ["rows"])
         return helper.make_graph(self.nodes, name, [], [value])
 

@@ -1,13 +1,13 @@
-"""An output that is computed only in runs that ask for it: the nodes that serve nothing else move into an `If`."""
+"""Optional outputs: nodes that serve only one output move into an `If`."""
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 
 def make_optional(model: ModelProto, output: str, condition: str, num_rows_of: str) -> ModelProto:
-    """Compute `output` (float32 [rows]) only when the new input `condition` (bool [1]) is true; else it is NaN.
+    """Compute `output` (float32 [rows]) only if the new input `condition` (bool [1]) is true; else it is NaN.
 
-    `num_rows_of` is an input with as many rows. The model is changed in place.
+    `num_rows_of` is an input with the same number of rows. The model is changed in place.
     """
     graph = model.graph
     optional = _only_for(graph, output)
@@ -28,7 +28,7 @@ def make_optional(model: ModelProto, output: str, condition: str, num_rows_of: s
 
 
 def _only_for(graph: GraphProto, output: str) -> list[NodeProto]:
-    """The nodes that nothing but `output` depends on, in order."""
+    """Return the nodes that only `output` depends on, in order."""
     needed = {value.name for value in graph.output} - {output}
     optional = []
     for node in reversed(graph.node):
@@ -40,7 +40,7 @@ def _only_for(graph: GraphProto, output: str) -> list[NodeProto]:
 
 
 def _rename(nodes: list[NodeProto], output: str) -> str:
-    """Names of a branch must differ from those of the graph around it."""
+    """Rename the output: names in a branch must differ from names of the enclosing graph."""
     branch_output = f"{output}/value"
     (producer,) = (node for node in nodes if output in node.output)
     producer.output[list(producer.output).index(output)] = branch_output

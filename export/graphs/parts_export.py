@@ -1,4 +1,4 @@
-"""A model becomes the graphs of layout `parts`."""
+"""Export of a model to the graphs of layout `parts`."""
 
 import copy
 from pathlib import Path
@@ -14,14 +14,14 @@ from model.transformer import Transformer
 
 
 def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> None:
-    """Write all five graphs: float16 is for GPUs; in float32 the same can be compared with everything else on a CPU.
+    """Write all five graphs: float16 for GPUs, float32 for comparisons on a CPU.
 
-    Weights are made ready in float32 and rounded once. Layer normalisation, softmax and sums of products are float32
-    inside ONNX Runtime's operators; what is stored between them is not.
+    Weights are prepared in float32 and rounded once. Layer normalisation, softmax and sums of products are float32
+    inside ONNX Runtime's operators; values between operators are `dtype`.
     """
     config, shapes = transformer.config, describe_shapes(transformer.config)
     num_layers, num_suppressed = config.num_decoder_layers, len(config.suppressed_token_ids)
-    rounded = copy.deepcopy(transformer)  # the model itself stays what the bundle is verified against
+    rounded = copy.deepcopy(transformer)  # the bundle is verified against the unrounded model
     rows = Dim("rows", min=1, max=2**16)
     source_len = Dim("source_len", min=1, max=config.max_source_tokens)
     encoder = traced(
@@ -36,8 +36,8 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
         [names.CROSS_KEYS_VALUES],
     )
     save(encoder, folder / names.ENCODER_FILE, shapes)
-    rounded = copy.deepcopy(transformer)  # of float32 again
-    # Buffers have their full length here, so that nothing in the graph asks how long they are.
+    rounded = copy.deepcopy(transformer)  # float32 again
+    # Caches have their full length, so that no node reads their shape.
     caches = example_caches(transformer, EXAMPLE_ROWS, shapes.max_target_tokens, shapes.max_source_tokens, dtype)
     decoder = traced(
         DecoderPart(rounded).eval().to(dtype),
@@ -49,7 +49,7 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
         ),
         ({0: rows}, {0: rows}, {0: rows}, [tuple({0: rows} for _ in layer) for layer in caches]),
         list(names.decoder_input_names(num_layers, "parts")),
-        # The candidates are added below.
+        # Candidates are added below.
         list(names.decoder_output_names(num_layers, "parts", has_suppressed=bool(num_suppressed)))[2:],
     )
     add_candidates(decoder, shapes, num_suppressed)

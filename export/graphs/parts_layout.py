@@ -1,8 +1,8 @@
-"""The graphs of layout `parts`: the same modules cut so that no node has anything to do on a CPU.
+"""The graphs of layout `parts`: no node runs on the CPU.
 
-A CUDA graph is captured of a run only if all of it happens on the device: no branches, no shapes worked out while
-running, no value that the host must see. So a step ends with the logits of all rows, and small graphs without weights
-choose among them (`choose`, `rank`); `move` moves rows of caches.
+A run can be captured as a CUDA graph only if it is entirely on the device: no branches, no shapes computed at run time,
+no value that the host reads. So a step ends with the logits of all rows, and small graphs without weights select from
+them (`choose`, `rank`); `move` moves rows of caches.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from export.graphs.ranking import BlockedVocabulary, add_best_tokens, add_log_no
 from export.graphs.step_layout import DecoderStepGraph, EncoderGraph, LayerCaches
 from model.transformer import Transformer
 
-# What onnx 1.21 and ONNX Runtime 1.31 agree on for this operator set.
+# Supported by onnx 1.21 and ONNX Runtime 1.31 for this operator set.
 _IR_VERSION = 10
 _SLICE_CONSTANTS = {
     name: np.array([value], np.int64) for name, value in (("first", 0), ("behind_first", 1), ("last_axis", -1))
@@ -33,7 +33,7 @@ class EncoderPart(EncoderGraph):
     def forward(  # type: ignore[override]  # one input more
         self, source_tokens: Tensor, source_lengths: Tensor, source_width: Tensor
     ) -> Tensor:
-        """Cross-attention keys and values of every decoder layer."""
+        """Return cross-attention keys and values of every decoder layer."""
         hidden = self.embed(source_tokens)
         last_positions = source_lengths - 1
         for layer in self.layers:
@@ -46,7 +46,7 @@ class EncoderPart(EncoderGraph):
         sizes = (self.planes, self.heads.count, self.heads.padded_dim)
         if not torch.onnx.is_in_onnx_export():
             return keys_values.reshape(*keys_values.shape[:2], *sizes)
-        # The exporter would work out on the CPU how long the first two axes are; to ONNX they are what they were.
+        # The exporter would compute the first two sizes on the CPU; 0 keeps them in ONNX.
         split: Tensor = torch.onnx.ops.symbolic(
             "Reshape",
             (keys_values, torch.tensor([0, 0, *sizes])),
@@ -57,18 +57,18 @@ class EncoderPart(EncoderGraph):
 
 
 class DecoderPart(DecoderStepGraph):
-    """`DecoderStepGraph` up to the logits of all rows [rows, padded vocab], which stay in the precision of the rest."""
+    """`DecoderStepGraph` up to the logits of all rows [rows, padded vocab], in the precision of the graph."""
 
     def __init__(self, transformer: Transformer) -> None:
         super().__init__(transformer)
-        # A row for each token, so that those of candidates can be looked up.
+        # One row for each token, so that rows of candidates can be gathered.
         self.output_rows = nn.Parameter(self.output_weight.detach().T.contiguous())
         del self.output_weight
 
     def forward(  # type: ignore[override]  # fewer inputs
         self, previous_tokens: Tensor, past_lengths: Tensor, source_lengths: Tensor, caches: list[LayerCaches]
     ) -> tuple[Tensor, ...]:
-        """Logits, the suppressed ones apart if there are any; caches and queries by layer."""
+        """Return logits, those of suppressed tokens if there are any, and caches and queries by layer."""
         hidden, present = self.decode(previous_tokens, past_lengths, source_lengths, caches)
         logits = torch.onnx.ops.symbolic(
             "Gemm",
@@ -82,9 +82,9 @@ class DecoderPart(DecoderStepGraph):
 
 
 def add_candidates(model: ModelProto, shapes: Shapes, num_suppressed: int) -> ModelProto:
-    """Give the decoder its candidates: the best by its logits, with logits summed and ranked again in float32.
+    """Add the candidates to the decoder: the best by their logits, computed and ranked again in float32.
 
-    Logits in float16 have 11 bits, and many are equal that are not. The model is changed in place.
+    float16 has 11 bits, so that many different logits are rounded to one. The model is changed in place.
     """
     graph = model.graph
     num_ranked = _num_ranked(shapes, num_suppressed)
@@ -110,9 +110,9 @@ def add_candidates(model: ModelProto, shapes: Shapes, num_suppressed: int) -> Mo
 
 
 def choose_graph(shapes: Shapes, num_suppressed: int) -> ModelProto:
-    """The best token of each row as the next one, and the row's length with it.
+    """Return the graph that selects the best token of each row, and increments the row's length.
 
-    Lengths are limited to the last position of the cache, where a row that nobody asked for goes on writing.
+    Lengths are limited to the last position of the cache, to which unused rows continue to write.
     """
     body = FunctionBody()
     body.add("Slice", [names.CANDIDATE_TOKENS, "first", "behind_first", "last_axis"], "best_column")
@@ -131,7 +131,7 @@ def choose_graph(shapes: Shapes, num_suppressed: int) -> ModelProto:
 
 
 def rank_graph(shapes: Shapes, dtype: torch.dtype, num_suppressed: int) -> ModelProto:
-    """What makes log-probabilities of logits, in float32."""
+    """Return the graph of the log normalisers, in float32."""
     vocabulary = BlockedVocabulary.of(shapes.target_vocab_size)
     body = FunctionBody()
     body.add("Cast", [names.STEP_LOGITS], "all_logits", to=int(TensorProto.FLOAT))
@@ -151,10 +151,10 @@ def rank_graph(shapes: Shapes, dtype: torch.dtype, num_suppressed: int) -> Model
 
 
 def move_graph(shapes: Shapes) -> ModelProto:
-    """Positions of rows of one set of planes into those of another, or of the same: of all heads, and of every plane.
+    """Return the graph that copies positions of rows between planes, or within them, for all heads and planes.
 
-    Bound so that what is moved shares its memory with where it goes, nothing else is written. A move may be named
-    twice; no place is both read and written.
+    If each output is bound to the memory of its target, nothing else is written. A move can be repeated; no position is
+    both read and written.
     """
     body = FunctionBody()
     for side in ("from", "to"):

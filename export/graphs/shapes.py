@@ -1,4 +1,4 @@
-"""Shapes of the graphs' inputs and outputs, as `bundle.json` lists them."""
+"""Sizes of the graphs, for `bundle.json`."""
 
 from bundle.manifest import Shapes
 from export.graphs.attention import padded_head_dim
@@ -6,7 +6,7 @@ from model.config import TransformerConfig
 
 
 def describe_shapes(config: TransformerConfig) -> Shapes:
-    """The sizes of the graphs that are exported from a model of this configuration."""
+    """Return the sizes of the graphs of a model with this configuration."""
     shape = config.decoder_shape
     return Shapes(
         vocab_size=config.vocab_size,

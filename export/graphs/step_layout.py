@@ -1,6 +1,6 @@
-"""The two graphs of a bundle as PyTorch modules: the encoder, and one decoder step for every row at once.
+"""The graphs of layout `step` as PyTorch modules: the encoder, and one decoder step of all rows.
 
-No operation mixes rows: a row's numbers do not depend on which rows share its step.
+No operation mixes rows: the result of a row does not depend on the other rows.
 """
 
 import torch
@@ -12,15 +12,15 @@ from model.layers import DecoderLayer, EncoderLayer
 from model.transformer import TokenStack, Transformer
 
 LayerCaches = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
-"""Self keys, self values, cross keys, cross values, last cross key, last cross value, shaped as in bundle.manifest."""
+"""Self keys, self values, cross keys, cross values, last cross key, last cross value, shaped as in bundle.tensors."""
 
 
 class _FusedProjection(nn.Module):
-    """Several projections of one input as one matrix product: [.., d_model] to their outputs side by side."""
+    """Projections of one input as one matrix product: [.., d_model] to their outputs side by side."""
 
     def __init__(self, projections: list[nn.Linear]) -> None:
         super().__init__()
-        # Stored as [d_model, outputs], the layout ONNX MatMul takes, so that nothing is transposed at run time.
+        # Stored as [d_model, outputs], the layout of ONNX MatMul, so that no transposition runs.
         self.weight = nn.Parameter(torch.cat([p.weight.detach() for p in projections]).T.contiguous())
         self.bias = nn.Parameter(torch.cat([p.bias.detach() for p in projections]))
 
@@ -60,7 +60,7 @@ class _EncoderLayerStep(nn.Module):
     def forward(
         self, hidden: Tensor, last_positions: Tensor, total: Tensor, flat: tuple[int, int] | None = None
     ) -> Tensor:
-        """`flat` is rows and source_len where tokens are flat."""
+        """Run the layer; `flat` is (rows, source_len) if tokens are flat."""
         fused = self.queries_keys_values(self.layer.sublayer_input(hidden, self.layer.self_attention_norm))
         if flat is not None:
             fused = fused.reshape(*flat, -1)
@@ -72,10 +72,10 @@ class _EncoderLayerStep(nn.Module):
 
 
 class EncoderGraph(nn.Module):
-    """Source tokens to every decoder layer's cross-attention keys and values.
+    """Encoder graph: source tokens to cross-attention keys and values of every decoder layer.
 
-    `source_tokens` int32 [rows, source_len], `source_lengths` int32 [rows]; gives
-    [2 * decoder layers, rows, heads, source_len, head_dim], keys at even places, meaningless behind a row's length.
+    `source_tokens` int32 [rows, source_len], `source_lengths` int32 [rows]. The result is
+    [2 * decoder layers, rows, heads, source_len, head_dim], keys at even indices, undefined after a row's length.
     """
 
     def __init__(self, transformer: Transformer) -> None:
@@ -93,7 +93,7 @@ class EncoderGraph(nn.Module):
         self.planes = 2 * len(decoder_layers)
 
     def forward(self, source_tokens: Tensor, source_lengths: Tensor) -> Tensor:
-        """Cross-attention keys and values of every decoder layer."""
+        """Return cross-attention keys and values of every decoder layer."""
         rows, source_len = source_tokens.shape
         # Rows and positions are one axis, so that every product is one matrix product over all tokens.
         hidden = self.embed(source_tokens).reshape(rows * source_len, -1)
@@ -109,7 +109,7 @@ class EncoderGraph(nn.Module):
 
 
 class _Embedding(nn.Module):
-    """Scaled token embeddings plus positions; `table` has the positions of every place a token may have."""
+    """Scaled token embeddings plus positions; `table` has the vectors of all positions."""
 
     def __init__(self, stack: TokenStack, max_tokens: int) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class _Embedding(nn.Module):
         return nn.functional.embedding(tokens, self.weight) + self.table[: tokens.shape[1]]
 
     def at(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """Tokens, each at its own position: [rows, 1] and [rows, 1] to [rows, 1, d_model]."""
+        """Embed tokens [rows, 1] at positions [rows, 1], to [rows, 1, d_model]."""
         return nn.functional.embedding(tokens, self.weight) + nn.functional.embedding(positions, self.table)
 
 
@@ -144,7 +144,7 @@ class _DecoderLayerStep(nn.Module):
     def forward(
         self, hidden: Tensor, past_lengths: Tensor, last_source_positions: Tensor, caches: LayerCaches
     ) -> tuple[Tensor, list[Tensor]]:
-        """The layer's output; the four caches, and the queries of cross-attention."""
+        """Return the layer's output, its four caches and the queries of cross-attention."""
         self_keys, self_values, cross_keys, cross_values, last_key, last_value = caches
         layer = self.layer
         fused = self.self_queries_keys_values(layer.sublayer_input(hidden, layer.self_attention_norm))
@@ -166,10 +166,10 @@ class _DecoderLayerStep(nn.Module):
 
 
 class DecoderStepGraph(nn.Module):
-    """One token for every row: previous tokens and caches to the best candidates and the caches with the token in.
+    """Decoder step graph: one token of every row and caches to the best candidates and the extended caches.
 
-    Shapes are in bundle.manifest. Suppressed tokens are never candidates, but count in `log_normalizer`, as they do in
-    Hugging Face `generate`, which hides them after its softmax.
+    Shapes are in bundle.tensors. Suppressed tokens are never candidates, but count in `log_normalizer`, as in Hugging
+    Face `generate`, which masks them after its softmax.
     """
 
     def __init__(self, transformer: Transformer) -> None:
@@ -194,7 +194,7 @@ class DecoderStepGraph(nn.Module):
 
     @property
     def ranking(self) -> Ranking:
-        """The end of the graph, for an exporter that puts one operator in its place."""
+        """Constants of the graph's end, for the operator that replaces it in int8 graphs."""
         return Ranking(
             "output_weight",
             self.vocabulary.pad(self.bias, -torch.inf).numpy(),
@@ -206,7 +206,7 @@ class DecoderStepGraph(nn.Module):
     def decode(
         self, previous_tokens: Tensor, past_lengths: Tensor, source_lengths: Tensor, caches: list[LayerCaches]
     ) -> tuple[Tensor, list[Tensor]]:
-        """What the output projection takes [rows, d_model]; caches and queries by layer."""
+        """Return the input of the output projection [rows, d_model], and caches and queries by layer."""
         hidden = self.embed.at(previous_tokens.unsqueeze(1), past_lengths.unsqueeze(1))
         last_source_positions = source_lengths - 1
         present: list[Tensor] = []
@@ -218,7 +218,7 @@ class DecoderStepGraph(nn.Module):
         return hidden.squeeze(1), present
 
     def suppressed_logits(self, hidden: Tensor) -> Tensor | None:
-        """Float32 [rows, suppressed tokens], or nothing where none are."""
+        """Return the logits of suppressed tokens, float32 [rows, suppressed tokens], or None without such tokens."""
         if self.suppressed_weight is None:
             return None
         return (hidden @ self.suppressed_weight + self.suppressed_bias).float()
@@ -232,11 +232,11 @@ class DecoderStepGraph(nn.Module):
         logit_rows: Tensor,
         caches: list[LayerCaches],
     ) -> tuple[Tensor, ...]:
-        """Candidate logits, candidate tokens, log normalizers, logits of `logit_rows`; caches and queries by layer."""
+        """Return candidate logits and tokens, log normalisers, logits of `logit_rows`; caches and queries by layer."""
         hidden, present = self.decode(previous_tokens, past_lengths, source_lengths, caches)
         logits = (hidden @ self.output_weight + self.output_bias).float()
         best, tokens = self.vocabulary.top_k(logits, num_candidates)
-        # A product of their own: usually there are none, and it costs nothing.
+        # A separate product: usually it has no rows, and costs nothing.
         named_rows = hidden.index_select(0, logit_rows)
         whole_rows = (named_rows @ self.output_weight + self.output_bias).float()
         # The largest log-probability is the largest logit minus the log normaliser. ONNX Runtime's LogSoftmax is

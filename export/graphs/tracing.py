@@ -1,4 +1,4 @@
-"""PyTorch modules become ONNX graphs: what every export has in common."""
+"""Tracing of PyTorch modules to ONNX graphs."""
 
 import logging
 import warnings
@@ -16,7 +16,7 @@ from export.graphs.attention import padded_head_dim
 from export.graphs.step_layout import LayerCaches
 from model.transformer import Transformer
 
-# GroupQueryAttention wants nothing newer; LayerNormalization came with 17.
+# GroupQueryAttention supports no newer one; LayerNormalization requires 17.
 OPSET = 21
 EXAMPLE_ROWS = 3
 EXAMPLE_SOURCE_LEN = 7
@@ -25,7 +25,7 @@ EXAMPLE_SOURCE_LEN = 7
 def example_caches(
     transformer: Transformer, rows: int, target_len: int, source_len: int, dtype: torch.dtype = torch.float32
 ) -> list[LayerCaches]:
-    """Empty caches of these sizes, in the order the decoder graph takes them."""
+    """Return empty caches of these sizes, in the order of the decoder graph's inputs."""
     shape = transformer.config.decoder_shape
     head_dim = padded_head_dim(shape.head_dim)
     target = (rows, shape.num_heads, target_len, head_dim)
@@ -51,7 +51,7 @@ def traced(
     input_names: list[str],
     output_names: list[str],
 ) -> onnx.ModelProto:
-    """The graph of a module, run once with `inputs`."""
+    """Return the graph of a module, traced with `inputs`."""
     with torch.no_grad(), _quiet_exporter():
         program = torch.onnx.export(
             graph,
@@ -65,21 +65,21 @@ def traced(
         )
     assert program is not None
     model = program.model_proto
-    # Shapes the exporter worked out; those of the candidates are not what they will be.
+    # Shapes inferred by the exporter; those of the candidates are wrong.
     del model.graph.value_info[:]
     _remove_traces(model)
     return model
 
 
 def save(model: onnx.ModelProto, file: Path, shapes: Shapes) -> None:
-    """Write a graph, and into it the sizes it was exported with."""
+    """Write a graph with its sizes as metadata."""
     model.metadata_props.add(key=names.SHAPES_METADATA, value=shapes.model_dump_json())
     onnx.save(model, file)
 
 
 @contextmanager
 def _quiet_exporter() -> Iterator[None]:
-    """Silence the exporter's own deprecations, and its remarks on libraries that are not installed."""
+    """Silence the exporter's deprecation warnings, and its hints about libraries that are not installed."""
     log = logging.getLogger("torch.onnx")
     level = log.level
     log.setLevel(logging.ERROR)
@@ -92,7 +92,7 @@ def _quiet_exporter() -> Iterator[None]:
 
 
 def _remove_traces(model: onnx.ModelProto) -> None:
-    """Drop what the exporter notes down of the Python behind each node: paths of this machine, and half the file."""
+    """Remove the exporter's notes about the Python code of each node: local paths, and half of the file."""
     graph = model.graph
     described = (model, graph, *graph.node, *graph.initializer, *graph.input, *graph.output, *graph.value_info)
     for part in described:

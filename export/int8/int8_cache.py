@@ -1,7 +1,6 @@
-"""Caches of keys and values in int8: a quarter of the memory that a decoder step reads and that beams copy.
+"""int8 KV caches: a quarter of the memory that a decoder step reads and that beams copy.
 
-One fixed step for all, `INT8_CACHE_STEP`; the model's keys and values must have been rescaled to [-1, 1] before, see
-export.int8.key_value_ranges.
+All numbers have one step, `INT8_CACHE_STEP`; export.int8.key_value_ranges rescales keys and values to [-1, 1] before.
 """
 
 import numpy as np
@@ -12,7 +11,7 @@ from export.graphs.onnx_function import DOMAIN
 from export.int8 import operators
 
 _STEP = "int8/cache_step"
-# Places of past keys and values, and of positions, among the inputs of com.microsoft.GroupQueryAttention.
+# Input indices of com.microsoft.GroupQueryAttention.
 _PAST_KEYS, _PAST_VALUES, _POSITIONS = 3, 4, 5
 
 
@@ -49,14 +48,14 @@ def store_caches_in_int8(model: ModelProto) -> ModelProto:
 
 def _quantize_before_transposing(model: ModelProto) -> None:
     nodes = list(model.graph.node)
-    (place,) = (i for i, node in enumerate(nodes) if names.CROSS_KEYS_VALUES in node.output)
-    transpose = nodes[place]
+    (index,) = (i for i, node in enumerate(nodes) if names.CROSS_KEYS_VALUES in node.output)
+    transpose = nodes[index]
     scalar = numpy_helper.from_array(np.array(names.INT8_CACHE_STEP, np.float32), _STEP)
     zero = numpy_helper.from_array(np.array(0, np.int8), "int8/cache_zero_point")
     model.graph.initializer.extend([scalar, zero])
     quantized = f"{transpose.input[0]}/int8"
     quantize = helper.make_node("QuantizeLinear", [transpose.input[0], scalar.name, zero.name], [quantized])
     transpose.input[0] = quantized
-    nodes.insert(place, quantize)
+    nodes.insert(index, quantize)
     del model.graph.node[:]
     model.graph.node.extend(nodes)

@@ -1,9 +1,9 @@
-"""Keys and values of the decoder rescaled to [-1, 1], so that int8 caches need one fixed step and no table of scales.
+"""Rescaling of the decoder's keys and values to [-1, 1], so that int8 caches have one fixed step.
 
-Dividing a channel of the keys by its range and multiplying the queries by it leaves their products as they are; so does
-dividing a channel of the values and multiplying what the output projection reads. The model stays the same function.
+Dividing a channel of the keys by its range and multiplying the queries by it keeps their products; dividing a channel
+of the values and multiplying the input of the output projection keeps its result. The model computes the same function.
 
-Ranges are those seen over random sentences, widened: no text is needed, and a value beyond its range is only clipped
+Ranges are measured on random sentences and widened: this requires no text, and a value beyond its range is only clipped
 in the cache.
 """
 
@@ -16,29 +16,29 @@ from torch import Tensor
 from model.attention import KeysValues, MultiHeadAttention
 from model.transformer import Transformer
 
-# Sentences of these lengths, as many tokens of each: a token of a short sentence is mixed with few others, so its keys
-# and values reach further.
+# Lengths with equal numbers of tokens: a token of a short sentence is mixed with few others, so its keys and values are
+# larger.
 _LENGTHS = (2, 4, 8, 16, 32)
 _TOKENS_OF_EACH = 1024
-# Random tokens come within a third of what real sentences reach; see docs/decisions/int8.md.
+# Random tokens reach at least two thirds of the range of real sentences; see docs/decisions/int8.md.
 _MARGIN = 1.5
-# Of the largest range of a layer: a channel that random sentences hardly move may be moved by others.
+# Smallest range, as a share of the layer's largest: real sentences may use channels that random ones hardly use.
 _SMALLEST = 0.1
 
 
 @torch.no_grad()
 def with_unit_keys_values(transformer: Transformer) -> Transformer:
-    """A copy that computes the same, with the decoder's keys and values in [-1, 1]."""
+    """Return a copy that computes the same, with the decoder's keys and values in [-1, 1]."""
     rescaled = copy.deepcopy(transformer).eval()
     own, cross = _magnitudes(rescaled)
-    for place, layer in enumerate(rescaled.decoder.layers):
-        _rescale(layer.self_attention, *own[place])
-        _rescale(layer.cross_attention, *cross[place])
+    for index, layer in enumerate(rescaled.decoder.layers):
+        _rescale(layer.self_attention, *own[index])
+        _rescale(layer.cross_attention, *cross[index])
     return rescaled
 
 
 def _magnitudes(transformer: Transformer) -> tuple[list[KeysValues], list[KeysValues]]:
-    """How far the keys and values of every layer's self- and cross-attention reach: [heads * head_dim] each."""
+    """Return the magnitudes [heads * head_dim] of every layer's self- and cross-attention keys and values."""
     generator = torch.Generator().manual_seed(0)
     own, cross = zip(*(_random_keys_values(transformer, length, generator) for length in _LENGTHS), strict=True)
     return [_largest(layer) for layer in zip(*own, strict=True)], [
@@ -49,7 +49,7 @@ def _magnitudes(transformer: Transformer) -> tuple[list[KeysValues], list[KeysVa
 def _random_keys_values(
     transformer: Transformer, length: int, generator: torch.Generator
 ) -> tuple[Sequence[KeysValues], Sequence[KeysValues]]:
-    """Those of every layer's self- and cross-attention over random sentences of this length."""
+    """Return every layer's self- and cross-attention keys and values for random sentences of this length."""
     config = transformer.config
     rows = _TOKENS_OF_EACH // length
     source_len, target_len = min(length, config.max_source_tokens), min(length, config.max_target_tokens)
@@ -63,7 +63,7 @@ def _random_keys_values(
 
 
 def _largest(runs: Iterable[KeysValues]) -> KeysValues:
-    """Keys and values [rows, heads, length, head_dim] of some runs to their magnitudes [heads * head_dim]."""
+    """Return the magnitudes [heads * head_dim] of keys and values [rows, heads, length, head_dim] of several runs."""
     keys, values = (
         torch.stack([each.abs().amax(dim=(0, 2)).flatten() for each in of]).amax(0) for of in zip(*runs, strict=True)
     )
@@ -71,7 +71,7 @@ def _largest(runs: Iterable[KeysValues]) -> KeysValues:
 
 
 def _rescale(attention: MultiHeadAttention, keys: Tensor, values: Tensor) -> None:
-    """Change what makes keys and values of these magnitudes, and what reads them."""
+    """Rescale the projections that produce keys and values of these magnitudes, and those that read them."""
     key_range, value_range = _range(keys), _range(values)
     for projection, factor in (
         (attention.query_proj, key_range),
@@ -84,5 +84,5 @@ def _rescale(attention: MultiHeadAttention, keys: Tensor, values: Tensor) -> Non
 
 
 def _range(magnitudes: Tensor) -> Tensor:
-    least = max(_SMALLEST * float(magnitudes.max()), torch.finfo(torch.float32).tiny)
-    return _MARGIN * magnitudes.clamp(min=least)
+    smallest = max(_SMALLEST * float(magnitudes.max()), torch.finfo(torch.float32).tiny)
+    return _MARGIN * magnitudes.clamp(min=smallest)

@@ -1,7 +1,7 @@
-"""The operators of domain `kvasir` in int8 graphs, each a function of ONNX Runtime's own operators.
+"""The operators of the domain `kvasir` in int8 graphs, each a function of ONNX Runtime's own operators.
 
-Where the library of `kernels` is loaded its native operators are run instead, in one pass over memory each; where it is
-not, ONNX Runtime puts the functions' bodies in their place. Either way one graph file serves.
+With the library of `kernels`, its native operators run, in one pass over memory each; without it, ONNX Runtime runs the
+bodies of the functions. Both use the same graph file.
 """
 
 import numpy as np
@@ -23,10 +23,10 @@ SOURCE_ATTENTION = "SourceAttention"
 
 
 def in_panels(weight: NDArray[np.int8]) -> NDArray[np.int8]:
-    """A matrix [inputs, outputs] as [ceil(outputs / 64), inputs / 4, 64, 4], which is the order it is read in.
+    """Return a matrix [inputs, outputs] as [ceil(outputs / 64), inputs / 4, 64, 4], the order of reading.
 
-    Four numbers of a column side by side are what one instruction multiplies; zeros fill up the last panel. `inputs`
-    must be a multiple of four.
+    One instruction multiplies four adjacent numbers of a column; zeros pad the last panel. `inputs` must be a multiple
+    of four.
     """
     inputs, outputs = weight.shape
     num_panels = -(-outputs // PANEL_COLUMNS)
@@ -37,7 +37,7 @@ def in_panels(weight: NDArray[np.int8]) -> NDArray[np.int8]:
 
 
 def add_functions(model: ModelProto) -> None:
-    """Define every operator of the domain that the model's graph uses. Changed in place."""
+    """Define every operator of the domain that the graph uses. The model is changed in place."""
     used = {node.op_type for node in model.graph.node if node.domain == DOMAIN}
     if BEST_TOKENS in used:
         used.add(LINEAR)
@@ -51,12 +51,11 @@ def add_functions(model: ModelProto) -> None:
 def _linear(
     name: str, *, relu: bool = False, residual: bool = False, normalization: bool = False, may_be_empty: bool = False
 ) -> FunctionProto:
-    """`hidden` [.., inputs] times an int8 matrix, plus `bias`; then a ReLU, a residual, a normalisation as named.
+    """Return the function of `hidden` [.., inputs] times an int8 matrix plus `bias`, and of what follows it.
 
-    A row's activations get a scale from their own largest magnitude, and so depend on no other row. `zero_point` is 0
-    for activations that are never negative, and `levels` what the largest becomes: 255, or 127 with zero point 128.
-    `sums` of the weight's columns are for the native operator. Where `hidden` [rows, inputs] may have no rows at all,
-    the functions must know.
+    The scale of a row is its largest magnitude, so the result does not depend on other rows. `zero_point` is 0 for
+    activations that are never negative; `levels` is the quantised maximum: 255, or 127 with zero point 128. `sums` of
+    the weight's columns are for the native operator. `may_be_empty` allows `hidden` [rows, inputs] without rows.
     """
     body = FunctionBody()
     body.constant("last_axis", [-1])
@@ -69,18 +68,18 @@ def _linear(
     body.add("Abs", ["hidden"], "magnitudes")
     body.add("ReduceMax", ["magnitudes", "last_axis"], "found_largest", keepdims=1)
     if may_be_empty:
-        # Of [0, inputs] ONNX Runtime's ReduceMax makes [0, inputs]. Zero means: as many as there are.
+        # For [0, inputs] ONNX Runtime's ReduceMax returns [0, inputs]. In a shape, 0 keeps a size.
         body.constant("one_a_row", [0, 1])
         body.add("Reshape", ["found_largest", "one_a_row"], "largest")
     else:
         body.add("Identity", ["found_largest"], "largest")
-    # A row of zeros divides 0 by 0 here, and whatever comes of that is multiplied by its row scale, 0, below.
+    # A row of zeros divides 0 by 0 here; the result is multiplied by its row scale, 0, below.
     body.add("Div", ["largest", "levels"], "row_scale")
     body.add("Reshape", ["row_scale", "flat"], "row_scales")
     body.add("Shape", ["row_scales"], "num_rows")
     body.add("Expand", ["zero_point", "num_rows"], "zero_points")
     body.add("QuantizeLinear", ["hidden", "row_scales", "zero_points"], "quantized", axis=0)
-    # Computed once, when the graph is loaded: the weight as a matrix.
+    # The weight as a matrix; computed once, at load time.
     body.add("Transpose", ["weight"], "quads", perm=[1, 3, 0, 2])
     body.add("Flatten", ["quads"], "filled", axis=2)
     body.add("Shape", ["scales"], "num_columns")
@@ -114,9 +113,10 @@ def _linear(
 
 
 def _cached_attention(name: str, new: list[str]) -> FunctionProto:
-    """Attention of one token for each row over its int8 cache, where `new` keys and values are put at `positions`.
+    """Return the function of attention of one token of each row over its int8 cache.
 
-    Tensors are shaped as GroupQueryAttention takes them; `step` is what the cache's numbers are multiplied by.
+    `new` keys and values are stored at `positions`. Shapes are those of GroupQueryAttention; `step` is the factor of
+    the cached numbers.
     """
     body = FunctionBody()
     body.add("Shape", ["keys"], "cache_len", start=2, end=3)
@@ -142,7 +142,7 @@ def _cached_attention(name: str, new: list[str]) -> FunctionProto:
 
 
 def _source_attention() -> FunctionProto:
-    """Bidirectional attention over ragged rows, `fused` [rows, source_len, 3 * width] up to `last_positions` [rows]."""
+    """Return bidirectional attention over `fused` [rows, source_len, 3 * width] up to `last_positions` [rows]."""
     body = FunctionBody()
     body.add("Shape", ["fused"], "source_len", start=1, end=2)
     body.add("Squeeze", ["source_len"], "source_len_scalar")

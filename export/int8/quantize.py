@@ -1,9 +1,9 @@
-"""int8 for the CPU: weights per output column ahead of time, activations per row while running.
+"""int8 for the CPU: weights quantised per output column at export, activations per row at run time.
 
-A row's scale is made from that row alone, so an answer does not depend on its neighbours in the batch; one scale for
-the whole batch would let a loud neighbour drown a quiet row. Activations are unsigned with zero point 128, because
-uint8 x int8 is the product that VNNI and AMX have instructions for. Processors without these have one that adds two
-products in 16 bits and saturates: weights are such that it never does, and answers are the same everywhere.
+The scale of a row depends on this row only, so that a result does not depend on the batch; one scale for the batch
+would also round small rows to zero. Activations are unsigned with zero point 128, because VNNI and AMX have
+instructions for uint8 x int8. Other processors have an instruction that adds two products in 16 bits and saturates:
+weights are limited so that it never saturates, and results are equal on all processors.
 """
 
 import numpy as np
@@ -28,8 +28,8 @@ _MICROSOFT = "com.microsoft"
 def quantize_per_row(model: ModelProto, ranking: Ranking | None = None) -> ModelProto:
     """Replace every product with a constant matrix, and every embedding table, by its int8 counterpart.
 
-    With `ranking` all that makes candidates and normalisers of the output projection's input becomes one operator, and
-    scores are an input's choice. The model is changed in place.
+    With `ranking`, the nodes from the output projection to candidates and normalisers become one operator, and scores
+    become optional. The model is changed in place.
     """
     return _Quantizer(model, ranking).run()
 
@@ -46,7 +46,7 @@ class _Quantizer:
         for node in self._graph.node:
             for name in node.input:
                 self._consumers.setdefault(name, []).append(node)
-        # What follows a product and is done by its operator, by its last output; and everything before that.
+        # (product, nodes that its operator includes) by the last output; and the outputs of all nodes before it.
         self._at_the_end: dict[str, tuple[NodeProto, list[NodeProto]]] = {}
         self._in_between: set[str] = set()
         self._replaced: set[str] = set()
@@ -82,7 +82,7 @@ class _Quantizer:
         return node.op_type == "MatMul" and self._is_matrix(node.input[1])
 
     def _followers(self, product: NodeProto) -> list[NodeProto]:
-        """What the operator of this product does as well: a bias, then a ReLU or a residual, then a normalisation."""
+        """Return the nodes that the product's operator includes: bias, then ReLU or residual, then normalisation."""
         found: list[NodeProto] = []
         bias = self._only_consumer(product, "Add")
         if bias is None or not self._is_vector(bias.input[1]):
@@ -106,7 +106,7 @@ class _Quantizer:
         return consumers[0] if len(consumers) == 1 and consumers[0].op_type == operator and not is_output else None
 
     def _emit_linear(self, product: NodeProto, followers: list[NodeProto]) -> None:
-        """x @ W as (per-row quantised x) @ (per-column quantised W), scaled back, with all that follows."""
+        """Emit x @ W as (per-row quantised x) @ (per-column quantised W), scaled back, with the nodes that follow."""
         inputs, attributes = self._factors(product)
         kinds = [node.op_type for node in followers]
         if followers:
@@ -129,7 +129,7 @@ class _Quantizer:
         self._emit(name, inputs, [output], domain=DOMAIN, **attributes)
 
     def _emit_best_tokens(self, product: NodeProto) -> None:
-        """In place of the nodes between the projection's input and the outputs, which nothing needs any more."""
+        """Emit one operator for the nodes between the projection's input and the outputs."""
         assert self._ranking is not None
         ranking = self._ranking
         factors, attributes = self._factors(product)
@@ -148,15 +148,15 @@ class _Quantizer:
         self._replaced.update(outputs)
 
     def _factors(self, product: NodeProto) -> tuple[list[str], dict[str, int | float]]:
-        """The first inputs of an operator that begins with a product, and how it quantises its activations."""
+        """Return the first inputs of an operator with a product, and the attributes for quantising activations."""
         hidden, weight = product.input
         quantized, scales = quantize_in_pairs(numpy_helper.to_array(self._constants[weight]))
         missing = -quantized.shape[0] % QUAD
-        # What went through a ReLU has no sign to spend a bit on.
+        # The output of a ReLU is not negative and needs no bit for a sign.
         is_positive = hidden in self._producers and self._producers[hidden].op_type == "Relu"
         if missing:
             quantized = np.pad(quantized, ((0, missing), (0, 0)))
-            hidden = self._fill_up(hidden, missing, product.output[0])
+            hidden = self._pad(hidden, missing, product.output[0])
         inputs = [
             hidden,
             self._add_constant(f"{weight}/panels", operators.in_panels(quantized)),
@@ -169,16 +169,16 @@ class _Quantizer:
         }
 
     def _is_ranked(self, product: NodeProto) -> bool:
-        """Whether it is the output projection of all rows; that of named rows, gathered before, is like any product."""
+        """Return whether a product is the output projection of all rows. Of selected rows it is an ordinary product."""
         if self._ranking is None or product.input[1] != self._ranking.weight:
             return False
         return not self._is_gathered(product.input[0])
 
     def _is_gathered(self, name: str) -> bool:
-        """Whether it is some rows of another tensor, perhaps none."""
+        """Return whether a tensor consists of gathered rows, possibly none."""
         return name in self._producers and self._producers[name].op_type == "Gather"
 
-    def _fill_up(self, hidden: str, missing: int, product: str) -> str:
+    def _pad(self, hidden: str, missing: int, product: str) -> str:
         pads = self._add_constant(f"{product}/pads", np.array([0, missing], np.int64))
         axes = self._add_constant("int8/last_axis", np.array([-1], np.int64))
         self._emit("Pad", [hidden, pads, "", axes], [f"{product}/filled"])
@@ -191,7 +191,7 @@ class _Quantizer:
         return name in self._constants and len(self._constants[name].dims) == 2 and self._constants[name].dims[1] > 1
 
     def _is_embedding(self, name: str) -> bool:
-        # Position tables are small and exact; they stay.
+        # Position tables are small; they stay in float32.
         return self._is_matrix(name) and name.endswith("embed.weight")
 
     def _quantize_lookup(self, node: NodeProto) -> None:
@@ -204,7 +204,7 @@ class _Quantizer:
             tokens,
             self._add_constant(f"{table}/scales", scales[:, None]),
         ]
-        # One block a token: the smallest power of two that the embedding fits in.
+        # One block for each token: the smallest power of two that contains the embedding.
         block_size = max(16, 1 << (width - 1).bit_length())
         self._emit(
             "GatherBlockQuantized",
@@ -238,25 +238,25 @@ class _Quantizer:
 
 
 def quantize_columns(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """A matrix [inputs, outputs] as int8 and one scale for each output: `quantized * scales` is the matrix again."""
+    """Return a matrix [inputs, outputs] as int8, and one scale for each output: `quantized * scales` restores it."""
     return _in_steps(weight, np.abs(weight).max(axis=0))
 
 
 def quantize_in_pairs(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """The same for a product: weights of one sign are at most 128 at an even input and the next together.
+    """Quantise columns so that adjacent weights of one sign, the first at an even input, are at most 128 together.
 
-    255 * 128 is all that 16 bits hold of the sum of their products. In columns of normally distributed weights a step
-    grows by about a fifth for that.
+    So the sum of their products is at most 255 * 128, which fits into 16 bits. For normally distributed weights this
+    increases the step by about a fifth.
     """
     pairs = np.pad(weight, ((0, weight.shape[0] % 2), (0, 0))).reshape(-1, 2, weight.shape[1])
     heaviest = np.abs([pairs.clip(min=0).sum(axis=1), pairs.clip(max=0).sum(axis=1)]).max(axis=(0, 1))
-    # Rounding adds half a step to each of the two at most, and 127 + 1 is 128.
+    # Rounding adds at most half a step to each of the two, and 127 + 1 is 128.
     return _in_steps(weight, heaviest)
 
 
 def _in_steps(
     weight: NDArray[np.float32], largest: NDArray[np.float32]
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Columns in 127 steps up to their `largest`."""
+    """Return columns in 127 steps up to `largest`, and the steps."""
     scales = np.where(largest > 0, largest, 1.0).astype(np.float32) / np.float32(_LARGEST)
     return np.rint(weight / scales).astype(np.int8), scales.astype(np.float32)

@@ -1,4 +1,4 @@
-"""The graphs of a bundle run for a comparison: those of both layouts give the same outputs by the same names."""
+"""Runs of a bundle's graphs for a comparison, with the same outputs and names for both layouts."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -12,29 +12,29 @@ from bundle.loading import Bundle
 from bundle.manifest import BundleError
 
 Arrays = dict[str, NDArray[Any]]
-"""What runs of ONNX Runtime give, whose types only the graphs know."""
+"""Results of ONNX Runtime by name; the graphs define their types."""
 
 _RANKED = (names.STEP_LOGITS, names.CANDIDATE_TOKENS, names.SUPPRESSED_LOGITS)
 
 
 class VerificationError(BundleError):
-    """A graph whose outputs differ from the model's."""
+    """An exported graph whose outputs differ from the model's."""
 
 
 class Graphs(Protocol):
-    """A bundle's graphs, arrays by tensor name in and out."""
+    """Runs of a bundle's graphs with arrays by tensor name."""
 
     def encode(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[Any]:
-        """Cross-attention keys and values."""
+        """Return cross-attention keys and values."""
         ...
 
     def step(self, inputs: Mapping[str, NDArray[Any]]) -> Arrays:
-        """One decoder step, inputs and outputs named as in layout `step`."""
+        """Run one decoder step, with inputs and outputs named as in layout `step`."""
         ...
 
 
 def open_graphs(bundle: Bundle, options: ort.SessionOptions) -> Graphs:
-    """The graphs, to be run on the CPU."""
+    """Open the graphs on the CPU."""
     return (_Parts if bundle.config.layout == "parts" else _OneStep)(bundle, options)
 
 
@@ -71,7 +71,7 @@ class _Parts:
         return cross
 
     def step(self, inputs: Mapping[str, NDArray[Any]]) -> Arrays:
-        """All tokens are candidates here; those that the graphs find are held against them."""
+        """Rank all tokens, and compare the candidates of the graphs with them."""
         given = {name: inputs[name] for name in self._config.decoder_inputs}
         outputs = self._config.decoder_outputs
         found: Arrays = dict(zip(outputs, self._decoder.run(outputs, given), strict=True))
@@ -85,14 +85,14 @@ class _Parts:
         logits = found[names.STEP_LOGITS][:, : self._config.shapes.target_vocab_size].astype(np.float32)
         best_first = np.argsort(-logits, axis=1, kind="stable")[:, : int(inputs[names.NUM_CANDIDATES][0])]
         sorted_logits = np.take_along_axis(logits, best_first, axis=1)
-        # Both are rounded, and one more than the other; tokens of almost equal logits may come in any order.
+        # Both are rounded, one more than the other; tokens with almost equal logits can be in any order.
         rounding = 2e-3 * np.abs(sorted_logits).max()
         if not (
             np.allclose(found[names.CANDIDATE_LOGITS], sorted_logits[:, : tokens.shape[1]], 0, rounding)
             and np.allclose(found[names.CANDIDATE_LOGITS], np.take_along_axis(logits, tokens, axis=1), 0, rounding)
             and np.array_equal(chosen, tokens[:, 0])
         ):
-            raise VerificationError(f"{self._config.name}: the decoder or {names.CHOOSE_FILE} names wrong tokens")
+            raise VerificationError(f"{self._config.name}: the decoder or {names.CHOOSE_FILE} returns wrong tokens")
         return found | {
             names.CANDIDATE_TOKENS: best_first,
             names.CANDIDATE_LOGITS: sorted_logits,

@@ -1,6 +1,6 @@
-"""A model that rounds what its int8 graphs round, which tells how far int8 takes it.
+"""A model that rounds like its int8 graphs, for the size of the rounding error.
 
-The rounding is written down here once more, in PyTorch, and uses nothing of the exporter: mistakes of that one show.
+It is implemented in PyTorch, independently of the exporter, so that errors of the exporter are found.
 """
 
 import copy
@@ -19,7 +19,7 @@ _UNSIGNED_LEVELS = 255
 
 @torch.no_grad()
 def rounded(transformer: Transformer) -> Transformer:
-    """A copy, still in float32, whose weights, activations, keys and values take no more values than in int8.
+    """Return a float32 copy whose weights, activations, keys and values are rounded as in int8.
 
     Keys and values of the decoder must be in [-1, 1], see export.int8.key_value_ranges.
     """
@@ -33,7 +33,7 @@ def rounded(transformer: Transformer) -> Transformer:
         if isinstance(module, nn.Embedding):
             module.weight = nn.Parameter(_in_steps(module.weight, _SIGNED_LEVELS))
         if isinstance(module, nn.Linear):
-            # A parameter of its own, for the output projection may be an embedding too.
+            # A separate parameter: the output projection can share its weight with an embedding.
             module.weight = nn.Parameter(_in_steps(module.weight, _SIGNED_LEVELS, _heaviest_pairs(module.weight)))
             levels = _UNSIGNED_LEVELS if module in positive else _SIGNED_LEVELS
             module.register_forward_pre_hook(lambda _, inputs, levels=levels: _in_steps(inputs[0], levels))
@@ -45,13 +45,13 @@ def rounded(transformer: Transformer) -> Transformer:
 
 
 def _heaviest_pairs(weight: Tensor) -> Tensor:
-    """The largest sum of two neighbours of one sign, an even one and the next, for each row [outputs, 1]."""
+    """Return the largest sum of adjacent weights of one sign, the first at an even input, of each row [outputs, 1]."""
     pairs = nn.functional.pad(weight, (0, weight.shape[1] % 2)).view(weight.shape[0], -1, 2)
     return torch.maximum(pairs.clamp(min=0).sum(dim=2), -pairs.clamp(max=0).sum(dim=2)).amax(dim=1, keepdim=True)
 
 
 def _in_steps(values: Tensor, levels: int, largest: Tensor | None = None) -> Tensor:
-    """Each vector [.., width] as whole multiples of `largest`, by default its largest magnitude, over `levels`."""
+    """Round each vector [.., width] to multiples of `largest`, by default its largest magnitude, over `levels`."""
     step = (values.abs().amax(dim=-1, keepdim=True) if largest is None else largest) / levels
     return torch.where(step > 0, torch.round(values / step) * step, 0.0)
 

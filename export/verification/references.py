@@ -1,6 +1,6 @@
-"""What a model says the outputs of its graphs must be, in the order in which a bundle's graphs are run.
+"""Reference outputs of a model for its graphs, in the order in which the graphs run.
 
-It is asked through `Transformer.encode` and `decode`, not through the modules that the graphs were exported from.
+They are computed with `Transformer.encode` and `decode`, not with the modules that the graphs were exported from.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ LOG_NORMALIZER = "log normalizer"
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """An output, and the largest difference that rounding alone makes of it: none but in int8."""
+    """A reference output, and the largest difference that int8 rounding causes; 0 in other precisions."""
 
     values: NDArray[np.float32]
     rounding: float = 0.0
 
 
 class References:
-    """The outputs for some sentences and the tokens that follow, step by step, in the ranges of a precision.
+    """Reference outputs for some sentences and the tokens that follow, step by step, in the ranges of a precision.
 
     `tokens` and `mask` [rows, source_len], the mask False at padding.
     """
@@ -41,14 +41,14 @@ class References:
         self._exact = _Run(transformer, tokens, mask)
         self._rescaled_and_twin: tuple[_Run, _Run] | None = None
         if precision == "int8":
-            # Keys and values of an int8 bundle are those of an equal model whose channels have other scales.
+            # An int8 bundle has the keys and values of an equivalent model with rescaled channels.
             rescaled = with_unit_keys_values(transformer)
             self._rescaled_and_twin = _Run(rescaled, tokens, mask), _Run(rounded(rescaled), tokens, mask)
 
     def cross(self) -> dict[str, Expected]:
-        """Keys and values of every layer's cross-attention [rows, heads, source_len, head_dim], 0 at padding.
+        """Return every layer's cross-attention keys and values [rows, heads, source_len, head_dim], 0 at padding.
 
-        In the order of the encoder graph's planes.
+        They have the order of the encoder graph's planes.
         """
         if self._rescaled_and_twin is None:
             return {name: Expected(values) for name, values in self._exact.cross().items()}
@@ -56,7 +56,7 @@ class References:
         return {name: _in_cache(values, twin[name]) for name, values in rescaled.items()}
 
     def step(self, previous: NDArray[np.int32]) -> dict[str, Expected]:
-        """What follows one token for each row.
+        """Return the outputs after one token of each row.
 
         Logits [rows, vocab] and their normaliser [rows], queries of cross-attention [rows, heads, head_dim], and the
         keys and values of self-attention so far [rows, heads, length, head_dim].
@@ -69,13 +69,13 @@ class References:
         for name, values in rescaled.items():
             if name in (LOGITS, LOG_NORMALIZER):
                 expected[name] = replace(_rounded_to(values, twin[name]), values=exact[name])
-            else:  # of the two only what is cached has a length
+            else:  # only cached tensors have a length axis
                 expected[name] = (_in_cache if values.ndim == 4 else _rounded_to)(values, twin[name])
         return expected
 
 
 def _in_cache(values: NDArray[np.float32], twin: NDArray[np.float32]) -> Expected:
-    """A cache in int8 ends a little beyond 1."""
+    """Return the expected values clipped to the range of int8 caches, slightly beyond [-1, 1]."""
     limits = np.iinfo(np.int8)
     return _rounded_to(values.clip(limits.min * names.INT8_CACHE_STEP, limits.max * names.INT8_CACHE_STEP), twin)
 
@@ -85,7 +85,7 @@ def _rounded_to(values: NDArray[np.float32], twin: NDArray[np.float32]) -> Expec
 
 
 class _Run:
-    """One model, from the sentences to one step after the other."""
+    """One model run: the sentences, then step after step."""
 
     def __init__(self, transformer: Transformer, tokens: NDArray[np.int32], mask: NDArray[np.bool_]) -> None:
         self._transformer = transformer
@@ -108,14 +108,14 @@ class _Run:
             logits, self._past = self._transformer.decode(tokens, self._cross, self._mask, self._past)
         found = {LOGITS: logits[:, -1], LOG_NORMALIZER: torch.logsumexp(logits[:, -1], dim=-1)}
         num_heads = self._transformer.config.decoder_shape.num_heads
-        for layer, (asked, keys_values) in enumerate(zip(queries, self._past.self_attention, strict=True)):
-            found[names.CROSS_QUERIES.format(layer=layer)] = asked.reshape(len(previous), num_heads, -1)
+        for layer, (query, keys_values) in enumerate(zip(queries, self._past.self_attention, strict=True)):
+            found[names.CROSS_QUERIES.format(layer=layer)] = query.reshape(len(previous), num_heads, -1)
             found.update(zip(names.cache_names(layer), keys_values, strict=False))
         return {name: values.numpy() for name, values in found.items()}
 
     @contextmanager
     def _queries(self) -> Iterator[list[torch.Tensor]]:
-        """Collects, layer by layer, the queries of cross-attention of what runs inside."""
+        """Yield a list that receives the cross-attention queries of each layer of a run inside the context."""
         queries: list[torch.Tensor] = []
         hooks = [
             layer.cross_attention.query_proj.register_forward_hook(lambda _, __, output: queries.append(output))

@@ -1,11 +1,10 @@
-"""PyTorch against ONNX Runtime, output by output, before a bundle is accepted.
+"""Verification of a bundle: every output of ONNX Runtime is compared with PyTorch.
 
-The reference is the model itself, not the modules the graphs were exported from, so that a mistake in those shows too.
-Rows of different length run together, and several steps follow each other in place.
+The reference is the model, not the modules that the graphs were exported from, so that errors in those are found too.
+Rows of different lengths run together, and several steps update the caches in place.
 
-How far int8 takes a model depends on the model: a few parts in a hundred if it is trained, half of everything if its
-weights are random and large. So every output of a graph in int8 may be about as far from the model as rounding alone
-takes it, which the model's rounded twin says (export.verification.int8_reference).
+The error of int8 depends on the model: a few percent if it is trained, up to half if its weights are random and large.
+So the tolerance of an int8 output is the error of a model that only rounds (export.verification.int8_reference).
 """
 
 from dataclasses import dataclass, replace
@@ -23,21 +22,21 @@ from export.verification.references import LOG_NORMALIZER, LOGITS, Expected, Ref
 from kernels.onnx_registration import ONNX_RUNTIME, register, running_kernels
 from model.transformer import Transformer
 
-# Largest difference allowed, relative to the largest value of the output. float32 differs by the order of sums only,
-# float16 carries 11 bits. What int8 takes further than this had better not be in int8.
+# Largest difference, relative to the largest value of the output. float32 differs by the order of sums, float16 has 11
+# bits. A model with a larger error in int8 should not be used in int8.
 TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "float16": 2e-2, "int8": 2.5e-1}
-# Of what rounding alone does. Where a number lies between two others chance decides which it becomes, so that graph and
-# twin differ as well: in trained and in random models by a factor of 1.65 at most, and mostly not at all.
+# Factor of the rounding error. A number half-way between two levels can be rounded either way, so graph and reference
+# differ: by a factor of at most 1.65 in trained and random models, mostly not at all.
 _OF_ROUNDING = 2.0
-_LEAST_IN_INT8 = 1e-2
+_MIN_IN_INT8 = 1e-2
 NUM_STEPS = 4
 NUM_ROWS = 5
-LOGIT_ROWS = ((), (3, 0))  # in every second step; usually nobody wants whole rows
+LOGIT_ROWS = ((), (3, 0))  # whole rows in every second step; usually none are requested
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far one output of one step is from the reference, and may be, relative to the reference's largest value."""
+    """Difference of one output from its reference, and its limit, relative to the reference's largest value."""
 
     output: str
     relative: float
@@ -45,20 +44,20 @@ class Difference:
 
 
 def verify_bundle(bundle: Bundle, transformer: Transformer) -> list[Difference]:
-    """Compare every output of both graphs with the model's, without native operators and, if there are any, with them.
+    """Compare every output of both graphs with the model's, without and with native operators.
 
-    Returns the differences found; raises `VerificationError` naming every output that is further off than allowed.
+    Returns the differences. Raises `VerificationError` with the outputs beyond their limits.
     """
     differences = _Comparison(bundle, transformer, is_native=False).run()
     if bundle.config.precision == "int8" and running_kernels() != ONNX_RUNTIME:
         differences += _Comparison(bundle, transformer, is_native=True).run()
-    # NaN is a difference, too.
+    # `not <=`: NaN is beyond every limit.
     beyond = [d for d in differences if not d.relative <= d.allowed]
     if beyond:
         worst = "; ".join(f"{d.output}: {d.relative:.2g} ({d.allowed:.2g})" for d in beyond[:10])
         raise VerificationError(
-            f"{bundle.config.name}: {len(beyond)} of {len(differences)} outputs of ONNX Runtime differ from PyTorch by "
-            f"more of their size than (in brackets) they may: {worst}"
+            f"{bundle.config.name}: {len(beyond)} of {len(differences)} outputs of ONNX Runtime differ too much from "
+            f"PyTorch (relative difference, limit in brackets): {worst}"
         )
     return differences
 
@@ -71,7 +70,7 @@ class _Comparison:
         self._suppressed = list(bundle.config.special_tokens.suppressed)
         self._cache_step = names.INT8_CACHE_STEP if self._precision == "int8" else 1.0
         self._dtype = {"float32": np.float32, "float16": np.float16, "int8": np.int8}[self._precision]
-        # What was never written must not be read.
+        # Positions that were not written must not be read.
         self._unwritten = 127 if self._precision == "int8" else np.nan
         self._random = np.random.default_rng(0)
         options = ort.SessionOptions()
@@ -93,8 +92,8 @@ class _Comparison:
 
         cross = self._graphs.encode(tokens, lengths)
         is_token = mask[:, None, :, None]
-        for place, (name, expected) in enumerate(references.cross().items()):
-            self._compare(name, self._values(cross[place]) * is_token, expected)
+        for plane, (name, expected) in enumerate(references.cross().items()):
+            self._compare(name, self._values(cross[plane]) * is_token, expected)
 
         caches = self._empty_caches(cross, lengths)
         previous = np.full(NUM_ROWS, self._transformer.config.decoder_start_token_id, np.int32)
@@ -159,7 +158,7 @@ class _Comparison:
         allowed = expected.values.copy()
         allowed[:, self._suppressed] = -np.inf
         hidden = np.isneginf(allowed)
-        # Every logit is a candidate here, so all of them are compared, at their tokens' places.
+        # All tokens are candidates here, so all logits are compared, by token.
         logits = np.full(allowed.shape, -np.inf, np.float32)
         np.put_along_axis(logits, found[names.CANDIDATE_TOKENS], found[names.CANDIDATE_LOGITS], axis=1)
         visible = np.where(hidden, 0, allowed)
@@ -172,11 +171,11 @@ class _Comparison:
         return cached.astype(np.float32) * np.float32(self._cache_step)
 
     def _compare(self, output: str, found: NDArray[np.floating], expected: Expected) -> None:
-        # A graph's heads may be wider than the model's, see export.attention.
+        # A graph's heads can be wider than the model's, see export.graphs.attention.
         values = expected.values
         found = found[..., : values.shape[-1]]
         size = float(np.abs(values).max(initial=0.0)) or 1.0
         allowed = TOLERANCE[self._precision]
         if self._precision == "int8":
-            allowed = min(allowed, max(_OF_ROUNDING * expected.rounding / size, _LEAST_IN_INT8))
+            allowed = min(allowed, max(_OF_ROUNDING * expected.rounding / size, _MIN_IN_INT8))
         self.differences.append(Difference(output, float(np.abs(found - values).max(initial=0.0)) / size, allowed))

@@ -1,4 +1,4 @@
-"""From the name of a checkpoint, a folder or a hub repository, to its files, settings and weights."""
+"""Files of a checkpoint in Hugging Face's layout, from a folder or the hub: settings and weights."""
 
 import hashlib
 import json
@@ -13,18 +13,18 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 CONFIG_FILE = "config.json"
-# In the order of preference, safetensors first: they cannot carry code.
+# In order of preference. safetensors comes first: it cannot contain code.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 INDEX_SUFFIX = ".index.json"
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be read or does not fit its own settings; the message names the file or the weight."""
+    """A checkpoint that cannot be read or contradicts its settings; the message names the file or the weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFolder:
-    """A checkpoint on disk. `name` says where it came from without any path of this machine."""
+    """A checkpoint on disk. `name` is its origin without a local path."""
 
     path: Path
     name: str
@@ -32,67 +32,67 @@ class CheckpointFolder:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Tensors by the name they have in the checkpoint. `sha256` is of the files, in the order they are listed."""
+    """Tensors by their names in the checkpoint, and the SHA-256 of the files in the order of reading."""
 
     tensors: dict[str, Tensor]
     sha256: str
 
 
 class Settings:
-    """A JSON object of settings whose values are checked as they are taken; CheckpointError names file and setting."""
+    """Settings from a JSON object. Access checks the type; `CheckpointError` names file and setting."""
 
     def __init__(self, file_name: str, values: dict[str, object]) -> None:
         self.file_name = file_name
         self.values = values
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """A whole number; `default` if the setting is absent or null, which without a default is an error."""
+        """Return a whole number; `default` if the setting is absent or null. Without a default it is required."""
         value = self.values.get(name)
         if value is None and default is not None:
             return default
         if isinstance(value, bool) or not isinstance(value, int):
-            self.refuse(name, "a whole number is needed")
+            self.reject(name, "must be a whole number")
         return value
 
     def optional_integer(self, name: str) -> int | None:
-        """A whole number, or None if the setting is absent or null."""
+        """Return a whole number, or None if the setting is absent or null."""
         return None if self.values.get(name) is None else self.integer(name)
 
     def number(self, name: str, default: float) -> float:
-        """A number; `default` if the setting is absent or null."""
+        """Return a number; `default` if the setting is absent or null."""
         value = self.values.get(name)
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self.refuse(name, "a number is needed")
+            self.reject(name, "must be a number")
         return float(value)
 
     def boolean(self, name: str, default: bool) -> bool:
-        """True or false; `default` if the setting is absent or null."""
+        """Return true or false; `default` if the setting is absent or null."""
         value = self.values.get(name)
         if value is None:
             return default
         if not isinstance(value, bool):
-            self.refuse(name, "true or false is needed")
+            self.reject(name, "must be true or false")
         return value
 
     def text(self, name: str, default: str) -> str:
-        """A string; `default` if the setting is absent or null."""
+        """Return a string; `default` if the setting is absent or null."""
         value = self.values.get(name)
         if value is None:
             return default
         if not isinstance(value, str):
-            self.refuse(name, "a string is needed")
+            self.reject(name, "must be a string")
         return value
 
-    def refuse(self, name: str, reason: str) -> NoReturn:
-        """Raise the CheckpointError that names the setting, its value and the reason."""
+    def reject(self, name: str, requirement: str) -> NoReturn:
+        """Raise a `CheckpointError` with the setting, the requirement and the value."""
         value = json.dumps(self.values[name]) if name in self.values else "absent"
-        raise CheckpointError(f"{self.file_name}: {name} is {value}, {reason}")
+        raise CheckpointError(f"{self.file_name}: `{name}` {requirement}. Given: {value}")
 
 
 def find_checkpoint(folder_or_hub_name: str | Path) -> CheckpointFolder:
-    """The folder of that name, or, if there is none, the hub repository of that name, downloaded."""
+    """Return the folder of that name, or download the hub repository of that name."""
     path = Path(folder_or_hub_name)
     if path.is_dir():
         return CheckpointFolder(path, path.resolve().name)
@@ -100,28 +100,28 @@ def find_checkpoint(folder_or_hub_name: str | Path) -> CheckpointFolder:
 
 
 def read_settings(path: Path, *, required: bool = True) -> Settings:
-    """The settings in a JSON file; none if the file is missing and not required."""
+    """Return the settings in a JSON file; none if the file is missing and not required."""
     if not required and not path.is_file():
         return Settings(path.name, {})
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such file, so {path.parent} is no checkpoint") from None
+        raise CheckpointError(f"{path} is missing, so {path.parent} is not a checkpoint") from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise CheckpointError(f"{path}: not readable as JSON: {error}") from error
     if not isinstance(values, dict):
-        raise CheckpointError(f"{path}: a JSON object is needed, this is a {type(values).__name__}")
+        raise CheckpointError(f"{path} must contain a JSON object. Given: {type(values).__name__}")
     return Settings(path.name, values)
 
 
 def read_weights(folder: Path) -> Weights:
-    """All weights of a checkpoint, on the CPU, from one file or from the shards that an index lists."""
+    """Return all weights of a checkpoint on the CPU, from one file or from the shards of an index."""
     paths = _weight_paths(folder)
     tensors: dict[str, Tensor] = {}
     digest = hashlib.sha256()
     for path in paths:
         if not path.is_file():
-            raise CheckpointError(f"{path}: listed in the index of shards and not there")
+            raise CheckpointError(f"{path} is missing; the index of shards lists it")
         tensors.update(_read_weight_file(path))
         with path.open("rb") as stream:
             while block := stream.read(1 << 20):
@@ -136,17 +136,17 @@ def _weight_paths(folder: Path) -> list[Path]:
         if (folder / (name + INDEX_SUFFIX)).is_file():
             return _shard_paths(folder / (name + INDEX_SUFFIX))
     looked_for = ", ".join([*WEIGHT_FILES, *(name + INDEX_SUFFIX for name in WEIGHT_FILES)])
-    raise CheckpointError(f"{folder}: no weights; looked for {looked_for}")
+    raise CheckpointError(f"{folder} has no weights; expected one of {looked_for}")
 
 
 def _shard_paths(index: Path) -> list[Path]:
     settings = read_settings(index)
     weight_map = settings.values.get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
-        settings.refuse("weight_map", "an object of weight names and file names is needed")
+        settings.reject("weight_map", "must be an object of weight names and file names")
     shards = sorted({str(shard) for shard in weight_map.values()})
     for shard in shards:
-        # A name from a foreign file must not reach outside its folder.
+        # A name from a file must not point outside its folder.
         if Path(shard).name != shard:
             raise CheckpointError(f"{index}: the shard {shard!r} is not a file of the same folder")
     return [index.parent / shard for shard in shards]
@@ -162,7 +162,7 @@ def _read_weight_file(path: Path) -> dict[str, Tensor]:
             f"{path}: not readable as weights (damaged, truncated or another format): {error}"
         ) from error
     if not isinstance(content, dict) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
-        raise CheckpointError(f"{path}: holds something else than weights by name")
+        raise CheckpointError(f"{path} must contain weights by name")
     return {str(name): tensor for name, tensor in content.items()}
 
 
@@ -172,14 +172,14 @@ def _download(hub_name: str) -> CheckpointFolder:
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
     except ImportError as error:
         raise CheckpointError(
-            f"{hub_name}: no such folder, and huggingface_hub is not installed to look for it on the hub"
+            f"{hub_name}: no such folder; to download it from the hub, install huggingface_hub"
         ) from error
     try:
         path = Path(snapshot_download(hub_name, allow_patterns=["*.json", "*.spm", "*.safetensors"]))
-        # Most checkpoints of this family have one format only; where both are there, one download is enough.
+        # Many checkpoints have one format only. If both exist, one is enough.
         if not any(path.glob("*.safetensors")):
             path = Path(snapshot_download(hub_name, allow_patterns=["pytorch_model*.bin"], revision=path.name))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        raise CheckpointError(f"{hub_name}: neither a folder nor to be had from the hub: {error}") from error
-    # A snapshot's folder is named by its commit.
+        raise CheckpointError(f"{hub_name} is neither a folder nor available from the hub: {error}") from error
+    # The name of a snapshot's folder is its commit.
     return CheckpointFolder(path, f"{hub_name}@{path.name}")

@@ -1,4 +1,4 @@
-"""The mean of several snapshots of one training: better than any of them while the learning rate is not yet 0."""
+"""Averaging of snapshots: better than each of them while the learning rate is above 0."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def average_weights(snapshots: Sequence[Path]) -> dict[str, Tensor]:
-    """Each weight's mean over the snapshots (as in Vaswani et al. 2017, section 6.1), float32, summed in float64."""
+    """Return each weight's mean over the snapshots (Vaswani et al. 2017, section 6.1), float32, summed in float64."""
     if not snapshots:
         raise ValueError("there are no snapshots to average")
     sums: dict[str, Tensor] = {}

@@ -1,4 +1,4 @@
-"""Which sentence pairs go into which batch: pairs of like length together, as many as a budget of tokens allows."""
+"""Batches of sentence pairs of similar length within a token budget."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ Indices = NDArray[np.int64]
 
 
 def epoch_indices(sizes: Sequence[int], shares: Sequence[float], seed: int, epoch: int) -> Indices:
-    """The pairs of one epoch, in random order. Files of `sizes` pairs are numbered one after the other.
+    """Return the pairs of one epoch in random order. Files of `sizes` pairs are numbered consecutively.
 
-    A share of 1 takes each pair of that file once, 2 twice, and 0.2 a fifth, another one in each epoch.
+    A share of 1 takes each pair of the file once, 2 twice, and 0.2 a fifth, a different one in each epoch.
     """
     random = np.random.default_rng((seed, epoch, 0))
     chosen: list[Indices] = []
@@ -27,16 +27,16 @@ def epoch_indices(sizes: Sequence[int], shares: Sequence[float], seed: int, epoc
 
 
 def whole_and_part(size: int, share: float) -> tuple[int, int]:
-    """How often an epoch takes all of `size` pairs, and how many it takes once more."""
+    """Return how often an epoch takes all of `size` pairs, and the number of pairs it takes in addition."""
     return int(share), round((share - int(share)) * size)
 
 
 def token_batches(
     indices: Indices, source_lengths: Indices, target_lengths: Indices, max_tokens: int, seed: int, epoch: int
 ) -> list[Indices]:
-    """`indices` in batches, in random order, each of at most `max_tokens` with the padding of both sides.
+    """Return `indices` in batches, in random order, each of at most `max_tokens` including the padding of both sides.
 
-    A pair that is longer than that is a batch of its own. Lengths are indexed by what `indices` holds.
+    A longer pair is a batch of its own. Lengths are indexed by the values of `indices`.
     """
     # Stable: pairs of equal lengths stay in the random order of `indices`, so that batches differ between epochs.
     order = indices[np.lexsort((source_lengths[indices], target_lengths[indices]))]
@@ -52,4 +52,4 @@ def token_batches(
     if start < len(order):
         batches.append(order[start:])
     shuffled = np.random.default_rng((seed, epoch, 1)).permutation(len(batches))
-    return [batches[int(place)] for place in shuffled]
+    return [batches[int(index)] for index in shuffled]

@@ -1,4 +1,4 @@
-"""kvasir train: the settings as flags, a run with a progress bar, and a first Ctrl-C that saves."""
+"""The command `kvasir train`: settings as flags, a progress bar, and a snapshot on Ctrl-C."""
 
 import signal
 import sys
@@ -35,7 +35,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command()
 def train(
-    folder: Annotated[Path, typer.Argument(help="Folder of the run; the same command again goes on in it.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of the run; the same command resumes it.")],
     data: Annotated[
         list[str],
         typer.Option(metavar="FILE[@SHARE]", help=".tsv or .tsv.xz, may be repeated; @0.2 takes a fifth each epoch."),
@@ -44,17 +44,17 @@ def train(
     target: Annotated[str, typer.Option(help="Language of the target.")],
     swap_columns: Annotated[bool, typer.Option("--swap-columns", help="The second column is the source.")] = False,
     validation: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Pairs to measure on, not to train on.")
+        str | None, typer.Option(metavar="FILE", help="Pairs for validation, not for training.")
     ] = None,
     initial: Annotated[
-        str | None, typer.Option("--init", metavar="CHECKPOINT", help="Begin with its weights, vocabulary and sizes.")
+        str | None, typer.Option("--init", metavar="CHECKPOINT", help="Start from its weights, vocabulary and sizes.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same weights, on the same machine.")] = 1,
-    device: Annotated[Literal["cpu", "cuda"] | None, typer.Option(help="By default cuda if there is one.")] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; by default PyTorch's.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed produces the same weights on the same machine.")] = 1,
+    device: Annotated[Literal["cpu", "cuda"] | None, typer.Option(help="Default: cuda if available.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: PyTorch's.")] = None,
     precision: Annotated[
         Literal["float32", "bfloat16"] | None,
-        typer.Option(help="Of multiplications; by default bfloat16 on a GPU. Weights are float32."),
+        typer.Option(help="Precision of multiplications; default: bfloat16 on a GPU. Weights are float32."),
     ] = None,
     vocab_size: Annotated[int, _SIZES("Tokens of the joint vocabulary.")] = 8000,
     d_model: Annotated[int, _SIZES("Width.")] = 256,
@@ -62,25 +62,27 @@ def train(
     feed_forward_width: Annotated[int, _SIZES("Width inside feed-forward layers.")] = 1024,
     num_encoder_layers: Annotated[int, _SIZES("Layers.")] = 6,
     num_decoder_layers: Annotated[int, _SIZES("Layers.")] = 3,
-    max_sentence_tokens: Annotated[int, _SIZES("Pairs with a longer side are left out.")] = 256,
-    max_steps: Annotated[int, _UPDATES("Updates of the weights.")] = 100_000,
+    max_sentence_tokens: Annotated[int, _SIZES("Pairs with a longer side are skipped.")] = 256,
+    max_steps: Annotated[int, _UPDATES("Number of updates.")] = 100_000,
     batch_tokens: Annotated[int, _UPDATES("Tokens of a batch, source, target and padding.")] = 8192,
     accumulated_batches: Annotated[int, _UPDATES("Batches of an update.")] = 1,
-    schedule: Annotated[ScheduleName, _UPDATES("How the learning rate falls.")] = "inverse-square-root",
-    learning_rate: Annotated[float, _UPDATES("The highest.")] = 1e-3,
-    warmup_steps: Annotated[int, _UPDATES("Updates until the highest rate.")] = 1000,
-    label_smoothing: Annotated[float, _UPDATES("Probability shared out among all tokens.")] = 0.1,
-    dropout: Annotated[float, _UPDATES("Of sub-layers and embeddings.")] = 0.1,
-    weight_decay: Annotated[float, _UPDATES("AdamW's.")] = 0.0,
-    max_gradient_norm: Annotated[float, _UPDATES("Longer gradients are shortened.")] = 1.0,
+    schedule: Annotated[ScheduleName, _UPDATES("Decay of the learning rate.")] = "inverse-square-root",
+    learning_rate: Annotated[float, _UPDATES("Highest learning rate.")] = 1e-3,
+    warmup_steps: Annotated[int, _UPDATES("Updates until the highest learning rate.")] = 1000,
+    label_smoothing: Annotated[float, _UPDATES("Probability shared by all tokens.")] = 0.1,
+    dropout: Annotated[float, _UPDATES("Dropout of sub-layers and embeddings.")] = 0.1,
+    weight_decay: Annotated[float, _UPDATES("Weight decay of AdamW.")] = 0.0,
+    max_gradient_norm: Annotated[float, _UPDATES("Largest norm of the gradients; larger ones are scaled down.")] = 1.0,
     log_every: Annotated[int, _MEASURING("Updates between lines of the log.")] = 50,
     snapshot_every: Annotated[int, _MEASURING("Updates between snapshots.")] = 500,
-    averaged_snapshots: Annotated[int, _MEASURING("The checkpoint is the mean of so many.")] = 5,
+    averaged_snapshots: Annotated[int, _MEASURING("Number of snapshots whose mean is the checkpoint.")] = 5,
     validate_every: Annotated[int, _MEASURING("Updates between validations.")] = 1000,
     max_validation_pairs: Annotated[int, _MEASURING("Pairs of the validation file.")] = 500,
-    patience: Annotated[int, _MEASURING("Validations without a better BLEU until the end; 0 is no end.")] = 10,
+    patience: Annotated[
+        int, _MEASURING("Validations without a better BLEU until training ends; 0 disables this.")
+    ] = 10,
 ) -> None:
-    """Train a translation model from parallel text; the result is a checkpoint that kvasir export takes."""
+    """Train a translation model from parallel text; the result is a checkpoint for kvasir export."""
     if threads is not None:
         torch.set_num_threads(threads)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -120,7 +122,7 @@ def train(
     )
     if settings.precision == "bfloat16" and device == "cpu" and not _has_bfloat16_instructions():
         typer.echo(
-            "this processor has no bfloat16 instructions, and its updates take some ten times as long as in float32: "
+            "this processor has no bfloat16 instructions; updates take about ten times as long as with "
             "--precision float32",
             err=True,
         )
@@ -129,14 +131,14 @@ def train(
     if corpus.num_left_out:
         typer.echo(
             f"{corpus.num_left_out} of {corpus.num_left_out + len(corpus.sources)} pairs have a side of more than "
-            f"{max_sentence_tokens} tokens and are left out (--max-sentence-tokens)",
+            f"{max_sentence_tokens} tokens and are skipped (--max-sentence-tokens)",
             err=True,
         )
     with _stopped_by_signals() as is_stopped, _progress(settings.max_steps) as report:
         is_done = trainer.run(report, is_stopped)
     step = trainer.position.step
     if not is_done:
-        typer.echo(f"interrupted after {step} updates: the same command goes on from there", err=True)
+        typer.echo(f"interrupted after {step} updates; run the same command to resume", err=True)
         raise typer.Exit(1)
     best = f"; best BLEU {trainer.position.best_bleu:.1f} after {trainer.position.best_step}" if validation else ""
     checkpoint = trainer.run_folder.checkpoint
@@ -144,14 +146,14 @@ def train(
 
 
 def _has_bfloat16_instructions() -> bool:
-    """Whether this processor multiplies bfloat16 itself, or PyTorch in its place: x86 and ARM name it differently."""
+    """Return whether the processor has bfloat16 instructions; their names differ between x86 and ARM."""
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[Callable[[], bool]]:
-    """Tells whether SIGINT or SIGTERM came. A second SIGINT interrupts as it usually does."""
+    """Yield a function that returns whether SIGINT or SIGTERM arrived. A second SIGINT interrupts at once."""
     received: list[int] = []
 
     def remember(number: int, _: FrameType | None) -> None:
@@ -168,7 +170,7 @@ def _stopped_by_signals() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _progress(max_steps: int) -> Iterator[Callable[[RunProgress], None]]:
-    """A bar on standard error if it is a terminal; the log says the same, and more."""
+    """Yield a function that updates a progress bar on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -184,7 +186,7 @@ def _progress(max_steps: int) -> Iterator[Callable[[RunProgress], None]]:
 
         def report(progress: RunProgress) -> None:
             scores = progress.scores
-            told = "" if scores is None else f"  BLEU {scores.bleu:.1f}  chrF {scores.chrf:.1f}"
-            bar.update(task, completed=progress.step, epoch=progress.epoch, loss=progress.loss, scores=told)
+            written = "" if scores is None else f"  BLEU {scores.bleu:.1f}  chrF {scores.chrf:.1f}"
+            bar.update(task, completed=progress.step, epoch=progress.epoch, loss=progress.loss, scores=written)
 
         yield report

@@ -1,4 +1,4 @@
-"""Parallel text as token ids, and batches of it as tensors."""
+"""A training corpus as token ids, and its batches as tensors."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ _TEXTS_AT_ONCE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Tensors of int64: `source` [rows, source_len], `target_inputs` and `labels` [rows, target_len].
+    """A batch as int64 tensors: `source` [rows, source_len], `target_inputs` and `labels` [rows, target_len].
 
-    `target_inputs` are the labels shifted by one, the decoder's start token in front. Padding is the padding token
-    everywhere, and False in `source_mask`.
+    `target_inputs` are the labels shifted by one, after the decoder's start token. Padding is the padding token, and
+    False in `source_mask`.
     """
 
     source: Tensor
@@ -33,11 +33,11 @@ class Batch:
     target_inputs: Tensor
     labels: Tensor
     num_labels: int
-    """Without padding."""
+    """Number of labels without padding."""
 
 
 class CorpusRecord(TypedDict):
-    """What a corpus is known by: the pairs of each file, and a digest of all tokens."""
+    """Identity of a corpus: the number of pairs of each file, and a digest of all tokens."""
 
     sizes: list[int]
     sha256: str
@@ -45,7 +45,7 @@ class CorpusRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Token ids of all pairs, each with the end-of-sequence token; `sizes` are the pairs of each file."""
+    """Token ids of all pairs, each with the end-of-sequence token; `sizes` are the numbers of pairs of the files."""
 
     sources: TokenSequences
     targets: TokenSequences
@@ -53,10 +53,10 @@ class Corpus:
     padding: int
     start: int
     num_left_out: int
-    """Pairs with a side that is too long."""
+    """Number of pairs with a side that is too long."""
 
     def record(self) -> CorpusRecord:
-        """What a later run must find again to go on as this one would."""
+        """Return the identity of the corpus, which must be the same when the run is resumed."""
         digest = sha256()
         for sequences in (self.sources, self.targets):
             digest.update(sequences.offsets.data)
@@ -64,7 +64,7 @@ class Corpus:
         return {"sizes": list(self.sizes), "sha256": digest.hexdigest()}
 
     def batch(self, indices: Indices, device: torch.device) -> Batch:
-        """The pairs of these indices."""
+        """Return the pairs of these indices."""
         source = self.sources.padded(indices, self.padding)
         labels = self.targets.padded(indices, self.padding)
         target_inputs = np.concatenate([np.full((len(indices), 1), self.start), labels[:, :-1]], axis=1)
@@ -81,9 +81,9 @@ class Corpus:
 def read_corpus(
     files: Iterable[DataFile], vocabulary: JointVocabulary, start: int, max_tokens: int, *, swap_columns: bool
 ) -> Corpus:
-    """All pairs of the files that have at most `max_tokens` on either side.
+    """Read all pairs of the files with at most `max_tokens` on each side.
 
-    Raises ValueError if none is left of a file or of its share, and for lines that are no pair.
+    Raises ValueError if no pair of a file or of its share remains, and for lines that are not a pair.
     """
     sources: list[TokenIds] = []
     targets: list[TokenIds] = []
@@ -99,9 +99,9 @@ def read_corpus(
             targets.append(target)
         sizes.append(len(sources) - size_before)
         if sizes[-1] == 0:
-            raise ValueError(f"{file.path}: no pair of at most {max_tokens} tokens a side")
+            raise ValueError(f"{file.path} has no pair of at most {max_tokens} tokens a side")
         if not any(whole_and_part(sizes[-1], file.share)):
-            raise ValueError(f"{file.path}@{file.share}: that share of {sizes[-1]} pairs is none; take a larger one")
+            raise ValueError(f"{file.path}@{file.share}: this share of {sizes[-1]} pairs is empty; choose a larger one")
     return Corpus(
         TokenSequences.of(sources), TokenSequences.of(targets), tuple(sizes), vocabulary.padding, start, num_left_out
     )

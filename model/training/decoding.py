@@ -1,4 +1,4 @@
-"""Greedy decoding in PyTorch, for measuring a model while it trains; the server has its own, faster one."""
+"""Greedy decoding in PyTorch, for validation during training; the server has a faster one."""
 
 import torch
 from torch import Tensor
@@ -8,7 +8,7 @@ from model.transformer import DecoderCache, Transformer
 
 @torch.inference_mode()
 def decode_greedily(model: Transformer, source: Tensor, source_mask: Tensor, max_new_tokens: int) -> Tensor:
-    """The likeliest token at each place, [rows, at most max_new_tokens]; padding follows the end-of-sequence token."""
+    """Return the most probable tokens [rows, at most max_new_tokens]; padding follows the end-of-sequence token."""
     config = model.config
     memory = model.decoder.project_memory(model.encode(source, source_mask))
     rows = source.shape[0]

@@ -1,4 +1,4 @@
-"""The log of a run as a picture."""
+"""Plot of a run's log."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from model.training.run_folder import LogEntry
 
 
 def draw_losses(log: Sequence[LogEntry], path: Path) -> None:
-    """Write a PNG: loss of training and validation over the updates, and BLEU on an axis of its own."""
+    """Write a PNG of training and validation loss over the updates, and BLEU on a second axis."""
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.add_subplot()
     _draw(axes, log, "loss", "training, smoothed labels", "#9aa5b1")

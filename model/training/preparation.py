@@ -1,4 +1,4 @@
-"""What a training begins with: vocabulary and weights, new or from a checkpoint."""
+"""Initial vocabulary and weights of a run, new or from a checkpoint."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,9 +18,9 @@ from model.transformer import Transformer
 
 
 def prepare_vocabulary(settings: TrainingSettings, run: RunFolder) -> JointVocabulary:
-    """The vocabulary of the run's own checkpoint if it goes on, of `settings.initial`, or a new one.
+    """Return the vocabulary of a resumed run's checkpoint, else of `settings.initial`, else a new one.
 
-    Nothing is written. What an attempt without a state has left may be from other text.
+    Without a saved state, the folder's checkpoint is ignored: it can be from other text.
     """
     if run.has_state():
         return read_vocabulary(run.checkpoint)
@@ -30,7 +30,7 @@ def prepare_vocabulary(settings: TrainingSettings, run: RunFolder) -> JointVocab
 
 
 def prepare_model(settings: TrainingSettings, vocabulary: JointVocabulary) -> Transformer:
-    """The model of `settings.initial`, or a random one of the sizes in the settings. The seed is set here."""
+    """Set the seed and return the model of `settings.initial`, or a random one of the sizes in the settings."""
     torch.manual_seed(settings.seed)
     if settings.initial is not None:
         initial = read_checkpoint(settings.initial)

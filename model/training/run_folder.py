@@ -1,4 +1,4 @@
-"""What a training run keeps on disk: its settings, log and snapshots, the state it goes on from, and the checkpoint."""
+"""Files of a training run: settings, log, snapshots, state and checkpoint."""
 
 import json
 import pickle
@@ -19,7 +19,7 @@ LogEntry = dict[str, float]
 
 
 class State(TypedDict):
-    """All that an interrupted run needs to go on as if nothing had been."""
+    """State from which an interrupted run continues as if it had not been interrupted."""
 
     position: dict[str, float]
     model: dict[str, Tensor]
@@ -27,13 +27,13 @@ class State(TypedDict):
     random: Tensor
     device_random: Tensor | None
     corpus: NotRequired[CorpusRecord]
-    """Not in states of before it was kept."""
+    """Absent from states of earlier versions."""
     validation_sha256: NotRequired[str]
-    """Nor without validation."""
+    """Absent without validation."""
 
 
 class RunFolder:
-    """The files of one run. Each is complete or not there: a run that is killed at any moment goes on from the last."""
+    """The files of one run, each complete or absent, so that a killed run continues from the last state."""
 
     def __init__(self, path: Path, checkpoint_name: str) -> None:
         self.path = path
@@ -45,20 +45,20 @@ class RunFolder:
         self._snapshots = path / "snapshots"
 
     def require_same(self, settings: TrainingSettings) -> None:
-        """Raise ValueError that names the differences if the folder is of a run with other settings."""
+        """Raise ValueError with the differences if the folder belongs to a run with other settings."""
         if not self._settings_file.exists():
             return
         earlier: dict[str, object] = json.loads(self._settings_file.read_text("utf-8"))
         different = settings.differences(earlier)
         if different:
             raise ValueError(
-                f"{self.path} holds another run ({'; '.join(different)}): take another folder, or the same settings"
+                f"{self.path} belongs to another run ({'; '.join(different)}); use another folder or the same settings"
             )
 
     def begin(self, settings: TrainingSettings, vocabulary: JointVocabulary) -> None:
-        """Make the folder that of these settings, once all that they name is there and fits.
+        """Create the folder's content for these settings, after all files in them were checked.
 
-        An attempt that fails earlier leaves nothing that would stand in the way of the next.
+        An attempt that fails earlier leaves nothing that prevents the next one.
         """
         self._snapshots.mkdir(parents=True, exist_ok=True)
         self.checkpoint.mkdir(exist_ok=True)
@@ -68,29 +68,29 @@ class RunFolder:
             file.write_text(json.dumps(settings.to_json(), indent=2) + "\n", "utf-8")
 
     def has_state(self) -> bool:
-        """Whether there is something to go on from. Without it, nothing in the folder counts but the settings."""
+        """Return whether the run can be resumed. Otherwise only the settings in the folder are used."""
         return self._state_file.exists()
 
     def load_state(self) -> State | None:
-        """What the run goes on from; None at the beginning. Raises ValueError where the file is damaged."""
+        """Return the saved state, or None at the beginning. Raises ValueError if the file is damaged."""
         if not self.has_state():
             return None
         try:
             state: State = torch.load(self._state_file, map_location="cpu", weights_only=True)
         except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
             raise ValueError(
-                f"{self._state_file} is damaged, so the run cannot go on: remove the file to begin it again, or "
-                f"begin another run with --init {self.checkpoint}, where validation has written one"
+                f"{self._state_file} is damaged and the run cannot be resumed; remove the file to start again, or "
+                f"start another run with --init {self.checkpoint} if validation has written a checkpoint"
             ) from error
         return state
 
     def save_state(self, state: State) -> None:
-        """Replace the state by a later one. Raises OSError."""
+        """Replace the state. Raises OSError."""
         with replacing(self._state_file) as file:
             torch.save(state, file)
 
     def save_snapshot(self, step: int, weights: Mapping[str, Tensor], keep: int) -> None:
-        """Keep the weights of this step, and the `keep` last snapshots in all. Raises OSError."""
+        """Save the weights of this step, and keep the last `keep` snapshots. Raises OSError."""
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
         with replacing(self._snapshots / f"{step:08}.safetensors") as file:
             save_file(tensors, file)
@@ -98,14 +98,11 @@ class RunFolder:
             old.unlink()
 
     def snapshots(self) -> list[Path]:
-        """The snapshots, the last one last."""
+        """Return the snapshots, oldest first."""
         return sorted(self._snapshots.glob("*.safetensors"))
 
     def forget_after(self, step: int) -> None:
-        """Remove snapshots and lines of the log that are later than the state: their steps are done again.
-
-        So is a last line that was cut short, which the next one would be appended to.
-        """
+        """Remove snapshots and log lines of later steps, which are repeated, and a truncated last line."""
         for path in self.snapshots():
             if int(path.stem) > step:
                 path.unlink()
@@ -115,12 +112,12 @@ class RunFolder:
                 file.write_text("".join(json.dumps(entry) + "\n" for entry in kept), "utf-8")
 
     def append_log(self, entry: LogEntry) -> None:
-        """One line of JSON."""
+        """Append one line of JSON to the log."""
         with self.log_file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(entry) + "\n")
 
     def log(self) -> list[LogEntry]:
-        """All complete lines so far: those that end with a newline."""
+        """Return the entries of all complete lines, those that end with a newline."""
         if not self.log_file.exists():
             return []
         lines = self.log_file.read_text("utf-8").split("\n")[:-1]

@@ -1,4 +1,4 @@
-"""Learning rates over time."""
+"""Learning rate schedules."""
 
 import math
 
@@ -6,9 +6,9 @@ from model.training.settings import Schedule
 
 
 def learning_rate(schedule: Schedule, step: int, highest: float, warmup_steps: int, max_steps: int) -> float:
-    """The rate of update number `step`, the first being 1.
+    """Return the learning rate of update number `step`, counted from 1.
 
-    It rises in a line to `highest` at `warmup_steps`. After that, "inverse-square-root" is
+    It rises linearly to `highest` at `warmup_steps`. After that, "inverse-square-root" is
     highest * sqrt(warmup_steps / step) (Vaswani et al. 2017, section 5.3, scaled to its peak), and "cosine" falls along
     half a wave to 0 at `max_steps` (Loshchilov and Hutter 2017, arXiv:1608.03983, without restarts).
     """

@@ -1,4 +1,4 @@
-"""TrainingSettings: everything a training run depends on, so that the same settings give the same weights."""
+"""Settings of a training run; equal settings produce equal weights."""
 
 import json
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ Precision = Literal["float32", "bfloat16"]
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """Parallel text, and what an epoch takes of it: 1 is every pair once, 0.2 a fifth (another one each epoch)."""
+    """Parallel text and its share in an epoch: 1 is every pair once, 0.2 a fifth (a different one each epoch)."""
 
     path: str
     share: float = 1.0
 
     @classmethod
     def parse(cls, written: str) -> "DataFile":
-        """`FILE` or `FILE@SHARE`."""
+        """Parse `FILE` or `FILE@SHARE`."""
         path, separator, share = written.rpartition("@")
         if not separator:
             return cls(written)
@@ -31,21 +31,21 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """How a model is trained. Raises ValueError naming every setting that makes no sense.
+    """Settings of a training run. Raises ValueError with every invalid setting.
 
-    Token counts are of padded batches, source and target together.
+    Token counts include padding, source and target together.
     """
 
     data: tuple[DataFile, ...]
     source_language: str
     target_language: str
     swap_columns: bool = False
-    """The second column of the files is the source."""
+    """Read the source from the second column of the files."""
     validation: str | None = None
-    """Parallel text that is measured on; never trained on."""
+    """Parallel text for validation; not used for training."""
     max_validation_pairs: int = 500
     initial: str | None = None
-    """Folder of a checkpoint to start from, with its vocabulary and sizes. None: random weights, a new vocabulary."""
+    """Folder of a checkpoint to start from, with its vocabulary and sizes; by default random weights."""
 
     vocab_size: int = 8000
     d_model: int = 256
@@ -54,16 +54,16 @@ class TrainingSettings:
     num_encoder_layers: int = 6
     num_decoder_layers: int = 3
     max_sentence_tokens: int = 256
-    """Pairs with a longer side are left out."""
+    """Pairs with a longer side are skipped."""
 
     max_steps: int = 100_000
-    """Updates of the weights."""
+    """Number of updates."""
     batch_tokens: int = 8192
     accumulated_batches: int = 1
-    """Batches of one update."""
+    """Number of batches in one update."""
     schedule: Schedule = "inverse-square-root"
     learning_rate: float = 1e-3
-    """The highest, at the end of the warm-up."""
+    """Highest learning rate, at the end of the warm-up."""
     warmup_steps: int = 1000
     label_smoothing: float = 0.1
     dropout: float = 0.1
@@ -76,28 +76,28 @@ class TrainingSettings:
     log_every: int = 50
     snapshot_every: int = 500
     averaged_snapshots: int = 5
-    """The checkpoint is the mean of so many last snapshots."""
+    """Number of last snapshots whose mean is the checkpoint."""
     validate_every: int = 1000
-    """A multiple of `snapshot_every`."""
+    """Updates between validations: a multiple of `snapshot_every`."""
     patience: int = 10
-    """Validations without a better BLEU before the training ends; 0 never ends it."""
+    """Validations without a better BLEU after which training ends; 0 disables this."""
 
     def __post_init__(self) -> None:
         problems = list(_problems(self))
         if problems:
-            raise ValueError("no such training: " + "; ".join(problems))
+            raise ValueError("invalid settings: " + "; ".join(problems))
 
     def to_json(self) -> dict[str, object]:
-        """The settings as JSON has them, by name."""
+        """Return the settings as JSON values by name."""
         values: dict[str, object] = json.loads(json.dumps(asdict(self)))
         return values
 
     def differences(self, earlier: dict[str, object]) -> list[str]:
-        """What differs from the settings of an earlier run, of those that its weights depend on so far."""
+        """Return the differences from an earlier run in settings that influence the weights."""
         now = self.to_json()
         free = {"patience", "device"}
         if self.schedule == "inverse-square-root":
-            free.add("max_steps")  # a cosine depends on it from the start
+            free.add("max_steps")  # a cosine schedule depends on it from the first update
         return [
             f"{field.name} was {earlier.get(field.name)!r} and is {now[field.name]!r}"
             for field in fields(self)
@@ -107,28 +107,31 @@ class TrainingSettings:
 
 def _problems(settings: TrainingSettings) -> Iterator[str]:
     if not settings.data:
-        yield "data is empty, there must be parallel text"
+        yield "`data` must contain at least one file"
     for file in settings.data:
         if file.share <= 0:
-            yield f"the share of {file.path} is {file.share}, it must be more than 0"
+            yield f"the share of {file.path} must be more than 0. Given: {file.share}"
     if settings.validation is not None and realpath(settings.validation) in {realpath(f.path) for f in settings.data}:
-        yield f"{settings.validation} is both trained and measured on: a model knows what it was trained on"
+        yield f"{settings.validation} must not be both training and validation data"
     at_least_one = (
         "max_validation_pairs max_sentence_tokens max_steps batch_tokens accumulated_batches log_every "
         "snapshot_every averaged_snapshots validate_every"
     )
     for name in at_least_one.split():
         if getattr(settings, name) < 1:
-            yield f"{name} is {getattr(settings, name)}, it must be at least 1"
+            yield f"`{name}` must be at least 1. Given: {getattr(settings, name)}"
     for name in ("warmup_steps", "patience"):
         if getattr(settings, name) < 0:
-            yield f"{name} is {getattr(settings, name)}, it must be at least 0"
+            yield f"`{name}` must be at least 0. Given: {getattr(settings, name)}"
     for name in ("label_smoothing", "dropout"):
         if not 0 <= getattr(settings, name) < 1:
-            yield f"{name} is {getattr(settings, name)}, it must be at least 0 and less than 1"
+            yield f"`{name}` must be at least 0 and less than 1. Given: {getattr(settings, name)}"
     if settings.snapshot_every > 0 and settings.validate_every % settings.snapshot_every:
-        yield f"validate_every is {settings.validate_every}, no multiple of snapshot_every {settings.snapshot_every}"
+        yield (
+            f"`validate_every` must be a multiple of `snapshot_every` {settings.snapshot_every}. "
+            f"Given: {settings.validate_every}"
+        )
     if settings.learning_rate <= 0:
-        yield f"learning_rate is {settings.learning_rate}, it must be more than 0"
+        yield f"`learning_rate` must be more than 0. Given: {settings.learning_rate}"
     if settings.max_gradient_norm <= 0:
-        yield f"max_gradient_norm is {settings.max_gradient_norm}, it must be more than 0"
+        yield f"`max_gradient_norm` must be more than 0. Given: {settings.max_gradient_norm}"

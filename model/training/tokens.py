@@ -1,4 +1,4 @@
-"""Many token sequences in two arrays: a Python list for each of a million sentences would take ten times the memory."""
+"""Token sequences in two arrays: a list for each of a million sentences would take ten times the memory."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ TokenIds = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class TokenSequences:
-    """`tokens` [all tokens] of sequence i are those from `offsets[i]` to `offsets[i + 1]`."""
+    """Token sequences: sequence i is `tokens[offsets[i] : offsets[i + 1]]`."""
 
     tokens: TokenIds
     offsets: NDArray[np.int64]
 
     @classmethod
     def of(cls, sequences: Iterable[TokenIds]) -> "TokenSequences":
-        """The sequences, copied."""
+        """Return copies of the sequences."""
         arrays = list(sequences)
         offsets = np.zeros(len(arrays) + 1, dtype=np.int64)
         np.cumsum([len(array) for array in arrays], out=offsets[1:])
@@ -33,11 +33,11 @@ class TokenSequences:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """[sequences]"""
+        """Lengths of the sequences [sequences]."""
         return np.diff(self.offsets)
 
     def padded(self, indices: NDArray[np.int64], padding: int) -> NDArray[np.int64]:
-        """The chosen sequences as rows of one array [rows, longest], filled up with `padding`."""
+        """Return the sequences at `indices` as one array [rows, longest], padded with `padding`."""
         longest = int(self.lengths[indices].max())
         rows = np.full((len(indices), longest), padding, dtype=np.int64)
         for row, index in enumerate(indices):

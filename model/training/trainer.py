@@ -1,4 +1,4 @@
-"""The training loop: batches to updates, and at fixed steps log, snapshot and validation."""
+"""The training loop: updates, and at fixed steps log, snapshot and validation."""
 
 import math
 import time
@@ -25,7 +25,7 @@ from model.transformer import Transformer
 
 @dataclass(slots=True)
 class Position:
-    """Where a run is. `loss`, `num_labels` and `gradient_norm` are sums since the last line of the log."""
+    """Position of a run. `loss`, `num_labels` and `gradient_norm` are sums since the last log line."""
 
     step: int = 0
     epoch: int = 0
@@ -40,7 +40,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a run tells whoever watches it. `loss` is per label, `scores` are the last ones."""
+    """Progress report of a run. `loss` is per label, `scores` are the last ones."""
 
     step: int
     max_steps: int
@@ -50,7 +50,7 @@ class Progress:
 
 
 class Trainer:
-    """One run, in its folder; made again with the same settings, it goes on where it was."""
+    """One run in its folder. A new instance with the same settings resumes the run."""
 
     def __init__(self, settings: TrainingSettings, folder: Path) -> None:
         self.settings = settings
@@ -93,8 +93,8 @@ class Trainer:
     def run(self, report: Callable[[Progress], None], is_stopped: Callable[[], bool] = lambda: False) -> bool:
         """Train until `max_steps` or until validation no longer improves, and write the checkpoint.
 
-        True when that is done; False if `is_stopped` said so first, and the next run goes on from there. Raises
-        ValueError if numbers are no longer finite; then nothing is saved that came of them.
+        Returns True when training is complete, and False after `is_stopped` returned True; the next run continues from
+        there. Raises ValueError if weights or gradients are not finite; they are not saved.
         """
         position, settings = self.position, self.settings
         batches = self.batches()
@@ -127,7 +127,7 @@ class Trainer:
         return is_at_end or 0 < settings.patience <= position.validations_since_best
 
     def batches(self) -> Iterator[Indices]:
-        """The pairs of one batch after the other, from the position on, which moves along; there is no end."""
+        """Yield the pairs of batches without end, from the position on, and advance it."""
         settings, corpus, position = self.settings, self.corpus, self.position
         lengths = corpus.sources.lengths, corpus.targets.lengths
         shares = [file.share for file in settings.data]
@@ -150,17 +150,17 @@ class Trainer:
         self.model.train()
         loss = 0.0
         for batch in batches:
-            # Every label weighs the same, whichever of the batches it is in.
+            # Every label has the same weight in all batches of an update.
             part = self._loss(batch) / num_labels
             torch.autograd.backward(part)
             loss += float(part.detach())
-        # The padding token starts every answer of a Marian model, with an embedding of zero, and stays there.
+        # The padding token starts every output of a Marian model; its embedding must remain zero.
         for weight in {self.model.encoder.embedding.weight, self.model.output_projection.weight}:
             assert weight.grad is not None
             weight.grad[self.model.config.pad_token_id].zero_()
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), settings.max_gradient_norm))
         position.step += 1
-        # Such an update makes NaN of all weights. Skipping it would not help: losses are not scaled in any precision.
+        # Such an update turns all weights into NaN. Skipping it does not help: no precision scales the loss.
         if not math.isfinite(norm):
             raise self._diverged(f"the norm of the gradients is {norm}")
         rate = learning_rate(
@@ -181,8 +181,8 @@ class Trainer:
 
     def _diverged(self, reason: str) -> ValueError:
         return ValueError(
-            f"the training diverged at update {self.position.step}, {reason}: take a lower --learning-rate or a longer "
-            f"--warmup-steps, in another folder; {self.run_folder.path} keeps what was saved before"
+            f"training diverged at update {self.position.step}, {reason}; use a lower --learning-rate or a longer "
+            f"--warmup-steps in another folder ({self.run_folder.path} keeps the earlier snapshots)"
         )
 
     def _loss(self, batch: Batch) -> torch.Tensor:
@@ -206,7 +206,7 @@ class Trainer:
         position.loss, position.num_labels, position.gradient_norm = 0.0, 0, 0.0
 
     def _measure(self) -> None:
-        """Measure what would be written now, and write it if it is the best so far; without validation, write it."""
+        """Validate the mean of the last snapshots, and write it if it is the best; without validation, write it."""
         position, averaged = self.position, self._averaged()
         if self.validation is None:
             self._write_checkpoint(averaged)
@@ -252,23 +252,21 @@ class Trainer:
         self.run_folder.save_state(state)
 
     def _require_same_corpus(self, earlier: CorpusRecord | None) -> None:
-        """Raise ValueError unless the data is that of the state, whose place in an epoch is one of its own."""
+        """Raise ValueError if the data differs from the saved state, whose position refers to it."""
         now = self._corpus_record
         if earlier is None or earlier == now:
             return
         sizes = zip(self.settings.data, earlier["sizes"], now["sizes"], strict=True)
         changed = [f"{file.path} had {then} pairs and has {size}" for file, then, size in sizes if then != size]
-        how = "; ".join(changed) or "as many pairs, other tokens"
-        raise ValueError(
-            f"{self.run_folder.path} was trained on other data ({how}): bring that back, or take another folder"
-        )
+        how = "; ".join(changed) or "equal numbers of pairs, different tokens"
+        raise ValueError(f"{self.run_folder.path} was trained on other data ({how}); restore it or use another folder")
 
     def _require_same_validation(self, earlier: str | None) -> None:
-        """Raise ValueError unless the best BLEU of the state was measured on the pairs that are there now."""
+        """Raise ValueError if the validation pairs differ from those of the saved best BLEU."""
         if self.validation is not None and earlier not in (None, self.validation.sha256):
             raise ValueError(
-                f"{self.run_folder.path} was measured on other pairs than {self.settings.validation} has now: bring "
-                "those back, or take another folder"
+                f"{self.run_folder.path} was validated on other pairs than {self.settings.validation} contains; "
+                "restore them or use another folder"
             )
 
     def _resume(self, state: State | None) -> None:

@@ -1,4 +1,4 @@
-"""How good a model is on text it has not seen: loss, BLEU and chrF."""
+"""Validation: loss, BLEU and chrF on text outside the training data."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _ROWS = 64
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """`loss` is the mean negative log-likelihood of a label, without smoothing; the others are sacrebleu's defaults."""
+    """Scores: mean negative log-likelihood of a label without smoothing; BLEU and chrF with sacrebleu's defaults."""
 
     loss: float
     bleu: float
@@ -32,19 +32,19 @@ class Scores:
 
 
 class Validation:
-    """Pairs that are decoded greedily, and compared with their references."""
+    """Pairs that a model decodes greedily, and their references."""
 
     def __init__(self, corpus: Corpus, references: list[str], vocabulary: JointVocabulary) -> None:
         digest = sha256("\n".join(references).encode())
         digest.update(corpus.record()["sha256"].encode())
         self.sha256 = digest.hexdigest()
-        """Of tokens and references: scores of others are not to be compared with these."""
+        """Digest of tokens and references; scores with different digests are not comparable."""
         self._corpus = corpus
         self._references = references
         self._vocabulary = vocabulary
 
     def __call__(self, model: Transformer, device: torch.device) -> Scores:
-        """Measure a model in evaluation mode."""
+        """Return the scores of a model in evaluation mode."""
         loss, num_labels = 0.0, 0
         answers = [""] * len(self._references)
         for indices in self._batches():
@@ -72,10 +72,10 @@ class Validation:
 def read_validation(
     path: Path, vocabulary: JointVocabulary, start: int, max_pairs: int, *, swap_columns: bool
 ) -> Validation:
-    """The first pairs of a file, however long."""
+    """Read the first `max_pairs` pairs of a file, of any length. Raises ValueError for an empty file."""
     pairs = list(islice(read_pairs(path, swap_columns=swap_columns), max_pairs))
     if not pairs:
-        raise ValueError(f"{path}: no pairs to measure on")
+        raise ValueError(f"{path} has no pairs")
     sources, targets = (TokenSequences.of(vocabulary.encode(texts)) for texts in zip(*pairs, strict=True))
     corpus = Corpus(sources, targets, (len(pairs),), vocabulary.padding, start, 0)
     return Validation(corpus, [target for _, target in pairs], vocabulary)

@@ -1,4 +1,4 @@
-"""One SentencePiece vocabulary for both languages: trained, and text to token ids and back as Marian numbers them."""
+"""Joint SentencePiece vocabulary of both languages: training, encoding and decoding."""
 
 import io
 import json
@@ -17,7 +17,7 @@ END, UNKNOWN, PADDING = "</s>", "<unk>", "<pad>"
 
 
 class JointVocabulary:
-    """Pieces and their numbers; `padding` comes last and is known to the model only."""
+    """SentencePiece pieces and their token ids. `padding` is the last id and not a piece."""
 
     def __init__(self, sentencepiece: bytes, numbers: dict[str, int]) -> None:
         self.sentencepiece = sentencepiece
@@ -25,7 +25,7 @@ class JointVocabulary:
         self.end, self.padding, self.unknown = numbers[END], numbers[PADDING], numbers[UNKNOWN]
         self._processor = SentencePieceProcessor(model_proto=sentencepiece)
         size = self._processor.get_piece_size()
-        # [pieces]: the vocabulary's number of each piece
+        # [pieces]: the token id of each piece
         self._to_number = np.array(
             [numbers.get(self._processor.id_to_piece(piece), self.unknown) for piece in range(size)], dtype=np.int32
         )
@@ -35,14 +35,14 @@ class JointVocabulary:
         return len(self.numbers)
 
     def encode(self, texts: Sequence[str]) -> list[TokenIds]:
-        """Token ids of each text, the end-of-sequence token last."""
+        """Return the token ids of each text, the end-of-sequence token last."""
         return [
             np.append(self._to_number[np.array(pieces, dtype=np.int64)], np.int32(self.end))
             for pieces in self._processor.encode(list(texts))
         ]
 
     def decode(self, token_ids: Iterable[int]) -> str:
-        """The text of token ids up to the end-of-sequence token; padding and unknown tokens are left out."""
+        """Return the text of token ids up to the end-of-sequence token, without padding and unknown tokens."""
         pieces: list[int] = []
         for token in token_ids:
             if token == self.end:
@@ -53,17 +53,17 @@ class JointVocabulary:
         return text
 
     def write(self, folder: Path) -> None:
-        """The files that a Marian checkpoint has of it: the same pieces for source and target, and their numbers."""
+        """Write the tokenizer files of a Marian checkpoint, with the same pieces for source and target."""
         for name in SENTENCEPIECE_FILES:
             (folder / name).write_bytes(self.sentencepiece)
         (folder / VOCABULARY_FILE).write_text(json.dumps(self.numbers, ensure_ascii=False), "utf-8")
 
 
 def train_vocabulary(texts: Iterable[str], size: int) -> JointVocabulary:
-    """A vocabulary of `size` tokens, padding included, from texts of both languages.
+    """Train a vocabulary of `size` tokens, padding included, on texts of both languages.
 
-    Byte-pair pieces, with bytes for what is not among them, so that nothing is unknown. Raises ValueError
-    if the text has too few different pieces for the size, or too many characters, and whatever `texts` raise.
+    It has byte-pair pieces, and bytes for all other characters. Raises ValueError if the text has too few different
+    pieces for the size, or too many characters; errors of `texts` are raised unchanged.
     """
     model = io.BytesIO()
     raised: list[BaseException] = []
@@ -91,7 +91,7 @@ def train_vocabulary(texts: Iterable[str], size: int) -> JointVocabulary:
             minloglevel=1,
         )
     except RuntimeError as error:
-        # It makes its own error of what the text raised.
+        # SentencePiece replaces errors of the iterator by its own.
         raise raised[0] if raised else ValueError(_no_vocabulary(size, str(error))) from error
     processor = SentencePieceProcessor(model_proto=model.getvalue())
     numbers = {processor.id_to_piece(piece): piece for piece in range(processor.get_piece_size())}
@@ -100,25 +100,26 @@ def train_vocabulary(texts: Iterable[str], size: int) -> JointVocabulary:
 
 
 def _no_vocabulary(size: int, reason: str) -> str:
-    """What SentencePiece has against `size`. Its own limits are without padding."""
+    """Return the message for an error of SentencePiece about `size`. SentencePiece counts without padding."""
     if highest := re.search(r"size too high .*<= (\d+)", reason):
         return (
-            f"the text has pieces for {int(highest[1]) + 1} tokens at most, and the vocabulary is to have {size}: "
-            f"--vocab-size {int(highest[1]) + 1} or less, or more text"
+            f"the text has pieces for at most {int(highest[1]) + 1} tokens. Given: {size}; "
+            f"use --vocab-size {int(highest[1]) + 1} or less, or add text"
         )
     if lowest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", reason):
         return (
-            f"the characters of the text alone are more than {size} tokens: --vocab-size {int(lowest[1]) + 1} or more"
+            f"the text has more different characters than the vocabulary has tokens. Given: {size}; "
+            f"use --vocab-size {int(lowest[1]) + 1} or more"
         )
     if "sentences_.empty()" in reason:
-        return "there is no text to make a vocabulary of"
-    return f"SentencePiece makes no vocabulary of {size} tokens (--vocab-size) from this text: {reason}"
+        return "there is no text to train a vocabulary on"
+    return f"SentencePiece cannot train a vocabulary of {size} tokens (--vocab-size) on this text: {reason}"
 
 
 def read_vocabulary(folder: Path) -> JointVocabulary:
-    """The vocabulary of a checkpoint. Raises ValueError if its source and target are tokenized differently."""
+    """Read the vocabulary of a checkpoint. Raises ValueError if source and target have different ones."""
     source, target = ((folder / name).read_bytes() for name in SENTENCEPIECE_FILES)
     if source != target or (folder / "target_vocab.json").exists():
-        raise ValueError(f"{folder}: one vocabulary for both languages is needed, this checkpoint has two")
+        raise ValueError(f"{folder} must have one vocabulary for both languages. Given: 2")
     numbers: dict[str, int] = json.loads((folder / VOCABULARY_FILE).read_text("utf-8"))
     return JointVocabulary(source, numbers)

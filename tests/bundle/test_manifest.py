@@ -116,7 +116,7 @@ def test_everything_that_is_wrong_is_said_at_once(saved: Bundle) -> None:
 def test_a_newer_format_asks_for_a_newer_kvasir(saved: Bundle) -> None:
     _change(saved, lambda content: content.update(format_version=5))
     message = _refusal(saved.path)
-    assert "bundle.json has format version 5" in message
+    assert "bundle.json must have format version 4. Given: 5" in message
     assert "upgrade Kvasir" in message
 
 
@@ -151,7 +151,7 @@ def test_a_folder_without_a_manifest_is_an_unfinished_export(saved: Bundle) -> N
 def test_a_manifest_cannot_reach_outside_its_folder(saved: Bundle, name: str) -> None:
     (saved.path.parent / "secret.bin").write_bytes(b"secret")
     _change(saved, lambda content: content["files"].update({name: {"bytes": 6, "sha256": "0" * 64}}))  # type: ignore[attr-defined]
-    assert f"{name}: a bundle's files lie in its own folder" in _refusal(saved.path)
+    assert f"{name}: the files of a bundle must be in its folder" in _refusal(saved.path)
 
 
 def test_a_required_file_must_be_listed(saved: Bundle) -> None:
@@ -161,7 +161,7 @@ def test_a_required_file_must_be_listed(saved: Bundle) -> None:
 
 def test_a_missing_decoder_input_is_named(saved: Bundle) -> None:
     _change(saved, lambda content: content["decoder_inputs"].remove("last_cross_key_0"))  # type: ignore[attr-defined]
-    assert "decoder.onnx: bundle.json lists no inputs last_cross_key_0" in _refusal(saved.path)
+    assert "decoder.onnx: bundle.json must list the inputs last_cross_key_0" in _refusal(saved.path)
 
 
 def test_more_layers_than_the_graph_has_inputs_for_are_noticed(saved: Bundle) -> None:
@@ -200,7 +200,7 @@ def test_a_graph_of_other_sizes_names_the_file_and_every_size(saved: Bundle) -> 
     with pytest.raises(BundleError) as raised:
         check_graph(saved, names.DECODER_FILE, {names.SHAPES_METADATA: other.model_dump_json()})
     message = str(raised.value)
-    assert message.startswith(f"{saved.file(names.DECODER_FILE)} does not fit its bundle.json")
+    assert message.startswith(f"{saved.file(names.DECODER_FILE)} contradicts its bundle.json")
     assert "num_heads is 4, 3 in bundle.json" in message
     assert "max_target_tokens is 512, 18 in bundle.json" in message
     assert "vocab_size" not in message

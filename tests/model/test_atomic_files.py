@@ -14,7 +14,7 @@ WEIGHTS = {"weight": torch.zeros(5000)}
 
 @contextmanager
 def _no_file_beyond(num_bytes: int) -> Iterator[None]:
-    """What the system calls too large is written as far as it goes, as on a disk that is full."""
+    """Limit the size of files: longer ones are cut off, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
     try:
@@ -37,7 +37,7 @@ def test_what_does_not_fit_leaves_the_file_as_it_was_and_names_it(
     path = tmp_path / "state.pt"
     path.write_text("before", "utf-8")
     with (
-        pytest.raises(OSError, match=r"state\.pt cannot be written \([\d.]+ MB are free there\)"),
+        pytest.raises(OSError, match=r"state\.pt cannot be written \([\d.]+ MB free\)"),
         _no_file_beyond(10_000),
         replacing(path) as file,
     ):

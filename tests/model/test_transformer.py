@@ -169,10 +169,10 @@ def test_sinusoidal_positions_go_on_beyond_the_longest_source() -> None:
     assert model.encode(source, torch.ones_like(source, dtype=torch.bool)).isfinite().all()
 
 
-def test_learned_positions_refuse_more_tokens_than_they_know() -> None:
+def test_learned_positions_reject_more_tokens_than_their_table_has() -> None:
     model = small_model({"positions": "learned", "max_source_tokens": 4})
     source = torch.ones(1, 5, dtype=torch.long)
-    with pytest.raises(ValueError, match="5 tokens are more than the 4 learned positions"):
+    with pytest.raises(ValueError, match=r"learned positions for 4 tokens\. Given: 5"):
         model.encode(source, source == 1)
 
 

@@ -1,7 +1,4 @@
-"""The TransformerConfig that a Marian checkpoint's settings describe.
-
-The family: post-norm, no final norm, sinusoidal positions in halves, and a bias on the logits.
-"""
+"""Configuration of a Marian checkpoint: post-norm, sinusoidal positions in halves, a bias on the logits."""
 
 from collections.abc import Mapping
 
@@ -15,14 +12,14 @@ SOURCE_EMBEDDING = "model.encoder.embed_tokens.weight"
 TARGET_EMBEDDING = "model.decoder.embed_tokens.weight"
 
 ACTIVATIONS: dict[str, Activation] = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}
-# Settings of config.json or generation_config.json that change what a model computes and that nothing here applies.
-UNSUPPORTED: dict[str, tuple[object, str]] = {
-    "normalize_before": (False, "Marian checkpoints are post-norm"),
-    "normalize_embedding": (False, "embeddings without a LayerNorm are supported"),
-    "add_final_layer_norm": (False, "stacks without a final LayerNorm are supported"),
-    "static_position_embeddings": (True, "computed sinusoidal positions are supported"),
-    "forced_bos_token_id": (None, "answers without a forced first token are supported"),
-    "begin_suppress_tokens": (None, "tokens are suppressed at every place or at none"),
+# Settings of config.json or generation_config.json that change the output and are supported with one value only.
+REQUIRED_VALUES: dict[str, tuple[object, str]] = {
+    "normalize_before": (False, "must be false: Marian models are post-norm"),
+    "normalize_embedding": (False, "must be false: embeddings with a LayerNorm are not supported"),
+    "add_final_layer_norm": (False, "must be false: a final LayerNorm is not supported"),
+    "static_position_embeddings": (True, "must be true: learned positions are not supported"),
+    "forced_bos_token_id": (None, "must be null: a forced first token is not supported"),
+    "begin_suppress_tokens": (None, "must be null: tokens can only be suppressed at every position"),
 }
 
 
@@ -32,12 +29,12 @@ def marian_config(settings: Settings, generation: Settings, tensors: Mapping[str
     Raises `CheckpointError` that names the file and the setting.
     """
     for one_file in (settings, generation):
-        for name, (supported, reason) in UNSUPPORTED.items():
+        for name, (supported, requirement) in REQUIRED_VALUES.items():
             if one_file.values.get(name) not in (supported, None, []):
-                one_file.refuse(name, reason)
+                one_file.reject(name, requirement)
     activation = settings.text("activation_function", "gelu")
     if activation not in ACTIVATIONS:
-        settings.refuse("activation_function", f"these are supported: {', '.join(ACTIVATIONS)}")
+        settings.reject("activation_function", f"must be one of {', '.join(ACTIVATIONS)}")
 
     vocab_size = settings.integer("vocab_size")
     one_vocabulary = settings.boolean("share_encoder_decoder_embeddings", True)
@@ -46,7 +43,7 @@ def marian_config(settings: Settings, generation: Settings, tensors: Mapping[str
     forced_eos_token_id = _owner("forced_eos_token_id", settings, generation).optional_integer("forced_eos_token_id")
     if forced_eos_token_id not in (None, eos_token_id):
         owner = _owner("forced_eos_token_id", settings, generation)
-        owner.refuse("forced_eos_token_id", f"eos_token_id {eos_token_id} or null is needed")
+        owner.reject("forced_eos_token_id", f"must be `eos_token_id` {eos_token_id} or null")
     max_tokens = settings.integer("max_position_embeddings")
     try:
         return TransformerConfig(
@@ -90,7 +87,7 @@ def marian_config(settings: Settings, generation: Settings, tensors: Mapping[str
 
 
 def _owner(name: str, settings: Settings, generation: Settings) -> Settings:
-    # The file that decides a setting both may have.
+    # generation_config.json takes precedence.
     return settings if generation.values.get(name) is None else generation
 
 
@@ -102,17 +99,17 @@ def _suppressed(settings: Settings, generation: Settings) -> tuple[int, ...]:
         if entries is None:
             continue
         if not isinstance(entries, list):
-            owner.refuse(name, "a list is needed")
+            owner.reject(name, "must be a list")
         for entry in entries:
             sequence = entry if isinstance(entry, list) else [entry]
             if len(sequence) != 1 or isinstance(sequence[0], bool) or not isinstance(sequence[0], int):
-                owner.refuse(name, f"single tokens can be suppressed, {entry} is something else")
+                owner.reject(name, f"must contain single tokens, not {entry}")
             suppressed.add(sequence[0])
     return tuple(sorted(suppressed))
 
 
 def _embeddings_differ(tie_output: bool, tensors: Mapping[str, Tensor]) -> bool:
-    # Without tie_word_embeddings, transformers 4 still ties the two embeddings of one vocabulary and transformers 5
-    # does not. The settings look the same; the weights tell.
+    # Without tie_word_embeddings, transformers 4 ties the two embeddings of one vocabulary and transformers 5 does not.
+    # The settings are equal; only the weights differ.
     source, target = tensors.get(SOURCE_EMBEDDING), tensors.get(TARGET_EMBEDDING)
     return not tie_output and source is not None and target is not None and not torch.equal(source, target)

@@ -77,7 +77,7 @@ def test_a_choice_of_the_wrong_token_is_noticed(source: Source, tmp_path: Path) 
         if node.op_type == "TopK":
             node.attribute.append(onnx.helper.make_attribute("largest", 0))
     save(model, tmp_path / names.DECODER_FILE, bundle.config.shapes)
-    with pytest.raises(VerificationError, match="names wrong tokens"):
+    with pytest.raises(VerificationError, match="returns wrong tokens"):
         verify_bundle(bundle, source.model)
 
 

@@ -22,7 +22,7 @@ def test_shards_listed_in_an_index_are_read_as_one(tmp_path: Path) -> None:
 
 def test_a_shard_that_is_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin.index.json").write_text('{"weight_map": {"a": "pytorch_model-00001.bin"}}')
-    with pytest.raises(CheckpointError, match=r"pytorch_model-00001\.bin: listed in the index"):
+    with pytest.raises(CheckpointError, match=r"pytorch_model-00001\.bin is missing; the index"):
         read_weights(tmp_path)
 
 
@@ -57,13 +57,13 @@ def test_damaged_weights_are_named(tmp_path: Path, name: str) -> None:
 
 
 def test_a_folder_without_weights_lists_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"no weights; looked for model\.safetensors, pytorch_model\.bin"):
+    with pytest.raises(CheckpointError, match=r"no weights; expected one of model\.safetensors, pytorch_model\.bin"):
         read_weights(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "not readable as JSON"), ("[1]", "a JSON object is needed"), (None, "no such file")],
+    [("{", "not readable as JSON"), ("[1]", "must contain a JSON object"), (None, "is missing")],
 )
 def test_a_settings_file_that_is_none_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
     if content is not None:
@@ -73,7 +73,7 @@ def test_a_settings_file_that_is_none_is_refused(tmp_path: Path, content: str | 
 
 
 def test_a_name_that_is_neither_folder_nor_repository_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="neither a folder nor to be had from the hub"):
+    with pytest.raises(CheckpointError, match="neither a folder nor available from the hub"):
         find_checkpoint(tmp_path / "nothing" / "here")
 
 

@@ -80,18 +80,18 @@ def test_a_signal_ends_a_run_that_goes_on_later(
     arguments = _arguments(tmp_path)
     result = _run(*arguments)
     assert result.exit_code == 1
-    assert "interrupted after 2 updates: the same command goes on from there" in result.stderr
+    assert "interrupted after 2 updates; run the same command to resume" in result.stderr
     assert signal.getsignal(number) == before
     assert _run(*arguments).exit_code == 0
 
 
-def test_what_goes_wrong_is_told_in_one_line(tmp_path: Path) -> None:
+def test_what_goes_wrong_is_warned_in_one_line(tmp_path: Path) -> None:
     arguments = _arguments(tmp_path)
     (tmp_path / "train.tsv").write_text("no pair\n", "utf-8")
     result = _run(*arguments)
     assert result.exit_code == 1
     assert result.stderr.startswith("kvasir: ")
-    assert "train.tsv, line 1: two columns with text are needed" in result.stderr
+    assert "train.tsv, line 1: a line must have two columns of text" in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -101,25 +101,25 @@ def test_pairs_that_are_too_long_are_told(tmp_path: Path) -> None:
         lines.write("ant\t" + "bee " * 60 + "\n")
     result = _run(*arguments, "--max-sentence-tokens", "50")
     assert result.exit_code == 0, result.output
-    assert "1 of 101 pairs have a side of more than 50 tokens and are left out (--max-sentence-tokens)" in result.stderr
+    assert "1 of 101 pairs have a side of more than 50 tokens and are skipped (--max-sentence-tokens)" in result.stderr
 
 
 def test_a_training_that_diverges_fails_with_the_way_out(tmp_path: Path) -> None:
     result = _run(*_arguments(tmp_path), "--learning-rate", "1e30")
     assert result.exit_code == 1
-    assert result.stderr.startswith("kvasir: the training diverged at update ")
+    assert result.stderr.startswith("kvasir: training diverged at update ")
     assert "--learning-rate" in result.stderr
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(("instructions", "is_told"), [({"avx2": True}, True), ({"bf16": True}, False)])
-def test_bfloat16_without_instructions_for_it_is_told_before_it_takes_so_long(
-    instructions: dict[str, bool], is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("instructions", "is_warned"), [({"avx2": True}, True), ({"bf16": True}, False)])
+def test_bfloat16_without_instructions_for_it_is_warned_before_it_takes_so_long(
+    instructions: dict[str, bool], is_warned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: instructions)
     result = _run(*_arguments(tmp_path), "--precision", "bfloat16")
     assert result.exit_code == 0, result.output
-    assert ("this processor has no bfloat16 instructions" in result.stderr) == is_told
+    assert ("this processor has no bfloat16 instructions" in result.stderr) == is_warned
 
 
 def test_every_setting_is_a_flag_with_the_same_default() -> None:

@@ -24,7 +24,7 @@ def test_columns_can_be_swapped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["Two.", "Two.\tZwei.\t2", "Two.\t ", ""])
 def test_a_line_that_is_no_pair_is_named(line: str, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(f"One.\tEins.\n{line}\nThree.\tDrei.\n", "utf-8")
-    with pytest.raises(ValueError, match=r"pairs\.tsv, line 2: two columns"):
+    with pytest.raises(ValueError, match=r"pairs\.tsv, line 2: a line must have two columns"):
         list(read_pairs(tmp_path / "pairs.tsv"))
 
 
@@ -44,5 +44,5 @@ def test_a_compressed_file_that_is_damaged_or_cut_off_is_named(tmp_path: Path) -
     whole = lzma.compress(LINES.encode() * 1000)
     for content in (whole[: len(whole) // 2], whole[:-20] + bytes(20), LINES.encode()):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=r"pairs\.tsv\.xz is damaged or cut off, or not compressed with xz"):
+        with pytest.raises(ValueError, match=r"pairs\.tsv\.xz is damaged, truncated or not compressed with xz"):
             list(read_pairs(path))

@@ -1,4 +1,4 @@
-"""What a run's folder holds on to, and what it lets go."""
+"""Files that a run keeps and files that it removes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.model.training.toy_text import toy_settings
 
 def test_a_folder_of_other_settings_is_refused(data: Path, tmp_path: Path) -> None:
     train(toy_settings(data, max_steps=3), tmp_path / "run")
-    with pytest.raises(ValueError, match=r"holds another run .*dropout was 0\.1 and is 0\.2"):
+    with pytest.raises(ValueError, match=r"belongs to another run .*dropout was 0\.1 and is 0\.2"):
         Trainer(toy_settings(data, max_steps=3, dropout=0.2), tmp_path / "run")
 
 
@@ -26,7 +26,7 @@ def test_a_damaged_state_is_refused_with_the_way_out(
     train(settings, tmp_path / "run")
     state = tmp_path / "run" / "state.pt"
     state.write_bytes(damage(state.read_bytes()))
-    with pytest.raises(ValueError, match=r"state\.pt is damaged.*remove the file to begin it again.*--init"):
+    with pytest.raises(ValueError, match=r"state\.pt is damaged.*remove the file to start again.*--init"):
         Trainer(settings, tmp_path / "run")
     state.unlink()
     train(settings, tmp_path / "run")
@@ -39,7 +39,7 @@ def test_an_attempt_that_fails_leaves_its_folder_to_other_settings(data: Path, u
         (toy_settings(missing), "missing.tsv"),
         (toy_settings(data, validation=str(missing)), "missing.tsv"),
         (toy_settings(data, vocab_size=8000), "--vocab-size"),
-        (toy_settings(data, data=(DataFile(str(data)), DataFile(str(two), 0.2))), "two.tsv@0.2: .* 2 pairs is none"),
+        (toy_settings(data, data=(DataFile(str(data)), DataFile(str(two), 0.2))), "two.tsv@0.2: .* 2 pairs is empty"),
     ]
     for settings, reason in failing:
         with pytest.raises((ValueError, OSError), match=reason):
@@ -63,7 +63,7 @@ def test_a_vocabulary_is_made_anew_until_there_is_a_state(data: Path, unseen: Pa
     ("change", "reason"),
     [
         (lambda text: text + "ant\tant\n", r"changing\.tsv had 900 pairs and has 901"),
-        (lambda text: text.replace("ant", "bee", 1), "as many pairs, other tokens"),
+        (lambda text: text.replace("ant", "bee", 1), "equal numbers of pairs, different tokens"),
     ],
 )
 def test_a_run_does_not_go_on_with_other_data(
@@ -91,7 +91,7 @@ def test_a_run_does_not_go_on_measuring_on_other_pairs(data: Path, unseen: Path,
     # Nothing that a token stands for, but another reference.
     for changed in (f"{others}{first}\n", text.replace("\t", "\t ", 1)):
         changing.write_text(changed, "utf-8")
-        with pytest.raises(ValueError, match=r"was measured on other pairs than .*changing\.tsv has now"):
+        with pytest.raises(ValueError, match=r"was validated on other pairs than .*changing\.tsv contains"):
             Trainer(settings, tmp_path / "run")
     changing.write_text(text, "utf-8")
     assert Trainer(settings, tmp_path / "run").position.step == 4

@@ -22,22 +22,25 @@ def test_a_file_may_have_a_share(written: str, expected: DataFile) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"data": ()}, "data is empty"),
-        ({"data": (DataFile("a.tsv", 0.0),)}, "the share of a.tsv is 0.0"),
-        ({"validation": "a.tsv"}, "both trained and measured on"),
-        ({"validation": "./b/../a.tsv"}, "both trained and measured on"),
-        ({"batch_tokens": 0, "max_steps": -1}, "max_steps is -1, it must be at least 1; batch_tokens is 0"),
-        ({"validate_every": 7}, "validate_every is 7, no multiple of snapshot_every 3"),
-        ({"dropout": 1.0}, "dropout is 1.0"),
-        ({"learning_rate": 0.0}, "learning_rate is 0.0"),
+        ({"data": ()}, "`data` must contain at least one file"),
+        ({"data": (DataFile("a.tsv", 0.0),)}, r"the share of a.tsv must be more than 0. Given: 0.0"),
+        ({"validation": "a.tsv"}, "both training and validation data"),
+        ({"validation": "./b/../a.tsv"}, "both training and validation data"),
+        (
+            {"batch_tokens": 0, "max_steps": -1},
+            "`max_steps` must be at least 1. Given: -1; `batch_tokens` must be at least 1. Given: 0",
+        ),
+        ({"validate_every": 7}, "`validate_every` must be a multiple of `snapshot_every` 3. Given: 7"),
+        ({"dropout": 1.0}, "`dropout` must be at least 0 and less than 1. Given: 1.0"),
+        ({"learning_rate": 0.0}, "`learning_rate` must be more than 0. Given: 0.0"),
     ],
 )
-def test_settings_that_make_no_sense_are_named_with_the_reason(changed: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_rejected_with_the_reason(changed: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         toy_settings(Path("a.tsv"), **changed)
 
 
-def test_a_run_may_get_longer_only_where_the_schedule_does_not_know_its_end() -> None:
+def test_a_run_can_be_prolonged_only_with_a_schedule_that_does_not_depend_on_its_end() -> None:
     for schedule, differences in (("inverse-square-root", []), ("cosine", ["max_steps was 12 and is 24"])):
         earlier = toy_settings(Path("a.tsv"), schedule=schedule).to_json()
         assert toy_settings(Path("a.tsv"), schedule=schedule, max_steps=24).differences(earlier) == differences

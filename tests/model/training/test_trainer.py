@@ -11,7 +11,7 @@ from model.families.registry import read_checkpoint
 from model.training.settings import DataFile
 from model.training.trainer import Progress, Trainer
 from model.training.vocabulary import read_vocabulary
-from tests.model.training.toy_runs import nobody, stop_after, train, without_times
+from tests.model.training.toy_runs import no_report, stop_after, train, without_times
 from tests.model.training.toy_text import toy_settings
 
 
@@ -72,7 +72,7 @@ def test_a_killed_run_goes_on_from_its_last_state(data: Path, tmp_path: Path) ->
     resumed = Trainer(settings, tmp_path / "killed")
     assert resumed.position.step == 6
     assert [entry["step"] for entry in resumed.run_folder.log()] == [1, 2, 3, 4, 5, 6]
-    assert resumed.run(nobody)
+    assert resumed.run(no_report)
     assert without_times(resumed) == without_times(whole)
     for ours, theirs in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
@@ -117,12 +117,12 @@ def test_gradients_that_are_not_finite_end_the_run_before_the_update(data: Path,
             with torch.no_grad():
                 trainer.model.decoder.embedding.weight.fill_(3e38)
 
-    with pytest.raises(ValueError, match=r"diverged at update 5, the norm of the gradients is nan: .*--learning-rate"):
+    with pytest.raises(ValueError, match=r"diverged at update 5, the norm of the gradients is nan; .*--learning-rate"):
         trainer.run(damage)
     assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
     resumed = Trainer(settings, tmp_path / "run")
     assert resumed.position.step == 3
-    assert resumed.run(nobody)
+    assert resumed.run(no_report)
     for ours, theirs in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
 

@@ -49,7 +49,7 @@ def test_a_checkpoint_with_two_vocabularies_is_refused(vocabulary: JointVocabula
 
 
 @pytest.mark.parametrize(
-    ("size", "way_out"), [(8000, r"and the vocabulary is to have 8000: --vocab-size"), (50, "alone")]
+    ("size", "way_out"), [(8000, r"Given: 8000; use --vocab-size"), (50, "more different characters")]
 )
 def test_a_size_that_the_text_does_not_allow_is_refused_with_one_that_it_does(size: int, way_out: str) -> None:
     with pytest.raises(ValueError, match=way_out) as raised:

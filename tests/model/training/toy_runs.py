@@ -7,14 +7,14 @@ from model.training.settings import TrainingSettings
 from model.training.trainer import Progress, Trainer
 
 
-def nobody(_: Progress) -> None:
-    """Watches nothing."""
+def no_report(_: Progress) -> None:
+    """Ignore the progress."""
 
 
 def train(settings: TrainingSettings, folder: Path, is_stopped: Callable[[], bool] = lambda: False) -> Trainer:
     """Run it to its end, or until it is stopped."""
     trainer = Trainer(settings, folder)
-    trainer.run(nobody, is_stopped)
+    trainer.run(no_report, is_stopped)
     return trainer
 
 

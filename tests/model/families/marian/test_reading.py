@@ -73,7 +73,7 @@ def test_logits_equal_those_of_the_reference_implementation(tmp_path: Path, opti
     assert (ours - theirs).abs().max() <= 1e-5
 
 
-def test_the_configuration_says_what_the_settings_say(tmp_path: Path) -> None:
+def test_the_configuration_equals_the_settings(tmp_path: Path) -> None:
     saved = save_marian(tmp_path, {"decoder_ffn_dim": 10, "decoder_attention_heads": 4, "dropout": 0.25})
     config = read_checkpoint(saved.folder).config
 
@@ -176,23 +176,35 @@ def test_a_missing_tied_weight_is_reported_with_every_name_it_may_have(tmp_path:
 @pytest.mark.parametrize(
     ("file_name", "changes", "message"),
     [
-        ("config.json", {"normalize_embedding": True}, "config.json: normalize_embedding is true"),
-        ("config.json", {"normalize_before": True}, "config.json: normalize_before is true"),
-        ("config.json", {"static_position_embeddings": False}, "static_position_embeddings is false"),
-        ("config.json", {"activation_function": "quick_gelu"}, 'activation_function is "quick_gelu", these are'),
-        ("config.json", {"d_model": "12"}, 'd_model is "12", a whole number is needed'),
-        ("config.json", {"encoder_layers": None}, "encoder_layers is null, a whole number is needed"),
+        ("config.json", {"normalize_embedding": True}, "config.json: `normalize_embedding` must be false"),
+        ("config.json", {"normalize_before": True}, "config.json: `normalize_before` must be false"),
+        ("config.json", {"static_position_embeddings": False}, "`static_position_embeddings` must be true"),
+        (
+            "config.json",
+            {"activation_function": "quick_gelu"},
+            '`activation_function` must be one of relu, gelu, silu, swish. Given: "quick_gelu"',
+        ),
+        ("config.json", {"d_model": "12"}, '`d_model` must be a whole number. Given: "12"'),
+        ("config.json", {"encoder_layers": None}, "`encoder_layers` must be a whole number. Given: null"),
         (
             "config.json",
             {"decoder_attention_heads": 5},
-            "config.json: no such Transformer: d_model 12 is not divisible",
+            "config.json: invalid Transformer: `d_model` 12 must be divisible",
         ),
-        ("generation_config.json", {"bad_words_ids": [[3, 4]]}, "generation_config.json: bad_words_ids is"),
-        ("generation_config.json", {"forced_eos_token_id": 7}, "forced_eos_token_id is 7, eos_token_id 0 or null"),
-        ("generation_config.json", {"forced_bos_token_id": 5}, "forced_bos_token_id is 5"),
+        (
+            "generation_config.json",
+            {"bad_words_ids": [[3, 4]]},
+            "generation_config.json: `bad_words_ids` must contain single tokens, not [3, 4]",
+        ),
+        (
+            "generation_config.json",
+            {"forced_eos_token_id": 7},
+            "`forced_eos_token_id` must be `eos_token_id` 0 or null. Given: 7",
+        ),
+        ("generation_config.json", {"forced_bos_token_id": 5}, "`forced_bos_token_id` must be null"),
     ],
 )
-def test_a_setting_that_is_not_supported_is_refused_by_name(
+def test_a_setting_that_is_not_supported_is_rejected_by_name(
     tmp_path: Path, file_name: str, changes: Options, message: str
 ) -> None:
     saved = save_marian(tmp_path, {})
