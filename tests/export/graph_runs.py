@@ -82,7 +82,7 @@ class EagerGraphs:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one decoder step gave, for every row."""
+    """Results of one decoder step, for every row."""
 
     tokens: NDArray[np.int64]
     logits: NDArray[np.float32]

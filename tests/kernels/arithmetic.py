@@ -1,4 +1,4 @@
-"""What the operators compute, in float64 NumPy, and random numbers to compute it of."""
+"""The operators in float64 NumPy, and random inputs."""
 
 from dataclasses import dataclass
 
@@ -70,7 +70,7 @@ def normalized(hidden: Doubles, weight: Floats, bias: Floats, epsilon: float) ->
 
 
 def in_steps(keys_or_values: Floats) -> Int8:
-    """What an int8 cache keeps of them."""
+    """Return the numbers after storage in an int8 cache."""
     inverse = np.float32(1) / np.float32(STEP)
     inside = np.clip(keys_or_values, np.float32(-128) * np.float32(STEP), np.float32(127) * np.float32(STEP))
     return np.rint(inside.astype(np.float64) * inverse).astype(np.int8)

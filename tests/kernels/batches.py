@@ -31,7 +31,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much there is to compute."""
+    """Sizes of a batch."""
 
     num_rows: int
     inputs: int
@@ -87,7 +87,7 @@ def self_attention(sizes: Sizes) -> Batch:
 
 
 def cross_attention(sizes: Sizes) -> Batch:
-    """The same over caches that are not added to."""
+    """Cross-attention: caches without new keys and values."""
     of_itself, width = self_attention(sizes), HEADS * sizes.head_dim
     inputs = of_itself.inputs | {
         name: of_itself.inputs["fused"][:, :, place * width : (place + 1) * width].copy()

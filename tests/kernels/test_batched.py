@@ -36,11 +36,11 @@ def test_a_row_gets_the_same_bits_alone_and_in_company(maker: str) -> None:
 @pytest.mark.parametrize("maker", MAKERS)
 def test_threads_that_share_the_work_give_the_same_bits(maker: str) -> None:
     batch = MAKERS[maker](LARGE)
-    everybody = list(range(LARGE.num_rows))
-    expected = _open(batch).run(batch.of(everybody))
+    all_rows = list(range(LARGE.num_rows))
+    expected = _open(batch).run(batch.of(all_rows))
     operator = _open(batch, threads=2)
     for _ in range(5):
-        _assert_same_bits(operator.run(batch.of(everybody)), expected)
+        _assert_same_bits(operator.run(batch.of(all_rows)), expected)
     for row in (0, 1, LARGE.num_rows - 1):
         alone = operator.run(batch.of([row]))
         _assert_same_bits(alone, {name: array[[row]] for name, array in expected.items()})

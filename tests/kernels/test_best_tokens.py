@@ -41,7 +41,7 @@ def _logits(matrix: Matrix, hidden: Floats) -> Floats:
 
 
 def _best_first(logits: Floats) -> NDArray[np.int64]:
-    """Of equal logits the one of the first token first."""
+    """Order equal logits by token."""
     return np.argsort(-logits, axis=1, kind="stable")
 
 

@@ -109,7 +109,7 @@ def test_the_function_in_the_graph_computes_the_same(name: str, head_dim: int) -
     np.testing.assert_allclose(native["output"], function["output"], rtol=1e-4, atol=1e-4)
     for kind in CACHE_NAMES:
         present = f"present_{kind}"
-        # Half a step may be rounded up or down; what stands in unused positions is nobody's concern.
+        # Half a step may be rounded up or down; the content of unused positions is arbitrary.
         used = np.broadcast_to((np.arange(CACHE_LEN) <= POSITIONS[:, None])[:, None, :, None], native[present].shape)
         difference = native[present].astype(int)[used] - function[present].astype(int)[used]
         assert np.abs(difference).max() <= 1

@@ -20,7 +20,7 @@ def _operator(head_dim: int, *, is_native: bool = True) -> OneOperator:
 
 
 def _inputs(head_dim: int, padding: float = np.nan) -> Arrays:
-    """What stands behind a sentence must not matter."""
+    """Fill the positions after each sentence, which must have no influence."""
     shape = (len(LAST_POSITIONS), SOURCE_LEN, 3 * HEADS * head_dim)
     fused = np.random.default_rng(head_dim).standard_normal(shape).astype(np.float32)
     fused[np.arange(SOURCE_LEN) > LAST_POSITIONS[:, None]] = padding
@@ -28,7 +28,7 @@ def _inputs(head_dim: int, padding: float = np.nan) -> Arrays:
 
 
 def _expected(inputs: Arrays, head_dim: int) -> list[Doubles]:
-    """Of each sentence [length, width]."""
+    """Return the results of each sentence [length, width]."""
     sentences = []
     for fused, last in zip(inputs["fused"].astype(np.float64), LAST_POSITIONS, strict=True):
         parts = fused[: last + 1].reshape(last + 1, 3, HEADS, head_dim)

@@ -49,7 +49,7 @@ class SavedMarian:
     reference: MarianMTModel
 
     def logits(self, source: Tensor, source_mask: Tensor, target_inputs: Tensor) -> Tensor:
-        """What the reference implementation computes, teacher-forced."""
+        """Return the teacher-forced logits of the reference implementation."""
         with torch.no_grad():
             output = self.reference(
                 input_ids=source, attention_mask=source_mask.long(), decoder_input_ids=target_inputs, use_cache=False
