@@ -11,7 +11,7 @@ from server.interface.request import SentenceParams
 from server.text.readers.plain_text import may_be_special, read_text
 from server.text.readers.units import Unit
 from server.text.readers.unknown_characters import UnknownCharacters
-from server.text.tokenizers.tokenizer import Tokenizer
+from server.text.tokenizers.registry import open_tokenizer
 from server.translation import reading
 from server.translation.deadline import NO_DEADLINE
 from server.translation.limits import TranslationLimits
