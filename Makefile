@@ -22,6 +22,7 @@ endef
 SERVE_STAMP := $(VENV)/.installed-serve
 DEV_STAMP := $(VENV)/.installed-dev
 BENCH_STAMP := $(VENV)/.installed-bench
+DOCS_STAMP := $(VENV)/.installed-docs
 RESOLVED := $(VENV)-constraints
 OUTSIDE := $(VENV)-wheel
 # Installing compiles the native operators too, so their sources count among what an installation depends on.
@@ -36,7 +37,7 @@ SMOKE_PORT ?= 8137
 SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format docs loadtest loadtest-smoke peers clients page-test faults bench venv venv-dev constraints \
+.PHONY: help serve test check lint types contracts tests format docs reference loadtest loadtest-smoke peers clients page-test faults bench venv venv-dev constraints \
 	constraints-check wheel-smoke clean
 
 help:  ## List the targets
@@ -60,12 +61,18 @@ $(DEV_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	@echo "Installing Kvasir for export, training, tests and load tests (about 400 MB)"
 	@$(call pip-install,$(VENV),-c constraints.txt -c $(TORCH_PIN) -e '.[dev]')
 	@$(WARN_IF_SLOW)
-	@touch $(SERVE_STAMP) $@
+	@touch $(SERVE_STAMP) $(DOCS_STAMP) $@
 
 $(BENCH_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	$(INSTALL_TORCH)
 	@echo "Installing Kvasir for benchmarks"
 	@$(call pip-install,$(VENV),-c constraints.txt -c $(TORCH_PIN) -e '.[bench]')
+	@$(WARN_IF_SLOW)
+	@touch $(SERVE_STAMP) $@
+
+$(DOCS_STAMP): $(REQUIREMENTS) | $(BIN)/python
+	@echo "Installing Kvasir and MkDocs"
+	@$(call pip-install,$(VENV),-c constraints.txt -e '.[docs]')
 	@$(WARN_IF_SLOW)
 	@touch $(SERVE_STAMP) $@
 
@@ -100,8 +107,12 @@ format: $(DEV_STAMP)  ## Rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(SERVE_STAMP)  ## Print the reference page of the decoding options, docs/options.md
+reference: $(SERVE_STAMP)  ## Print docs/options.md from the decoding options
 	$(BIN)/python -m server.interface.option_table > docs/options.md
+
+# Without the variable, the theme prints a notice about its successor into every build.
+docs: $(DOCS_STAMP)  ## Build the site of the documentation in build/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 loadtest: $(DEV_STAMP)  ## Load the server at URL=; flags: make loadtest ARGS="--scenario steady"
 	$(BIN)/kvasir loadtest --url $(URL) $(ARGS)
