@@ -1,0 +1,108 @@
+"""Names in the documentation exist: commands, flags, targets of the Makefile and environment variables.
+
+These hold for examples that cannot be run here as well.
+"""
+
+import itertools
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from server.operations.settings import unknown_variables
+from tests.architecture.project_files import ROOT, text_of
+from tests.docs.fenced_blocks import blocks_of, pages
+
+COMMANDS = ("serve", "translate", "export", "train", "loadtest", "loadtest report", "loadtest compare")
+# Targets whose ARGS are flags of a command.
+TARGETS_WITH_FLAGS = frozenset({"serve", "loadtest"})
+SEPARATORS = "();<>|&"
+# Flags of other programs in running text: Docker, then Locust.
+FOREIGN_FLAGS = frozenset(
+    {"--cpus", "--gpus", "--time"} | {"--headless", "--master-bind-host", "--master-bind-port", "--master-port"}
+)
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_command_and_flag_of_an_example_exists(page: str) -> None:
+    commands = [command for block in blocks_of(page) if block.language == "bash" for command in _commands(block.text)]
+    unknown = [found for command in commands for found in _unknown(command)]
+    assert not unknown
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_flag_in_running_text_exists(page: str) -> None:
+    named = set(re.findall(r"`(?:[^`\n]* )?(--[a-z][a-z0-9-]*)", text_of(page)))
+    known = {flag for command in COMMANDS for flag in _flags(command)}
+    unknown = named - known - FOREIGN_FLAGS
+    assert not unknown
+
+
+def test_every_environment_variable_exists() -> None:
+    named = {name for page in pages() for name in re.findall(r"\bKVASIR_[A-Z_]+\b", text_of(page))}
+    assert "KVASIR_MODEL" in named
+    assert not unknown_variables(named)
+
+
+@pytest.mark.parametrize(
+    ("example", "unknown"),
+    [
+        ("kvasir translate a.txt --output b.txt   # comment", []),
+        (".venv/bin/kvasir loadtest compare one two", []),
+        ('make serve ARGS="--port 9000 --threads 4"', []),
+        ("true && echo a | kvasir translate --outputs b", ["kvasir translate --outputs"]),
+        ("kvasir translate a.txt \\\n  --colour", ["kvasir translate --colour"]),
+        ("kvasir serve  # one\nkvasir loadtest --list  # two", []),
+        ("kvasir deploy", ["kvasir deploy"]),
+        ("make deploy", ["make deploy"]),
+        ('make serve ARGS="--ports 9000"', ["kvasir serve --ports"]),
+    ],
+)
+def test_an_unknown_command_or_flag_is_found(example: str, unknown: list[str]) -> None:
+    assert [found for command in _commands(example) for found in _unknown(command)] == unknown
+
+
+def _commands(example: str) -> Iterator[list[str]]:
+    """Yield the simple commands of a shell example, each as words."""
+    for line in example.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=SEPARATORS)
+        lexer.whitespace_split = True
+        for is_separator, words in itertools.groupby(lexer, lambda word: set(word) <= set(SEPARATORS)):
+            if not is_separator:
+                yield list(words)
+
+
+def _unknown(command: list[str]) -> list[str]:
+    """Return what `kvasir` or `make` would not accept in a command."""
+    program, words = command[0].removeprefix(".venv/bin/"), command[1:]
+    if program == "make" and words:
+        target, arguments = words[0], [word.removeprefix("ARGS=") for word in words[1:] if word.startswith("ARGS=")]
+        if target not in _targets():
+            return [f"make {target}"]
+        if target in TARGETS_WITH_FLAGS:
+            return _unknown(["kvasir", target, *shlex.split(" ".join(arguments))])
+    if program == "kvasir" and words:
+        name = next((name for name in (" ".join(words[:2]), words[0]) if name in COMMANDS), "")
+        if not name:
+            return [f"kvasir {words[0]}"]
+        flags = (word.partition("=")[0] for word in words if word.startswith("--"))
+        return [f"kvasir {name} {flag}" for flag in flags if flag not in _flags(name)]
+    return []
+
+
+@cache
+def _flags(command: str) -> frozenset[str]:
+    arguments = [sys.executable, "-m", "kvasir", *command.split(), "--help"]
+    environment = os.environ | {"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"}
+    shown = subprocess.run(arguments, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+    return frozenset(re.findall(r"--[a-z][a-z0-9-]*", shown))
+
+
+@cache
+def _targets() -> frozenset[str]:
+    return frozenset(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))

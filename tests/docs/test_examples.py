@@ -1,0 +1,113 @@
+"""Every example of the README and of docs/ works as written, against a server of the model in the repository."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import docx
+import pytest
+
+from tests.docs.fenced_blocks import SAME_AS, Block, blocks_of, pages, parse
+from tests.docs.running import Reader
+from tests.end_to_end.servers import Served, started
+from tests.export.tiny_checkpoint import write_checkpoint
+
+# Files that a reader has; the examples name them.
+TEXTS = {
+    "english.txt": "Good morning.\nWhere is the station?\n",
+    "letter.txt": "Good morning.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    """Return a server for all pages. It rejects no request: a busy machine may need longer than a queue allows."""
+    yield from started("--threads", "1", "--max-queue-seconds", "3600")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a small checkpoint."""
+    return write_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny-en-de")
+
+
+@pytest.fixture
+def reader(server: Served, checkpoint: Path, tmp_path: Path) -> Reader:
+    """Return a reader of one page."""
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    letter = docx.Document()
+    letter.add_paragraph("Good morning. How are you today?")
+    letter.save(str(tmp_path / "letter.docx"))
+    (tmp_path / "path" / "to").mkdir(parents=True)
+    (tmp_path / "path" / "to" / "checkpoint").symlink_to(checkpoint)
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    return Reader(tmp_path, server.url.removeprefix("http://"))
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if any(block.is_run for block in blocks_of(page))])
+def test_the_examples_of_a_page_work(page: str, reader: Reader) -> None:
+    problems = reader.follow(blocks_of(page))
+    assert not problems, "\n\n".join(problems)
+
+
+def test_every_block_is_checked_or_marked_with_a_reason() -> None:
+    blocks = [block for page in pages() for block in blocks_of(page)]
+    assert any(block.is_run for block in blocks)
+    assert not [block.where for block in blocks if not block.is_checked_or_marked]
+
+
+def test_a_copy_in_a_page_equals_its_file() -> None:
+    copies = [block for page in pages() for block in blocks_of(page) if block.mark == SAME_AS]
+    root = Path(__file__).resolve().parents[2]
+    assert not [copy.where for copy in copies if (root / copy.value).read_text(encoding="utf-8") != copy.text]
+
+
+def _page(text: str) -> list[Block]:
+    return list(parse("page.md", text))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_accepted"),
+    [
+        ("```bash\ntrue\n```", True),
+        ("```bash\ntrue\n```\n\n```json\n{}\n```", True),
+        ("<!-- not run: needs Docker -->\n\n```bash\ntrue\n```", True),
+        ("<!-- not compared: depends on the time -->\n```json\n{}\n```", True),
+        ("```\ntrue\n```", False),
+        ("```yaml\na: 1\n```", False),
+        ("<!-- not run: -->\n```yaml\na: 1\n```", False),
+        ("<!-- a remark -->\n```yaml\na: 1\n```", False),
+        ("<!-- not run: needs Docker -->\ntext\n```yaml\na: 1\n```", False),
+        ("<!-- not compared: x -->\n```bash\ntrue\n```", False),
+    ],
+)
+def test_an_unmarked_block_is_found(text: str, is_accepted: bool) -> None:
+    assert all(block.is_checked_or_marked for block in _page(f"# Title\n\n{text}\n")) == is_accepted
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('```python\nprint("a")\n```\n```text\na\n```', ""),
+        ('```python\nprint("a")\n```\n```text\nb\n```', "page.md:5: the output is 'a\\n'"),
+        ("```bash\nexit 3\n```", "page.md:2: exit code 3"),
+        ("```bash\nfalse | true\n```", "page.md:2: exit code 1"),
+        ('```bash\necho \'{"a": 1.0004}\'\n```\n```json\n{"a": 1.0}\n```', ""),
+        ('```bash\necho \'{"a": [1]}\'\n```\n```json\n{"a": [2]}\n```', "page.md:5: $.a[0]: 1 instead of 2"),
+        ("```bash\necho '{\"a\": 1}'\n```\n```json\n{}\n```", "page.md:5: $.a: not in the example"),
+        ("```bash\necho '{\"a\": 1}'\n```\n<!-- shortened -->\n```json\n{}\n```", ""),
+        ("```bash\necho '{}'\n```\n<!-- shortened -->\n```json\n{\"a\": 1}\n```", "page.md:6: $.a: missing"),
+        ("```json\n{}\n```", "page.md:2: no command above it was run"),
+        ("- one\n\n  ```bash\n  cat <<E\n  two\n  E\n  ```\n\n  ```text\n  two\n  ```", ""),
+    ],
+)
+def test_an_example_that_does_not_work_is_reported(text: str, problem: str, tmp_path: Path) -> None:
+    problems = Reader(tmp_path, "127.0.0.1:1").follow(_page(text))
+    assert [found.startswith(problem) for found in problems] == ([True] if problem else [])
+
+
+def test_an_error_response_is_a_failure_unless_marked(reader: Reader) -> None:
+    command = "```bash\ncurl -s http://127.0.0.1:8000/v1/nowhere\n```\n"
+    assert [problem.startswith("page.md:2: exit code 22") for problem in reader.follow(_page(command))] == [True]
+    assert not reader.follow(_page(f"<!-- error response -->\n{command}"))
