@@ -107,8 +107,9 @@ format: $(DEV_STAMP)  ## Rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-reference: $(SERVE_STAMP)  ## Print docs/options.md from the decoding options
+reference: $(DEV_STAMP)  ## Write docs/options.md and the tables of docs/metrics.md again
 	$(BIN)/python -m server.interface.option_table > docs/options.md
+	$(BIN)/python -m tests.docs.metrics_page
 
 # Without the variable, the theme prints a notice about its successor into every build.
 docs: $(DOCS_STAMP)  ## Build the site of the documentation in build/docs

@@ -1,4 +1,4 @@
-"""The reference page of the decoding options, printed from their fields. `make docs` writes it to docs/options.md."""
+"""The reference page of the decoding options, printed from their fields. `make reference` writes it to docs/options.md."""
 
 import sys
 from collections.abc import Iterator

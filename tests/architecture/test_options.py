@@ -77,7 +77,7 @@ def test_a_new_field_is_a_row_of_the_reference_page() -> None:
 
 
 def test_the_reference_page_is_up_to_date() -> None:
-    assert text_of("docs/options.md") == options_page(DecodingOptions), "run `make docs`"
+    assert text_of("docs/options.md") == options_page(DecodingOptions), "run `make reference`"
 
 
 def test_a_field_excludes_only_other_fields() -> None:

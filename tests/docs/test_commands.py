@@ -22,9 +22,10 @@ COMMANDS = ("serve", "translate", "export", "train", "loadtest", "loadtest repor
 # Targets whose ARGS are flags of a command.
 TARGETS_WITH_FLAGS = frozenset({"serve", "loadtest"})
 SEPARATORS = "();<>|&"
-# Flags of other programs in running text: Docker, then Locust.
+# Flags of other programs in running text: of Docker, curl and deepl, then of Locust.
 FOREIGN_FLAGS = frozenset(
-    {"--cpus", "--gpus", "--time"} | {"--headless", "--master-bind-host", "--master-bind-port", "--master-port"}
+    {"--cpus", "--gpus", "--time", "--user", "--server-url"}
+    | {"--headless", "--master-bind-host", "--master-bind-port", "--master-port"}
 )
 
 
