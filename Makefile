@@ -115,9 +115,6 @@ reference: $(DEV_STAMP)  ## Write docs/options.md and the tables of docs/metrics
 docs: $(DOCS_STAMP)  ## Build the site of the documentation in build/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-reference: $(DEV_STAMP)  ## Write the tables of docs/metrics.md again
-	$(BIN)/python -m tests.docs.metrics_page
-
 loadtest: $(DEV_STAMP)  ## Load the server at URL=; flags: make loadtest ARGS="--scenario steady"
 	$(BIN)/kvasir loadtest --url $(URL) $(ARGS)
 

@@ -1,4 +1,4 @@
-"""The reference page of the decoding options, printed from their fields. `make reference` writes it to docs/options.md."""
+"""Reference page of the decoding options, docs/options.md, printed from their fields by `make reference`."""
 
 import sys
 from collections.abc import Iterator
