@@ -1,4 +1,4 @@
-"""What holds for every test: no network, one thread a library, nothing fetched from a hub."""
+"""Rules for every test: no network, one thread a library, nothing fetched from a hub."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(autouse=True)
 def _no_network() -> None:
-    """The same for a test that runs without `pytest_configure`, such as one in a process of its own."""
+    """Apply them to a test that runs without `pytest_configure`, such as one in a process of its own."""
     block_the_network()
 
 

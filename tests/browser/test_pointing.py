@@ -102,7 +102,7 @@ def _is_lit(visit: Visit, words: list[str]) -> bool:
 
 
 def _walk(visit: Visit, backwards: bool, num_steps: int) -> list[str]:
-    """What has the focus after each of so many steps; each shows that it has."""
+    """Return the element with the focus after each step, and check that its focus is visible."""
     reached = []
     for _ in range(num_steps):
         step = ActionChains(visit.chromium)

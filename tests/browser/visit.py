@@ -58,7 +58,7 @@ class Visit:
 
     @property
     def translation(self) -> str:
-        """What the right pane shows."""
+        """Return the text of the right pane."""
         return str(self.find("output").get_property("textContent"))
 
     @property
@@ -113,7 +113,7 @@ class Visit:
         return str(self.find(element_id).value_of_css_property(name))
 
     def evaluate(self, expression: str) -> object:
-        """What an expression in JavaScript is."""
+        """Return the value of an expression in JavaScript."""
         return self.chromium.execute_script(f"return {expression}")
 
     def complaints(self) -> list[str]:

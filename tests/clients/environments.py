@@ -1,4 +1,4 @@
-"""Other people's clients, each where it cannot disturb anybody: made in a folder that git ignores, and kept there."""
+"""Clients of other projects, each in an environment of its own in a folder that git ignores."""
 
 import shutil
 import subprocess
@@ -51,7 +51,7 @@ def libretranslate_tests(destination: Path) -> Path:
 
 
 def run(*command: str, timeout_seconds: float = 600.0, folder: Path | None = None) -> str:
-    """What a program writes. Raises `AssertionError` with all of it where the program fails or is not there."""
+    """Return the output of a program. Raises `AssertionError` with all of it if the program fails or is missing."""
     if shutil.which(command[0]) is None:
         raise AssertionError(f"{command[0]} is missing: install it, these clients need it")
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout_seconds, check=False)

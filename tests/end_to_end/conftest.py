@@ -17,7 +17,7 @@ from tests.end_to_end.servers import Served, relabelled, started
 def served() -> Iterator[Served]:
     """A server that decodes every sentence, however often it was asked; shared by all tests that leave it running.
 
-    It refuses nobody: a slow machine may take long enough over a burst for that to be overload.
+    It rejects no request: on a slow machine a burst can take long enough to count as overload.
     """
     yield from started("--cache-sentences", "0", "--max-queue-seconds", "3600")
 

@@ -79,7 +79,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def gauge(client: httpx2.Client, name: str) -> float:
-    """What the server's metrics say of `name`."""
+    """Return the value of a metric of the server."""
     [line] = [line for line in client.get("/metrics").text.splitlines() if line.startswith(f"{name} ")]
     return float(line.split()[1])
 

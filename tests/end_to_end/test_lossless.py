@@ -42,7 +42,7 @@ def _xml_shape(element: etree._Element) -> Shape:
 
 
 def _html_shape(node: LexborNode) -> Shape:
-    """The same."""
+    """Return an HTML element as a value that compares by content; siblings may change places."""
     children = sorted((_html_shape(child) for child in node.iter(include_text=False)), key=repr)
     attributes = tuple(sorted((name, value or "") for name, value in node.attributes.items()))
     text = node.text() if node.tag in COPIED else None

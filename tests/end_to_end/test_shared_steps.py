@@ -1,4 +1,4 @@
-"""Requests that share the engine over HTTP: nobody gets another answer for it, and nobody waits for a long one."""
+"""Requests that share the engine over HTTP: their answers do not change, and short ones do not wait for long ones."""
 
 import asyncio
 import random

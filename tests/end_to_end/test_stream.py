@@ -1,4 +1,4 @@
-"""Streams of the default model over a real connection: the pieces are the plain answer, whoever else asks."""
+"""Streams of the default model over a real connection: their parts are the plain answer, also beside other requests."""
 
 import asyncio
 import json

@@ -30,7 +30,7 @@ async def loud(texts: Sequence[str]) -> list[str]:
 
 
 async def loud_html(texts: Sequence[str]) -> list[str]:
-    """The same between tags; code stays."""
+    """Return HTML with its text in capitals; tags and code stay."""
     return ["".join(part if _TAG.fullmatch(part) else part.upper() for part in _TAG.split(text)) for text in texts]
 
 

@@ -1,4 +1,4 @@
-"""What the start says of the bundles it is given."""
+"""Errors and log lines about the bundles at the start."""
 
 import os
 import subprocess

@@ -39,14 +39,14 @@ class DocumentFields(BaseModel):
     file: str = Field(json_schema_extra={"format": "binary"})
     target_lang: str
     source_lang: str | None = None
-    filename: str | None = Field(None, description="where that of the file says not what it is")
+    filename: str | None = Field(None, description="file name with the right extension")
     output_format: str | None = Field(None, description="that of the document, if any")
     formality: str | None = None
     glossary_id: str | None = None
 
 
 class DocumentHandle(BaseModel):
-    """What the document is to be asked for with."""
+    """Id and key of a document, for the requests that follow."""
 
     document_id: str
     document_key: str
