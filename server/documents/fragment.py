@@ -58,6 +58,13 @@ def texts_in(fragment: Fragment) -> Iterator[str]:
             yield from texts_in(node.children)
 
 
+def num_characters(fragment: Fragment) -> int:
+    """Return the number of characters of all its strings."""
+    if len(fragment) == 1 and isinstance(fragment[0], str):  # most are plain texts
+        return len(fragment[0])
+    return sum(map(len, texts_in(fragment)))
+
+
 def has_words(fragment: Fragment) -> bool:
     """Return whether there is a letter to translate."""
     return any(character.isalpha() for text in texts_in(fragment) for character in text)
@@ -152,6 +159,8 @@ def with_plain_texts(fragment: Fragment, translations: Sequence[str]) -> Fragmen
     A translation takes the formatting of the longest string of its stretch (the first of equals): plain text has no
     alignment of words. Formatting that becomes empty is dropped; hard elements stay.
     """
+    if len(fragment) == 1 and isinstance(fragment[0], str):  # most are
+        return joined(translations)
     filled: list[str] = []
     for texts, translation in zip(_stretches(fragment), translations, strict=True):
         longest = max(range(len(texts)), key=lambda index: len(texts[index]))

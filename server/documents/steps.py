@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from server.documents.formats.registry import DocumentFormat
-from server.documents.fragment import Fragment, Rewrite, texts_in
+from server.documents.fragment import Fragment, Rewrite, num_characters, texts_in
 from server.documents.input.limits import FileLimits
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 
@@ -33,7 +33,7 @@ def advance(steps: Rewrite, translations: list[Fragment] | None, limits: FileLim
     except RecursionError:
         raise InvalidDocument("the document is nested too deeply") from None
     for fragment in fragments:
-        if (length := sum(map(len, texts_in(fragment)))) > limits.max_paragraph_characters:
+        if (length := num_characters(fragment)) > limits.max_paragraph_characters:
             begin = next(filter(str.strip, texts_in(fragment))).strip()[:40]
             raise DocumentTooComplex(
                 f"a paragraph may have {limits.max_paragraph_characters} characters. The one that begins with "
@@ -44,11 +44,11 @@ def advance(steps: Rewrite, translations: list[Fragment] | None, limits: FileLim
 
 def measure(source: Path, kind: DocumentFormat, limits: FileLimits) -> DocumentSize:
     """Read the whole document; raises `InvalidDocument`, `DocumentTooLarge` and `DocumentTooComplex`."""
-    num_units = num_characters = 0
+    num_units = total = 0
     with source.open("rb") as read, closing(kind.rewrite(read, None, limits)) as steps:
         fragments = advance(steps, None, limits)
         while fragments is not None:
             num_units += len(fragments)
-            num_characters += sum(len(text) for fragment in fragments for text in texts_in(fragment))
+            total += sum(map(num_characters, fragments))
             fragments = advance(steps, fragments, limits)
-    return DocumentSize(num_units, num_characters)
+    return DocumentSize(num_units, total)

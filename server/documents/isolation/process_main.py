@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from server.documents.formats.registry import format_of
-from server.documents.fragment import Fragment, texts_in
+from server.documents.fragment import Fragment, num_characters
 from server.documents.input.limits import FileLimits
 from server.documents.isolation.messages import (
     LENGTH_BYTES,
@@ -137,13 +137,13 @@ class _DocumentServer:
 
 def _batches(fragments: list[Fragment]) -> Iterator[list[Fragment]]:
     batch: list[Fragment] = []
-    num_characters = 0
+    size = 0
     for fragment in fragments:
-        length = sum(map(len, texts_in(fragment)))
-        if batch and (len(batch) == _BATCH_FRAGMENTS or num_characters + length > _BATCH_CHARACTERS):
+        length = num_characters(fragment)
+        if batch and (len(batch) == _BATCH_FRAGMENTS or size + length > _BATCH_CHARACTERS):
             yield batch
-            batch, num_characters = [], 0
+            batch, size = [], 0
         batch.append(fragment)
-        num_characters += length
+        size += length
     if batch:
         yield batch

@@ -30,6 +30,7 @@ _BLOCKS = frozenset(
         "section", "ul",
     )
 )  # fmt: skip
+_COUNTED = _FORMATTING | _BLOCKS | {"select", "option"}
 _MAX_ATTRIBUTES = 500  # parsers compare each attribute of a tag with all others
 _MIN_COUNTED_CHARACTERS = 2 * _MAX_ATTRIBUTES
 _MAX_OPTIONS = 5000  # the parser walks through a list once for each of its options
@@ -85,17 +86,20 @@ def check_page_cost(text: str) -> None:
     num_tags = num_copies = num_options = 0
     in_select = False
     for token in _TOKEN.finditer(text):
-        if token["name"] is None:
+        name, end, attributes = token.group("name", "end", "attributes")
+        if name is None:
             continue
-        name, is_end = token["name"].lower(), bool(token["end"])
+        name, is_end = name.lower(), bool(end)
         num_tags += 1
-        if len(token["attributes"]) > _MIN_COUNTED_CHARACTERS:
+        if len(attributes) > _MIN_COUNTED_CHARACTERS:
             _check_attributes(token, text)
+        if name not in _COUNTED:
+            continue
         if name in _FORMATTING:
             if is_end:
                 formatting.end(name)
             else:
-                formatting.start(name, token["attributes"], len(blocks))
+                formatting.start(name, attributes, len(blocks))
         elif name in _BLOCKS:
             if (is_end or name in _IMPLIED_END) and name in blocks:
                 while blocks.pop() != name:
