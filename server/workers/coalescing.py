@@ -1,4 +1,4 @@
-"""A sentence on its way through the engine for several who wait, and its answer for whoever asks."""
+"""In-flight requests shared by several calls, and answers in a form that can be shared."""
 
 import asyncio
 import time
@@ -17,18 +17,18 @@ from server.interface.request import (
     TokenDetails,
 )
 
-# All that an answer of one model depends on: the bytes of the source tokens, and how to decode them.
+# Everything that an answer of one model depends on: the bytes of the source tokens, and the parameters.
 SentenceKey = tuple[bytes, SentenceParams]
 
-# Of what an answer holds, roughly: a hypothesis without tokens, a Python number in a list, a pair of two.
+# Approximate sizes: a hypothesis without tokens, a Python number in a list, a pair of two numbers.
 _HYPOTHESIS_BYTES, _NUMBER_BYTES, _PAIR_BYTES = 512, 32, 128
 
-_STATIONS = tuple(station.name for station in fields(Timings) if station.name != "arrived")
+_TIMES = tuple(time_.name for time_ in fields(Timings) if time_.name != "arrived")
 
 
 @dataclass(frozen=True, slots=True)
 class _PackedHypothesis:
-    """A hypothesis in 4 bytes a token; as a list of numbers it takes some 36. Details stay as they are."""
+    """A hypothesis with 4 bytes a token, instead of some 36 in a list of numbers. Details are not packed."""
 
     token_ids: "array[int]"
     log_probability: float
@@ -38,13 +38,13 @@ class _PackedHypothesis:
 
     @classmethod
     def of(cls, hypothesis: Hypothesis) -> Self:
-        """The same, packed."""
+        """Pack a hypothesis."""
         packed = array("i", hypothesis.token_ids)
         return cls(packed, hypothesis.log_probability, hypothesis.score, hypothesis.finish_reason, hypothesis.details)
 
     @property
     def num_bytes(self) -> int:
-        """About as many as it takes."""
+        """Approximate size in memory."""
         total = _HYPOTHESIS_BYTES + self.token_ids.itemsize * len(self.token_ids)
         if (details := self.details) is not None:
             total += _NUMBER_BYTES * len(details.log_probabilities) + _PAIR_BYTES * sum(map(len, details.alternatives))
@@ -52,13 +52,13 @@ class _PackedHypothesis:
         return total
 
     def unpack(self) -> Hypothesis:
-        """The hypothesis, with a list that is nobody else's."""
+        """Return the hypothesis with a new list of tokens."""
         return Hypothesis(self.token_ids.tolist(), self.log_probability, self.score, self.finish_reason, self.details)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a completion says, whoever asked."""
+    """A completion without its request."""
 
     hypotheses: tuple[_PackedHypothesis, ...]
     finish_reason: FinishReason
@@ -66,21 +66,21 @@ class Answer:
 
     @classmethod
     def of(cls, completion: Completion) -> Self:
-        """The answer without its asker."""
+        """Return the answer of a completion."""
         packed = tuple(map(_PackedHypothesis.of, completion.hypotheses))
         return cls(packed, completion.finish_reason, completion.error)
 
     @property
     def num_bytes(self) -> int:
-        """About as many as it takes."""
+        """Approximate size in memory."""
         return sum(hypothesis.num_bytes for hypothesis in self.hypotheses)
 
     def best_token_ids(self) -> list[int]:
-        """The tokens of the best hypothesis."""
+        """Return the tokens of the best hypothesis."""
         return self.hypotheses[0].token_ids.tolist()
 
     def completion(self, request: Request) -> Completion:
-        """The answer to this request, without a time in the queue, the encoder or the decoder."""
+        """Return a completion of this request, without time in queue, encoder or decoder."""
         timings = request.timings
         timings.admitted = timings.arrived
         timings.first_token = timings.finished = time.monotonic()
@@ -91,54 +91,54 @@ class Answer:
 
 @dataclass(slots=True, eq=False)
 class TokenFanOut:
-    """What is told of one sentence in flight, to everybody who listens; who comes late hears what they missed."""
+    """Fan-out of streamed tokens. A late subscriber first receives the tokens sent so far."""
 
     listeners: list[ProgressListener] = field(default_factory=list)
-    heard: tuple[list[int], bool] = ([], False)
+    sent: tuple[list[int], bool] = ([], False)
 
-    def join(self, listener: ProgressListener) -> None:
-        """Tell this one too from now on, and at once what the others have heard."""
+    def subscribe(self, listener: ProgressListener) -> None:
+        """Add a listener, and send it the tokens that the others have received."""
         self.listeners.append(listener)
-        if any(self.heard):
-            listener(*self.heard)
+        if any(self.sent):
+            listener(*self.sent)
 
-    def tell(self, token_ids: list[int], is_complete: bool) -> None:
-        """What the engine tells."""
-        self.heard = token_ids, is_complete
+    def send(self, token_ids: list[int], is_complete: bool) -> None:
+        """Send tokens of the engine to all listeners."""
+        self.sent = token_ids, is_complete
         for listener in self.listeners:
             listener(token_ids, is_complete)
 
 
 @dataclass(slots=True, eq=False)
 class InFlightRequest:
-    """Sentences that went to the engine in one call, and how many calls wait for them.
+    """Requests sent to the engine in one call, and the number of calls that share them.
 
-    Those that somebody streamed from the beginning have a broadcast.
+    Sentences that were streamed from the beginning have a fan-out.
     """
 
     requests: dict[SentenceKey, Request]
     num_calls: int = 0
-    broadcasts: dict[SentenceKey, TokenFanOut] = field(default_factory=dict)
+    fan_outs: dict[SentenceKey, TokenFanOut] = field(default_factory=dict)
     task: "asyncio.Task[dict[SentenceKey, Answer]]" = field(init=False)
 
     def completion(self, key: SentenceKey, request: Request) -> Completion:
-        """What this asker gets: the answer, or its own deadline where that came first. Raises what failed the flight.
+        """Return the completion of one of the sharing requests, expired if its deadline came first.
 
-        Of each phase it gets the part after its arrival.
+        Its timings count the part of each phase after its arrival. Raises the error of the engine.
         """
         timings = request.timings
         if not self.task.done():
             timings.finished = time.monotonic()
             return Completion(request, [], FinishReason.DEADLINE)
         completion = self.task.result()[key].completion(request)
-        for station in _STATIONS:
-            reached: float = getattr(self.requests[key].timings, station)
-            setattr(timings, station, max(reached, timings.arrived) if reached else 0.0)
+        for name in _TIMES:
+            reached: float = getattr(self.requests[key].timings, name)
+            setattr(timings, name, max(reached, timings.arrived) if reached else 0.0)
         return completion
 
 
-async def landed_or_expired(awaited: "set[tuple[asyncio.Task[dict[SentenceKey, Answer]], float | None]]") -> None:
-    """Return when each task is done or its deadline has passed; raise as soon as one has failed."""
+async def completed_or_expired(awaited: "set[tuple[asyncio.Task[dict[SentenceKey, Answer]], float | None]]") -> None:
+    """Wait until each task is done or its deadline has passed; raise the error of a task as soon as it fails."""
     while True:
         now = time.monotonic()
         awaited = {
@@ -155,5 +155,5 @@ async def landed_or_expired(awaited: "set[tuple[asyncio.Task[dict[SentenceKey, A
 
 
 def is_finished(completion: Completion) -> bool:
-    """Whether it holds an answer, which would be the same another time."""
+    """Return whether a completion has an answer, which is reproducible."""
     return completion.error is None and completion.finish_reason not in (FinishReason.CANCELLED, FinishReason.DEADLINE)

@@ -1,4 +1,4 @@
-"""Engines behind one asyncio face: generate, drain, close."""
+"""Several engines behind one asyncio interface: generate, drain, close."""
 
 import asyncio
 import logging
@@ -15,6 +15,7 @@ from server.engine.engine import Engine, EngineObserver
 from server.engine.model_runner import ModelRunner
 from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Scheduler, SchedulerLimits
+from server.engine.stream_tracker import StreamUpdate
 from server.interface.errors import Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, Request
 from server.workers.messages import EngineSettings
@@ -24,19 +25,18 @@ from server.workers.thread_worker import ThreadWorker
 _log = logging.getLogger("kvasir.workers")
 
 _DRAIN_POLL_SECONDS = 0.01
-_ALARM_SECONDS = 0.01  # after a deadline, when it has passed on every clock
-# For every so many rows, one request may be encoded ahead of its row: enough to share encoder runs, no second queue.
-_ROWS_A_ROW_AHEAD = 4
+_TIMER_SECONDS = 0.01  # after a deadline, when it has passed on every clock
+# Rows for each row that may be encoded ahead: enough to share encoder runs, without a second queue.
+_ROWS_PER_ROW_AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PoolOptions:
-    """How many engines, and how much each may take on. `max_waiting` counts sentences over all of them.
+    """Number of engines and limits of each. `max_waiting` counts sentences over all engines.
 
-    `max_queue_seconds` is what a call may expect to wait for rows, unless a longer wait has only just begun. Engines
-    run with `niceness` added to that of the process (threads only on Linux), so that an event loop beside them answers
-    at once. With `processes` each engine has a process of its own, and a copy of the weights: no Python of one waits
-    for that of another.
+    `max_queue_seconds` is the longest wait for rows that a call may expect, except during a burst. Engines run with
+    `niceness` added to that of the process (threads on Linux only), so that the event loop answers without delay. With
+    `processes` each engine has its own process and a copy of the weights, and never waits for the Python of another.
     """
 
     replicas: int = 1
@@ -53,7 +53,7 @@ class PoolOptions:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """A glance at the engines. `heartbeat_age_seconds` is the age of the oldest sign of life, see `Generator`."""
+    """Status of all engines together; see `EngineStatus`."""
 
     waiting: int
     running: int
@@ -64,10 +64,10 @@ class WorkerStatus:
 
 
 class EnginePool:
-    """Engines that share one queue. Methods belong to the event loop's thread unless they say otherwise."""
+    """Engines that share one queue. Methods are for the event loop's thread unless stated otherwise."""
 
     def __init__(self, bundle: Bundle, runners: Sequence[ModelRunner] | None, options: PoolOptions) -> None:
-        """An engine for each runner; None are as many as `options` say, each in a process of its own."""
+        """Create an engine in a thread for each runner, or, without runners, `options.replicas` in processes."""
         self.bundle = bundle
         self._options = options
         num_replicas = options.replicas if runners is None else len(runners)
@@ -77,13 +77,14 @@ class EnginePool:
                 max_rows=options.max_rows,
                 max_encoder_tokens=options.max_encoder_tokens,
                 max_waiting=options.max_waiting,
-                max_rows_ahead=-(-options.max_rows // _ROWS_A_ROW_AHEAD),
+                max_rows_ahead=-(-options.max_rows // _ROWS_PER_ROW_AHEAD),
                 max_queue_seconds=options.max_queue_seconds,
             )
         )
         self._futures: dict[Request, asyncio.Future[Completion]] = {}
         self._draining = False
-        self._entrance = threading.Lock()  # whoever comes in while it closes is answered with the others, or refused
+        # Orders `generate` and `close`: a request is completed or rejected, never lost.
+        self._admission_lock = threading.Lock()
         self._engines: list[ThreadWorker | ProcessWorker] = []
         for replica in range(num_replicas):
             engine = self._in_a_process(replica) if runners is None else self._in_a_thread(replica, runners[replica])
@@ -91,7 +92,7 @@ class EnginePool:
 
     @property
     def has_processes(self) -> bool:
-        """Whether its engines have processes of their own."""
+        """Whether the engines run in processes."""
         return any(isinstance(engine, ProcessWorker) for engine in self._engines)
 
     def _in_a_thread(self, replica: int, runner: ModelRunner) -> ThreadWorker:
@@ -108,17 +109,17 @@ class EnginePool:
 
     @classmethod
     def open(cls, bundle: Bundle, options: PoolOptions) -> "EnginePool":
-        """Launch, warm up and start them. Raises what these raise."""
-        replicas = cls.launch(bundle, options)
-        replicas.warm_up_and_start()
-        return replicas
+        """Launch, warm up and start the engines, with the exceptions of `launch` and `warm_up_and_start`."""
+        pool = cls.launch(bundle, options)
+        pool.warm_up_and_start()
+        return pool
 
     @classmethod
     def launch(cls, bundle: Bundle, options: PoolOptions) -> "EnginePool":
-        """Load the graphs, or start the processes that will.
+        """Load the graphs, or start the processes that load them.
 
-        Raises `BundleError` when ONNX Runtime cannot load the graphs, and `DeviceUnavailable` when it would run them
-        elsewhere than asked; processes do so when they warm up.
+        Raises `BundleError` if ONNX Runtime cannot load the graphs, and `DeviceUnavailable` if it cannot run them on
+        the requested device; with processes, `warm_up_and_start` raises these.
         """
         runners = None
         if not options.processes:
@@ -133,9 +134,9 @@ class EnginePool:
         return cls(bundle, runners, options)
 
     def warm_up_and_start(self) -> None:
-        """Every engine decodes its first sentence, then all start. Closes them and raises what prevents it.
+        """Let every engine decode a first sentence, then start all. On an exception, close them and raise it.
 
-        Besides what `launch` raises, that is `EngineFailed`.
+        Raises `EngineFailed` and the exceptions of `launch`.
         """
         try:
             for engine in self._engines:
@@ -146,12 +147,12 @@ class EnginePool:
         self.start()
 
     def start(self) -> None:
-        """Start the threads that step engines, or listen to their processes."""
+        """Start the threads that step engines or listen to their processes."""
         for engine in self._engines:
             engine.start()
 
     def ended(self, completions: Sequence[Completion]) -> None:
-        """Hand completions to the event loops that wait for them, one call a loop. For engines, from any thread."""
+        """Set the results of completed requests in their event loops, one call a loop. Thread-safe, for workers."""
         by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Completion], Completion]]] = {}
         for completion in completions:
             future = self._futures.pop(completion.request, None)
@@ -160,84 +161,90 @@ class EnginePool:
         for loop, settled in by_loop.items():
             try:
                 loop.call_soon_threadsafe(_settle, settled)
-            except RuntimeError:  # the loop was closed under its requests
-                _log.warning("%d answers had no event loop left to go to", len(settled))
+            except RuntimeError:
+                _log.warning("completions discarded: event loop closed", extra={"completions": len(settled)})
 
     def lost(self, requests: Sequence[Request], why: str) -> None:
-        """Decode them again, elsewhere if need be; but who has seen two engines die may be what kills them.
+        """Decode the requests of an engine that died once more; those that lost two engines may be the cause and fail.
 
-        Nobody waits any more for those that were cancelled meanwhile.
+        Requests cancelled in the meantime are ignored.
         """
         awaited = [request for request in requests if request in self._futures]
         failed = [request for request in awaited if request.was_lost]
-        again = [request for request in awaited if not request.was_lost]
-        for request in again:
+        retried = [request for request in awaited if not request.was_lost]
+        for request in retried:
             request.was_lost = request.continues = True
-        self._scheduler.submit(again)
-        self._look_for_work()
-        self.ended([Completion(each, [], FinishReason.CANCELLED, EngineFailed(f"{why}, twice")) for each in failed])
+        self._scheduler.submit(retried)
+        self._wake()
+        errors = [EngineFailed(f"{why}, for the second time") for _ in failed]
+        self.ended(
+            [
+                Completion(request, [], FinishReason.CANCELLED, error)
+                for request, error in zip(failed, errors, strict=True)
+            ]
+        )
 
-    def progressed(self, progress: Sequence[tuple[Request, list[int]]]) -> None:
-        """The same for those that stream and go on; what is told before the completion is heard before it."""
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Request, list[int]]]] = {}
-        for request, tokens in progress:
-            if (future := self._futures.get(request)) is not None:
-                by_loop.setdefault(future.get_loop(), []).append((request, tokens))
-        for loop, heard in by_loop.items():
-            with suppress(RuntimeError):  # the loop was closed under its requests; their answers say so in the log
-                loop.call_soon_threadsafe(_listen, heard)
+    def progressed(self, updates: Sequence[StreamUpdate]) -> None:
+        """Forward newly final tokens to their streams. They arrive before the completion."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[StreamUpdate]] = {}
+        for update in updates:
+            if (future := self._futures.get(update.request)) is not None:
+                by_loop.setdefault(future.get_loop(), []).append(update)
+        for loop, of_loop in by_loop.items():
+            with suppress(RuntimeError):  # the loop is closed; `ended` logs it
+                loop.call_soon_threadsafe(_stream, of_loop)
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """Decode all of these, in company with everybody else; completions in the order of the requests.
+        """Decode these requests, batched with all others, and return completions in their order.
 
-        Those with an `on_progress` are told what became final after each step, and their whole answer as soon as it is
-        there, however long the others take.
+        `on_progress` of a request receives newly final tokens after each step, and the whole answer as soon as it is
+        complete, whether or not the other requests are.
 
-        Cancelling the awaiting task frees their rows within one step. A request that expired comes back with
-        `FinishReason.DEADLINE` and no hypotheses. Raises `InvalidRequest` for tokens that the model does not read,
-        `QueueFull` or `Draining` (nothing was taken in either case) and whatever error a request's step failed with.
+        Cancelling the awaiting task frees the rows within one step. An expired request has `FinishReason.DEADLINE` and
+        no hypotheses. Raises `InvalidRequest` for tokens that the model does not have, `QueueFull` or `Draining` (no
+        request is queued then), and the error of a request that failed.
         """
         for request in requests:
             request.check_tokens(self.bundle.config.shapes)
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Completion]] = [loop.create_future() for _ in requests]
-        with self._entrance:
+        with self._admission_lock:
             if self._draining:
-                raise Draining("this server is shutting down and takes no new requests")
+                raise Draining("the server is shutting down and accepts no new requests")
             self._futures.update(zip(requests, futures, strict=True))
-        # Engines look for what has expired whenever they get on; one that hangs or is down does not.
-        alarms = [
-            loop.call_at(deadline + _ALARM_SECONDS, self._look_for_work)
+        # Engines drop expired requests in every step, unless they hang or are down.
+        deadline_timers = [
+            loop.call_at(deadline + _TIMER_SECONDS, self._wake)
             for deadline in {request.deadline for request in requests if request.deadline is not None}
         ]
         try:
             self._scheduler.submit(requests)
-            self._look_for_work()
+            self._wake()
             completions = await asyncio.gather(*futures)
         except BaseException:
             for request in requests:
                 self._futures.pop(request, None)
             self._scheduler.cancel(requests)
-            self._look_for_work()
+            self._wake()
             raise
         finally:
-            for alarm in alarms:
-                alarm.cancel()
+            for timer in deadline_timers:
+                timer.cancel()
         for completion in completions:
             if completion.error is not None:
                 raise completion.error
         return completions
 
     def check_admission(self) -> None:
-        """Raise `QueueFull` where a call that begins now would be refused."""
+        """Raise `QueueFull` if a call that begins now would be rejected."""
         self._scheduler.check_admission(time.monotonic())
 
-    def _look_for_work(self) -> None:
+    def _wake(self) -> None:
         for engine in self._engines:
-            engine.look_for_work()
+            engine.wake()
 
     def status(self) -> WorkerStatus:
-        """How the engines stand right now."""
+        """Return the present status of the engines."""
         return WorkerStatus(
             waiting=self._scheduler.num_waiting,
             running=self._scheduler.num_running,
@@ -248,7 +255,7 @@ class EnginePool:
         )
 
     async def drain(self, timeout_seconds: float) -> bool:
-        """Refuse new requests and wait for those already taken. True when all of them were answered in time."""
+        """Reject new requests and wait for the others; return whether all of them completed in time."""
         self._draining = True
         give_up = time.monotonic() + timeout_seconds
         while self._futures and time.monotonic() < give_up:  # noqa: ASYNC110 - engine threads settle them
@@ -256,11 +263,11 @@ class EnginePool:
         return not self._futures
 
     def close(self) -> None:
-        """Stop the engines; whatever they still had fails with `Draining`. May be called from any thread."""
-        with self._entrance:
+        """Stop the engines; unfinished requests fail with `Draining`. Thread-safe."""
+        with self._admission_lock:
             self._draining = True
-        lost = Draining("the server stopped before this request was finished; send it again")
-        self.ended([Completion(request, [], FinishReason.CANCELLED, lost) for request in list(self._futures)])
+        error = Draining("the server stopped before this request was complete; send it again")
+        self.ended([Completion(request, [], FinishReason.CANCELLED, error) for request in list(self._futures)])
         self._scheduler.close()
         for engine in self._engines:
             engine.close()
@@ -274,9 +281,9 @@ def _settle(settled: list[tuple[asyncio.Future[Completion], Completion]]) -> Non
                 completion.request.on_progress(completion.hypotheses[0].token_ids, True)
 
 
-def _listen(heard: list[tuple[Request, list[int]]]) -> None:
-    for request, tokens in heard:
-        # Another engine that has taken over begins anew, and comes to the same tokens.
+def _stream(updates: list[StreamUpdate]) -> None:
+    for request, tokens in updates:
+        # After the death of an engine, another one decodes the same tokens from the beginning.
         if request.on_progress is not None and len(tokens) > request.num_told:
             request.num_told = len(tokens)
             request.on_progress(tokens, False)

@@ -3,20 +3,21 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from server.engine.stream_tracker import StreamUpdate
 from server.interface.request import Completion, Request
 
 
 class EngineListener(Protocol):
-    """Is told what comes of the requests. Called from any thread."""
+    """Receiver of the results of an engine worker. Workers call it from any thread."""
 
-    def progressed(self, progress: Sequence[tuple[Request, list[int]]]) -> None:
-        """So much of the answers of these, which stream, is final; they go on."""
+    def progressed(self, updates: Sequence[StreamUpdate]) -> None:
+        """Receive newly final tokens of streaming requests that continue."""
         ...
 
     def ended(self, completions: Sequence[Completion]) -> None:
-        """These have left the engine."""
+        """Receive completions of requests that left the engine."""
         ...
 
     def lost(self, requests: Sequence[Request], why: str) -> None:
-        """The engine has died with these; nothing is left of them there."""
+        """Receive the requests of an engine that died, and the reason."""
         ...

@@ -1,4 +1,4 @@
-"""Orders on their way to the process of an engine: whoever gives one never waits for the process to read it."""
+"""Sending end of the pipe to a worker process. `send` never blocks."""
 
 import select
 import threading
@@ -7,55 +7,55 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from queue import SimpleQueue
 
-from server.workers.messages import Orders
+from server.workers.messages import AdmissionMessage
 
-# A pipe that Linux calls writable has room for several times as much.
-_AT_ONCE_BYTES = 16 * 1024
+# A pipe that Linux reports as writable has room for several times this size.
+_DIRECT_BYTES = 16 * 1024
 
 
 class MessagePipe:
-    """One end of a pipe, for messages of `Connection.recv`.
+    """One end of a pipe, for messages that the other end reads with `Connection.recv`.
 
-    An engine that is busy, or hangs, reads nothing, and a pipe holds some 200 KB. Neither the event loop may wait for
-    that, nor who reads reports, for which the engine may be waiting in turn. So what has no room waits in a thread;
-    what has room is sent at once, because a thread would wait for the interpreter first.
+    An engine that is busy or hangs reads nothing, and a pipe holds some 200 KB. The event loop must not wait for space
+    in it, nor the reader of status messages, for which the engine may be waiting in turn. So messages without space
+    are sent by a thread; others are sent directly, because a thread would wait for the interpreter first.
     """
 
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection = connection
         self._lock = threading.Lock()
-        self._room = select.poll()
-        self._room.register(connection, select.POLLOUT)
+        self._writable = select.poll()
+        self._writable.register(connection, select.POLLOUT)
         self._unsent: SimpleQueue[bytes | None] = SimpleQueue()
         self._num_unsent = 0
         self._thread = threading.Thread(target=self._send_rest, name=name, daemon=True)
         self._thread.start()
 
-    def send(self, orders: Orders) -> None:
-        """Send it after what was sent before. A process that is gone gets nothing, and that is no error here."""
-        message = bytes(ForkingPickler.dumps(orders))
+    def send(self, message: AdmissionMessage) -> None:
+        """Send a message after all earlier ones. Messages to a process that is gone are discarded without an error."""
+        data = bytes(ForkingPickler.dumps(message))
         with self._lock:
-            if not self._num_unsent and len(message) <= _AT_ONCE_BYTES and self._room.poll(0):
+            if not self._num_unsent and len(data) <= _DIRECT_BYTES and self._writable.poll(0):
                 with suppress(OSError):
-                    self._connection.send_bytes(message)
+                    self._connection.send_bytes(data)
             else:
                 self._num_unsent += 1
-                self._unsent.put(message)
+                self._unsent.put(data)
 
     def end(self) -> None:
-        """Tell the engine to end when it has read everything; nothing is sent after that."""
+        """Let the engine exit when it has read everything; later messages are not sent."""
         with self._lock:
             self._num_unsent += 1
             self._unsent.put(None)
 
     def join(self) -> None:
-        """Wait for the last message to be sent, or the process to be gone."""
+        """Block until the last message is sent or the process is gone."""
         self._thread.join()
 
     def _send_rest(self) -> None:
         with suppress(OSError):
-            while (message := self._unsent.get()) is not None:
-                self._connection.send_bytes(message)
+            while (data := self._unsent.get()) is not None:
+                self._connection.send_bytes(data)
                 with self._lock:
                     self._num_unsent -= 1
             self._connection.send(None)

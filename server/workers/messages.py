@@ -1,4 +1,4 @@
-"""What an engine in a process of its own is told, and what it tells; the pipe carries these, pickled."""
+"""Messages between a process and its worker processes; the pipe carries them pickled."""
 
 from dataclasses import dataclass, field, fields
 from typing import Self
@@ -14,7 +14,7 @@ _RESOLVED_NAMES = tuple(param.name for param in fields(SentenceParams) if param.
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """What an engine must know to open its runner; see `ReplicaOptions`."""
+    """Settings with which a worker process opens its runner; see `PoolOptions`."""
 
     device: str
     threads: int
@@ -25,7 +25,7 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True)
 class SubmitMessage:
-    """A request to decode, as little of it as its engine needs: pickling whole ones takes several times as long."""
+    """The parts of a request that its engine needs: pickling a whole one takes several times as long."""
 
     id: int
     source: bytes
@@ -35,25 +35,25 @@ class SubmitMessage:
 
     @classmethod
     def of(cls, request: Request) -> Self:
-        """What is sent."""
-        differing = {
+        """Return the message for a request."""
+        changed = {
             name: value
             for name in _RESOLVED_NAMES
             if (value := getattr(request.params, name)) != getattr(_DEFAULT_PARAMS, name)
         }
         options = request.params.options.changed()
-        return cls(request.id, request.source.tobytes(), options, differing, request.on_progress is not None)
+        return cls(request.id, request.source.tobytes(), options, changed, request.on_progress is not None)
 
     def request(self) -> Request:
-        """What is decoded. Its listener is in the other process, and one that hears nothing stands for it."""
-        params = SentenceParams(DecodingOptions.given(self.options), **self.params)  # type: ignore[arg-type]  # its own
+        """Return the request to decode. Its listener, in the other process, is replaced by one that does nothing."""
+        params = SentenceParams(DecodingOptions.given(self.options), **self.params)  # type: ignore[arg-type]  # values of these types
         source = np.frombuffer(self.source, np.int32)
-        return Request(source, params, Timings(0.0), on_progress=_unheard if self.streams else None, id=self.id)
+        return Request(source, params, Timings(0.0), on_progress=_ignore if self.streams else None, id=self.id)
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
-    """Requests that were admitted, and the ids of requests that nobody waits for any more."""
+class AdmissionMessage:
+    """Admitted requests, and the ids of requests that the scheduler dropped."""
 
     admitted: list[SubmitMessage]
     dropped: list[int]
@@ -61,24 +61,24 @@ class Orders:
 
 @dataclass(frozen=True, slots=True)
 class CompletionMessage:
-    """A completion without its request. `stations` are the times from `Timings.encoded` on, `error` is a message."""
+    """A completion without its request. `times` are those of `Timings` from `encoded` on, `error` is a message."""
 
     id: int
     hypotheses: list[Hypothesis]
     finish_reason: FinishReason
     error: str | None
-    stations: tuple[float, float, float, float]
+    times: tuple[float, float, float, float]
 
 
 @dataclass(slots=True)
 class StatusMessage:
-    """What has happened since the last one; `steps` has rows and seconds of each decoder step."""
+    """Events since the previous status; `steps` has rows and seconds of each decoder step."""
 
     ended: list[CompletionMessage] = field(default_factory=list)
-    progress: list[tuple[int, list[int]]] = field(default_factory=list)
+    stream_updates: list[tuple[int, list[int]]] = field(default_factory=list)
     steps: list[tuple[int, float]] = field(default_factory=list)
     num_rows_taken: int = 0
 
 
-def _unheard(tokens: list[int], is_complete: bool) -> None:
+def _ignore(tokens: list[int], is_complete: bool) -> None:
     pass

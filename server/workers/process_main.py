@@ -1,4 +1,4 @@
-"""What runs in the process of an engine: orders in, steps, reports out, until the pipe ends."""
+"""Main loop of a worker process: receive messages, run steps, send status, until the pipe ends."""
 
 import gc
 import logging
@@ -18,15 +18,15 @@ from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Admission
 from server.engine.warm_up import warm_up
 from server.interface.request import Completion, FinishReason, Request
-from server.workers.messages import CompletionMessage, EngineSettings, Orders, StatusMessage
+from server.workers.messages import AdmissionMessage, CompletionMessage, EngineSettings, StatusMessage
 
-_REPORT_SECONDS = 0.1  # a busy engine is heard of this often, whether or not anything has ended
+_STATUS_SECONDS = 0.1  # longest time between status messages of a busy engine
 
 
 def run_engine(connection: Connection, bundle: Bundle, settings: EngineSettings) -> None:
-    """Open the engine and say None, or the exception that prevented it; then decode until the other end closes.
+    """Open the engine and send None, or the exception that prevented it; then decode until the other end closes.
 
-    Signals are for the process that started this one: it drains, and closes the pipe.
+    Signals are ignored: the parent process handles them, drains and closes the pipe.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -35,7 +35,7 @@ def run_engine(connection: Connection, bundle: Bundle, settings: EngineSettings)
     logging.getLogger().addHandler(_ToParent(connection))
     try:
         worker = _Worker(connection, bundle, settings)
-    except Exception as error:  # noqa: BLE001 - whatever it was, the parent raises it
+    except Exception as error:  # noqa: BLE001 - the parent process raises it
         connection.send(error)
         return
     connection.send(None)
@@ -43,16 +43,16 @@ def run_engine(connection: Connection, bundle: Bundle, settings: EngineSettings)
     gc.freeze()
     try:
         while True:
-            worker.turn()
-    except (EOFError, OSError):  # the parent has closed the pipe, or is gone
+            worker.run_step()
+    except (EOFError, OSError):  # the parent process closed the pipe or ended
         return
 
 
 class _ToParent(logging.handlers.QueueHandler):
-    """Log lines are written by the process that started this one, in its format."""
+    """Handler that sends log records to the parent process, which writes them in its format."""
 
     def __init__(self, connection: Connection) -> None:
-        super().__init__(connection)  # type: ignore[arg-type]  # `enqueue` is all that uses it
+        super().__init__(connection)  # type: ignore[arg-type]  # only `enqueue` uses it
         self._connection = connection
 
     def enqueue(self, record: logging.LogRecord) -> None:
@@ -60,7 +60,7 @@ class _ToParent(logging.handlers.QueueHandler):
 
 
 class _AdmittedQueue:
-    """Stands where an engine has its scheduler: hands on whom the real one, in the other process, has admitted."""
+    """Scheduler interface inside a worker process: returns requests that the parent process admitted."""
 
     def __init__(self, max_encoder_tokens: int) -> None:
         self._max_encoder_tokens = max_encoder_tokens
@@ -72,12 +72,12 @@ class _AdmittedQueue:
     def is_empty(self) -> bool:
         return not self._arrived and not self._dropped
 
-    def put(self, orders: Orders) -> None:
-        for order in orders.admitted:
-            self.offer(order.request())
-        self._dropped += [self._present[each] for each in orders.dropped if each in self._present]
+    def receive(self, message: AdmissionMessage) -> None:
+        for submitted in message.admitted:
+            self.put(submitted.request())
+        self._dropped += [self._present[id_] for id_ in message.dropped if id_ in self._present]
 
-    def offer(self, request: Request) -> None:
+    def put(self, request: Request) -> None:
         self._arrived.append(request)
         self._present[request.id] = request
 
@@ -100,18 +100,18 @@ class _AdmittedQueue:
             self._present.pop(request.id, None)
 
 
-class _Steps:
-    """Steps to be reported."""
+class _StepRecorder:
+    """Steps since the last status message."""
 
     def __init__(self) -> None:
-        self.taken: list[tuple[int, float]] = []
+        self.recorded: list[tuple[int, float]] = []
 
     def step(self, rows: int, seconds: float) -> None:
-        self.taken.append((rows, seconds))
+        self.recorded.append((rows, seconds))
 
 
 class _Worker:
-    """The engine, and what is between it and the pipe."""
+    """The engine of this process, and its end of the pipe."""
 
     def __init__(self, connection: Connection, bundle: Bundle, settings: EngineSettings) -> None:
         (runner,) = open_runners(
@@ -123,45 +123,45 @@ class _Worker:
             max_encoder_tokens=settings.max_encoder_tokens,
         )
         self._connection = connection
-        self._inbox = _AdmittedQueue(settings.max_encoder_tokens)
-        self._steps = _Steps()
+        self._queue = _AdmittedQueue(settings.max_encoder_tokens)
+        self._steps = _StepRecorder()
         limits = SearchLimits.of(bundle.config, settings.max_rows)
-        self._engine = Engine(runner, self._inbox, limits, time.monotonic, observer=self._steps)
-        warm_up(self._engine, self._inbox.offer)
-        self._last_report = 0.0
-        # Connection.poll makes a selector every time; this is asked before every step.
-        self._orders_came = selectors.DefaultSelector()
-        self._orders_came.register(connection, selectors.EVENT_READ)
+        self._engine = Engine(runner, self._queue, limits, time.monotonic, observer=self._steps)
+        warm_up(self._engine, self._queue.put)
+        self._last_status = 0.0
+        # Connection.poll creates a selector in every call, and this one is polled before every step.
+        self._incoming = selectors.DefaultSelector()
+        self._incoming.register(connection, selectors.EVENT_READ)
 
-    def turn(self) -> None:
-        """Take orders, waiting for them if there is nothing to do; one step; a report if somebody waits for one.
+    def run_step(self) -> None:
+        """Receive messages, waiting for one if the engine is idle; run one step; send a status if it is due.
 
-        Raises EOFError when there will be no more orders.
+        Raises EOFError at the end of the messages.
         """
-        engine, inbox = self._engine, self._inbox
-        is_idle = not engine.num_running and inbox.is_empty
-        while is_idle or self._orders_came.select(0):
-            if (orders := self._connection.recv()) is None:
+        engine, queue = self._engine, self._queue
+        is_idle = not engine.num_running and queue.is_empty
+        while is_idle or self._incoming.select(0):
+            if (message := self._connection.recv()) is None:
                 raise EOFError
-            inbox.put(orders)
+            queue.receive(message)
             is_idle = False
         result = engine.step()
         now = time.monotonic()
-        is_due = now - self._last_report > _REPORT_SECONDS or not engine.num_running
+        is_due = now - self._last_status > _STATUS_SECONDS or not engine.num_running
         if result.completions or result.stream_updates or is_due:
             self._connection.send(
                 StatusMessage(
-                    [_ended(completion) for completion in result.completions],
+                    [_completion_message(completion) for completion in result.completions],
                     [(request.id, tokens) for request, tokens in result.stream_updates],
-                    self._steps.taken,
+                    self._steps.recorded,
                     engine.num_rows_taken,
                 )
             )
-            self._steps.taken = []
-            self._last_report = now
+            self._steps.recorded = []
+            self._last_status = now
 
 
-def _ended(completion: Completion) -> CompletionMessage:
+def _completion_message(completion: Completion) -> CompletionMessage:
     timings = completion.request.timings
     return CompletionMessage(
         completion.request.id,

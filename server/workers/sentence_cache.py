@@ -1,4 +1,4 @@
-"""Identical sentences are decoded once: what was decoded is kept, and what is being decoded is shared."""
+"""Cache of answers: identical sentences are decoded once, and share the request while it is in flight."""
 
 import asyncio
 from collections import Counter
@@ -11,158 +11,164 @@ from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient, EngineStatus, SentenceOutcome
 from server.interface.errors import QueueFull
 from server.interface.request import Completion, Request, Timings
-from server.workers.coalescing import Answer, InFlightRequest, SentenceKey, TokenFanOut, is_finished, landed_or_expired
+from server.workers.coalescing import (
+    Answer,
+    InFlightRequest,
+    SentenceKey,
+    TokenFanOut,
+    completed_or_expired,
+    is_finished,
+)
 
 DEFAULT_MAX_SENTENCES = 10_000
-# To read and take apart a call only to refuse it costs a full server a good part of what it could do instead. Where
-# fewer sentences than this share were found in the last calls, one of so many calls is looked at all the same.
+# Parsing and segmenting a call before its rejection costs a full server much of its capacity. If the last calls found
+# fewer sentences than this share in the cache, only one of so many calls is admitted to a look-up.
 _USEFUL_SHARE = 1 / 16
-_CALLS_A_SAMPLE = 16
+_CALLS_PER_SAMPLE = 16
 _CALLS_AVERAGED = 64
-# An answer with attention, or with alternatives to every token, is as large as hundreds without: it counts as several.
+# An answer with attention or token alternatives is as large as hundreds without: it counts as several.
 _SENTENCE_BYTES = 4096
 
 
 class SentenceObserver(Protocol):
-    """Is told, on the event loop's thread, where answers come from."""
+    """Receives the origin of answers, on the event loop's thread."""
 
     def sentences(self, outcome: SentenceOutcome, count: int) -> None:
-        """So many sentences were answered in this way."""
+        """Count sentences with this outcome."""
         ...
 
     def cache_grew(self, num_sentences: int) -> None:
-        """The cache holds so many sentences more than before."""
+        """Add to the number of sentences in the cache."""
         ...
 
 
 class CachedEngineClient:
-    """A `EngineClient` that sends another one only sentences whose answer it neither has nor is waiting for.
+    """`EngineClient` that sends another client only sentences whose answers are neither cached nor in flight.
 
-    It keeps up to `max_sentences` answers, samples not among them, by source tokens and `SentenceParams`, and forgets
-    the least recently used one first; large ones count as several. With 0 it hands everything on, identical or not, and
-    always what is not to be shared. Methods belong to the event loop's thread. Answers outlive an event loop, nothing
-    else does.
+    It keeps up to `max_sentences` answers, except samples, by source tokens and `SentenceParams`, and evicts the least
+    recently used one first; large answers count as several. With 0 it forwards every request, and always those that are
+    not `shared`. Methods are for the event loop's thread. Only answers outlive an event loop.
     """
 
-    def __init__(self, generator: EngineClient, max_sentences: int, observer: SentenceObserver) -> None:
-        self._generator = generator
+    def __init__(self, engine: EngineClient, max_sentences: int, observer: SentenceObserver) -> None:
+        self._engine = engine
         self._max_sentences = max_sentences
         self._observer = observer
         self._answers: LRUCache[SentenceKey, Answer] = LRUCache(max_sentences, _size)
-        self._flights: dict[SentenceKey, InFlightRequest] = {}
+        self._in_flight: dict[SentenceKey, InFlightRequest] = {}
         self._is_draining = False
-        self._share_found = 0.0  # of the sentences of a call, here or in flight, averaged over the last calls
-        self._num_unread = 0  # calls that found the engine full before they were looked at
+        self._share_found = 0.0  # share of sentences cached or in flight, averaged over the last calls
+        self._num_full = 0  # calls that came while the engine was full
 
     @property
     def bundle(self) -> Bundle:
-        """The model of the engine."""
-        return self._generator.bundle
+        """Bundle of the engine."""
+        return self._engine.bundle
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """Completions in the order of the requests; no two share a list.
+        """Return completions in the order of the requests; no two share a list.
 
-        A request that streams hears a kept answer at once and whole. In flight it hears what the engine tells of it,
-        from the beginning even if it joined late. It joins no flight of which the engine tells nothing, because nobody
-        who began it streams: it is decoded again instead, and can then be joined.
+        A streaming request receives a cached answer at once, and the tokens of one in flight from the beginning, even
+        if it joins late. It does not join a request in flight that no call streams: its sentence is decoded again
+        instead, and others can join it.
 
-        A request expires at its own deadline, and cancelling the awaiting task cancels what nobody else waits for.
-        Raises what the engine raises, be it for a call that this one shares a sentence with.
+        A request expires at its own deadline, and cancelling the awaiting task cancels the requests that no other call
+        shares. Raises the exceptions of the engine, including those of a call that shares a sentence.
         """
         is_shared = self._max_sentences and all(request.shared for request in requests)
-        if not is_shared or self._is_draining:  # a draining engine refuses in its own words
-            completions = await self._generator.generate(requests)
+        if not is_shared or self._is_draining:  # a draining engine rejects them itself
+            completions = await self._engine.generate(requests)
             self._observer.sentences("decoded", sum(map(is_finished, completions)))
             return completions
         keys = [(request.source.tobytes(), request.params) for request in requests]
-        asked = dict(zip(keys, requests, strict=True))
-        cached = {key: self._answers[key] for key in asked if key in self._answers}
+        distinct = dict(zip(keys, requests, strict=True))
+        cached = {key: self._answers[key] for key in distinct if key in self._answers}
         streams = {key for key, request in zip(keys, requests, strict=True) if request.on_progress is not None}
-        flights = self._flights_to_share(asked.keys() - cached.keys(), len(asked), streams)
-        own = {key: request for key, request in asked.items() if key not in cached and key not in flights}
-        if asked:
-            self._share_found += (1 - len(own) / len(asked) - self._share_found) / _CALLS_AVERAGED
+        shared = self._joinable(distinct.keys() - cached.keys(), len(distinct), streams)
+        own = {key: request for key, request in distinct.items() if key not in cached and key not in shared}
+        if distinct:
+            self._share_found += (1 - len(own) / len(distinct) - self._share_found) / _CALLS_AVERAGED
         if own:
-            flights |= dict.fromkeys(own, self._depart(own, streams))
-        boarded = set(flights.values())
-        for flight in boarded:
-            flight.num_calls += 1
+            shared |= dict.fromkeys(own, self._start(own, streams))
+        joined = set(shared.values())
+        for in_flight in joined:
+            in_flight.num_calls += 1
         try:
             if streams:
-                await asyncio.sleep(0)  # the flight is submitted: a full queue refuses it before anything is told
-                for flight in boarded:
-                    if flight.task.done():
-                        flight.task.result()
-                _listen(keys, requests, cached, flights)
-            await landed_or_expired(
+                await asyncio.sleep(0)  # lets the tasks submit: a full queue rejects them before any token is streamed
+                for in_flight in joined:
+                    if in_flight.task.done():
+                        in_flight.task.result()
+                _subscribe(keys, requests, cached, shared)
+            await completed_or_expired(
                 {
-                    (flights[key].task, request.deadline)
+                    (shared[key].task, request.deadline)
                     for key, request in zip(keys, requests, strict=True)
-                    if key in flights
+                    if key in shared
                 }
             )
             completions = [
-                cached[key].completion(request) if key in cached else flights[key].completion(key, request)
+                cached[key].completion(request) if key in cached else shared[key].completion(key, request)
                 for key, request in zip(keys, requests, strict=True)
             ]
         finally:
-            for flight in boarded:
-                self._leave(flight)
+            for in_flight in joined:
+                self._leave(in_flight)
         outcomes = Counter[SentenceOutcome](
             "cached" if key in cached else "coalesced"
             for key, completion in zip(keys, completions, strict=True)
-            if is_finished(completion) and own.get(key) is not completion.request  # that one was counted as it landed
+            if is_finished(completion) and own.get(key) is not completion.request  # counted when it completed
         )
         for outcome, count in outcomes.items():
             self._observer.sentences(outcome, count)
         return completions
 
     def check_admission(self) -> None:
-        """Raise `QueueFull` where the engine is full and answers kept are of no use.
+        """Raise `QueueFull` if the engine is full and cached answers are unlikely to help.
 
-        While few sentences have been found lately, of calls to a full engine only a sample is looked at.
+        While the last calls found few sentences in the cache, only a sample of the calls to a full engine is admitted.
         """
         try:
-            self._generator.check_admission()
+            self._engine.check_admission()
         except QueueFull:
             if not self._max_sentences:
                 raise
-            self._num_unread += 1
-            if self._share_found < _USEFUL_SHARE and self._num_unread % _CALLS_A_SAMPLE:
+            self._num_full += 1
+            if self._share_found < _USEFUL_SHARE and self._num_full % _CALLS_PER_SAMPLE:
                 raise
 
     def status(self) -> EngineStatus:
-        """That of the engine, which sees each sentence once."""
-        return self._generator.status()
+        """Return the engine's status. It counts a shared sentence once."""
+        return self._engine.status()
 
     async def drain(self, timeout_seconds: float) -> bool:
-        """Refuse what is new, answers that are at hand as well, and wait for what runs."""
+        """Reject new requests, including those with cached answers, and wait for the others."""
         self._is_draining = True
-        return await self._generator.drain(timeout_seconds)
+        return await self._engine.drain(timeout_seconds)
 
     def close(self) -> None:
-        """Close the engine. May be called from any thread."""
+        """Close the engine. Thread-safe."""
         self._is_draining = True
-        self._generator.close()
+        self._engine.close()
 
-    def _flights_to_share(
+    def _joinable(
         self, keys: Set[SentenceKey], num_sentences: int, streams: Set[SentenceKey]
     ) -> dict[SentenceKey, InFlightRequest]:
-        """Flights that a call of so many sentences joins.
+        """Return the requests in flight that a call of `num_sentences` sentences joins.
 
-        The engine answers a whole call at once. So a call joins none that is larger than itself: one sentence would
-        wait for all of somebody's document. It is decoded again instead, and can then be joined there.
+        The engine completes a call as a whole. So a call joins no larger one: a sentence would wait for a whole
+        document. It is decoded again instead, and other calls can join it.
         """
-        flights = {key: self._flights[key] for key in keys if key in self._flights}
+        in_flight = {key: self._in_flight[key] for key in keys if key in self._in_flight}
         return {
-            key: flight
-            for key, flight in flights.items()
-            if len(flight.requests) <= num_sentences and (key not in streams or key in flight.broadcasts)
+            key: shared
+            for key, shared in in_flight.items()
+            if len(shared.requests) <= num_sentences and (key not in streams or key in shared.fan_outs)
         }
 
-    def _depart(self, requests: dict[SentenceKey, Request], streams: Set[SentenceKey]) -> InFlightRequest:
-        """Send these to the engine in one call. They expire for nobody: who waits for them keeps the time."""
-        flight = InFlightRequest(
+    def _start(self, requests: dict[SentenceKey, Request], streams: Set[SentenceKey]) -> InFlightRequest:
+        """Send these to the engine in one call, without a deadline: each sharing call observes its own."""
+        in_flight = InFlightRequest(
             {
                 key: Request(
                     request.source, request.params, Timings(request.timings.arrived), continues=request.continues
@@ -171,60 +177,60 @@ class CachedEngineClient:
             }
         )
         for key in requests.keys() & streams:
-            flight.broadcasts[key] = TokenFanOut()
-            flight.requests[key].on_progress = flight.broadcasts[key].tell
-        flight.task = asyncio.create_task(self._fly(flight))
-        self._flights.update(dict.fromkeys(requests, flight))
-        return flight
+            in_flight.fan_outs[key] = TokenFanOut()
+            in_flight.requests[key].on_progress = in_flight.fan_outs[key].send
+        in_flight.task = asyncio.create_task(self._complete(in_flight))
+        self._in_flight.update(dict.fromkeys(requests, in_flight))
+        return in_flight
 
-    async def _fly(self, flight: InFlightRequest) -> dict[SentenceKey, Answer]:
+    async def _complete(self, in_flight: InFlightRequest) -> dict[SentenceKey, Answer]:
         try:
-            completions = await self._generator.generate(list(flight.requests.values()))
+            completions = await self._engine.generate(list(in_flight.requests.values()))
         finally:
-            self._strike_off(flight)
-        answers = {key: Answer.of(completion) for key, completion in zip(flight.requests, completions, strict=True)}
+            self._remove(in_flight)
+        answers = {key: Answer.of(completion) for key, completion in zip(in_flight.requests, completions, strict=True)}
         num_before = len(self._answers)
         finished = [
-            key for key, completion in zip(flight.requests, completions, strict=True) if is_finished(completion)
+            key for key, completion in zip(in_flight.requests, completions, strict=True) if is_finished(completion)
         ]
-        # Nobody draws the same seed again; who names one can decode again.
+        # Samples are not kept: a drawn seed does not occur again.
         kept = {key: answers[key] for key in finished if key[1].sampling is None}
         self._answers.update({key: answer for key, answer in kept.items() if _size(answer) <= self._max_sentences})
         self._observer.cache_grew(len(self._answers) - num_before)
         self._observer.sentences("decoded", len(finished))
         return answers
 
-    def _leave(self, flight: InFlightRequest) -> None:
-        """One call less waits for a flight; without any it is cancelled."""
-        flight.num_calls -= 1
-        if flight.task.done():
-            if not flight.task.cancelled():
-                flight.task.exception()  # else asyncio logs one that nobody was left to be told of
-        elif not flight.num_calls:
-            self._strike_off(flight)  # now, not when it has ended: nobody may board what is doomed
-            flight.task.cancel()
+    def _leave(self, in_flight: InFlightRequest) -> None:
+        """Remove one call from a request in flight; without any it is cancelled."""
+        in_flight.num_calls -= 1
+        if in_flight.task.done():
+            if not in_flight.task.cancelled():
+                in_flight.task.exception()  # marks it as retrieved, otherwise asyncio logs it
+        elif not in_flight.num_calls:
+            self._remove(in_flight)  # before cancelling: no call may join a cancelled request
+            in_flight.task.cancel()
 
-    def _strike_off(self, flight: InFlightRequest) -> None:
-        for key in flight.requests:
-            if self._flights.get(key) is flight:  # not a smaller one that has taken its place
-                del self._flights[key]
+    def _remove(self, in_flight: InFlightRequest) -> None:
+        for key in in_flight.requests:
+            if self._in_flight.get(key) is in_flight:  # a smaller one may have replaced it
+                del self._in_flight[key]
 
 
 def _size(answer: Answer) -> int:
     return max(1, -(-answer.num_bytes // _SENTENCE_BYTES))
 
 
-def _listen(
+def _subscribe(
     keys: Sequence[SentenceKey],
     requests: Sequence[Request],
     cached: Mapping[SentenceKey, Answer],
-    flights: Mapping[SentenceKey, InFlightRequest],
+    shared: Mapping[SentenceKey, InFlightRequest],
 ) -> None:
-    """Let those of a call that stream hear what is known, and what becomes known."""
+    """Subscribe the streaming requests of a call to their tokens, past and future."""
     for key, request in zip(keys, requests, strict=True):
         if request.on_progress is None:
             continue
         if key in cached:
             request.on_progress(cached[key].best_token_ids(), True)
         else:
-            flights[key].broadcasts[key].join(request.on_progress)
+            shared[key].fan_outs[key].subscribe(request.on_progress)

@@ -10,11 +10,11 @@ from server.engine.scheduler import Scheduler
 from server.engine.warm_up import warm_up
 from server.workers.listener import EngineListener
 
-_IDLE_SECONDS = 1.0  # an idle engine wakes this often to show that it is alive
+_IDLE_SECONDS = 1.0  # period of the heartbeat of an idle engine
 
 
 class ThreadWorker:
-    """Steps an engine as long as there is work, with `niceness` added to that of the process (Linux)."""
+    """Thread that steps an engine while it has work, with `niceness` added to that of the process (Linux)."""
 
     def __init__(
         self, engine: Engine, scheduler: Scheduler, listener: EngineListener, replica: int, niceness: int
@@ -25,32 +25,32 @@ class ThreadWorker:
         self._replica = replica
         self._niceness = niceness
         self._is_closed = False
-        self._last_turn = time.monotonic()
+        self._last_step = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"engine-{replica}", daemon=True)
 
     def warm_up(self) -> None:
-        """Decode a first sentence, on the thread that calls."""
+        """Decode a first sentence on the calling thread."""
         warm_up(self._engine, lambda request: self._scheduler.submit([request]))
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
-    def look_for_work(self) -> None:
-        """Nothing: the thread asks the scheduler before every step, and the scheduler wakes it."""
+    def wake(self) -> None:
+        """Do nothing; the scheduler wakes the thread."""
 
     @property
     def num_rows_taken(self) -> int:
-        """Rows that belong to a request."""
+        """Rows assigned to requests."""
         return self._engine.num_rows_taken
 
     @property
     def silent_seconds(self) -> float:
-        """Since when its loop has not turned."""
-        return time.monotonic() - self._last_turn
+        """Seconds since the last iteration of its loop."""
+        return time.monotonic() - self._last_step
 
     def close(self) -> None:
-        """End the thread after its step; the scheduler is closed already and wakes it."""
+        """End the thread after its step. The scheduler must be closed before, which wakes the thread."""
         self._is_closed = True
         if self._thread.ident is not None:
             self._thread.join()
@@ -62,7 +62,7 @@ class ThreadWorker:
         engine = self._engine
         while not self._is_closed:
             result = engine.step()
-            self._last_turn = time.monotonic()
+            self._last_step = time.monotonic()
             if result.stream_updates:
                 self._listener.progressed(result.stream_updates)
             if result.completions:

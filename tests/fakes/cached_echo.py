@@ -1,4 +1,4 @@
-"""An echo behind a cache, and how tests ask it."""
+"""Echo engine behind a cache, and helpers that send it requests."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ GREEDY = sentence_params(max_new_tokens=16)
 
 
 class Watcher:
-    """Remembers what an observer is told."""
+    """Observer that records its calls."""
 
     def __init__(self) -> None:
         self.outcomes = Counter[SentenceOutcome]()
@@ -33,7 +33,7 @@ class Watcher:
 
 
 class Cached:
-    """An echo behind a cache, on one event loop, and a gate that holds the echo up."""
+    """Echo engine behind a cache, on one event loop, with a gate that delays the echo."""
 
     def __init__(self, echo: EchoGenerator, max_sentences: int = 100) -> None:
         self.echo = echo
@@ -41,13 +41,13 @@ class Cached:
         self.generator = CachedEngineClient(echo, max_sentences, self.watcher)
 
     def hold(self) -> asyncio.Event:
-        """From now on the engine answers only when this event is set."""
+        """Return an event; the engine answers only after it is set."""
         self.echo.gate = asyncio.Event()
         self.echo.entered = asyncio.Event()
         return self.echo.gate
 
     def begin(self, *requests: Request) -> asyncio.Task[list[Completion]]:
-        """A call that runs beside the test."""
+        """Start a call that runs beside the test."""
         return asyncio.create_task(self.generator.generate(requests))
 
     @property
@@ -57,7 +57,7 @@ class Cached:
 
 
 def ask(*tokens: int, params: SentenceParams = GREEDY, expires_in: float | None = None) -> Request:
-    """A sentence that arrives now and expires in so many seconds."""
+    """Return a sentence that arrives now and expires in `expires_in` seconds."""
     now = time.monotonic()
     asked = request([*tokens, END], params, None if expires_in is None else now + expires_in)
     asked.timings = Timings(now)
@@ -65,30 +65,30 @@ def ask(*tokens: int, params: SentenceParams = GREEDY, expires_in: float | None 
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    """A scenario on an event loop of its own."""
+    """Run a scenario on an event loop of its own."""
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE_SECONDS))
 
 
 def tokens_of(completions: Sequence[Completion]) -> list[list[int]]:
-    """The tokens of the best hypotheses."""
+    """Return the tokens of the best hypotheses."""
     return [completion.hypotheses[0].token_ids for completion in completions]
 
 
 async def joined(cached: Cached, *calls: asyncio.Task[list[Completion]]) -> None:
-    """Lets calls get as far as they do before the engine answers."""
+    """Let calls proceed until only the engine's answer is missing."""
     await cached.echo.entered.wait()
     for _ in calls:
         await asyncio.sleep(0)
 
 
 def random_replicas(max_waiting: int = 100) -> EnginePool:
-    """An engine over a table of random answers, not started yet."""
+    """Return an engine over a table of random answers, not started."""
     runner = FakeRunner(random_table(seed=3, vocab=12, end_bias=-1.0))
     return EnginePool(fake_bundle(12), [runner], PoolOptions(max_rows=16, max_waiting=max_waiting))
 
 
 async def queued(replicas: EnginePool, num_sentences: int) -> None:
-    """Lets calls go on until so many sentences wait in engines that have not been started."""
+    """Let calls proceed until `num_sentences` wait in engines that have not been started."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     while replicas.status().waiting < num_sentences:
         assert time.monotonic() < give_up

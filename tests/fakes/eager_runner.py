@@ -1,4 +1,4 @@
-"""The graphs as PyTorch modules behind the interface of a runner: what ONNX Runtime runs, without ONNX."""
+"""Runner over the graphs as PyTorch modules, before their export to ONNX."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -15,7 +15,7 @@ from server.interface.request import TokenIds
 
 
 class EagerRunner:
-    """Decodes with PyTorch over the same cache; the caches come back as copies and are written where they came from."""
+    """Runner that decodes with PyTorch over the same cache; caches are returned as copies and written back."""
 
     def __init__(self, transformer: Transformer, max_rows: int) -> None:
         config = transformer.config
@@ -37,7 +37,7 @@ class EagerRunner:
 
     @torch.no_grad()
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
-        """One sentence after the other."""
+        """Encode one sentence after the other."""
         return [self._encode(source) for source in sources]
 
     def _encode(self, source: TokenIds) -> CrossKeysValues:
@@ -54,7 +54,7 @@ class EagerRunner:
         logit_rows: RowIndices = NO_ROWS,
         with_queries: bool = False,
     ) -> Candidates:
-        """One step of the first rows."""
+        """Run one step of the first rows."""
         cache = self.cache
         layers = []
         for key in range(0, 2 * cache.shapes.num_layers, 2):
@@ -72,7 +72,7 @@ class EagerRunner:
         whole_rows = torch.from_numpy(logit_rows.astype(np.int64))
         logits, tokens, log_normalizer, whole, *present = self._decoder(*inputs, limit, whole_rows, layers)
         for layer in range(cache.shapes.num_layers):
-            for plane in (0, 1):  # the cross caches are as they were
+            for plane in (0, 1):  # the cross caches do not change
                 cache.self_cache[2 * layer + plane, :num_rows] = present[5 * layer + plane].numpy()
         return Candidates(
             tokens.numpy(),

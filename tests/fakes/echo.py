@@ -1,4 +1,4 @@
-"""A model that answers with its source: a real tokenizer, and an engine that gives every sentence back."""
+"""Model that answers with its source: a real tokenizer, and an engine that returns every sentence."""
 
 import asyncio
 import io
@@ -34,7 +34,7 @@ def make_bundle(
     languages: tuple[str, str] = ("en", "de"),
     sentences: Sequence[str] = SENTENCES,
 ) -> Bundle:
-    """A bundle without graphs. `extra_pieces` come behind the pieces that SentencePiece learned of the sentences."""
+    """Return a bundle without graphs. `extra_pieces` follow the tokens that SentencePiece learned of the sentences."""
     stream = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences),
@@ -86,7 +86,7 @@ def _config(vocab_size: int, padding: int, languages: tuple[str, str]) -> Bundle
 
 @dataclass(frozen=True, slots=True)
 class EchoStatus:
-    """A status to be shown as it is."""
+    """Status set by a test."""
 
     waiting: int = 0
     running: int = 0
@@ -98,7 +98,7 @@ class EchoStatus:
 
 @dataclass
 class EchoGenerator:
-    """Answers with the source's tokens, once `gate` is open.
+    """Engine that answers with the source's tokens, once `gate` is open.
 
     The i-th hypothesis lacks the last i tokens; its log-probability is -(i + 1), and so is its score.
     """
@@ -114,7 +114,7 @@ class EchoGenerator:
     is_closed: bool = False
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """The echo, or the error that was asked for."""
+        """Return the echo, or raise the error set by the test."""
         self.batches.append(list(requests))
         self.entered.set()
         try:
@@ -133,15 +133,15 @@ class EchoGenerator:
             raise self.error
 
     def status(self) -> EchoStatus:
-        """What the test wants to be seen."""
+        """Return the status set by the test."""
         return self.shown_status
 
     async def drain(self, timeout_seconds: float) -> bool:
-        """Nothing ever remains."""
+        """Return True, unless the timeout is negative: no request remains."""
         return timeout_seconds >= 0
 
     def close(self) -> None:
-        """Remember that it was closed."""
+        """Record that it was closed."""
         self.is_closed = True
 
     def _complete(self, request: Request) -> Completion:

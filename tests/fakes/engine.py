@@ -1,7 +1,7 @@
-"""A model without a model: next-token probabilities from a table, behind the interface of a real runner.
+"""Runner over a table of next-token probabilities, with the interface of a real one.
 
-`FakeRunner` remembers nothing of a request outside the cache: a source is what stands in its row's cross cache, a
-prefix what stands in its self cache. So rows that are moved, shared or freed wrongly change answers.
+`FakeRunner` keeps no state of a request outside the cache: it reads the source from the row's cross cache, and the
+prefix from its self cache. So rows that are moved, shared or freed wrongly change answers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ _VALUE_OFFSET = 0.5
 
 
 def spelled_out(probabilities: Mapping[Tokens, Sequence[float]]) -> Table:
-    """The same for every source: probabilities of all tokens after each prefix; a prefix that is missing ends."""
+    """Return a table equal for all sources: probabilities of all tokens after each prefix; missing prefixes end."""
     width = len(next(iter(probabilities.values())))
     only_the_end = [1.0] + [0.0] * (width - 1)
 
@@ -47,7 +47,7 @@ def spelled_out(probabilities: Mapping[Tokens, Sequence[float]]) -> Table:
 
 
 def random_table(seed: int, vocab: int, end_bias: float = 0.0) -> Table:
-    """Log-probabilities drawn anew for every source and prefix; `end_bias` makes ends more likely, or less."""
+    """Return random log-probabilities for every source and prefix; `end_bias` is added to the logit of the end."""
 
     @cache
     def table(source: Tokens, prefix: Tokens) -> LogProbs:
@@ -60,7 +60,7 @@ def random_table(seed: int, vocab: int, end_bias: float = 0.0) -> Table:
 
 
 def table_with_ties(seed: int, vocab: int) -> Table:
-    """Scores that are sums of quarters, exact in float32, so that many hypotheses are equally good."""
+    """Return scores that are sums of quarters, exact in float32, so that many hypotheses are equal."""
 
     @cache
     def table(source: Tokens, prefix: Tokens) -> LogProbs:
@@ -71,7 +71,7 @@ def table_with_ties(seed: int, vocab: int) -> Table:
 
 
 def copying_table(vocab: int) -> Table:
-    """The answer is the source itself, almost surely, and no beam ends before the source does."""
+    """Return a table whose answer is almost surely the source; no beam ends before the source does."""
 
     def table(source: Tokens, prefix: Tokens) -> LogProbs:
         is_over = len(prefix) >= len(source) - 1
@@ -84,20 +84,20 @@ def copying_table(vocab: int) -> Table:
 
 
 def log_normalizer(source: Tokens, prefix: Tokens) -> float:
-    """What a fake row's logits have more than its log-probabilities: halves, so that little is lost."""
+    """Return the difference of a fake row's logits and log-probabilities: halves, exact in float32."""
     return (sum(source) + sum(prefix)) % 5 / 2
 
 
 def cross_query(prefix: Tokens) -> float:
-    """The one number that a fake row's cross-attention asks with; its keys are the tokens of its source."""
+    """Return the only number in a fake row's query of cross-attention; its keys are the tokens of its source."""
     return (sum(prefix) % 7 - 3) / 4
 
 
 class FakeRunner:
-    """Runs a table. `encoded` [runs][sources], `decoded` [runs] (rows of each) and `num_logit_rows` [runs] say what it
-    was asked to do.
+    """Runner over a table. `encoded` [runs][sources], `decoded` [runs] (rows of each) and `num_logit_rows` [runs] are
+    records of its calls.
 
-    Set `encode_error` or `decode_error`, and the next run of that kind raises it.
+    The next run raises `encode_error` or `decode_error`, if set.
     """
 
     start_token = START
@@ -108,7 +108,7 @@ class FakeRunner:
     ) -> None:
         self._table = table
         self.cache = KVCache(CacheShapes(1, 1, 1, max_source_tokens, max_target_tokens), max_rows)
-        # Nothing may depend on what nobody wrote.
+        # No answer may depend on memory that was not written.
         for memory in (self.cache.self_cache, self.cache.cross_cache, self.cache.last_cross):
             memory.fill(np.nan)
         self.encoded: list[list[Tokens]] = []
@@ -119,7 +119,7 @@ class FakeRunner:
         self._last_answer: Candidates | None = None
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
-        """Each source's ids as its keys."""
+        """Return the ids of each source as its keys."""
         if self.encode_error:
             error, self.encode_error = self.encode_error, None
             raise error
@@ -135,14 +135,14 @@ class FakeRunner:
         logit_rows: RowIndices = NO_ROWS,
         with_queries: bool = False,
     ) -> Candidates:
-        """Append each row's previous token to its past and look up what may follow."""
+        """Append each row's previous token to its past and look up its continuations."""
         self.before_step()
         if self.decode_error:
             error, self.decode_error = self.decode_error, None
             raise error
         self.decoded.append(num_rows)
         self.num_logit_rows.append(logit_rows.size)
-        if self._last_answer is not None:  # they were valid until now
+        if self._last_answer is not None:  # its arrays were valid until now
             self._last_answer.tokens.fill(-1)
             self._last_answer.log_probs.fill(np.nan)
             self._last_answer.logits.fill(np.nan)
@@ -162,7 +162,7 @@ class FakeRunner:
         return self._last_answer
 
     def before_step(self) -> None:
-        """What a kind of fake does first in every step."""
+        """Do nothing; subclasses override it to act before every step."""
 
     def _read(self, row: int) -> tuple[Tokens, Tokens]:
         cache = self.cache
@@ -179,7 +179,7 @@ class FakeRunner:
 
 
 class FakeClock:
-    """Seconds that pass only when a test says so."""
+    """Clock that moves only when a test sets it."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -190,12 +190,12 @@ class FakeClock:
 
 
 def request(source: Sequence[int], params: SentenceParams | None = None, deadline: float | None = None) -> Request:
-    """A request that arrived at the start of the fake clock."""
+    """Return a request that arrived at the start of the fake clock."""
     return Request(np.array(source, np.int32), params or sentence_params(max_new_tokens=16), Timings(100.0), deadline)
 
 
 class DrivenEngine:
-    """An engine over any runner, with what a replica would have around it, and a test in place of its thread."""
+    """Engine over any runner, with its scheduler, and a test in place of its thread."""
 
     def __init__(
         self, runner: ModelRunner, end_token: int, forced_end: bool = False, observer: EngineObserver | None = None
@@ -216,7 +216,7 @@ class DrivenEngine:
         return result.completions
 
     def run(self, requests: Sequence[Request]) -> list[Completion]:
-        """Submit, step until all of them are answered; completions in the order of the requests."""
+        """Submit requests, step until all are complete, and return completions in their order."""
         self.scheduler.submit(requests)
         done: dict[Request, Completion] = {}
         while not all(each in done for each in requests):
@@ -225,7 +225,7 @@ class DrivenEngine:
 
 
 class FakeEngine(DrivenEngine):
-    """An engine over a table."""
+    """Engine over a table."""
 
     def __init__(
         self, table: Table, max_rows: int = 16, forced_end: bool = False, observer: EngineObserver | None = None
@@ -235,7 +235,7 @@ class FakeEngine(DrivenEngine):
 
 
 def fake_bundle(vocab: int, max_target_tokens: int = 64) -> Bundle:
-    """What a bundle of a table of so many tokens would say; there are no files."""
+    """Return a bundle without files, for a table of `vocab` tokens."""
     return Bundle(
         Path("no-such-bundle"),
         BundleConfig(

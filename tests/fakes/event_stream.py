@@ -4,7 +4,7 @@ import json
 
 
 def read_events(body: str) -> list[tuple[str, dict[str, object]]]:
-    """Names and data of all events, comments left out. An event that is not ended does not count."""
+    """Return names and data of all events, without comments and without an incomplete last event."""
     events = []
     for block in body.split("\n\n")[:-1]:
         fields = [line.split(": ", 1) for line in block.split("\n") if not line.startswith(":")]
@@ -16,7 +16,7 @@ def read_events(body: str) -> list[tuple[str, dict[str, object]]]:
 
 
 def texts_of(body: str, num_texts: int) -> list[str]:
-    """The pieces of each text, put together."""
+    """Return the assembled deltas of each text."""
     texts = [""] * num_texts
     for name, data in read_events(body):
         if name == "text":

@@ -16,7 +16,7 @@ _GLANCE_SECONDS = 0.001
 
 
 class HeldRunner(FakeRunner):
-    """A runner whose decoder steps wait until a test lets them go."""
+    """Runner whose decoder steps wait for a test."""
 
     def __init__(self) -> None:
         super().__init__(copying_table(VOCAB))
@@ -25,44 +25,44 @@ class HeldRunner(FakeRunner):
         self._steps = threading.Semaphore(0)
 
     def one_step(self) -> None:
-        """Let one step go on, and leave the next ones waiting."""
+        """Release one step; the next ones wait."""
         self._steps.release()
 
     def before_step(self) -> None:
-        """Wait until the step may go on."""
+        """Wait for the release of the step."""
         self.entered.set()
         give_up = time.monotonic() + PATIENCE_SECONDS
         while not self.go_on.wait(_GLANCE_SECONDS) and not self._steps.acquire(blocking=False):
-            assert time.monotonic() < give_up, "a test forgot to let its runner go on"
+            assert time.monotonic() < give_up, "the test did not release its runner"
 
 
 def sentence(length: int, beam_size: int = 1, deadline: float | None = None) -> Request:
-    """A sentence of so many tokens, the end among them, that is its own translation."""
+    """Return a sentence of `length` tokens, including the end, that is its own translation."""
     asked = request([*([3] * (length - 1)), END], sentence_params(beam_size, max_new_tokens=64), deadline)
     asked.timings = Timings(time.monotonic())
     return asked
 
 
 def tokens(completions: Sequence[Completion]) -> list[list[int]]:
-    """Those of the best hypotheses."""
+    """Return the tokens of the best hypotheses."""
     return [completion.hypotheses[0].token_ids for completion in completions]
 
 
 def begin(replicas: EnginePool, *requests: Request) -> asyncio.Task[list[Completion]]:
-    """A call that runs beside the test."""
+    """Start a call that runs beside the test."""
     return asyncio.create_task(replicas.generate(requests))
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Lets everybody else go on until something has become true."""
+    """Let other tasks run until a condition is true."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     while not condition():
-        assert time.monotonic() < give_up, "it never became true"
+        assert time.monotonic() < give_up, "the condition did not become true"
         await asyncio.sleep(0)
 
 
 async def reached(event: threading.Event) -> None:
-    """Waits for an event of another thread."""
+    """Wait for an event of another thread."""
     assert await asyncio.to_thread(event.wait, PATIENCE_SECONDS)
 
 
@@ -71,7 +71,7 @@ def with_replicas(
     scenario: Callable[[EnginePool], "asyncio.Future[None] | object"],
     max_waiting: int = 100,
 ) -> None:
-    """Runs a coroutine of a test beside started engines, and closes them whatever happens."""
+    """Run a coroutine of a test beside started engines, and close them in the end."""
     options = PoolOptions(replicas=len(runners), max_rows=16, max_waiting=max_waiting)
     replicas = EnginePool(fake_bundle(VOCAB), runners, options)
     replicas.start()

@@ -1,4 +1,4 @@
-"""The rules of greedy and beam search once more, for one request and in plain Python; and every sequence there is."""
+"""Reference implementations of greedy, beam and exhaustive search, for one request in plain Python."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ SOURCE = (7, 8, END)
 
 
 def greedy(table: Table, params: SentenceParams, forced_end: bool = False) -> Scored:
-    """The most likely token, until the end or the limit."""
+    """Return the most likely tokens until the end or the limit."""
     prefix: Tokens = ()
     total = 0.0
     while len(prefix) < params.max_new_tokens and END not in prefix:
@@ -28,7 +28,7 @@ def beam(
     forced_end: bool = False,
     bonus: Callable[[Tokens], float] = lambda _: 0.0,
 ) -> list[Scored]:
-    """Beam search as the top of server/engine/decoding/beam_search.py words it; `bonus` is added to what ends."""
+    """Return the hypotheses of the rules in server/engine/decoding/beam_search.py; `bonus` is added to their scores."""
     num_held = max(math.floor(params.beam_size * params.options.patience + 0.5), 1)
     running: list[tuple[Tokens, float]] = [((), 0.0)]
     held: list[Scored] = []
@@ -59,7 +59,7 @@ def beam(
 
 
 def everything(table: Table, vocab: int, params: SentenceParams) -> list[Scored]:
-    """Every sequence that ends within the limit or reaches it, best first."""
+    """Return every sequence that ends within the limit or reaches it, best first."""
     limit = params.max_new_tokens
     sequences: list[Tokens] = [
         (*prefix, END) for length in range(limit) for prefix in itertools.product(range(1, vocab), repeat=length)
@@ -73,7 +73,7 @@ def everything(table: Table, vocab: int, params: SentenceParams) -> list[Scored]
 
 
 def _continuations(table: Table, prefix: Tokens, params: SentenceParams, forced_end: bool) -> list[tuple[int, float]]:
-    """Tokens and their log-probabilities, best first; of equals the one with the smaller id."""
+    """Return tokens and their log-probabilities, best first; of equals the smaller id."""
     if forced_end and len(prefix) + 1 == params.max_new_tokens:
         return [(END, 0.0)]
     log_probs = table(SOURCE, prefix).tolist()

@@ -1,4 +1,4 @@
-"""Runs a search on its own, without engine or cache: the loop that whoever owns a search must run."""
+"""Loop that runs a search without engine or cache."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from tests.fakes.reference_search import SOURCE
 
 
 def drive(search: Search, tables: Sequence[Table], params: Sequence[SentenceParams]) -> list[list[Hypothesis]]:
-    """The hypotheses of several requests that start together, one table each."""
+    """Return the hypotheses of several requests that start together, one table each."""
     for one in params:
         search.add(one)
     prefixes: list[list[Tokens]] = [[()] * search.beam_size for _ in tables]

@@ -1,4 +1,4 @@
-"""Replicas that are away, or have nothing to do with what others are to drop."""
+"""Absent replicas, and requests that another replica must drop."""
 
 import time
 
@@ -16,7 +16,7 @@ def _requests(scheduler: Scheduler, beam_size: int, count: int) -> list[Request]
     return asked
 
 
-def test_what_another_replica_is_to_drop_wakes_only_that_one() -> None:
+def test_a_cancelled_request_wakes_only_its_own_replica() -> None:
     scheduler = Scheduler(SchedulerLimits(2, 8, 1000, 100))
     asked = _requests(scheduler, 1, 1)
     assert scheduler.admit(1, NOW).admitted == asked
@@ -27,7 +27,7 @@ def test_what_another_replica_is_to_drop_wakes_only_that_one() -> None:
         assert (time.monotonic() - begun >= 0.05) == waits
 
 
-def test_an_absent_replica_gets_nobody_and_the_others_get_its_share() -> None:
+def test_an_absent_replica_admits_no_request_and_the_others_get_its_share() -> None:
     scheduler = Scheduler(SchedulerLimits(2, 16, 1000, 100))
     asked = _requests(scheduler, 4, 4)
     scheduler.set_absent(0, True)

@@ -14,7 +14,7 @@ LIMITS = (1, 5, 12)
 
 
 def _greedy(length: int, max_new_tokens: int = 64) -> Request:
-    """A request that the copying table answers after `length` steps."""
+    """Return a request that the copying table answers after `length` steps."""
     return request([*([3] * (length - 1)), END], sentence_params(max_new_tokens=max_new_tokens, max_repetitions=0))
 
 
@@ -26,7 +26,7 @@ def _beam(length: int, beam_size: int) -> Request:
 
 
 def _mixed(num_requests: int) -> list[Request]:
-    """Requests of every beam size, limit, penalty and length, no two of the same source."""
+    """Return requests of every beam size, limit, penalty and length, with different sources."""
     choices = itertools.cycle(itertools.product(LIMITS, [1, 2, 4, 3, 5, 1], [0.0, 1.0], [False, True]))
     params = [
         sentence_params(
@@ -49,7 +49,7 @@ def _answers(completions: list[Completion]) -> list[tuple[FinishReason, list[str
 
 
 def _finish(engine: FakeEngine) -> dict[Request, Completion]:
-    """Steps until nothing is left."""
+    """Step until no request is left."""
     done: dict[Request, Completion] = {}
     while engine.scheduler.num_waiting or engine.scheduler.num_running:
         done.update((completion.request, completion) for completion in engine.step())
@@ -61,7 +61,7 @@ def _assert_empty(engine: FakeEngine) -> None:
     assert engine.scheduler.num_rows_reserved == engine.scheduler.num_running == 0
 
 
-def test_a_request_gets_the_same_answer_alone_and_in_company_in_any_order_of_arrival() -> None:
+def test_a_request_gets_the_same_answer_alone_and_batched_in_any_order_of_arrival() -> None:
     table = random_table(11, VOCAB)
     requests = _mixed(72)
     alone = [_answers(FakeEngine(table).run([_again(each)]))[0] for each in requests]
@@ -97,7 +97,7 @@ def test_requests_of_different_age_length_and_beam_size_share_every_step() -> No
     engine.step()
     engine.scheduler.submit([_greedy(2), _beam(4, beam_size=2)])
     _finish(engine)
-    # Beams spread after their first step. The requests end with the sixth step, the fifth, the fourth and the sixth.
+    # Beams spread after their first step. The requests end with the sixth, fifth, fourth and sixth step.
     assert engine.runner.decoded == [1 + 1, 1 + 3, 1 + 3 + 1 + 1, 1 + 3 + 1 + 2, 1 + 3 + 2, 1 + 2]
     assert len(engine.runner.encoded) == 2
 
@@ -135,7 +135,7 @@ def test_a_request_ends_at_its_own_limit() -> None:
     assert len(engine.runner.decoded) == 4
 
 
-def test_what_finishes_makes_room_for_what_waits_in_the_next_step() -> None:
+def test_rows_of_finished_requests_are_assigned_in_the_next_step() -> None:
     engine = FakeEngine(copying_table(VOCAB), max_rows=4)
     requests = [_greedy(length) for length in (2, 5, 3, 4, 2, 2)]
     completions = engine.run(requests)
@@ -147,7 +147,7 @@ def test_what_finishes_makes_room_for_what_waits_in_the_next_step() -> None:
 @pytest.mark.parametrize("beam_size", [1, 3])
 @pytest.mark.parametrize("reason", [FinishReason.CANCELLED, FinishReason.DEADLINE])
 @pytest.mark.parametrize("steps_before", [0, 1, 4])
-def test_rows_of_the_cancelled_and_the_expired_are_free_within_a_step_and_neighbours_do_not_notice(
+def test_rows_of_cancelled_and_expired_requests_are_free_within_a_step_and_others_are_unchanged(
     beam_size: int, reason: FinishReason, steps_before: int
 ) -> None:
     table = random_table(13, VOCAB, end_bias=-3.0)
@@ -155,17 +155,17 @@ def test_rows_of_the_cancelled_and_the_expired_are_free_within_a_step_and_neighb
     neighbours = _mixed(5)
     params = sentence_params(beam_size, max_new_tokens=60)
     deadline = 100.0 + steps_before if reason is FinishReason.DEADLINE else None
-    doomed = request([9, 9, END], params, deadline)
-    engine.scheduler.submit([*neighbours[:2], doomed, *neighbours[2:]])
+    dropped = request([9, 9, END], params, deadline)
+    engine.scheduler.submit([*neighbours[:2], dropped, *neighbours[2:]])
     done: dict[Request, Completion] = {}
     for _ in range(steps_before):
         done.update((completion.request, completion) for completion in engine.step())
     reserved = engine.scheduler.num_rows_reserved
     if reason is FinishReason.CANCELLED:
-        engine.scheduler.cancel([doomed])
+        engine.scheduler.cancel([dropped])
     step = {completion.request: completion for completion in engine.step()}
-    assert (step[doomed].finish_reason, step[doomed].hypotheses, step[doomed].error) == (reason, [], None)
-    assert doomed.timings.finished == 100.0 + steps_before
+    assert (step[dropped].finish_reason, step[dropped].hypotheses, step[dropped].error) == (reason, [], None)
+    assert dropped.timings.finished == 100.0 + steps_before
     if steps_before > 1:
         ended = sum(each.params.beam_size for each in step)
         assert engine.scheduler.num_rows_reserved == reserved - ended
@@ -176,7 +176,7 @@ def test_rows_of_the_cancelled_and_the_expired_are_free_within_a_step_and_neighb
     _assert_empty(engine)
 
 
-def test_an_error_in_the_encoder_fails_the_newcomers_only() -> None:
+def test_an_error_in_the_encoder_fails_the_admitted_requests_only() -> None:
     engine = FakeEngine(copying_table(VOCAB))
     before, newcomers, after = _greedy(6), [_greedy(4), _beam(4, beam_size=3)], _beam(3, beam_size=2)
     engine.scheduler.submit([before])
@@ -196,7 +196,7 @@ def test_an_error_in_the_encoder_fails_the_newcomers_only() -> None:
     _assert_empty(engine)
 
 
-def test_an_error_in_a_step_fails_its_rows_and_the_loop_goes_on() -> None:
+def test_an_error_in_a_step_fails_its_requests_and_the_loop_continues() -> None:
     engine = FakeEngine(copying_table(VOCAB), max_rows=6)
     running, waiting = [_greedy(6), _beam(6, beam_size=4), _greedy(6)], _beam(4, beam_size=5)
     engine.scheduler.submit([*running, waiting])
@@ -215,22 +215,22 @@ def test_an_error_in_a_step_fails_its_rows_and_the_loop_goes_on() -> None:
 
 def test_a_request_whose_row_cannot_be_written_fails_and_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = FakeEngine(copying_table(VOCAB), max_rows=4)
-    seated, waiting = _greedy(4), _beam(4, beam_size=4)
+    assigned, waiting = _greedy(4), _beam(4, beam_size=4)
 
     def broken(*arguments: object) -> None:
         raise MemoryError
 
-    engine.scheduler.submit([seated, waiting])
+    engine.scheduler.submit([assigned, waiting])
     with monkeypatch.context() as patched:
         patched.setattr(engine.runner.cache, "write_source", broken)
         [failed] = engine.step()
-    assert failed.request is seated
+    assert failed.request is assigned
     assert isinstance(failed.error, EngineFailed)
     assert _finish(engine)[waiting].hypotheses[0].token_ids == [3, 3, 3]
     _assert_empty(engine)
 
 
-def test_a_model_that_says_nan_fails_the_requests_it_says_it_of() -> None:
+def test_a_model_that_returns_nan_fails_the_requests_concerned() -> None:
     healthy = copying_table(VOCAB)
 
     def table(source: Tokens, prefix: Tokens) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
@@ -246,7 +246,9 @@ def test_a_model_that_says_nan_fails_the_requests_it_says_it_of() -> None:
     _assert_empty(engine)
 
 
-def test_who_ended_before_an_error_in_the_same_step_keeps_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_ended_before_an_error_in_the_same_step_keeps_its_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     engine = FakeEngine(copying_table(VOCAB))
     ends, fails = _greedy(2), _beam(5, beam_size=3)
     engine.scheduler.submit([ends, fails])

@@ -1,4 +1,4 @@
-"""How much work an engine gives its model, and tells of."""
+"""Work that an engine gives its model, and reports."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ VOCAB = 12
 
 
 def _greedy(length: int) -> Request:
-    """A request that the copying table answers after `length` steps."""
+    """Return a request that the copying table answers after `length` steps."""
     return _beam(length, beam_size=1)
 
 
@@ -27,7 +27,7 @@ def test_the_first_step_of_a_beam_request_needs_one_row_only() -> None:
     assert engine.runner.decoded[:2] == [1, 5]
 
 
-def test_the_encoder_runs_once_for_everyone_admitted_together_and_never_again() -> None:
+def test_the_encoder_runs_once_for_all_requests_admitted_together() -> None:
     engine = FakeEngine(copying_table(VOCAB))
     requests = [_greedy(5), _beam(4, beam_size=4), _greedy(3)]
     engine.run(requests)
@@ -38,7 +38,7 @@ def test_the_encoder_runs_once_for_everyone_admitted_together_and_never_again() 
     ]
 
 
-def test_those_who_wait_for_rows_are_encoded_ahead_in_one_run_and_nobody_else_is_until_they_have_them() -> None:
+def test_requests_are_encoded_ahead_in_one_run_and_no_others_until_these_have_rows() -> None:
     engine = FakeEngine(copying_table(VOCAB), max_rows=4)
     requests = [_greedy(length) for length in (5, 5, 5, 5, 2, 2, 2, 2, 2)]
     engine.run(requests)
@@ -52,7 +52,7 @@ def test_an_engine_with_nothing_to_do_runs_nothing() -> None:
     assert (engine.runner.encoded, engine.runner.decoded) == ([], [])
 
 
-def test_an_observer_is_told_the_rows_and_seconds_of_every_step() -> None:
+def test_an_observer_receives_rows_and_seconds_of_every_step() -> None:
     seen: list[tuple[int, float]] = []
 
     class Observer:
@@ -65,7 +65,7 @@ def test_an_observer_is_told_the_rows_and_seconds_of_every_step() -> None:
 
 
 def test_ten_times_the_tokens_move_no_more_memory_for_each_of_them() -> None:
-    """A beam request copies the valid prefix of rows that change parent, nothing of those that do not."""
+    """A beam request copies the valid prefix of rows that change their parent, and no others."""
     engine = FakeEngine(copying_table(VOCAB))
     engine.scheduler.submit([_greedy(60), _greedy(60)])
     engine.step()

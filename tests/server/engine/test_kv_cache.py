@@ -23,7 +23,7 @@ START = 99
 
 @dataclass
 class Row:
-    """What a row must hold: its source's keys and values, one block for each position of its past, its next input."""
+    """Expected content of a row: keys and values of its source, one block for each past position, its next input."""
 
     source: NDArray[np.number]  # [planes, heads, source_len, head_dim]
     past: list[NDArray[np.number]] = field(default_factory=list)  # each [planes, heads, head_dim]
@@ -34,7 +34,7 @@ class Row:
 
 
 def _numbers(first: int, *shape: int) -> NDArray[np.float32]:
-    """Numbers that stand nowhere else, as long as `first` is new and there are fewer than a thousand of them."""
+    """Return unique numbers, if `first` is new and there are fewer than a thousand of them."""
     return (first * 1000 + np.arange(np.prod(shape))).astype(np.float32).reshape(shape)
 
 
@@ -47,19 +47,19 @@ def _read(cache: KVCache, row: int) -> Row:
 
 
 def _memory(cache: KVCache) -> list[NDArray[np.number]]:
-    """The three buffers with the row as their first axis, as they are now."""
+    """Return copies of the three buffers with the row as their first axis."""
     return [np.moveaxis(buffer, 1, 0).copy() for buffer in (cache.self_cache, cache.cross_cache, cache.last_cross)]
 
 
 class CacheAgainstPlainLists(RuleBasedStateMachine):
-    """Every way in which an engine handles rows, beside a model of rows that are lists of their own."""
+    """All operations of an engine on rows, beside a model in which every row is a list."""
 
     MAX_ROWS = 9
 
     @initialize()
     def start(self) -> None:
         self.cache = KVCache(SHAPES, self.MAX_ROWS)
-        self.requests: dict[int, list[int]] = {}  # the rows of each request's beams, all the same until it forks
+        self.requests: dict[int, list[int]] = {}  # the rows of each request's beams, all equal until it spreads
         self.beams: dict[int, list[Row]] = {}
         self.num_written = 0
 
@@ -84,7 +84,7 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
     @precondition(lambda self: self.requests)
     @rule()
     def step(self) -> None:
-        """A decoder step writes one position to every row, then the engine says so."""
+        """Write one position to every row, as a decoder step does, and count it, as the engine does."""
         if any(len(beam.past) == SHAPES.max_target_tokens for beams in self.beams.values() for beam in beams):
             return
         for owner, rows in self.requests.items():
@@ -98,7 +98,7 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
     @precondition(lambda self: self.requests)
     @rule(data=st.data())
     def select(self, data: st.DataObject) -> None:
-        """Some requests of one beam size choose the parents of their beams."""
+        """Choose parents for the beams of some requests of one beam size."""
         beam_size = data.draw(st.sampled_from(sorted({len(rows) for rows in self.requests.values()})))
         of_that_size = [owner for owner, rows in self.requests.items() if len(rows) == beam_size]
         owners = data.draw(st.lists(st.sampled_from(of_that_size), unique=True, min_size=1))
@@ -142,7 +142,7 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
         self._assert_at_most_rows_changed(before, num_holes)
 
     def _assert_at_most_rows_changed(self, before: list[NDArray[np.number]], num_rows: int) -> None:
-        """And what changed lies within the valid prefix of a row that is in use."""
+        """Check that only the valid prefixes of assigned rows have changed."""
         lengths = (self.cache.past_lengths, self.cache.source_lengths, np.ones(self.MAX_ROWS, np.int32))
         for old, new, valid in zip(before, _memory(self.cache), lengths, strict=True):
             changed = np.flatnonzero((old != new).reshape(self.MAX_ROWS, -1).any(axis=1))
@@ -167,7 +167,7 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
         assert self.cache.num_rows == max(rows, default=-1) + 1
 
 
-def test_whatever_moves_every_row_keeps_its_content_and_nothing_else_is_copied() -> None:
+def test_every_move_keeps_the_content_of_rows_and_copies_nothing_else() -> None:
     run_state_machine_as_test(
         CacheAgainstPlainLists,
         settings=settings(max_examples=60, stateful_step_count=30, deadline=None, derandomize=True, database=None),
@@ -175,7 +175,7 @@ def test_whatever_moves_every_row_keeps_its_content_and_nothing_else_is_copied()
 
 
 def _cache_with_rows(*past_lengths: int) -> tuple[KVCache, NDArray[np.intp]]:
-    """One request that has forked, with pasts of these lengths, and a memory full of numbers."""
+    """Return the cache and rows of one request with pasts of these lengths, in memory full of numbers."""
     cache = KVCache(SHAPES, max_rows=6)
     rows = cache.assign(1, len(past_lengths))
     for row in rows.tolist():
@@ -193,7 +193,7 @@ def test_beams_that_continue_themselves_copy_nothing() -> None:
     assert all(np.array_equal(old, new) for old, new in zip(before, _memory(cache), strict=True))
 
 
-def test_beams_that_change_places_copy_nothing() -> None:
+def test_beams_that_change_their_order_copy_nothing() -> None:
     cache, rows = _cache_with_rows(3, 3, 3)
     before = _memory(cache)
     assert cache.select(rows[None], np.array([[2, 0, 1]])).tolist() == [[2, 0, 1]]
@@ -211,7 +211,7 @@ def test_a_second_child_takes_the_row_of_a_beam_that_died_and_only_the_valid_pre
 
 def test_the_cross_keys_and_values_of_one_request_are_not_copied_among_its_beams() -> None:
     cache, rows = _cache_with_rows(3, 3)
-    cache.cross_cache[:, 1] = np.nan  # whoever copies it shows it
+    cache.cross_cache[:, 1] = np.nan  # a copy would be visible
     cache.select(rows[None], np.array([[0, 0]]))
     assert np.isnan(cache.cross_cache[:, 1]).all()
 
@@ -239,14 +239,14 @@ def test_holes_are_filled_with_the_fewest_moves(is_live: list[int]) -> None:
     assert len(holes) == int((~live[:num_live]).sum())
 
 
-def test_taking_more_rows_than_are_free_is_a_bug_that_shows() -> None:
+def test_assigning_more_rows_than_are_free_fails() -> None:
     cache = KVCache(SHAPES, max_rows=2)
     cache.assign(1, 2)
     with pytest.raises(AssertionError, match="more rows"):
         cache.assign(2, 1)
 
 
-def test_an_int8_cache_keeps_the_last_source_position_as_the_numbers_it_stands_for() -> None:
+def test_an_int8_cache_keeps_the_last_source_position_as_real_numbers() -> None:
     cache = KVCache(SHAPES, max_rows=3, dtype=np.int8)
     source = (_numbers(0, PLANES, SHAPES.num_heads, 4, SHAPES.head_dim) - 60).astype(np.int8)
     cache.write_source(1, source, START)

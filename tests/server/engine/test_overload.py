@@ -1,4 +1,4 @@
-"""A scheduler before a server that finishes a sentence every 100 ms, at loads below and above that."""
+"""A scheduler with a server that completes a sentence every 100 ms, at loads below and above that."""
 
 from collections import deque
 
@@ -21,14 +21,14 @@ def _arriving(now: float) -> Request:
 
 
 class _OneRow:
-    """The server: one row, on a clock that moves by 10 ms."""
+    """Server of one row, on a clock that moves by 10 ms."""
 
     def __init__(self, service_seconds: float = SERVICE_SECONDS, max_queue_seconds: float = MAX_QUEUE_SECONDS) -> None:
         self.scheduler = Scheduler(SchedulerLimits(1, 1, 100, 10_000, max_queue_seconds=max_queue_seconds))
         self._service_ticks = round(service_seconds * 100)
         self.ticks = 0
         self.num_finished = 0
-        self.num_refused = 0
+        self.num_rejected = 0
         self.waits: deque[float] = deque(maxlen=20)  # of those admitted last
         self._running: tuple[Request, int] | None = None
 
@@ -45,7 +45,7 @@ class _OneRow:
         try:
             self.scheduler.submit([_arriving(self.now) for _ in range(num_sentences)])
         except QueueFull:
-            self.num_refused += 1
+            self.num_rejected += 1
             assert not has_room
         else:
             assert has_room
@@ -70,23 +70,23 @@ def server() -> _OneRow:
     return _OneRow()
 
 
-def test_below_its_capacity_nobody_is_refused(server: _OneRow) -> None:
+def test_below_capacity_no_call_is_rejected(server: _OneRow) -> None:
     server.run(60, ticks_between_arrivals=11)
-    assert server.num_refused == 0
+    assert server.num_rejected == 0
 
 
-def test_at_twice_its_capacity_it_works_without_a_break_and_who_is_let_in_waits_no_longer_than_allowed(
+def test_at_twice_the_capacity_the_server_is_always_busy_and_accepted_calls_wait_no_longer_than_allowed(
     server: _OneRow,
 ) -> None:
     server.run(5, ticks_between_arrivals=5)
-    finished, server.num_refused = server.num_finished, 0
+    finished, server.num_rejected = server.num_finished, 0
     server.run(20, ticks_between_arrivals=5)
     assert server.num_finished - finished >= 20 / SERVICE_SECONDS - 1
     assert max(server.waits) <= MAX_QUEUE_SECONDS + 2 * SERVICE_SECONDS
-    assert server.num_refused == pytest.approx(20 / 0.05 / 2, rel=0.2)
+    assert server.num_rejected == pytest.approx(20 / 0.05 / 2, rel=0.2)
 
 
-def test_the_queue_stays_short_where_overload_has_gaps() -> None:
+def test_the_queue_stays_short_if_overload_has_gaps() -> None:
     server = _OneRow(service_seconds=0.02, max_queue_seconds=0.05)
     longest: list[float] = []
     for _ in range(20):
@@ -97,26 +97,26 @@ def test_the_queue_stays_short_where_overload_has_gaps() -> None:
     assert max(longest[2:]) <= 0.05 + 2 * 0.02
 
 
-def test_a_burst_is_let_in_whole(server: _OneRow) -> None:
+def test_a_burst_is_accepted_as_a_whole(server: _OneRow) -> None:
     server.run(5, ticks_between_arrivals=20)
     for _ in range(40):
         server.ask()
-    assert server.num_refused == 0
+    assert server.num_rejected == 0
     server.run(5)
     assert server.num_finished >= 40
 
 
-def test_after_the_overload_a_burst_is_let_in_again(server: _OneRow) -> None:
+def test_after_the_overload_a_burst_is_accepted_again(server: _OneRow) -> None:
     server.run(10, ticks_between_arrivals=5)
-    refused = server.num_refused
-    assert refused > 0
+    rejected = server.num_rejected
+    assert rejected > 0
     server.run(2)
     for _ in range(40):
         server.ask()
-    assert server.num_refused == refused
+    assert server.num_rejected == rejected
 
 
-def test_a_page_that_takes_long_locks_nobody_out(server: _OneRow) -> None:
+def test_a_long_call_does_not_cause_rejections(server: _OneRow) -> None:
     for _ in range(5):
         server.ask()
     server.run(0.45)
@@ -127,18 +127,18 @@ def test_a_page_that_takes_long_locks_nobody_out(server: _OneRow) -> None:
         server.scheduler.submit([asked])
         server.run(1)
         waits.append(asked.timings.admitted - asked.timings.arrived)
-    assert server.num_refused == 0
+    assert server.num_rejected == 0
     assert max(waits) <= 3 * SERVICE_SECONDS
 
 
-def test_the_refusal_says_how_long_the_wait_would_be(server: _OneRow) -> None:
+def test_the_rejection_has_the_expected_wait(server: _OneRow) -> None:
     server.run(0.01)
     message = r"the queue is too slow: the expected wait is \d\.\d\d s of at most 0\.5 s; retry after \d s"
     with pytest.raises(QueueFull, match=message):
-        _ask_until_refused(server)
+        _ask_until_rejected(server)
 
 
-def _ask_until_refused(server: _OneRow) -> None:
+def _ask_until_rejected(server: _OneRow) -> None:
     while True:
         server.scheduler.submit([_arriving(server.now)])
         server.run(0.01)

@@ -41,7 +41,7 @@ def test_requests_are_admitted_in_the_order_of_their_arrival() -> None:
     assert (scheduler.num_waiting, scheduler.num_running) == (0, 6)
 
 
-def test_who_asks_for_one_sentence_passes_the_rest_of_somebodys_page() -> None:
+def test_a_short_call_passes_the_rest_of_a_long_one() -> None:
     scheduler = _scheduler(max_rows=100)
     page = _submitted(scheduler, *(_request(arrived=NOW) for _ in range(10)))
     one = _submitted(scheduler, _request(arrived=NOW + 0.12))
@@ -67,7 +67,7 @@ def test_a_request_reserves_a_row_for_each_beam_until_it_is_retired() -> None:
     assert _admitted(scheduler) == [late]
 
 
-def test_nobody_overtakes_a_beam_request_that_waits_for_rows() -> None:
+def test_no_request_overtakes_a_beam_request_that_waits_for_rows() -> None:
     scheduler = _scheduler(max_rows=8)
     running, wide, narrow = _submitted(scheduler, _request(1), _request(8), _request(1))
     assert _admitted(scheduler) == [running]
@@ -78,7 +78,7 @@ def test_nobody_overtakes_a_beam_request_that_waits_for_rows() -> None:
     assert _admitted(scheduler) == [narrow]
 
 
-def test_requests_for_which_there_is_no_room_yet_are_admitted_ahead_up_to_a_limit() -> None:
+def test_requests_are_admitted_ahead_of_free_rows_up_to_a_limit() -> None:
     scheduler = Scheduler(SchedulerLimits(1, 4, 1000, 100, max_rows_ahead=3))
     requests = _submitted(scheduler, *(_request(2) for _ in range(5)))
     assert _admitted(scheduler) == requests[:3]
@@ -95,7 +95,7 @@ def test_little_work_is_shared_evenly_among_the_replicas() -> None:
     assert _admitted(scheduler, replica=1) == requests[2:]
 
 
-def test_a_replica_that_has_more_than_its_share_leaves_what_comes_to_the_other() -> None:
+def test_a_replica_with_more_than_its_share_leaves_new_requests_to_the_other() -> None:
     scheduler = _scheduler(num_replicas=2, max_rows=8)
     _submitted(scheduler, _request(6))
     assert len(_admitted(scheduler, replica=0)) == 1
@@ -126,7 +126,7 @@ def test_a_sentence_longer_than_the_budget_is_admitted_alone() -> None:
     assert _admitted(scheduler) == [last]
 
 
-def test_a_full_queue_takes_nothing_of_a_call_and_says_how_full_it_is() -> None:
+def test_a_full_queue_rejects_a_whole_call_with_its_size() -> None:
     scheduler = _scheduler(max_waiting=2)
     _submitted(scheduler, _request(), _request())
     with pytest.raises(QueueFull, match="the queue is full: 2 of 2 sentences waiting; retry after 1 s"):
@@ -134,14 +134,14 @@ def test_a_full_queue_takes_nothing_of_a_call_and_says_how_full_it_is() -> None:
     assert scheduler.num_waiting == 2
 
 
-def test_a_call_that_finds_room_brings_all_its_sentences() -> None:
+def test_an_accepted_call_queues_all_its_sentences() -> None:
     scheduler = _scheduler(max_waiting=2)
     _submitted(scheduler, _request(), *[])
     _submitted(scheduler, *(_request() for _ in range(5)))
     assert scheduler.num_waiting == 6
 
 
-def test_what_continues_a_call_that_was_taken_is_not_refused() -> None:
+def test_requests_that_continue_an_accepted_call_are_not_rejected() -> None:
     scheduler = _scheduler(max_waiting=2)
     _submitted(scheduler, _request(), _request())
     second_leg = _request()
@@ -156,10 +156,10 @@ def _retry_after(scheduler: Scheduler) -> float:
     return full.value.retry_after_seconds
 
 
-def test_the_time_to_try_again_is_that_of_the_queue_at_the_pace_of_late() -> None:
+def test_the_retry_time_is_that_of_the_queue_at_the_recent_pace() -> None:
     scheduler = _scheduler(max_rows=2, max_waiting=6)
     _submitted(scheduler, *(_request() for _ in range(10)))
-    assert _retry_after(scheduler) == 1.0  # nothing is known yet
+    assert _retry_after(scheduler) == 1.0  # the pace is unknown
     for second in range(3):
         scheduler.retire(0, _admitted(scheduler), NOW + 4 * second)
     _submitted(scheduler, *(_request() for _ in range(5)))
@@ -167,7 +167,7 @@ def test_the_time_to_try_again_is_that_of_the_queue_at_the_pace_of_late() -> Non
     assert _retry_after(scheduler) == pytest.approx(9 * 8 / 5)
 
 
-def test_the_time_to_try_again_is_a_minute_at_most() -> None:
+def test_the_retry_time_is_a_minute_at_most() -> None:
     scheduler = _scheduler(max_rows=2, max_waiting=2)
     _submitted(scheduler, *(_request() for _ in range(10)))
     for second in range(2):
@@ -175,7 +175,7 @@ def test_the_time_to_try_again_is_a_minute_at_most() -> None:
     assert _retry_after(scheduler) == 60.0
 
 
-def test_hours_without_work_do_not_count_into_the_pace() -> None:
+def test_idle_hours_do_not_count_into_the_pace() -> None:
     scheduler = _scheduler(max_rows=2, max_waiting=4)
     _submitted(scheduler, _request())
     scheduler.retire(0, _admitted(scheduler), NOW)
@@ -187,12 +187,12 @@ def test_hours_without_work_do_not_count_into_the_pace() -> None:
 
 
 def _assert_nothing_to_do(scheduler: Scheduler) -> None:
-    """An idle engine sleeps only while these are empty; what stays in one of them keeps a core busy for ever."""
+    """Check the collections that keep an idle engine from sleeping while they have entries."""
     assert not scheduler._waiting
     assert not scheduler._cancelled
 
 
-def test_rows_that_a_cancelled_request_wanted_are_nobodys_share() -> None:
+def test_rows_of_a_cancelled_request_do_not_count_into_a_share() -> None:
     scheduler = _scheduler(num_replicas=2)
     first, wide, second = _submitted(scheduler, _request(1), _request(8), _request(1))
     scheduler.cancel([wide])
@@ -200,7 +200,7 @@ def test_rows_that_a_cancelled_request_wanted_are_nobodys_share() -> None:
     assert scheduler.admit(1, NOW) == Admission([second], [])
 
 
-def test_a_cancelled_request_that_waits_is_dropped_and_the_others_go_on() -> None:
+def test_a_cancelled_request_that_waits_is_dropped_and_the_others_remain() -> None:
     scheduler = _scheduler()
     first, second, third = _submitted(scheduler, _request(), _request(2), _request())
     scheduler.cancel([second])
@@ -220,7 +220,7 @@ def test_a_cancelled_request_that_runs_is_dropped_by_its_own_replica_and_gives_i
     assert scheduler.admit(1, NOW) == Admission([], [])
 
 
-def test_the_rows_of_a_dropped_request_go_to_whoever_waits_in_the_same_admission() -> None:
+def test_the_rows_of_a_dropped_request_are_reserved_in_the_same_admission() -> None:
     scheduler = _scheduler(max_rows=4)
     running, waiting = _submitted(scheduler, _request(4), _request(4))
     assert _admitted(scheduler) == [running]
@@ -228,7 +228,7 @@ def test_the_rows_of_a_dropped_request_go_to_whoever_waits_in_the_same_admission
     assert scheduler.admit(0, NOW) == Admission([waiting], [(running, FinishReason.CANCELLED)])
 
 
-def test_cancelling_what_is_not_here_does_nothing() -> None:
+def test_cancelling_an_unknown_request_has_no_effect() -> None:
     scheduler = _scheduler()
     [ended] = _submitted(scheduler, _request())
     scheduler.retire(0, _admitted(scheduler), NOW)
@@ -276,13 +276,13 @@ def test_deadlines_of_requests_that_ended_in_time_are_forgotten() -> None:
     _assert_nothing_to_do(scheduler)
 
 
-def test_a_request_of_more_beams_than_rows_or_none_is_a_bug_that_shows() -> None:
+def test_a_request_without_beams_or_with_more_than_rows_fails() -> None:
     for num_beams in (0, 5):
         with pytest.raises(AssertionError, match="no replica has enough rows"):
             _scheduler(max_rows=4).submit([_request(num_beams)])
 
 
-def test_who_waits_for_work_is_woken_when_some_arrives() -> None:
+def test_wait_for_work_returns_when_a_request_arrives() -> None:
     scheduler = _scheduler()
     waiter = threading.Thread(target=scheduler.wait_for_work, args=(0, 30.0), daemon=True)
     waiter.start()
@@ -291,7 +291,7 @@ def test_who_waits_for_work_is_woken_when_some_arrives() -> None:
     assert not waiter.is_alive()
 
 
-def test_nobody_waits_for_the_work_of_a_closed_scheduler() -> None:
+def test_wait_for_work_returns_at_once_if_the_scheduler_is_closed() -> None:
     scheduler = _scheduler()
     scheduler.close()
     waiter = threading.Thread(target=scheduler.wait_for_work, args=(0, 30.0), daemon=True)

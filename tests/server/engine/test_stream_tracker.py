@@ -1,4 +1,4 @@
-"""What an engine tells of requests that stream, and what that costs those that do not."""
+"""Stream updates of an engine, and their absence for other requests."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,7 +13,7 @@ VOCAB = 8
 
 
 def _ignore(_token_ids: list[int], _is_complete: bool) -> None:
-    """Makes a request one that streams; an engine alone tells nobody."""
+    """Do nothing; a request with a listener streams."""
 
 
 def _request(source: Sequence[int], params: SentenceParams, streams: bool) -> Request:
@@ -23,16 +23,16 @@ def _request(source: Sequence[int], params: SentenceParams, streams: bool) -> Re
 
 
 def _run(engine: FakeEngine, requests: Sequence[Request]) -> tuple[list[Completion], dict[Request, list[list[int]]]]:
-    """The answers, and what was told before them."""
-    told: dict[Request, list[list[int]]] = {}
+    """Return the completions, and the stream updates before them."""
+    streamed: dict[Request, list[list[int]]] = {}
     done: dict[Request, Completion] = {}
     engine.scheduler.submit(requests)
     while len(done) < len(requests):
         done.update((completion.request, completion) for completion in engine.step())
         for asked, tokens in engine.stream_updates:
             assert asked not in done
-            told.setdefault(asked, []).append(tokens)
-    return [done[asked] for asked in requests], told
+            streamed.setdefault(asked, []).append(tokens)
+    return [done[asked] for asked in requests], streamed
 
 
 def _best(completion: Completion) -> list[int]:
@@ -56,15 +56,15 @@ def _mixed(streams: Sequence[bool]) -> list[Request]:
     ]
 
 
-def test_greedy_tells_every_token_in_its_step() -> None:
+def test_greedy_streams_every_token_in_its_step() -> None:
     table: dict[Tokens, list[float]] = {(): [0, 0, 1, 0], (2,): [0, 0, 0, 1], (2, 3): [0, 1, 0, 0]}
     asked = _request([5, 0], sentence_params(max_new_tokens=9), streams=True)
-    [done], told = _run(FakeEngine(spelled_out(table)), [asked])
+    [done], streamed = _run(FakeEngine(spelled_out(table)), [asked])
     assert _best(done) == [2, 3, 1]
-    assert told == {asked: [[2], [2, 3], [2, 3, 1]]}
+    assert streamed == {asked: [[2], [2, 3], [2, 3, 1]]}
 
 
-def test_beams_tell_what_all_of_them_and_the_best_ended_one_agree_on() -> None:
+def test_beams_stream_the_common_prefix_of_all_of_them_and_the_best_hypothesis() -> None:
     table: dict[Tokens, list[float]] = {
         (): [0, 0.6, 0.4, 0],
         (1,): [0, 0.5, 0.5, 0],
@@ -74,12 +74,12 @@ def test_beams_tell_what_all_of_them_and_the_best_ended_one_agree_on() -> None:
         (1, 2, 3): [0.5, 0, 0, 0.5],
     }
     asked = _request([5, 0], sentence_params(beam_size=2, max_new_tokens=9), streams=True)
-    [done], told = _run(FakeEngine(spelled_out(table)), [asked])
+    [done], streamed = _run(FakeEngine(spelled_out(table)), [asked])
     assert _best(done) == [1, 1]
-    assert told == {asked: [[1]]}
+    assert streamed == {asked: [[1]]}
 
 
-def test_an_ended_hypothesis_that_is_not_the_best_holds_nothing_up() -> None:
+def test_a_hypothesis_that_is_not_the_best_does_not_delay_the_stream() -> None:
     table: dict[Tokens, list[float]] = {
         (): [0, 0.7, 0.2, 0.1],
         (1,): [0.4, 0.31, 0.14, 0.15],
@@ -99,31 +99,31 @@ def test_an_ended_hypothesis_that_is_not_the_best_holds_nothing_up() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_was_told_is_never_taken_back(seed: int) -> None:
+def test_streamed_tokens_are_never_revised(seed: int) -> None:
     table: Table = random_table(seed, VOCAB, end_bias=-0.5)
     requests = _mixed([True] * 60)
-    completions, told = _run(FakeEngine(table, max_rows=24), requests)
+    completions, streamed = _run(FakeEngine(table, max_rows=24), requests)
     for done in completions:
-        steps = told.get(done.request, [])
+        steps = streamed.get(done.request, [])
         for shorter, longer in pairwise([*steps, _best(done)]):
             assert longer[: len(shorter)] == shorter
         assert [len(tokens) for tokens in steps] == sorted({len(tokens) for tokens in steps})
     beams = [done for done in completions if done.request.params.beam_size > 1]
-    assert sum(done.request in told for done in beams) > len(beams) / 4, "a poor test: hardly anything was told"
+    assert sum(done.request in streamed for done in beams) > len(beams) / 4, "a poor test: few tokens were streamed"
 
 
-def test_answers_are_the_same_with_streams_among_them_and_only_those_tell() -> None:
+def test_answers_are_equal_with_streams_among_them_and_only_those_have_updates() -> None:
     table = random_table(11, VOCAB, end_bias=-0.5)
     plain, nothing = _run(FakeEngine(table, max_rows=24), _mixed([False] * 60))
     mixed = _mixed([number % 3 == 0 for number in range(60)])
-    completions, told = _run(FakeEngine(table, max_rows=24), mixed)
+    completions, streamed = _run(FakeEngine(table, max_rows=24), mixed)
     assert [done.hypotheses for done in completions] == [done.hypotheses for done in plain]
     assert not nothing
-    assert told
-    assert all(asked.on_progress is not None for asked in told)
+    assert streamed
+    assert all(asked.on_progress is not None for asked in streamed)
 
 
-def test_nothing_is_remembered_of_those_that_ended_were_dropped_or_failed() -> None:
+def test_requests_that_ended_were_dropped_or_failed_are_not_followed() -> None:
     engine = FakeEngine(random_table(2, VOCAB, end_bias=-9.0))
     cancelled, failed = (_request([each, 0], sentence_params(max_new_tokens=30), streams=True) for each in (1, 2))
     engine.scheduler.submit([cancelled, failed])
@@ -153,22 +153,22 @@ _OPTIONS = {
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_with_options_nothing_is_taken_back_either(seed: int) -> None:
+def test_with_options_streamed_tokens_are_not_revised_either(seed: int) -> None:
     table: Table = random_table(seed, VOCAB)
     sources = ([3, 1, 0], [5, 2, 0], [6, 0])
     requests = [_request(source, params, streams=True) for params in _OPTIONS.values() for source in sources]
-    completions, told = _run(FakeEngine(table), requests)
+    completions, streamed = _run(FakeEngine(table), requests)
     plain = [_request(list(asked.source), asked.params, streams=False) for asked in requests]
     assert [_best(done) for done in completions] == [_best(done) for done in _run(FakeEngine(table), plain)[0]]
     for asked, done in zip(requests, completions, strict=True):
-        for earlier, later in pairwise([*told.get(asked, []), _best(done)]):
+        for earlier, later in pairwise([*streamed.get(asked, []), _best(done)]):
             assert later[: len(earlier)] == earlier, asked.params
 
 
-def test_a_prefix_is_told_with_what_comes_after_it_and_one_sample_token_by_token() -> None:
+def test_a_prefix_is_streamed_with_the_tokens_after_it_and_one_sample_token_by_token() -> None:
     params = [_OPTIONS["a prefix read greedily"], _OPTIONS["one sample"]]
     prefixed, sampled = (_request([3, 1, 0], each, streams=True) for each in params)
-    completions, told = _run(FakeEngine(random_table(0, VOCAB, end_bias=-4.0)), [prefixed, sampled])
-    assert all(tokens[:3] == [4, 2, 4] for tokens in told[prefixed])
-    # The last one ends the request and is told with its answer.
-    assert [len(tokens) for tokens in told[sampled]] == list(range(1, len(_best(completions[1]))))
+    completions, streamed = _run(FakeEngine(random_table(0, VOCAB, end_bias=-4.0)), [prefixed, sampled])
+    assert all(tokens[:3] == [4, 2, 4] for tokens in streamed[prefixed])
+    # The last token ends the request and arrives with its answer.
+    assert [len(tokens) for tokens in streamed[sampled]] == list(range(1, len(_best(completions[1]))))

@@ -36,7 +36,7 @@ def test_identical_sentences_in_flight_are_decoded_once(echo: EchoGenerator) -> 
     assert cached.watcher.outcomes == {"decoded": 2, "coalesced": 2}
 
 
-def test_who_joins_late_is_charged_only_for_what_came_after_its_arrival(echo: EchoGenerator) -> None:
+def test_a_late_call_has_timings_from_its_arrival_on(echo: EchoGenerator) -> None:
     cached = Cached(echo)
     early, late = ask(5), ask(5)
     # The echo writes its first token 4 ms after the arrival, and its last after 10 ms.
@@ -119,13 +119,13 @@ def test_sentences_of_one_call_expire_one_by_one(echo: EchoGenerator) -> None:
         await cached.begin(ask(9, expires_in=2 * SOON_SECONDS))  # a little time passes
         gate.set()
         completions = await call
-        # What has come is handed out, to the late as well: it costs nothing more.
+        # A complete answer is returned to expired requests as well: it costs nothing more.
         assert tokens_of(completions) == [[5], [5], [6]]
 
     run(scenario)
 
 
-def test_what_everybody_has_given_up_leaves_the_engine(echo: EchoGenerator) -> None:
+def test_a_request_that_every_call_has_given_up_leaves_the_engine(echo: EchoGenerator) -> None:
     cached = Cached(echo)
 
     async def scenario() -> None:
@@ -152,7 +152,7 @@ def test_a_request_that_has_expired_already_is_never_decoded(echo: EchoGenerator
 
     run(scenario)
     assert echo.batches == []
-    assert cached.generator._flights == {}
+    assert cached.generator._in_flight == {}
 
 
 def test_a_leader_that_is_cancelled_leaves_its_followers_the_answer(echo: EchoGenerator) -> None:
@@ -173,7 +173,7 @@ def test_a_leader_that_is_cancelled_leaves_its_followers_the_answer(echo: EchoGe
     assert len(echo.batches) == 1
 
 
-def test_when_all_askers_are_cancelled_so_is_the_sentence_and_the_next_asker_begins_anew(echo: EchoGenerator) -> None:
+def test_when_all_calls_are_cancelled_so_is_the_request_and_the_next_call_starts_another(echo: EchoGenerator) -> None:
     cached = Cached(echo)
 
     async def scenario() -> None:
@@ -191,7 +191,7 @@ def test_when_all_askers_are_cancelled_so_is_the_sentence_and_the_next_asker_beg
     assert len(echo.batches) == 2
 
 
-def test_an_error_reaches_everybody_who_waits_and_is_not_kept(echo: EchoGenerator) -> None:
+def test_an_error_reaches_every_waiting_call_and_is_not_cached(echo: EchoGenerator) -> None:
     cached = Cached(echo)
 
     async def scenario() -> None:
@@ -210,7 +210,7 @@ def test_an_error_reaches_everybody_who_waits_and_is_not_kept(echo: EchoGenerato
     assert cached.watcher.outcomes == {"decoded": 2}
 
 
-def test_a_call_that_fails_through_a_sentence_it_joined_takes_its_own_sentences_along(echo: EchoGenerator) -> None:
+def test_a_call_that_fails_by_a_shared_sentence_cancels_its_own_sentences(echo: EchoGenerator) -> None:
     cached = Cached(echo)
 
     async def scenario() -> None:
@@ -229,10 +229,10 @@ def test_a_call_that_fails_through_a_sentence_it_joined_takes_its_own_sentences_
 
     run(scenario)
     assert echo.num_cancelled == 1
-    assert cached.generator._flights == {}
+    assert cached.generator._in_flight == {}
 
 
-def test_a_full_queue_takes_nothing_of_a_call_and_who_joined_keeps_waiting() -> None:
+def test_a_full_queue_rejects_a_whole_call_and_calls_that_joined_keep_waiting() -> None:
     replicas = random_replicas(max_waiting=2)
     generator = CachedEngineClient(replicas, 100, Watcher())
 
@@ -240,9 +240,9 @@ def test_a_full_queue_takes_nothing_of_a_call_and_who_joined_keeps_waiting() -> 
         first = asyncio.create_task(generator.generate([ask(4), ask(5)]))
         await queued(replicas, 2)
         joins = asyncio.create_task(generator.generate([ask(5), ask(4)]))
-        for refused in ([ask(6)], [ask(5), ask(6)]):
+        for rejected in ([ask(6)], [ask(5), ask(6)]):
             with pytest.raises(QueueFull):
-                await generator.generate(refused)
+                await generator.generate(rejected)
         assert replicas.status().waiting == 2
         assert not joins.done()
         replicas.start()
@@ -255,7 +255,7 @@ def test_a_full_queue_takes_nothing_of_a_call_and_who_joined_keeps_waiting() -> 
         generator.close()
 
 
-def test_callers_who_meet_a_full_queue_together_are_refused_together_and_answers_at_hand_are_given(
+def test_calls_that_meet_a_full_queue_are_rejected_together_and_cached_answers_are_returned(
     echo: EchoGenerator,
 ) -> None:
     cached = Cached(echo)
@@ -264,8 +264,8 @@ def test_callers_who_meet_a_full_queue_together_are_refused_together_and_answers
         await cached.generator.generate([ask(5)])
         echo.error = QueueFull("2 sentences wait", 1.0)
         calls = [cached.begin(ask(6)), cached.begin(ask(6)), cached.begin(ask(5), ask(6)), cached.begin(ask(5))]
-        *refused, answered = await asyncio.gather(*calls, return_exceptions=True)
-        assert all(isinstance(error, QueueFull) for error in refused)
+        *rejected, answered = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(isinstance(error, QueueFull) for error in rejected)
         assert isinstance(answered, list)
         assert tokens_of(answered) == [[5]]
         echo.error = None

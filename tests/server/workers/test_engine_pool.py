@@ -53,7 +53,7 @@ def test_callers_on_one_loop_share_the_engine() -> None:
         assert [tokens(await task) for task in (first, *others)] == [[[3] * 7], [[3] * 2], [[3] * 3]]
 
     with_replicas([runner], scenario)
-    # The others joined at the second step, and the last of the first's eight steps it made alone again.
+    # The others join at the second step, and the last of the eight steps has the first request only.
     assert runner.decoded == [1, 3, 3, 3, 2, 1, 1, 1]
 
 
@@ -114,7 +114,7 @@ def test_cancelling_requests_that_wait_takes_them_out_of_the_queue() -> None:
     assert runner.decoded == [16] * 3
 
 
-def test_a_full_queue_takes_nothing_and_what_waits_is_answered() -> None:
+def test_a_full_queue_rejects_a_call_and_completes_the_waiting_ones() -> None:
     runner = HeldRunner()
 
     async def scenario(replicas: EnginePool) -> None:
@@ -132,7 +132,7 @@ def test_a_full_queue_takes_nothing_and_what_waits_is_answered() -> None:
     with_replicas([runner], scenario, max_waiting=2)
 
 
-def test_an_expired_request_comes_back_without_hypotheses() -> None:
+def test_an_expired_request_has_no_hypotheses() -> None:
     async def scenario(replicas: EnginePool) -> None:
         expired = sentence(5, deadline=time.monotonic() - 1.0)
         late, in_time = await replicas.generate([expired, sentence(3)])
@@ -155,7 +155,7 @@ def test_an_error_of_the_engine_reaches_its_caller_and_the_next_request_works() 
     with_replicas([runner], scenario)
 
 
-def test_draining_waits_for_what_runs_and_refuses_what_comes() -> None:
+def test_draining_waits_for_running_requests_and_rejects_new_ones() -> None:
     runner = HeldRunner()
 
     async def scenario(replicas: EnginePool) -> None:
@@ -173,7 +173,7 @@ def test_draining_waits_for_what_runs_and_refuses_what_comes() -> None:
     with_replicas([runner], scenario)
 
 
-def test_draining_gives_up_when_its_time_is_over_and_what_ran_is_told_when_the_engines_close() -> None:
+def test_draining_stops_after_its_timeout_and_running_requests_fail_when_the_engines_close() -> None:
     runner = HeldRunner()
 
     async def scenario(replicas: EnginePool) -> None:
@@ -206,7 +206,7 @@ def test_draining_gives_up_when_its_time_is_over_and_what_ran_is_told_when_the_e
         ([3, END], sentence_params(forced_target=(VOCAB, END)), f"tokens of `forced_target` .* Given: {VOCAB}"),
     ],
 )
-def test_tokens_that_a_model_has_not_are_refused(source: list[int], params: SentenceParams, message: str) -> None:
+def test_tokens_outside_the_vocabulary_are_rejected(source: list[int], params: SentenceParams, message: str) -> None:
     async def scenario(replicas: EnginePool) -> None:
         with pytest.raises(InvalidRequest, match=message):
             await asyncio.wait_for(replicas.generate([sentence(3), request(source, params)]), 1.0)
@@ -215,9 +215,9 @@ def test_tokens_that_a_model_has_not_are_refused(source: list[int], params: Sent
     with_replicas([FakeRunner(copying_table(VOCAB))], scenario)
 
 
-def test_a_call_that_comes_in_while_the_engines_close_is_answered() -> None:
+def test_a_call_that_arrives_while_the_engines_close_is_rejected_or_completed() -> None:
     class Slow(list[Request]):
-        """Requests during which everything is closed, by the time that they are looked at."""
+        """Requests that close all engines when they are iterated over."""
 
         def __iter__(self) -> Iterator[Request]:
             if not replicas.status().draining:
@@ -231,7 +231,7 @@ def test_a_call_that_comes_in_while_the_engines_close_is_answered() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, threads have no priority of their own")
-def test_engine_threads_give_way_to_the_event_loop_where_that_is_asked_for() -> None:
+def test_engine_threads_have_the_requested_niceness() -> None:
     options = PoolOptions(replicas=2, niceness=3)
     replicas = EnginePool(fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB)) for _ in range(2)], options)
     replicas.start()
@@ -244,7 +244,7 @@ def test_engine_threads_give_way_to_the_event_loop_where_that_is_asked_for() -> 
         replicas.close()
 
 
-def test_closing_ends_the_threads_and_a_closed_engine_takes_nothing() -> None:
+def test_closing_ends_the_threads_and_a_closed_engine_accepts_no_request() -> None:
     before = set(threading.enumerate())
     replicas = EnginePool(
         fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB)) for _ in range(2)], PoolOptions(replicas=2)

@@ -1,4 +1,4 @@
-"""Engines in processes of their own, over the default model."""
+"""Engines in processes, over the default model."""
 
 import asyncio
 import dataclasses
@@ -53,7 +53,7 @@ def bundle() -> Bundle:
 
 @pytest.fixture(scope="module")
 def processes(bundle: Bundle) -> Iterator[EnginePool]:
-    """Two engines, each in its process, for tests that leave them as they were."""
+    """Two engines in processes, for tests that leave them unchanged."""
     steps = _Steps()
     replicas = EnginePool.open(bundle, PoolOptions(replicas=2, max_rows=16, processes=True, observe=steps))
     yield replicas
@@ -86,9 +86,7 @@ def _engines(replicas: EnginePool) -> list[ProcessWorker]:
     return [engine for engine in replicas._engines if isinstance(engine, ProcessWorker)]
 
 
-def test_processes_answer_what_threads_answer_to_everything_that_can_be_asked(
-    bundle: Bundle, processes: EnginePool
-) -> None:
+def test_processes_return_the_answers_of_threads_for_all_options(bundle: Bundle, processes: EnginePool) -> None:
     threads = EnginePool.open(bundle, PoolOptions(replicas=2, max_rows=16))
     try:
         expected = _run(threads.generate(_requests(bundle, *KINDS)))
@@ -108,12 +106,12 @@ def test_processes_answer_what_threads_answer_to_everything_that_can_be_asked(
         assert stations[0] > 0
 
 
-def test_what_streams_is_told_bit_by_bit_and_then_whole(bundle: Bundle, processes: EnginePool) -> None:
+def test_a_streaming_request_receives_parts_and_then_the_whole_answer(bundle: Bundle, processes: EnginePool) -> None:
     [request] = _requests(bundle, sentence_params())[1:2]
-    heard: list[tuple[list[int], bool]] = []
-    request.on_progress = lambda tokens, is_complete: heard.append((tokens, is_complete))
+    received: list[tuple[list[int], bool]] = []
+    request.on_progress = lambda tokens, is_complete: received.append((tokens, is_complete))
     [completion] = _run(processes.generate([request]))
-    *parts, (whole, is_complete) = heard
+    *parts, (whole, is_complete) = received
     assert is_complete
     assert whole == completion.hypotheses[0].token_ids
     assert len(parts) > 3
@@ -141,11 +139,11 @@ def test_cancelled_and_expired_requests_leave_and_the_others_stay(bundle: Bundle
     assert all(completion.hypotheses for completion in _run(scenario()))
 
 
-def test_an_idle_engine_is_not_silent_however_long_it_idles(processes: EnginePool) -> None:
+def test_an_idle_engine_has_no_heartbeat_age(processes: EnginePool) -> None:
     assert processes.status().heartbeat_age_seconds == 0.0
 
 
-def test_what_a_killed_process_had_is_decoded_again_but_not_a_third_time(
+def test_requests_of_a_killed_process_are_decoded_again_but_not_a_third_time(
     bundle: Bundle, caplog: pytest.LogCaptureFixture
 ) -> None:
     replicas = EnginePool.open(bundle, PoolOptions(replicas=1, max_rows=16, processes=True))
@@ -161,7 +159,7 @@ def test_what_a_killed_process_had_is_decoded_again_but_not_a_third_time(
         stubborn = begin(replicas, *_requests(bundle, LONG))
         await killed_while_it_works()
         await killed_while_it_works()
-        with pytest.raises(EngineFailed, match="ended, by signal 9, twice"):
+        with pytest.raises(EngineFailed, match="exited by signal 9, for the second time"):
             await stubborn
         ordinary = begin(replicas, *_requests(bundle, sentence_params(min_new_tokens=60)))
         await killed_while_it_works()
@@ -169,21 +167,22 @@ def test_what_a_killed_process_had_is_decoded_again_but_not_a_third_time(
 
     try:
         assert all(completion.hypotheses for completion in _run(scenario()))
-        assert "the process of engine-0 has ended, by signal 9, with 4 requests" in caplog.text
+        exits = [vars(record) for record in caplog.records if record.message == "worker process exited"]
+        assert ("engine-0", "by signal 9", 4) in [(each["worker"], each["exit"], each["requests"]) for each in exits]
     finally:
         replicas.close()
 
 
-def test_a_stream_goes_on_where_it_was_when_its_process_is_killed(bundle: Bundle) -> None:
+def test_a_stream_continues_at_its_position_when_its_process_is_killed(bundle: Bundle) -> None:
     replicas = EnginePool.open(bundle, PoolOptions(replicas=1, max_rows=16, processes=True))
     [engine] = _engines(replicas)
     [request] = _requests(bundle, sentence_params(max_new_tokens=250, min_new_tokens=249, max_repetitions=1000))[:1]
-    heard: list[list[int]] = []
-    request.on_progress = lambda tokens, is_complete: heard.append(tokens)
+    received: list[list[int]] = []
+    request.on_progress = lambda tokens, is_complete: received.append(tokens)
 
     async def scenario() -> list[Completion]:
         running = begin(replicas, request)
-        await until(lambda: len(heard) > 5)
+        await until(lambda: len(received) > 5)
         os.kill(engine._process.pid or 0, signal.SIGKILL)
         return await running
 
@@ -192,16 +191,16 @@ def test_a_stream_goes_on_where_it_was_when_its_process_is_killed(bundle: Bundle
     finally:
         replicas.close()
     whole = completion.hypotheses[0].token_ids
-    assert heard[-1] == whole
-    assert [len(tokens) for tokens in heard[:-1]] == sorted({len(tokens) for tokens in heard[:-1]})
-    assert all(tokens == whole[: len(tokens)] for tokens in heard)
+    assert received[-1] == whole
+    assert [len(tokens) for tokens in received[:-1]] == sorted({len(tokens) for tokens in received[:-1]})
+    assert all(tokens == whole[: len(tokens)] for tokens in received)
 
 
-def test_an_engine_that_hangs_makes_nobody_wait_longer_than_they_would(bundle: Bundle) -> None:
+def test_an_engine_that_hangs_delays_no_other_request(bundle: Bundle) -> None:
     replicas = EnginePool.open(bundle, PoolOptions(replicas=1, max_rows=16, processes=True))
     [engine] = _engines(replicas)
     pid = engine._process.pid or 0
-    # More than a pipe holds, again and again.
+    # More than a pipe holds, several times.
     phrases = tuple(tuple(range(start, start + 200)) for start in range(50, 7000, 50))
     longest_pause = 0.0
 
@@ -231,7 +230,7 @@ def test_an_engine_that_hangs_makes_nobody_wait_longer_than_they_would(bundle: B
         replicas.close()
 
 
-def test_an_error_in_the_process_reaches_caller_and_log_and_the_engine_goes_on(
+def test_an_error_in_the_process_reaches_caller_and_log_and_the_engine_continues(
     bundle: Bundle, processes: EnginePool, caplog: pytest.LogCaptureFixture
 ) -> None:
     no_such_layer = sentence_params(return_attention=True, alignment_layer=99)
@@ -245,7 +244,7 @@ def test_an_error_in_the_process_reaches_caller_and_log_and_the_engine_goes_on(
     assert _run(processes.generate(_requests(bundle, sentence_params())))
 
 
-def test_a_bundle_that_cannot_be_loaded_is_refused_and_no_process_stays(bundle: Bundle, tmp_path: Path) -> None:
+def test_a_bundle_that_cannot_be_loaded_is_rejected_and_no_process_remains(bundle: Bundle, tmp_path: Path) -> None:
     for path in bundle.path.iterdir():
         (tmp_path / path.name).symlink_to(path)
     (tmp_path / DECODER_FILE).unlink()
@@ -257,7 +256,7 @@ def test_a_bundle_that_cannot_be_loaded_is_refused_and_no_process_stays(bundle: 
     assert set(active_children()) <= before
 
 
-def test_closing_ends_the_processes_and_what_they_had(bundle: Bundle) -> None:
+def test_closing_ends_the_processes_and_their_requests(bundle: Bundle) -> None:
     before = set(active_children())
     replicas = EnginePool.open(bundle, PoolOptions(replicas=1, max_rows=16, processes=True))
 

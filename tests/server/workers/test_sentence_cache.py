@@ -40,7 +40,7 @@ def test_a_sentence_that_was_decoded_is_answered_from_the_cache(echo: EchoGenera
     assert cached.watcher.num_kept == 1
 
 
-def test_a_sentence_that_is_not_to_be_shared_is_decoded_for_its_asker_alone(echo: EchoGenerator) -> None:
+def test_a_request_that_is_not_shared_is_decoded_for_its_call_alone(echo: EchoGenerator) -> None:
     cached = Cached(echo)
 
     def ask_alone() -> Request:
@@ -63,7 +63,7 @@ def test_a_sentence_that_is_not_to_be_shared_is_decoded_for_its_asker_alone(echo
     assert cached.watcher.num_kept == 1
 
 
-def test_samples_are_shared_in_flight_and_not_kept(echo: EchoGenerator) -> None:
+def test_samples_are_shared_in_flight_and_not_cached(echo: EchoGenerator) -> None:
     cached = Cached(echo)
     sampled = sentence_params(max_new_tokens=16, sampling=Sampling(seed=3))
 
@@ -77,7 +77,7 @@ def test_samples_are_shared_in_flight_and_not_kept(echo: EchoGenerator) -> None:
     assert cached.watcher.num_kept == 0
 
 
-def test_an_answer_from_the_cache_took_no_time_in_the_engine(echo: EchoGenerator) -> None:
+def test_a_cached_answer_has_no_time_in_the_engine(echo: EchoGenerator) -> None:
     cached = Cached(echo)
 
     async def scenario() -> None:
@@ -126,7 +126,7 @@ def test_other_parameters_are_another_sentence(echo: EchoGenerator) -> None:
     assert cached.watcher.outcomes == {"decoded": 7, "cached": 7}
 
 
-def test_what_one_asker_does_to_its_answer_no_other_sees(echo: EchoGenerator) -> None:
+def test_changing_an_answer_does_not_change_those_of_other_calls(echo: EchoGenerator) -> None:
     cached = Cached(echo)
 
     async def scenario() -> None:
@@ -139,7 +139,7 @@ def test_what_one_asker_does_to_its_answer_no_other_sees(echo: EchoGenerator) ->
     run(scenario)
 
 
-def test_the_least_recently_used_sentence_is_forgotten_first(echo: EchoGenerator) -> None:
+def test_the_least_recently_used_sentence_is_evicted_first(echo: EchoGenerator) -> None:
     cached = Cached(echo, max_sentences=2)
 
     async def scenario() -> None:
@@ -151,7 +151,7 @@ def test_the_least_recently_used_sentence_is_forgotten_first(echo: EchoGenerator
     assert cached.watcher.num_kept == 2
 
 
-def test_a_call_of_more_sentences_than_the_cache_holds_is_answered_whole(echo: EchoGenerator) -> None:
+def test_a_call_of_more_sentences_than_the_cache_holds_is_complete(echo: EchoGenerator) -> None:
     cached = Cached(echo, max_sentences=2)
 
     async def scenario() -> None:
@@ -180,7 +180,7 @@ def test_without_a_cache_every_sentence_goes_to_the_engine(echo: EchoGenerator) 
     assert cached.watcher.outcomes == {"decoded": 3}
 
 
-def test_no_sentences_are_no_completions(echo: EchoGenerator) -> None:
+def test_a_call_without_sentences_has_no_completions(echo: EchoGenerator) -> None:
     cached = Cached(echo)
 
     async def scenario() -> None:
@@ -191,7 +191,7 @@ def test_no_sentences_are_no_completions(echo: EchoGenerator) -> None:
 
 
 @pytest.mark.parametrize("reason", [FinishReason.CANCELLED, FinishReason.DEADLINE])
-def test_what_the_engine_did_not_finish_is_not_kept(echo: EchoGenerator, reason: FinishReason) -> None:
+def test_an_unfinished_answer_is_not_cached(echo: EchoGenerator, reason: FinishReason) -> None:
     cached = Cached(echo)
     echo.finish_reason = reason
 
@@ -205,7 +205,7 @@ def test_what_the_engine_did_not_finish_is_not_kept(echo: EchoGenerator, reason:
     assert cached.watcher.outcomes.total() == 0
 
 
-def test_a_sentence_that_the_limit_ended_is_kept(echo: EchoGenerator) -> None:
+def test_an_answer_ended_by_its_limit_is_cached(echo: EchoGenerator) -> None:
     cached = Cached(echo)
     echo.finish_reason = FinishReason.LENGTH
 
@@ -218,7 +218,7 @@ def test_a_sentence_that_the_limit_ended_is_kept(echo: EchoGenerator) -> None:
     assert len(echo.batches) == 1
 
 
-def test_answers_outlive_the_event_loop_and_flights_do_not(echo: EchoGenerator) -> None:
+def test_answers_outlive_the_event_loop_and_requests_in_flight_do_not(echo: EchoGenerator) -> None:
     cached = Cached(echo)
 
     async def abandon() -> None:
@@ -233,7 +233,7 @@ def test_answers_outlive_the_event_loop_and_flights_do_not(echo: EchoGenerator) 
     run(both)
     cached.generator._answers.clear()
     run(abandon)
-    assert cached.generator._flights == {}
+    assert cached.generator._in_flight == {}
     run(both)
     run(both)
     assert cached.watcher.outcomes == {"decoded": 4, "cached": 2}
@@ -249,7 +249,7 @@ def test_status_bundle_and_end_are_those_of_the_engine(echo: EchoGenerator) -> N
 
 
 def _answers(max_sentences: int) -> list[list[str]]:
-    """What many overlapping calls get of one engine, some of them twice."""
+    """Return the answers of one engine to many overlapping calls, with repeated sentences."""
     beams = sentence_params(beam_size=3, num_hypotheses=2, max_new_tokens=12, return_scores=True)
     sources = [(token, other) for token in range(3, 8) for other in (3, 9)]
     kinds = [(source, params) for source in sources for params in (GREEDY, beams)]
@@ -262,8 +262,8 @@ def _answers(max_sentences: int) -> list[list[str]]:
         calls = [kinds[begin::3] + kinds[:4] for begin in range(3)] + [[kind] for kind in kinds]
         for _ in range(2):
             asked = [[ask(*source, params=params) for source, params in call] for call in calls]
-            landed = await asyncio.gather(*map(generator.generate, asked))
-            answers.extend([str(completion.hypotheses) for completion in done] for done in landed)
+            completed = await asyncio.gather(*map(generator.generate, asked))
+            answers.extend([str(completion.hypotheses) for completion in done] for done in completed)
 
     try:
         run(scenario)
@@ -278,7 +278,7 @@ def test_answers_are_the_same_with_and_without_a_cache() -> None:
     assert len({answer for call in uncached for answer in call}) > 10, "a poor test: few different answers"
 
 
-def test_a_draining_engine_takes_nothing_new_and_finishes_what_is_shared() -> None:
+def test_a_draining_engine_rejects_new_requests_and_completes_shared_ones() -> None:
     replicas = random_replicas()
     generator = CachedEngineClient(replicas, 100, Watcher())
 

@@ -1,4 +1,4 @@
-"""Answers that hold much more than tokens leave room for fewer others."""
+"""Size of the cache with answers that have much more than tokens."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from tests.fakes.echo import EchoGenerator
 
 @dataclass
 class _DetailedEcho(EchoGenerator):
-    """Notes attention of so many KiB for every answer, or so many alternatives."""
+    """Engine whose answers have attention of some KiB, or a number of alternatives."""
 
     attention_kib: int = 0
     num_alternatives: int = 0

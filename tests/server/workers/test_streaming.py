@@ -1,4 +1,4 @@
-"""How progress reaches whoever asked: from engine threads to the event loop, and through the cache."""
+"""Streamed tokens on their way from engine threads to the event loop, and through the cache."""
 
 import asyncio
 import threading
@@ -15,24 +15,24 @@ from tests.fakes.echo import EchoGenerator
 from tests.fakes.held_worker import HeldRunner, begin, reached, sentence, until, with_replicas
 from tests.fakes.sentence_params import sentence_params
 
-Told = list[tuple[list[int], bool]]
+Received = list[tuple[list[int], bool]]
 
 
-def _streamed(request: Request) -> tuple[Request, Told]:
-    """The same request, and what it is told."""
-    told: Told = []
-    request.on_progress = lambda token_ids, is_complete: told.append((token_ids, is_complete))
-    return request, told
+def _streamed(request: Request) -> tuple[Request, Received]:
+    """Return a streaming request and the list of its updates."""
+    received: Received = []
+    request.on_progress = lambda token_ids, is_complete: received.append((token_ids, is_complete))
+    return request, received
 
 
-def _token_by_token(num_tokens: int) -> Told:
+def _token_by_token(num_tokens: int) -> Received:
     return [*(([3] * count, False) for count in range(1, num_tokens + 1)), ([3] * num_tokens, True)]
 
 
 def _with_cache(
     scenario: Callable[[CachedEngineClient, EnginePool, HeldRunner], Awaitable[None]], room: int = 100
 ) -> None:
-    """Runs a scenario with a cache before an engine whose steps wait."""
+    """Run a scenario with a cache before an engine whose steps wait."""
     runner = HeldRunner()
 
     async def begun(replicas: EnginePool) -> None:
@@ -41,9 +41,9 @@ def _with_cache(
     with_replicas([runner], begun, max_waiting=room)
 
 
-def test_a_request_hears_of_itself_before_its_answer_and_of_its_end_before_others_end() -> None:
+def test_a_request_receives_tokens_before_its_answer_and_its_answer_before_others_end() -> None:
     runner = HeldRunner()
-    heard: list[tuple[int, list[int], bool]] = []
+    received: list[tuple[int, list[int], bool]] = []
 
     async def scenario(replicas: EnginePool) -> None:
         loop_thread = threading.get_ident()
@@ -53,7 +53,7 @@ def test_a_request_hears_of_itself_before_its_answer_and_of_its_end_before_other
             def listen(token_ids: list[int], is_complete: bool) -> None:
                 assert threading.get_ident() == loop_thread
                 assert not task.done()
-                heard.append((number, token_ids, is_complete))
+                received.append((number, token_ids, is_complete))
 
             requests[number].on_progress = listen
 
@@ -65,14 +65,14 @@ def test_a_request_hears_of_itself_before_its_answer_and_of_its_end_before_other
 
     with_replicas([runner], scenario)
     for number, num_tokens in enumerate((2, 3, 5)):
-        own = [(token_ids, is_complete) for each, token_ids, is_complete in heard if each == number]
+        own = [(token_ids, is_complete) for each, token_ids, is_complete in received if each == number]
         assert own == _token_by_token(num_tokens)
-    assert heard.index((0, [3, 3], True)) < heard.index((2, [3] * 4, False))
+    assert received.index((0, [3, 3], True)) < received.index((2, [3] * 4, False))
 
 
-def test_nobody_hears_of_a_request_that_was_cancelled() -> None:
+def test_a_cancelled_request_receives_no_tokens() -> None:
     runner = HeldRunner()
-    asked, told = _streamed(sentence(60))
+    asked, received = _streamed(sentence(60))
 
     async def scenario(replicas: EnginePool) -> None:
         task = begin(replicas, asked)
@@ -84,50 +84,50 @@ def test_nobody_hears_of_a_request_that_was_cancelled() -> None:
         await until(lambda: replicas.status().running == 0)
 
     with_replicas([runner], scenario)
-    assert told == []
+    assert received == []
     assert runner.cache.num_live == 0
 
 
-def test_a_kept_answer_is_heard_at_once_and_whole_while_the_others_are_decoded() -> None:
+def test_a_cached_answer_is_streamed_at_once_while_the_others_are_decoded() -> None:
     async def scenario(generator: CachedEngineClient, _: EnginePool, runner: HeldRunner) -> None:
         runner.go_on.set()
         await generator.generate([sentence(4)])
         runner.go_on.clear()
-        (kept, told), (new, told_of_new) = _streamed(sentence(4)), _streamed(sentence(6))
+        (kept, received), (new, received_of_new) = _streamed(sentence(4)), _streamed(sentence(6))
         call = asyncio.create_task(generator.generate([new, kept]))
-        await until(lambda: told != [])
-        assert (told, told_of_new) == ([([3, 3, 3], True)], [])
+        await until(lambda: received != [])
+        assert (received, received_of_new) == ([([3, 3, 3], True)], [])
         runner.go_on.set()
         await call
-        assert told_of_new == _token_by_token(5)
+        assert received_of_new == _token_by_token(5)
 
     _with_cache(scenario)
 
 
-def test_who_joins_late_hears_what_was_told_and_then_the_rest() -> None:
+def test_a_late_call_receives_the_earlier_tokens_and_then_the_rest() -> None:
     async def scenario(generator: CachedEngineClient, _: EnginePool, runner: HeldRunner) -> None:
-        (first, told_first), (late, told_late) = _streamed(sentence(6)), _streamed(sentence(6))
+        (first, received_first), (late, received_late) = _streamed(sentence(6)), _streamed(sentence(6))
         calls = [asyncio.create_task(generator.generate([first]))]
         runner.one_step()
         runner.one_step()
-        await until(lambda: len(told_first) == 2)
+        await until(lambda: len(received_first) == 2)
         calls.append(asyncio.create_task(generator.generate([late])))
-        await until(lambda: told_late == [([3, 3], False)])
+        await until(lambda: received_late == [([3, 3], False)])
         runner.go_on.set()
         await asyncio.gather(*calls)
-        assert told_first == _token_by_token(5)
-        assert told_late == told_first[1:]
+        assert received_first == _token_by_token(5)
+        assert received_late == received_first[1:]
         assert runner.encoded == [[(3, 3, 3, 3, 3, 0)]]
 
     _with_cache(scenario)
 
 
-def test_a_sentence_that_stands_twice_in_a_call_is_decoded_once_and_told_twice() -> None:
+def test_a_sentence_that_occurs_twice_in_a_call_is_decoded_once_and_streamed_twice() -> None:
     async def scenario(generator: CachedEngineClient, _: EnginePool, runner: HeldRunner) -> None:
         runner.go_on.set()
-        (first, told_first), (second, told_second) = _streamed(sentence(4)), _streamed(sentence(4))
+        (first, received_first), (second, told_second) = _streamed(sentence(4)), _streamed(sentence(4))
         await generator.generate([first, sentence(4), second])
-        assert told_first == told_second == _token_by_token(3)
+        assert received_first == told_second == _token_by_token(3)
         assert len(runner.encoded) == 1
 
     _with_cache(scenario)
@@ -152,7 +152,7 @@ def test_a_sentence_that_streams_joins_only_those_that_stream_and_others_join_it
     assert [[request.on_progress is not None for request in batch] for batch in echo.batches] == [[False], [True]]
 
 
-def test_a_full_queue_refuses_before_anything_is_told() -> None:
+def test_a_full_queue_rejects_a_call_before_any_token_is_streamed() -> None:
     async def scenario(generator: CachedEngineClient, replicas: EnginePool, runner: HeldRunner) -> None:
         runner.go_on.set()
         await generator.generate([sentence(4)])
@@ -162,24 +162,24 @@ def test_a_full_queue_refuses_before_anything_is_told() -> None:
         await reached(runner.entered)
         waiting = begin(replicas, *(sentence(2) for _ in range(40)))
         await until(lambda: replicas.status().waiting > 0)
-        kept, told = _streamed(sentence(4))
+        kept, received = _streamed(sentence(4))
         with pytest.raises(QueueFull):
             await generator.generate([kept, sentence(5)])
-        assert told == []
+        assert received == []
         runner.go_on.set()
         await asyncio.gather(running, waiting)
 
     _with_cache(scenario, room=1)
 
 
-def test_what_is_streamed_and_what_is_not_have_one_place_in_the_cache() -> None:
+def test_streamed_and_other_requests_share_one_entry_in_the_cache() -> None:
     async def scenario(generator: CachedEngineClient, _: EnginePool, runner: HeldRunner) -> None:
         runner.go_on.set()
-        streamed, told = _streamed(sentence(5, beam_size=2))
+        streamed, received = _streamed(sentence(5, beam_size=2))
         [first] = await generator.generate([streamed])
         [second] = await generator.generate([sentence(5, beam_size=2)])
         assert first.hypotheses == second.hypotheses
-        assert told[-1] == (first.hypotheses[0].token_ids, True)
+        assert received[-1] == (first.hypotheses[0].token_ids, True)
         assert len(runner.encoded) == 1
         assert streamed.params == sentence_params(2, max_new_tokens=64)
 

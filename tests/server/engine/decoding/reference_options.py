@@ -1,4 +1,4 @@
-"""Options once more, in plain Python for one prefix: what a table of log-probabilities becomes under them."""
+"""Reference implementation of options in plain Python: a table of log-probabilities changed for one prefix."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from tests.fakes.reference_search import Scored, beam, greedy
 
 
 def expected(table: Table, source: Tokens, params: SentenceParams) -> list[Scored]:
-    """Answers with their target prefix, the model's own log-probability and the score that was ranked by."""
+    """Return answers with their target prefix, the model's own log-probability and the score of the ranking."""
     ruled, bare = under_rules(table, source, params), replace(params, target_prefix=())
     if params.beam_size == 1:
         found = [greedy(ruled, bare)]
@@ -29,7 +29,7 @@ def expected(table: Table, source: Tokens, params: SentenceParams) -> list[Score
 
 
 def own_log_probability(table: Table, source: Tokens, prompt: Tokens, generated: Tokens) -> float:
-    """What the model gives these tokens behind a prompt."""
+    """Return the model's log-probability of these tokens after a prompt."""
     return math.fsum(
         float(table(source, (*prompt, *generated[:place]))[token]) for place, token in enumerate(generated)
     )

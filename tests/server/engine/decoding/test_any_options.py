@@ -105,7 +105,7 @@ def _has(tokens: Tokens, phrase: Tokens) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_is_asked_for_together_every_answer_is_true_and_the_same_alone(seed: int) -> None:
+def test_with_any_options_every_answer_is_valid_and_the_same_alone(seed: int) -> None:
     table, forced_end = random_table(seed, VOCAB, end_bias=0.7), seed % 2 == 1
     together = FakeEngine(table, max_rows=24, forced_end=forced_end).run(_requests(seed))
     for completion, again in zip(together, _requests(seed), strict=True):

@@ -42,7 +42,7 @@ def test_two_beams_find_the_sequence_that_greedy_misses() -> None:
     assert best.finish_reason is FinishReason.STOP
 
 
-def test_as_many_hypotheses_come_back_as_were_asked_for_best_first() -> None:
+def test_the_requested_number_of_hypotheses_is_returned_best_first() -> None:
     params = sentence_params(beam_size=3, num_hypotheses=3, length_penalty=0.0, max_new_tokens=2)
     hypotheses = _decode(TRAP, params)
     assert [hypothesis.token_ids for hypothesis in hypotheses] == [[B], [A], []]
@@ -57,14 +57,14 @@ def test_a_length_penalty_prefers_longer_hypotheses(length_penalty: float, expec
     assert [hypothesis.token_ids for hypothesis in _decode(table, params)] == expected
 
 
-def test_an_end_below_the_first_beam_size_places_is_dropped() -> None:
-    # END is third of the first step; with two beams it is no hypothesis although nothing better comes.
+def test_an_end_below_the_first_beam_size_ranks_is_dropped() -> None:
+    # END is third in the first step; with two beams it is no hypothesis although no better one follows.
     table = spelled_out({(): [0.2, 0.5, 0.3], (A,): [0.01, 0.5, 0.49], (B,): [0.01, 0.5, 0.49]})
     params = sentence_params(beam_size=2, num_hypotheses=2, length_penalty=0.0, max_new_tokens=2)
     assert [hypothesis.token_ids for hypothesis in _decode(table, params)] == [[A, A], [A, B]]
 
 
-def test_early_stopping_keeps_what_is_complete_first() -> None:
+def test_early_stopping_keeps_the_hypotheses_that_complete_first() -> None:
     table = spelled_out({(): [0.5, 0.5, 0.0], (A,): [0.3, 0.7, 0.0], (A, A): [1.0, 0.0, 0.0]})
 
     def best(early_stopping: bool) -> Hypothesis:
@@ -109,7 +109,7 @@ def test_as_many_beams_as_there_are_prefixes_find_the_best_of_everything(
 @pytest.mark.parametrize("beam_size", range(2, 9))
 @pytest.mark.parametrize("forced_end", [False, True])
 @pytest.mark.parametrize("vocab", [3, 5, 20])
-def test_beam_search_follows_its_rule_on_random_tables_alone_and_in_company(
+def test_beam_search_follows_its_rule_on_random_tables_alone_and_batched(
     beam_size: int, forced_end: bool, vocab: int
 ) -> None:
     choices = itertools.product(PENALTIES, [False, True], [1, 4, 9])
@@ -145,14 +145,14 @@ def test_a_token_that_is_ruled_out_is_in_no_hypothesis() -> None:
     assert {A, B} <= {token for hypothesis in hypotheses for token in hypothesis.token_ids} <= {A, B, 3}
 
 
-def test_fewer_hypotheses_come_back_where_there_are_fewer() -> None:
+def test_fewer_hypotheses_are_returned_if_no_more_are_possible() -> None:
     only_one = spelled_out({(): [0.0, 1.0, 0.0], (A,): [1.0, 0.0, 0.0]})
     hypotheses = _decode(only_one, sentence_params(beam_size=4, num_hypotheses=4, max_new_tokens=9))
     assert [hypothesis.token_ids for hypothesis in hypotheses] == [[A]]
     assert hypotheses[0].score == 0.0
 
 
-def test_a_search_ends_as_soon_as_no_beam_can_go_on() -> None:
+def test_a_search_ends_as_soon_as_no_beam_can_continue() -> None:
     search = _search(2)
     search.add(sentence_params(beam_size=2, max_new_tokens=9))
     log_probs = np.array([[[0.0, -np.inf, -np.inf]] * 2], np.float32)
@@ -161,7 +161,7 @@ def test_a_search_ends_as_soon_as_no_beam_can_go_on() -> None:
     assert [hypothesis.token_ids for hypothesis in search.hypotheses(0)] == [[]]
 
 
-def test_no_hypothesis_is_made_of_numbers_that_are_none() -> None:
+def test_nan_makes_no_hypothesis() -> None:
     search = _search(2)
     search.add(sentence_params(beam_size=2, max_new_tokens=9))
     choice = search.advance(np.array([[[END, A, B]] * 2]), np.full((1, 2, 3), np.nan, np.float32))

@@ -25,7 +25,7 @@ def _answers(completion: Completion) -> list[Tokens]:
 
 
 @pytest.mark.parametrize("phrases", [((1,),), ((1, 1, 2),), ((1, 2), (2, 1)), ((3, 3, 1, 3, 3, 2), (3,))], ids=str)
-def test_the_automaton_knows_what_has_been_there_and_what_would_help(phrases: tuple[Tokens, ...]) -> None:
+def test_the_automaton_matches_phrases_and_returns_tokens_that_advance_them(phrases: tuple[Tokens, ...]) -> None:
     required = RequiredPhrases(phrases)
     for sequence in itertools.product((1, 2, 3), repeat=7):
         state = required.start
@@ -57,7 +57,7 @@ def test_the_automaton_knows_what_has_been_there_and_what_would_help(phrases: tu
         (3, [0, 0], [0, 0]),
     ],
 )
-def test_beams_are_shared_out_among_banks_that_can_use_them(
+def test_beams_are_distributed_over_banks_that_can_use_them(
     beam_size: int, num_candidates: list[int], expected: list[int]
 ) -> None:
     assert bank_sizes(beam_size, num_candidates) == expected
@@ -119,7 +119,7 @@ def test_every_answer_that_ends_has_all_phrases_beside_plain_requests(beam_size:
     assert num_complete > len(requests) / 2
 
 
-def test_a_phrase_that_the_prefix_has_need_not_come_again() -> None:
+def test_a_phrase_in_the_prefix_is_not_required_again() -> None:
     table = random_table(7, VOCAB, end_bias=3.0)
     params = sentence_params(3, max_new_tokens=9, target_prefix=(4, 6), required_phrases=((4, 6),))
     bare = replace(params, required_phrases=())
@@ -128,7 +128,7 @@ def test_a_phrase_that_the_prefix_has_need_not_come_again() -> None:
     assert _answers(done) == _answers(plain)
 
 
-def test_at_the_limit_what_has_met_most_comes_first() -> None:
+def test_at_the_limit_hypotheses_with_most_phrase_tokens_come_first() -> None:
     table = random_table(2, VOCAB, end_bias=-9.0)
     params = sentence_params(4, max_new_tokens=4, num_hypotheses=4, required_phrases=((1, 2, 3, 4, 5, 6),))
     for forced_end in (False, True):
@@ -157,7 +157,7 @@ def test_other_options_hold_for_required_phrases_too() -> None:
     assert len(set(itertools.pairwise(answer))) == len(answer) - 1
 
 
-def test_where_a_required_token_is_forbidden_there_is_an_answer_all_the_same() -> None:
+def test_if_a_required_token_is_forbidden_there_is_still_an_answer() -> None:
     table = random_table(5, VOCAB, end_bias=1.0)
     params = sentence_params(3, max_new_tokens=6, required_phrases=((4,),), suppress_tokens=(4,))
     [done] = FakeEngine(table).run([request(SOURCE, params)])

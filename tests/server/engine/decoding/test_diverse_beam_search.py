@@ -14,7 +14,7 @@ SOURCES: list[Tokens] = [(5, 3, END), (7, 1, 2, 8, END), (6, END), (2, 2, 4, 1, 
 
 
 def _diverse(table: Table, source: Tokens, params: SentenceParams) -> list[Scored]:
-    """Groups of beams that choose one after the other, in plain Python."""
+    """Reference search in plain Python: groups of beams that choose one after the other."""
     size = params.beam_size // params.options.num_beam_groups
     running: list[list[tuple[Tokens, float]]] = [[((), 0.0)] for _ in range(params.options.num_beam_groups)]
     held: list[list[Scored]] = [[] for _ in running]
@@ -53,7 +53,7 @@ def _for_source(table: Table, source: Tokens) -> Table:
 
 @pytest.mark.parametrize(("beam_size", "num_groups"), [(2, 2), (4, 2), (4, 4), (6, 3), (8, 2)])
 @pytest.mark.parametrize("early_stopping", [False, True])
-def test_groups_choose_one_after_the_other_and_pay_for_what_others_chose(
+def test_groups_choose_one_after_the_other_and_pay_for_tokens_of_others(
     beam_size: int, num_groups: int, early_stopping: bool
 ) -> None:
     num_unlike_beams = 0
@@ -99,7 +99,7 @@ def test_without_a_penalty_all_groups_find_the_same() -> None:
     assert found[0::2] == found[1::2]
 
 
-def test_a_group_that_has_finished_holds_to_the_end_what_it_has() -> None:
+def test_a_finished_group_keeps_its_hypotheses_to_the_end() -> None:
     # The first group ends with token 5; the limit, at which the model can only end, comes before the second has.
     params = sentence_params(beam_size=2, num_beam_groups=2, max_new_tokens=3, diversity_penalty=1.0)
     search = DiverseBeamSearch(2, 2, SearchLimits(2, 16, end_token=0, forced_end=True))

@@ -47,13 +47,13 @@ def test_greedy_ends_at_the_limit_with_the_tokens_it_has() -> None:
     assert hypothesis.finish_reason is FinishReason.LENGTH
 
 
-def test_an_end_in_the_last_place_is_a_stop() -> None:
+def test_an_end_at_the_last_position_is_a_stop() -> None:
     hypothesis = _decode(TRAP, sentence_params(max_new_tokens=2))
     assert hypothesis.token_ids == [A]
     assert hypothesis.finish_reason is FinishReason.STOP
 
 
-def test_a_forced_end_costs_nothing_and_is_the_limits_doing() -> None:
+def test_a_forced_end_costs_nothing_and_counts_as_the_limit() -> None:
     hypothesis = _decode(TRAP, sentence_params(max_new_tokens=2), forced_end=True)
     assert hypothesis.token_ids == [A]
     assert hypothesis.log_probability == pytest.approx(math.log(0.5), abs=1e-6)
@@ -62,7 +62,7 @@ def test_a_forced_end_costs_nothing_and_is_the_limits_doing() -> None:
 
 
 @pytest.mark.parametrize("forced_end", [False, True])
-def test_greedy_follows_its_rule_on_random_tables_alone_and_in_company(forced_end: bool) -> None:
+def test_greedy_follows_its_rule_on_random_tables_alone_and_batched(forced_end: bool) -> None:
     tables = [random_table(seed, vocab=5, end_bias=-0.5) for seed in range(40)]
     choices = itertools.product(range(1, 9), [-0.5, 0.0, 0.6, 1.0, 2.0])
     params = [
@@ -78,7 +78,7 @@ def test_greedy_follows_its_rule_on_random_tables_alone_and_in_company(forced_en
         assert [hypothesis] == drive(_search(forced_end=forced_end), [table], [each])[0]
 
 
-def test_only_who_asks_for_a_score_gets_one_whoever_is_beside_it() -> None:
+def test_only_requests_that_return_scores_have_one_whatever_their_batch() -> None:
     search = _search()
     assert not search.needs_scores
     asked, not_asked = (sentence_params(max_new_tokens=8, return_scores=wanted) for wanted in (True, False))
@@ -89,7 +89,7 @@ def test_only_who_asks_for_a_score_gets_one_whoever_is_beside_it() -> None:
     assert math.isnan(without.log_probability)
 
 
-def test_scores_are_needed_as_long_as_somebody_asks_for_one() -> None:
+def test_scores_are_needed_while_any_request_returns_one() -> None:
     search = _search()
     search.add(sentence_params(max_new_tokens=8))
     needed = [search.needs_scores]

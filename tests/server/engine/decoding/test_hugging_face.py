@@ -29,7 +29,7 @@ MODELS: dict[str, dict[str, object]] = {
 
 
 class Pair:
-    """One checkpoint, theirs and ours."""
+    """One checkpoint in both implementations."""
 
     def __init__(self, saved: SavedMarian) -> None:
         self.reference: MarianMTModel = saved.reference
@@ -39,11 +39,11 @@ class Pair:
         self._engine = DrivenEngine(EagerRunner(self.model, MAX_ROWS), self.end, config.forced_eos)
 
     def ours(self, sources: Sequence[list[int]], params: SentenceParams) -> list[Completion]:
-        """What our engine answers to all of them together."""
+        """Return the answers of our engine to all requests together."""
         return self._engine.run([request(source, params) for source in sources])
 
     def theirs(self, sources: Sequence[list[int]], params: SentenceParams) -> list[tuple[list[int], float]]:
-        """What `generate` answers: tokens without start, end and padding, and scores, of all hypotheses."""
+        """Return the hypotheses of `generate`: tokens without start, end and padding, and scores."""
         longest = max(map(len, sources))
         tokens = torch.tensor([source + [self.pad] * (longest - len(source)) for source in sources])
         output = self.reference.generate(
@@ -67,7 +67,7 @@ class Pair:
 
 @pytest.fixture(scope="module", params=MODELS)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """A random model that ends its sentences now and then."""
+    """Return a random model that ends some of its sentences early."""
     torch.manual_seed(7)
     folder: Path = tmp_path_factory.mktemp("marian")
     saved = save_marian(folder, MODELS[request.param])

@@ -11,7 +11,7 @@ A, B = 1, 2
 
 
 def _is_looping(tokens: Tokens, limit: int) -> bool:
-    """Whether the end of `tokens` is some sequence more than `limit` times in a row."""
+    """Return whether `tokens` end with more than `limit` repetitions of a sequence."""
     return any(
         len(tokens) >= size * (limit + 1) and tokens[-size * (limit + 1) :] == tokens[-size:] * (limit + 1)
         for size in range(1, LONGEST_LOOP + 1)
@@ -19,11 +19,11 @@ def _is_looping(tokens: Tokens, limit: int) -> bool:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5])
-def test_the_guard_finds_every_loop_in_the_step_it_becomes_one(limit: int) -> None:
+def test_the_detector_finds_every_loop_in_the_step_that_completes_it(limit: int) -> None:
     random = np.random.default_rng(limit)
     num_found = 0
     for _ in range(200):
-        # Mostly repetitions of a short sequence, with a slip now and then.
+        # Mostly repetitions of a short sequence, with occasional errors.
         pattern = random.integers(1, 4, random.integers(1, 10))
         tokens = np.where(random.random((1, 2, 60)) < 0.05, 4, np.resize(pattern, 60)).astype(np.int32)
         guard = LoopDetector(1)
@@ -50,7 +50,7 @@ def _saying(*tokens: int) -> Table:
 
 
 @pytest.mark.parametrize("loop", [(A,), (A, B), (A, B, B), (A, A, B, B, A, B, B, B)])
-def test_a_greedy_answer_that_goes_round_in_circles_is_ended_and_says_so(loop: Tokens) -> None:
+def test_a_greedy_answer_in_a_loop_is_ended_with_its_own_reason(loop: Tokens) -> None:
     params = sentence_params(max_new_tokens=60, max_repetitions=4, return_scores=True)
     [done] = FakeEngine(_saying(*loop)).run([request((A, END), params)])
     assert done.hypotheses[0].token_ids == list(loop * 5)
@@ -58,19 +58,19 @@ def test_a_greedy_answer_that_goes_round_in_circles_is_ended_and_says_so(loop: T
     assert done.finish_reason is FinishReason.REPETITION
 
 
-def test_without_a_limit_it_goes_on() -> None:
+def test_without_a_limit_a_loop_continues() -> None:
     params = sentence_params(max_new_tokens=60, max_repetitions=0)
     [done] = FakeEngine(_saying(A)).run([request((A, END), params)])
     assert done.hypotheses[0].token_ids == [A] * 60
     assert done.finish_reason is FinishReason.LENGTH
 
 
-def test_by_default_the_limit_is_beyond_what_anybody_says() -> None:
+def test_the_default_limit_is_beyond_normal_text() -> None:
     [done] = FakeEngine(_saying(A)).run([request((A, END), sentence_params(max_new_tokens=60))])
     assert len(done.hypotheses[0].token_ids) == DEFAULT_MAX_REPETITIONS + 1 == 33
 
 
-def test_a_beam_that_loops_is_a_hypothesis_and_the_others_go_on() -> None:
+def test_a_looping_beam_becomes_a_hypothesis_and_the_others_continue() -> None:
     looping = {(A,) * length: [0.0, 0.9, 0.1] for length in range(9)}
     ending = {(*(A,) * length, B): [1.0, 0.0, 0.0] for length in range(9)}
     params = sentence_params(2, 0.0, 20, 2, max_repetitions=3)

@@ -1,4 +1,4 @@
-"""Every option over tables of probabilities, against plain Python, in company with requests that have other options."""
+"""Every option over tables of probabilities, against plain Python, batched with other options."""
 
 import itertools
 import math
@@ -51,7 +51,7 @@ BEAM_RULES = {
 
 
 def _mixed(beam_size: int) -> list[Request]:
-    """Requests with one option each, several sources."""
+    """Return requests with one option each, over several sources."""
     params = [*RULES.values(), *(BEAM_RULES.values() if beam_size > 1 else ())]
     sources = [(5, 3, END), (7, 1, 2, 8, END), (6, END), (2, 2, 4, 1, END)]
     return [
@@ -70,7 +70,7 @@ def _assert_as_expected(table: Table, completion: Completion) -> None:
 
 @pytest.mark.parametrize("beam_size", [1, 2, 4])
 @pytest.mark.parametrize("seed", range(6))
-def test_every_option_does_what_it_says_while_its_neighbours_have_others(beam_size: int, seed: int) -> None:
+def test_every_option_equals_its_reference_while_other_requests_have_others(beam_size: int, seed: int) -> None:
     table = random_table(seed, VOCAB, end_bias=0.5)
     for completion in FakeEngine(table, max_rows=16).run(_mixed(beam_size)):
         _assert_as_expected(table, completion)
@@ -91,7 +91,7 @@ def test_a_plain_request_gets_the_same_bits_beside_requests_with_options() -> No
     assert [done.hypotheses for done in together if done.request in plain] == alone
 
 
-def test_nobody_sees_whole_rows_of_logits_when_nobody_asked() -> None:
+def test_no_logits_are_computed_unless_an_option_needs_them() -> None:
     engine = FakeEngine(random_table(5, VOCAB, end_bias=0.5))
     engine.run([request((5, 3, END), replace(PLAIN, beam_size=beam_size)) for beam_size in (1, 2, 3)])
     assert engine.runner.num_logit_rows == [0] * len(engine.runner.decoded)
@@ -131,7 +131,7 @@ def test_patience_waits_for_the_better_hypothesis() -> None:
     assert best(patience=1.5) == [A, A]
 
 
-def test_what_is_answered_of_each_token_is_what_the_table_says() -> None:
+def test_token_details_equal_the_table() -> None:
     table, source = random_table(3, VOCAB, end_bias=0.5), (5, 3, 7, END)
     for beam_size, prompt in ((1, ()), (3, ()), (1, (4, 2)), (3, (4,))):
         params = changed(
@@ -163,7 +163,7 @@ def test_what_is_answered_of_each_token_is_what_the_table_says() -> None:
             assert hypothesis.log_probability == pytest.approx(own, abs=1e-5)
 
 
-def test_a_given_translation_is_scored_like_teacher_forcing_beside_whatever_else() -> None:
+def test_a_forced_translation_is_scored_like_teacher_forcing_in_any_batch() -> None:
     table = random_table(3, VOCAB, end_bias=0.5)
     targets = [(END,), (4, END), (1, 1, 1, 8, 2, END), (5, 3, END)]
     sources = [(5, 3, END), (7, END), (6, 4, 2, END), (1, END)]
@@ -183,7 +183,7 @@ def test_a_given_translation_is_scored_like_teacher_forcing_beside_whatever_else
         assert hypothesis.score == pytest.approx(math.fsum(gained) / math.sqrt(len(target)), abs=1e-5)
 
 
-def test_requests_that_read_are_dropped_failed_and_moved_like_others() -> None:
+def test_requests_with_forced_tokens_are_dropped_failed_and_moved_like_others() -> None:
     table = random_table(9, VOCAB, end_bias=0.5)
     engine = FakeEngine(table, max_rows=8)
     reads = replace(PLAIN, target_prefix=(4, 2, 1, 5), beam_size=3)
@@ -205,7 +205,7 @@ def test_requests_that_read_are_dropped_failed_and_moved_like_others() -> None:
     _assert_as_expected(table, again)
 
 
-def test_where_every_token_is_forbidden_a_greedy_answer_ends() -> None:
+def test_if_every_token_is_forbidden_a_greedy_answer_ends() -> None:
     everything_else = changed(PLAIN, suppress_tokens=tuple(range(VOCAB)))
     [done] = FakeEngine(random_table(1, VOCAB)).run([request((5, END), everything_else)])
     assert done.hypotheses[0].token_ids == []
@@ -213,7 +213,7 @@ def test_where_every_token_is_forbidden_a_greedy_answer_ends() -> None:
 
 
 @pytest.mark.parametrize("prompt", [(), (4, 2)])
-def test_alternatives_begin_with_the_most_likely_tokens_and_go_on_greedily(prompt: Tokens) -> None:
+def test_alternatives_begin_with_the_most_likely_tokens_and_continue_greedily(prompt: Tokens) -> None:
     table, source = random_table(13, VOCAB, end_bias=0.5), (5, 3, END)
     params = changed(PLAIN, target_prefix=prompt, num_hypotheses=5, return_alternatives=True)
     engine = FakeEngine(table, max_rows=16)
@@ -229,13 +229,13 @@ def test_alternatives_begin_with_the_most_likely_tokens_and_go_on_greedily(promp
 
 
 @pytest.mark.parametrize("method", ["select", "force_token", "annotate", "scored"])
-def test_an_option_that_fails_fails_its_own_request_and_no_other(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_option_that_fails_ends_its_own_request_and_no_other(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     works = getattr(RequestDecoder, method)
 
-    def fails_for_one(guide: RequestDecoder, *arguments: object) -> object:
-        if guide.params.options.suppress_tokens == (8,):
+    def fails_for_one(decoder: RequestDecoder, *arguments: object) -> object:
+        if decoder.params.options.suppress_tokens == (8,):
             raise RuntimeError("a bug of this option")
-        return works(guide, *arguments)
+        return works(decoder, *arguments)
 
     monkeypatch.setattr(RequestDecoder, method, fails_for_one)
     table = random_table(9, VOCAB, end_bias=0.5)

@@ -1,4 +1,4 @@
-"""Options that CTranslate2 has too, on the same random weights."""
+"""Options that CTranslate2 has as well, on the same random weights."""
 
 import json
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ PLAIN = sentence_params(max_new_tokens=LIMIT, return_scores=True, length_penalty
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One checkpoint, theirs and ours, and some sources."""
+    """One checkpoint in both implementations, and some sources."""
 
     theirs: Any
     names: list[str]
@@ -33,7 +33,7 @@ class Pair:
     sources: list[list[int]]
 
     def translate(self, **options: object) -> list[Any]:
-        """What CTranslate2 answers to all sources, each on its own: its padding is not free of influence."""
+        """Return the answers of CTranslate2 to all sources, decoded one by one: its padding has an influence."""
         found = []
         for source in self.sources:
             tokens = [self.names[token] for token in source]
@@ -43,13 +43,13 @@ class Pair:
         return found
 
     def ids(self, pieces: list[str]) -> Tokens:
-        """Our numbers of their tokens."""
+        """Return our token ids of their tokens."""
         return tuple(self.names.index(piece) for piece in pieces)
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """Without a forced end, which CTranslate2 does not know."""
+    """Return a pair without a forced end, which CTranslate2 does not support."""
     folder: Path = tmp_path_factory.mktemp("checkpoint") / "tiny"
     write_checkpoint(folder, {"forced_eos_token_id": None})
     reference = MarianMTModel.from_pretrained(folder)
@@ -82,7 +82,7 @@ def _vocabulary(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("num_hypotheses", [2, 5])
-def test_alternatives_at_the_first_place_equal_those_of_ctranslate2(pair: Pair, num_hypotheses: int) -> None:
+def test_alternatives_at_the_first_position_equal_those_of_ctranslate2(pair: Pair, num_hypotheses: int) -> None:
     found = pair.translate(beam_size=1, num_hypotheses=num_hypotheses, return_alternatives=True)
     params = changed(PLAIN, num_hypotheses=num_hypotheses, return_alternatives=True, num_token_alternatives=10)
     ours = pair.engine.run([request(source, params) for source in pair.sources])

@@ -1,4 +1,4 @@
-"""Options that Hugging Face `generate` has too: the same answers and scores on the same random weights, in company."""
+"""Options that Hugging Face `generate` has as well: equal answers and scores on the same random weights, batched."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -52,7 +52,7 @@ OPTIONS: dict[str, tuple[SentenceParams, dict[str, object]]] = {
 
 
 class Pair:
-    """One checkpoint, theirs and ours."""
+    """One checkpoint in both implementations."""
 
     def __init__(self, saved: SavedMarian) -> None:
         self.reference: MarianMTModel = saved.reference
@@ -66,13 +66,13 @@ class Pair:
         self.sources = [[*random.integers(1, 30, length).tolist(), self.end] for length in lengths]
 
     def ours(self, params: Sequence[SentenceParams]) -> list[list[Completion]]:
-        """Our answers to every sentence with each of these, all in one batch."""
+        """Return our answers to every sentence with each of these parameters, all in one batch."""
         requests = [request(source, each) for source in self.sources for each in params]
         done = self.engine.run(requests)
         return [done[number :: len(params)] for number in range(len(params))]
 
     def theirs(self, params: SentenceParams, options: dict[str, object]) -> list[tuple[list[int], float]]:
-        """What `generate` answers: tokens without start, end and padding, and the scores of beam search."""
+        """Return the answers of `generate`: tokens without start, end and padding, and the scores of beam search."""
         answers = []
         for source in self.sources:
             prompt = [self.pad, *params.target_prefix]
@@ -97,7 +97,7 @@ class Pair:
 
 @pytest.fixture(scope="module", params=[0, None], ids=["forced end", "free end"])
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """A random model that ends its sentences now and then."""
+    """Return a random model that ends some of its sentences early."""
     torch.manual_seed(7)
     folder: Path = tmp_path_factory.mktemp("marian")
     saved = save_marian(folder, {"forced_eos_token_id": request.param})
@@ -111,9 +111,9 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_options_give_the_answers_of_hugging_face_beside_requests_that_have_others(pair: Pair, beam_size: int) -> None:
     params = [replace(each, beam_size=beam_size, num_hypotheses=beam_size) for each, _ in OPTIONS.values()]
     plain = replace(PLAIN, beam_size=beam_size, num_hypotheses=beam_size)
-    *guided, beside = pair.ours([*params, plain])
+    *with_options, beside = pair.ours([*params, plain])
     _assert_equal(beside, pair.theirs(plain, {}), "plain")
-    for (name, (_, options)), asked, done in zip(OPTIONS.items(), params, guided, strict=True):
+    for (name, (_, options)), asked, done in zip(OPTIONS.items(), params, with_options, strict=True):
         expected = pair.theirs(asked, options)
         assert asked.target_prefix or expected != pair.theirs(plain, {}), f"a poor test: {name} changes nothing"
         _assert_equal(done, expected, name)

@@ -60,7 +60,7 @@ def test_tokens_are_drawn_as_often_as_they_are_likely(sampling: Sampling) -> Non
     np.testing.assert_array_less(np.abs(found - expected), 4.5 * np.sqrt(expected * (1 - expected) / num_draws) + 1e-9)
 
 
-def test_seed_sample_and_place_each_change_the_draw() -> None:
+def test_seed_sample_and_position_each_change_the_draw() -> None:
     logits = np.zeros(1000, np.float32)
     base = draw(logits, Sampling(seed=1), 0, 0)
     others = [
@@ -93,12 +93,12 @@ def _plain() -> list[Request]:
     return [request((5, 2, END), sentence_params(beam_size, max_new_tokens=9)) for beam_size in (1, 2, 3, 1)] * 2
 
 
-def test_the_same_seed_gives_the_same_samples_alone_and_in_company() -> None:
+def test_the_same_seed_gives_the_same_samples_alone_and_batched() -> None:
     alone = [FakeEngine(TABLE).run([each])[0].hypotheses for each in _requests()]
-    engine, company = FakeEngine(TABLE, max_rows=13), _requests()
+    engine, requests = FakeEngine(TABLE, max_rows=13), _requests()
     others = [request(each.source.tolist(), each.params) for each in _plain()]
-    together = engine.run([*company[:10], *others, *company[10:]])
-    assert [done.hypotheses for done in together if done.request in company] == alone
+    together = engine.run([*requests[:10], *others, *requests[10:]])
+    assert [done.hypotheses for done in together if done.request in requests] == alone
 
 
 def test_more_samples_are_the_same_samples_and_more() -> None:
