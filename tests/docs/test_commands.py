@@ -26,6 +26,7 @@ SEPARATORS = "();<>|&"
 FOREIGN_FLAGS = frozenset(
     {"--cpus", "--gpus", "--time", "--user", "--server-url"}
     | {"--headless", "--master-bind-host", "--master-bind-port", "--master-port"}
+    | {"--users", "--spawn-rate", "--run-time"}
 )
 
 
