@@ -144,7 +144,7 @@ class Engine:
             while self._encoded and self._batch.has_rows_for(self._encoded[0][0]):
                 request, cross = self._encoded.popleft()
                 self._batch.add(request, cross)
-                request.timings.seated = now
+                request.timings.assigned = now
                 self._without_token.append(request)
                 self._streams.add(request)
 

@@ -120,7 +120,7 @@ class Scheduler:
                 # The pace is that of a busy server: idle hours must not count.
                 self._pace.clear()
                 self._delay.clear()
-            if requests and not requests[0].continues:
+            if requests and not requests[0].accepted_earlier:
                 self._check_admission(requests[0].timings.arrived)
             self._queue(requests)
             self._rows_waiting += sum(request.params.num_rows for request in requests)

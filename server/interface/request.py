@@ -125,7 +125,7 @@ class Timings:
     arrived: float
     admitted: float = 0.0
     encoded: float = 0.0
-    seated: float = 0.0
+    assigned: float = 0.0
     first_token: float = 0.0
     finished: float = 0.0
 
@@ -134,7 +134,7 @@ class Timings:
         """Time spent waiting for an encoder run and for rows; until the end if no rows were assigned."""
         if not self.admitted:
             return self.finished - self.arrived
-        waited_for_rows = (self.seated or self.finished) - self.encoded if self.encoded else 0.0
+        waited_for_rows = (self.assigned or self.finished) - self.encoded if self.encoded else 0.0
         return self.admitted - self.arrived + waited_for_rows
 
     @property
@@ -145,7 +145,7 @@ class Timings:
     @property
     def decode_seconds(self) -> float:
         """Time from the assignment of rows to the last token."""
-        return self.finished - self.seated if self.seated else 0.0
+        return self.finished - self.assigned if self.assigned else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +180,10 @@ class Hypothesis:
 class Request:
     """One sentence for the engine. `source` [source_len] ends with the end-of-sequence token.
 
-    `on_progress` receives final tokens while the sentence is decoded. A request that is not `shared` is decoded by
-    itself, without the cache. A request that `continues` an accepted call is not rejected when the queue is full.
-    `was_lost` marks a request whose engine died once; `num_told` counts the tokens that `on_progress` received.
+    `on_progress` receives final tokens while the sentence is decoded. A request that is not `cacheable` is decoded by
+    itself, without the cache. `accepted_earlier` marks a later request of an accepted call: a full queue does not
+    reject it. `was_retried` marks a request whose engine died once; `num_streamed` counts the tokens that
+    `on_progress` received.
     """
 
     source: TokenIds
@@ -190,10 +191,10 @@ class Request:
     timings: Timings
     deadline: float | None = None
     on_progress: ProgressListener | None = None
-    shared: bool = True
-    continues: bool = False
-    was_lost: bool = False
-    num_told: int = 0
+    cacheable: bool = True
+    accepted_earlier: bool = False
+    was_retried: bool = False
+    num_streamed: int = 0
     id: int = field(default_factory=lambda: next(_request_ids))
 
     def check_tokens(self, shapes: Shapes) -> None:

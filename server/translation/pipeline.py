@@ -52,7 +52,7 @@ class Pipeline:
         async with texts.deadline.interrupts():
             encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._shapes, deadline.at)
             restorer = Restorer(self._tokenizer, request.options.num_hypotheses)
-            submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.continues)
+            submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
             unsettled = texts.sentences
             for protection in texts.protections:
                 requests = await texts.run(encoder.encode, texts.deadline.in_time(unsettled), protection)

@@ -83,7 +83,7 @@ class PivotPipeline:
                 source=self._pivot[1],
                 timeout_seconds=seconds_left,
                 size_is_checked=True,
-                continues=True,
+                accepted_earlier=True,
             ),
             stream,
         )

@@ -33,7 +33,7 @@ class RequestBuilder:
 
     def request(self, source: TokenIds, params: SentenceParams) -> Request:
         """Return the engine request for one sentence."""
-        return Request(source, params, Timings(arrived=0.0), self._deadline, shared=self._cacheable)
+        return Request(source, params, Timings(arrived=0.0), self._deadline, cacheable=self._cacheable)
 
 
 class SentenceEncoder(RequestBuilder):

@@ -48,7 +48,7 @@ class Submission:
     async def _completions(self, requests: Sequence[Request], now: float) -> dict[int, Completion]:
         for request in requests:
             request.timings.arrived = now
-            request.continues = self._accepted_earlier
+            request.accepted_earlier = self._accepted_earlier
         # Sentences of similar length share an encoder run with little padding, and long ones take longest to decode.
         longest_first = sorted(requests, key=lambda request: len(request.source), reverse=True)
         completions = {done.request.id: done for done in await self._engine.generate(longest_first)}

@@ -30,7 +30,7 @@ class TranslationRequest:
     timeout_seconds: float | None = None
     glossary: Glossary | None = None
     size_is_checked: bool = False  # a part, or the second step, of a request whose size was checked
-    continues: bool = False  # the second step of an accepted request: a full queue does not reject it
+    accepted_earlier: bool = False  # the second step of an accepted request: a full queue does not reject it
     format: TextFormat = "text"
     markup: MarkupOptions = NO_MARKUP_OPTIONS
     bypass_cache: bool = False

@@ -170,10 +170,10 @@ class EnginePool:
         Requests cancelled in the meantime are ignored.
         """
         awaited = [request for request in requests if request in self._futures]
-        failed = [request for request in awaited if request.was_lost]
-        retried = [request for request in awaited if not request.was_lost]
+        failed = [request for request in awaited if request.was_retried]
+        retried = [request for request in awaited if not request.was_retried]
         for request in retried:
-            request.was_lost = request.continues = True
+            request.was_retried = request.accepted_earlier = True
         self._scheduler.submit(retried)
         self._wake()
         errors = [EngineFailed(f"{why}, for the second time") for _ in failed]
@@ -284,6 +284,6 @@ def _settle(settled: list[tuple[asyncio.Future[Completion], Completion]]) -> Non
 def _stream(updates: list[StreamUpdate]) -> None:
     for request, tokens in updates:
         # After the death of an engine, another one decodes the same tokens from the beginning.
-        if request.on_progress is not None and len(tokens) > request.num_told:
-            request.num_told = len(tokens)
+        if request.on_progress is not None and len(tokens) > request.num_streamed:
+            request.num_streamed = len(tokens)
             request.on_progress(tokens, False)

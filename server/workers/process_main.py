@@ -168,5 +168,5 @@ def _completion_message(completion: Completion) -> CompletionMessage:
         completion.hypotheses,
         completion.finish_reason,
         None if completion.error is None else str(completion.error),
-        (timings.encoded, timings.seated, timings.first_token, timings.finished),
+        (timings.encoded, timings.assigned, timings.first_token, timings.finished),
     )

@@ -211,6 +211,6 @@ class ProcessWorker:
 
 def _completion(request: Request, message: CompletionMessage) -> Completion:
     timings = request.timings
-    timings.encoded, timings.seated, timings.first_token, timings.finished = message.times
+    timings.encoded, timings.assigned, timings.first_token, timings.finished = message.times
     error = None if message.error is None else EngineFailed(message.error)
     return Completion(request, message.hypotheses, message.finish_reason, error)

@@ -47,7 +47,7 @@ class CachedEngineClient:
 
     It keeps up to `max_sentences` answers, except samples, by source tokens and `SentenceParams`, and evicts the least
     recently used one first; large answers count as several. With 0 it forwards every request, and always those that are
-    not `shared`. Methods are for the event loop's thread. Only answers outlive an event loop.
+    not `cacheable`. Methods are for the event loop's thread. Only answers outlive an event loop.
     """
 
     def __init__(self, engine: EngineClient, max_sentences: int, observer: SentenceObserver) -> None:
@@ -75,8 +75,8 @@ class CachedEngineClient:
         A request expires at its own deadline, and cancelling the awaiting task cancels the requests that no other call
         shares. Raises the exceptions of the engine, including those of a call that shares a sentence.
         """
-        is_shared = self._max_sentences and all(request.shared for request in requests)
-        if not is_shared or self._is_draining:  # a draining engine rejects them itself
+        is_cacheable = self._max_sentences and all(request.cacheable for request in requests)
+        if not is_cacheable or self._is_draining:  # a draining engine rejects them itself
             completions = await self._engine.generate(requests)
             self._observer.sentences("decoded", sum(map(is_finished, completions)))
             return completions
@@ -171,7 +171,10 @@ class CachedEngineClient:
         in_flight = InFlightRequest(
             {
                 key: Request(
-                    request.source, request.params, Timings(request.timings.arrived), continues=request.continues
+                    request.source,
+                    request.params,
+                    Timings(request.timings.arrived),
+                    accepted_earlier=request.accepted_earlier,
                 )
                 for key, request in requests.items()
             }

@@ -148,7 +148,7 @@ class EchoGenerator:
         arrived = request.timings.arrived
         request.timings.admitted = arrived + 0.001
         request.timings.encoded = arrived + 0.003
-        request.timings.seated = arrived + 0.003
+        request.timings.assigned = arrived + 0.003
         request.timings.first_token = arrived + 0.004
         request.timings.finished = arrived + 0.010
         if self.finish_reason in (FinishReason.DEADLINE, FinishReason.CANCELLED):

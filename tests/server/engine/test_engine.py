@@ -123,7 +123,7 @@ def test_answers_and_times_are_those_of_the_table_and_the_clock() -> None:
     assert done.hypotheses[0].score == -0.125
     assert done.finish_reason is FinishReason.STOP
     timings = done.request.timings
-    assert (timings.admitted, timings.encoded, timings.seated, timings.first_token) == (100.0, 100.0, 100.0, 100.0)
+    assert (timings.admitted, timings.encoded, timings.assigned, timings.first_token) == (100.0, 100.0, 100.0, 100.0)
     assert timings.finished == 102.0
 
 
@@ -139,7 +139,7 @@ def test_rows_of_finished_requests_are_assigned_in_the_next_step() -> None:
     engine = FakeEngine(copying_table(VOCAB), max_rows=4)
     requests = [_greedy(length) for length in (2, 5, 3, 4, 2, 2)]
     completions = engine.run(requests)
-    assert [done.request.timings.seated - 100.0 for done in completions] == [0, 0, 0, 0, 2, 3]
+    assert [done.request.timings.assigned - 100.0 for done in completions] == [0, 0, 0, 0, 2, 3]
     assert [done.request.timings.queue_seconds for done in completions] == [0, 0, 0, 0, 2, 3]
     assert engine.runner.decoded == [4, 4, 4, 4, 2]
 

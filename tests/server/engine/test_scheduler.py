@@ -145,7 +145,7 @@ def test_requests_that_continue_an_accepted_call_are_not_rejected() -> None:
     scheduler = _scheduler(max_waiting=2)
     _submitted(scheduler, _request(), _request())
     second_leg = _request()
-    second_leg.continues = True
+    second_leg.accepted_earlier = True
     scheduler.submit([second_leg])
     assert scheduler.num_waiting == 3
 

@@ -177,11 +177,11 @@ def test_plain_text_that_was_decoded_in_time_is_an_answer_however_late_it_is_ass
 def test_all_rounds_of_a_request_but_the_first_are_accepted_already(bundle: Bundle, text: str) -> None:
     engine = ForgetfulEngine(bundle)
     _translate(engine, text)
-    assert [{each.continues for each in batch} for batch in engine.batches] == [
+    assert [{each.accepted_earlier for each in batch} for batch in engine.batches] == [
         {bool(number)} for number in range(len(engine.batches))
     ]
-    _translate(engine, text, continues=True)
-    assert {each.continues for batch in engine.batches for each in batch} == {True}
+    _translate(engine, text, accepted_earlier=True)
+    assert {each.accepted_earlier for batch in engine.batches for each in batch} == {True}
 
 
 @pytest.mark.parametrize(("text", "is_decoded"), [("the dog jumps", True), ("12 34", False), ("{name}", False)])

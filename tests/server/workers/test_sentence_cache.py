@@ -45,7 +45,7 @@ def test_a_request_that_is_not_shared_is_decoded_for_its_call_alone(echo: EchoGe
 
     def ask_alone() -> Request:
         asked = ask(5)
-        asked.shared = False
+        asked.cacheable = False
         return asked
 
     async def scenario() -> None:
