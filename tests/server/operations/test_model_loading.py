@@ -68,7 +68,7 @@ EnginePool.open(load_bundle(DEFAULT_MODEL), PoolOptions(processes=True))
         timeout=PATIENCE_SECONDS,
     )
     assert done.returncode == 1
-    assert 'must start them below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+    assert 'must start engines below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
 
 
 def test_more_threads_than_processors_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
