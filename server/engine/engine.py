@@ -24,7 +24,7 @@ from server.engine.batch import Batch
 from server.engine.decoding.request_rows import StepOutputs
 from server.engine.decoding.search import SearchLimits
 from server.engine.kv_cache import CrossKeysValues
-from server.engine.model_runner import ModelRunner
+from server.engine.model_runner import NO_ROWS, ModelRunner
 from server.engine.scheduler import AdmissionSource
 from server.engine.search_group import SearchGroup, sorted_logit_rows
 from server.engine.step_guard import StepGuard
@@ -40,7 +40,7 @@ class EngineObserver(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StepResult:
     """Results of one step. `stream_updates` are of requests that have not ended."""
 
@@ -48,7 +48,7 @@ class StepResult:
     stream_updates: list[StreamUpdate]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _DecodedStep:
     """A decoder run before the searches have seen its outputs."""
 
@@ -138,6 +138,8 @@ class Engine:
                 for request in self._admitted:
                     request.timings.encoded = now
                 self._encoded.extend(zip(self._admitted, encoded, strict=True))
+        if not self._encoded:
+            return
         with StepGuard(ended, self._abandon):
             now = self._clock()
             # A beam request at the head blocks the others until its rows are free.
@@ -158,13 +160,14 @@ class Engine:
             self._batch.close_holes()
             cache = self._runner.cache
             num_rows = cache.num_rows
-            logit_rows = sorted_logit_rows(groups)
+            with_options = [group for group in groups if group.num_decoders]
+            logit_rows = sorted_logit_rows(with_options) if with_options else NO_ROWS
             candidates = self._runner.decode(
                 num_rows,
-                max(group.num_graph_candidates for group in groups),
-                any(group.num_decoders or group.search.needs_scores for group in groups),
+                max([group.num_graph_candidates for group in groups]),
+                bool(with_options) or any(group.search.needs_scores for group in groups),
                 logit_rows,
-                any(group.needs_attention for group in groups),
+                any(group.needs_attention for group in with_options),
             )
             cache.past_lengths[:num_rows] += 1
             return _DecodedStep(groups, StepOutputs(candidates, logit_rows), num_rows, started)

@@ -47,8 +47,6 @@ class SearchGroup:
     @property
     def needs_attention(self) -> bool:
         """Whether any request needs the queries of cross-attention."""
-        if not self.num_decoders:
-            return False
         return any(decoder is not None and decoder.attention is not None for decoder in self.decoders)
 
     def add(self, request: Request, decoder: RequestDecoder | None) -> int:
@@ -123,5 +121,5 @@ class SearchGroup:
 
 def sorted_logit_rows(groups: list[SearchGroup]) -> RowIndices:
     """Return the rows whose logits the groups need, each once, in order."""
-    wanted = [row for group in groups if group.num_decoders for row in group.rows_with_logits()]
+    wanted = [row for group in groups for row in group.rows_with_logits()]
     return np.unique(np.array(wanted, np.intp)) if wanted else NO_ROWS

@@ -16,6 +16,8 @@ class StepGuard:
     `take_requests` is called after an exception; it returns the requests that fail with it and releases what they hold.
     """
 
+    __slots__ = ("_ended", "_take_requests")
+
     def __init__(self, ended: list[Completion], take_requests: Callable[[], list[Request]]) -> None:
         self._ended = ended
         self._take_requests = take_requests

@@ -9,7 +9,7 @@ from server.engine.kv_cache import RowIndices
 from server.engine.model_runner import Candidates
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StepOutputs:
     """Outputs of the runner for one step. `logit_rows`, sorted, are the rows that `candidates.logits` has."""
 
@@ -17,7 +17,7 @@ class StepOutputs:
     logit_rows: RowIndices
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequestRows:
     """Outputs of one step for the beams of one request.
 
