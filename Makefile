@@ -95,7 +95,7 @@ lint: $(DEV_STAMP)  ## Formatting and lint rules, of the Dockerfiles too
 types: $(DEV_STAMP)  ## mypy --strict
 	$(BIN)/mypy
 
-contracts: $(DEV_STAMP)  ## Which room may import which
+contracts: $(DEV_STAMP)  ## Which folder may import which
 	$(BIN)/lint-imports
 
 # After the quick checks even under make -j: the closing line of pytest is the last one printed. A file of tests shares
@@ -107,9 +107,10 @@ format: $(DEV_STAMP)  ## Rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-reference: $(DEV_STAMP)  ## Write docs/options.md and the tables of docs/metrics.md again
+reference: $(DEV_STAMP)  ## Write docs/options.md and the tables of docs/settings.md and docs/metrics.md again
 	$(BIN)/python -m server.interface.option_table > docs/options.md
 	$(BIN)/python -m tests.docs.metrics_page
+	$(BIN)/python -m tests.docs.settings_page
 
 # Without the variable, the theme prints a notice about its successor into every build.
 docs: $(DOCS_STAMP)  ## Build the site of the documentation in build/docs

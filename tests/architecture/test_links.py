@@ -16,6 +16,16 @@ def test_every_relative_link_leads_somewhere(path: str) -> None:
     assert not _broken(path, text_of(path), project_files(), text_of)
 
 
+@pytest.mark.parametrize("path", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_every_file_named_in_code_marks_exists(path: str) -> None:
+    assert not _missing_files(text_of(path), project_files())
+
+
+def test_a_missing_file_in_code_marks_is_found() -> None:
+    text = "`docs/a.md` `docs/` `b.py` `docs/b.md` `/metrics` `server/<name>/x.py` `docs/x`\n```\n`docs/c.md`\n```"
+    assert _missing_files(text, ["docs/a.md"]) == ["docs/b.md", "docs/x"]
+
+
 def test_links_of_the_documentation_stay_in_its_folder() -> None:
     pages = [path for path in DOCUMENTS if path.startswith("docs/")]
     assert pages
@@ -52,6 +62,15 @@ def _leaving(folder: str, path: str, text: str) -> list[str]:
 def _links(text: str) -> list[str]:
     targets = re.findall(r"\]\(([^)\s]+)\)", _without_code(text))
     return [target for target in targets if not re.match(r"[a-z]+:", target)]
+
+
+def _missing_files(text: str, files: Iterable[str]) -> list[str]:
+    """Return paths in code marks, below a folder of the project, that lead to no file or folder."""
+    files = set(files)
+    folders = {parent for file in files for parent in _parents(file)}
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    named = [name.rstrip("/") for name in re.findall(r"`([\w.]+/[\w./-]*)`", prose)]
+    return [name for name in named if name.split("/")[0] in folders and name not in files | folders]
 
 
 def _broken(path: str, text: str, files: Iterable[str], read: Callable[[str], str]) -> list[str]:

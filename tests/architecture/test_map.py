@@ -80,14 +80,14 @@ def test_a_folder_without_an_exhaustive_contract_is_found() -> None:
     assert _without_contract(packages, contracts) == ["server/http", "server/text"]
 
 
-def test_no_contract_ignores_an_import_between_rooms() -> None:
-    assert not _ignored_between_rooms(_import_linter()["contracts"])
+def test_no_contract_ignores_an_import_between_folders() -> None:
+    assert not _ignored_between_folders(_import_linter()["contracts"])
 
 
-def test_an_ignored_import_between_rooms_is_found() -> None:
+def test_an_ignored_import_between_folders_is_found() -> None:
     within, between = "server.text.glossary -> server.text.readers.html", "server.text.glossary -> server.engine.engine"
-    assert _ignored_between_rooms([{"ignore_imports": [within, between]}]) == [between]
-    assert _ignored_between_rooms([{"ignore_imports": ["server.** -> export.int8"]}])
+    assert _ignored_between_folders([{"ignore_imports": [within, between]}]) == [between]
+    assert _ignored_between_folders([{"ignore_imports": ["server.** -> export.int8"]}])
 
 
 def test_every_folder_of_tests_mirrors_a_folder() -> None:
@@ -164,13 +164,13 @@ def _without_contract(packages: Collection[str], contracts: Iterable[dict[str, A
     return sorted(with_sub_packages - covered)
 
 
-def _ignored_between_rooms(contracts: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the ignored imports whose ends are in two rooms: top-level packages, or folders of the server."""
+def _ignored_between_folders(contracts: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the ignored imports whose ends are in two folders: top-level packages, or folders of the server."""
     ignored = [line for contract in contracts for line in contract.get("ignore_imports", ())]
-    return [line for line in ignored if len({_room(end.strip()) for end in line.split("->")}) > 1]
+    return [line for line in ignored if len({_folder_of(end.strip()) for end in line.split("->")}) > 1]
 
 
-def _room(module: str) -> tuple[str, ...]:
+def _folder_of(module: str) -> tuple[str, ...]:
     parts = module.split(".")
     return tuple(parts[: 2 if parts[0] == "server" else 1])
 

@@ -41,13 +41,9 @@ class CandidateSelection:
         return bool(
             params.sampling
             or params.options.return_alternatives
-            or params.options.repetition_penalty != 1.0
-            or params.options.no_repeat_ngram_size
-            or params.suppress_phrases
-            or params.options.suppress_tokens
-            or params.min_new_tokens
             or params.required_phrases
             or params.options.num_token_alternatives
+            or processors_for(params, end_token=0)
         )
 
     def select(self, sequences: NDArray[np.int32], num_candidates: int, rows: RequestRows) -> Selected:

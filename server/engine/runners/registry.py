@@ -4,7 +4,7 @@ from bundle.loading import Bundle
 from server.engine.model_runner import ModelRunner
 from server.engine.runners.device.memory import HostMemory
 from server.engine.runners.device.runner import DeviceRunner
-from server.engine.runners.device.sessions import DeviceSessions, open_cuda, require_device_bundle
+from server.engine.runners.device.sessions import DeviceSessions, DeviceUnavailable, open_cuda, require_device_bundle
 from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 
 
@@ -24,6 +24,8 @@ def open_runners(
             DeviceRunner(DeviceSessions.open(bundle, memory, threads), max_rows, max_encoder_tokens)
             for memory in memories
         ]
+    if device != "cpu":
+        raise DeviceUnavailable(f"`device` must be cpu or cuda. Given: {device}")
     if bundle.config.layout == "parts":
         on_host = DeviceSessions.open(bundle, HostMemory(), threads)
         return [DeviceRunner(on_host, max_rows, max_encoder_tokens) for _ in range(replicas)]

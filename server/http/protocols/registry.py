@@ -1,4 +1,4 @@
-"""The list of protocols. `--protocols` selects from it; the application reads nothing else."""
+"""The list of protocols. `--protocols` selects from it."""
 
 from collections.abc import Sequence
 

@@ -116,4 +116,4 @@ def test_the_default_model_lies_beside_the_packages() -> None:
 
 def test_the_settings_page_contains_the_table_of_settings() -> None:
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert settings_table() in page, "insert the output of server.operations.settings_table.settings_table()"
+    assert settings_table() in page, "run `make reference`"
