@@ -10,40 +10,42 @@ if __name__ == "__main__" and not sys.flags.safe_path and Path(sys.path[0]) != P
     del sys.path[0]
 
 import typer
-from typer.core import TyperCommand
 
+from server.cli.help_pages import ForwardingCommand, PlainCommand, plain_app, run_command
 from server.cli.one_line_errors import WRONG_USE, failure, flag_problems, needs_extra, one_line_errors
 
-
-class _Forwarding(TyperCommand):
-    """A command that forwards its arguments to a parser, which is imported when the command runs."""
-
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Keep the arguments, `--help` and `--` included."""
-        ctx.args = list(args)
-        return ctx.args
+app = plain_app("Kvasir serves encoder-decoder Transformers.")
 
 
-app = typer.Typer(
-    help="Kvasir serves encoder-decoder Transformers.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        from server.cli.version import version
+
+        typer.echo(f"kvasir {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def kvasir(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Kvasir serves encoder-decoder Transformers."""
 
 
 def _exit_at_once(number: int, frame: object) -> NoReturn:
     raise SystemExit(0)  # there are no requests yet
 
 
-@app.command(cls=_Forwarding)
+@app.command(cls=ForwardingCommand)
 def serve(context: typer.Context) -> None:
-    """Serve models over HTTP. Every setting is a flag and an environment variable: see kvasir serve --help."""
+    """Serve models over HTTP."""
     # The first process of a container receives only signals with a handler, and loading takes seconds.
     signal.signal(signal.SIGTERM, _exit_at_once)
     from pydantic import ValidationError
 
-    from server.operations.settings import settings_from_flags
+    from server.cli.settings_flags import settings_from_flags
 
     try:
         settings = settings_from_flags(context.args)
@@ -55,30 +57,32 @@ def serve(context: typer.Context) -> None:
         raise typer.Exit(run(settings))
 
 
-@app.command(cls=_Forwarding)
+@app.command(cls=ForwardingCommand)
 def translate(context: typer.Context) -> None:
-    """Translate a file or standard input, line by line, or a document: see kvasir translate --help."""
+    """Translate a document, a text file or standard input."""
     # A reader of the output that stops reading ends the command without a message, as it ends any filter.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     with one_line_errors():
-        from server.cli.command import app as translation
+        from server.cli.command import translate as translation
 
-        translation(context.args, prog_name="kvasir translate")
+        run_command(translation, context.args, "kvasir translate")
 
 
-@app.command(cls=_Forwarding)
+@app.command(cls=ForwardingCommand)
 def train(context: typer.Context) -> None:
-    """Train a model from parallel text: see kvasir train --help."""
-    with one_line_errors():
-        with needs_extra("train"):
-            from model.training.command import app as training
-        training(context.args, prog_name="kvasir train")
+    """Train a model from parallel text."""
+    with one_line_errors(), needs_extra("train"):
+        from model.training.command import train as training
+
+        run_command(training, context.args, "kvasir train")
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def export(
-    checkpoint: Annotated[str, typer.Argument(help="Folder of a Hugging Face Marian checkpoint, or its hub name.")],
-    bundle: Annotated[Path, typer.Argument(help="Folder to write the bundle to.")],
+    checkpoint: Annotated[
+        str, typer.Argument(metavar="CHECKPOINT", help="Folder of a Hugging Face checkpoint, or its hub name.")
+    ],
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Folder to write the bundle to.")],
     precision: Annotated[
         Literal["float32", "int8", "float16"], typer.Option(help="Precision of the weights; float16 is for GPUs.")
     ] = "int8",
@@ -97,7 +101,7 @@ def export(
         typer.echo(f"{written.config.name} is in {written.path}: kvasir serve --model {written.path}")
 
 
-_load_tests = typer.Typer(help="Measure the capacity and the latency of a running server.")
+_load_tests = plain_app("Measure the capacity and the latency of a running server.")
 app.add_typer(_load_tests, name="loadtest")
 
 MaxP95 = Annotated[float | None, typer.Option("--max-p95-ms", help="Exit with 2 if p95 of a stage is above.")]
@@ -108,16 +112,18 @@ MaxErrorRatio = Annotated[float | None, typer.Option("--max-error-ratio", help="
 @_load_tests.callback(invoke_without_command=True)
 def loadtest(
     context: typer.Context,
-    url: Annotated[str, typer.Option(help="Address of the server.")] = "http://127.0.0.1:8000",
+    url: Annotated[str, typer.Option(metavar="URL", help="Address of the server.")] = "http://127.0.0.1:8000",
     scenario: Annotated[str, typer.Option(help="Name from --list, or a TOML file.")] = "steady",
     list_scenarios: Annotated[bool, typer.Option("--list", help="List the scenarios.")] = False,
     rate: Annotated[float | None, typer.Option(help="Requests per second, for scenarios with one rate.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Seconds of each stage.")] = None,
     knee: Annotated[float | None, typer.Option(help="Knee in requests per second; by default it is searched.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of texts and times; equal seeds send equal requests.")] = 1,
-    corpus: Annotated[Path | None, typer.Option(help="File of sentences, one a line.")] = None,
+    corpus: Annotated[Path | None, typer.Option(metavar="FILE", help="File of sentences, one a line.")] = None,
     label: Annotated[str, typer.Option(help="Name of the run in reports.")] = "",
-    out: Annotated[Path | None, typer.Option(help="Folder for the results; by default in loadtest-runs.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for the results; by default in loadtest-runs.")
+    ] = None,
     guard_requests: Annotated[int, typer.Option(min=0, help="Number of answers to compare.")] = 300,
     guard: Annotated[bool, typer.Option(help="Compare answers under load with those of the idle server.")] = True,
     server_pid: Annotated[int | None, typer.Option(help="Process of a local server to measure.")] = None,
@@ -142,12 +148,12 @@ def loadtest(
         thresholds = Thresholds(max_p95_ms, min_goodput, max_error_ratio)
         num_guarded = guard_requests if guard else 0
         options = RunOptions(seed, label, knee, num_guarded, server_pid, urgent, thresholds=thresholds)
-        raise typer.Exit(load_test(url, chosen, out, options))
+        raise typer.Exit(load_test(url, chosen, output, options))
 
 
-@_load_tests.command("report")
+@_load_tests.command("report", cls=PlainCommand)
 def loadtest_report(
-    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
     max_p95_ms: MaxP95 = None,
     min_goodput: MinGoodput = None,
     max_error_ratio: MaxErrorRatio = None,
@@ -161,17 +167,21 @@ def loadtest_report(
         raise typer.Exit(report_on(RunFolder(run), Thresholds(max_p95_ms, min_goodput, max_error_ratio)))
 
 
-@_load_tests.command("compare")
+@_load_tests.command("compare", cls=PlainCommand)
 def loadtest_compare(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of two or more runs; the first is the base.")],
-    out: Annotated[Path, typer.Option(help="Folder for the comparison.")] = Path("loadtest-runs/comparison"),
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Folders of two or more runs; the first is the base.")
+    ],
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the comparison.")] = Path(
+        "loadtest-runs/comparison"
+    ),
 ) -> None:
     """Compare runs, and mark differences."""
     with one_line_errors(), needs_extra("loadtest"):
         from loadtest.cli.command import compare_runs
 
-        compare_runs(runs, out)
+        compare_runs(runs, output)
 
 
 if __name__ == "__main__":
-    app()
+    app(prog_name="kvasir")

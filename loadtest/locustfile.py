@@ -122,7 +122,7 @@ def _plan(environment: Environment) -> Plan:
         scenario=with_corpus_digest(scenario),
         url=environment.host or options.host or "http://127.0.0.1:8000",
         seed=int(options.seed),
-        folder=Path(options.out or Path("loadtest-runs") / name),
+        folder=Path(options.output or Path("loadtest-runs") / name),
         label=str(options.label),
         knee=options.knee or None,
         guard_requests=int(options.guard_requests),
@@ -151,7 +151,7 @@ def _add_options(parser: LocustArgumentParser) -> None:
     )
     parser.add_argument("--corpus", default="", help="file of sentences, one per line, instead of generated ones")
     parser.add_argument("--label", default="", help="name of the run in reports")
-    parser.add_argument("--out", default="", help="folder of the run; default: a new one under loadtest-runs")
+    parser.add_argument("--output", default="", help="folder of the run; default: a new one under loadtest-runs")
     parser.add_argument(
         "--guard-requests",
         type=int,

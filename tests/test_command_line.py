@@ -1,9 +1,7 @@
 """The commands as users see them: output, errors and exit codes."""
 
-import json
 import logging
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -14,7 +12,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kvasir import app
-from server.operations.settings import DEFAULT_MODEL
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -46,6 +43,14 @@ def test_help_lists_the_commands_and_loads_none_of_them() -> None:
     ("arguments", "code", "message"),
     [
         (["translate", "--model", "nowhere"], 1, "nowhere is not a folder"),
+        (["translate", "nowhere.txt"], 1, "nowhere.txt does not exist"),
+        (["translate", "{folder}"], 1, "is a folder, not a file"),
+        (["translate", "--output", "{folder}/none/a.txt"], 1, "the folder of `--output` does not exist: "),
+        (["translate", "--stats", "{folder}"], 1, "`--stats` must be a file"),
+        (["translate", "--delimiter", ";"], 1, "`delimiter` is for .csv files only"),
+        (["translate", "--return-scores"], 1, "`return_scores` needs `--json`"),
+        (["translate", "--model", "models"], 1, "`source` and `target` are ambiguous"),
+        (["translate", "--model", "models", "--target", "fr"], 1, "available: de to en, en to de"),
         (["serve", "--model", "nowhere"], 1, "nowhere is not a folder"),
         (["serve", "--port", "ten"], 2, "--port: Input should be a valid integer"),
         (["serve", "--max-queue-seconds", "soon"], 2, "unable to parse string as a number, not 'soon'"),
@@ -97,7 +102,12 @@ def test_without_torch_a_command_names_the_extra_that_brings_it(command: str, mo
         name for name in sys.modules if name.split(".")[0] in {"export", "model"} and name != "bundle.manifest"
     ]:
         monkeypatch.delitem(sys.modules, name)
-    result = _run(command, "checkpoint", "bundle")
+    arguments = (
+        ["checkpoint", "bundle"]
+        if command == "export"
+        else ["run", "--data", "a.tsv", "--source", "a", "--target", "b"]
+    )
+    result = _run(command, *arguments)
     assert result.exit_code == 1
     assert f"`torch` is not installed; run `make venv-dev` or `pip install '.[{command}]'`" in result.stderr
 
@@ -124,118 +134,3 @@ def test_modules_in_the_working_directory_do_not_replace_those_of_kvasir(foreign
     assert ran.returncode == 1
     assert ran.stderr.startswith("kvasir: nowhere is not a folder")
     assert ran.stderr.count("\n") == 1
-
-
-def test_a_file_is_translated_line_by_line(tmp_path: Path) -> None:
-    source, target, stats = tmp_path / "en.txt", tmp_path / "de.txt", tmp_path / "stats.json"
-    source.write_text("Good morning.\n\nThank you.\n", encoding="utf-8")
-    result = _run("translate", str(source), "--output", str(target), "--stats", str(stats), "--beam-size", "1")
-    assert result.exit_code == 0, result.stderr
-    assert result.output == ""
-    first, second, third = target.read_text(encoding="utf-8").splitlines()
-    assert first.startswith("Guten")
-    assert second == ""
-    assert "Dank" in third
-    numbers = json.loads(stats.read_text(encoding="utf-8"))
-    assert (numbers["lines"], numbers["sentences"]) == (3, 2)
-    assert set(numbers) == {
-        "lines",
-        "sentences",
-        "decoded",
-        "cached",
-        "coalesced",
-        "source_tokens",
-        "target_tokens",
-        "seconds",
-        "tokens_per_second",
-        "rows_per_step",
-    }
-
-
-def test_json_lines_have_only_the_requested_fields() -> None:
-    flags = ["--num-hypotheses", "2", "--return-scores", "--return-alignments", "--suppress-phrases", "Haus"]
-    result = _run("translate", "--json", *flags, "--suppress-phrases", "Danke", text="Thank you.\n\nA house.\n")
-    assert result.exit_code == 0, result.stderr
-    first, empty, last = map(json.loads, result.stdout.splitlines())
-    assert set(first) == {
-        "text",
-        "source_tokens",
-        "target_tokens",
-        "finish_reason",
-        "score",
-        "alternatives",
-        "log_probability",
-        "sentences",
-    }
-    assert set(first["sentences"][0]) == {"source_tokens", "target_tokens", "alignment"}
-    assert empty["text"] == ""
-    assert "Haus" not in re.findall(r"\w+", last["text"])
-    assert "Danke" not in re.findall(r"\w+", first["text"])
-
-
-def test_contradicting_options_are_reported_in_one_line() -> None:
-    result = _run("translate", "--temperature", "0.5", "--beam-size", "4", text="Good morning.\n")
-    assert result.exit_code == 1
-    assert result.stderr.startswith("kvasir: `temperature` cannot be combined with a beam_size of 4")
-
-
-def test_standard_input_goes_to_standard_output() -> None:
-    result = _run("translate", text="Good morning.\n")
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("Guten")
-    assert result.stdout.count("\n") == 1
-
-
-def test_a_reader_that_stops_reading_is_no_error() -> None:
-    command = [sys.executable, "-m", "kvasir", "translate", "--model", str(DEFAULT_MODEL)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.close()
-        process.stdout = None
-        _, errors = process.communicate(b"Good morning.\n", timeout=60)
-    assert errors == b""
-
-
-def test_a_line_that_is_not_utf8_is_reported_with_its_number() -> None:
-    result = _run("translate", text=b"Good morning.\n\xff\n")
-    assert result.exit_code == 1
-    assert result.stderr.splitlines() == ["kvasir: line 2 is not UTF-8: invalid start byte at byte 0"]
-
-
-def test_translate_takes_a_document_into_a_document(tmp_path: Path) -> None:
-    source, output, stats = tmp_path / "page.html", tmp_path / "seite.html", tmp_path / "stats.json"
-    source.write_text("<!DOCTYPE html><h1 class='x'>Thank you.</h1><p>Yes.</p><!-- stays -->", encoding="utf-8")
-    result = _run("translate", str(source), "--output", str(output), "--threads", "1", "--stats", str(stats))
-    assert result.exit_code == 0, result.stderr
-    page = output.read_text(encoding="utf-8")
-    assert '<h1 class="x">' in page
-    assert "Dank" in page
-    assert "<!-- stays -->" in page
-    assert json.loads(stats.read_text(encoding="utf-8"))["lines"] == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "seite.html", "stats.json"]
-
-
-@pytest.mark.parametrize("output", ["-", "brief.odt"])
-def test_the_output_of_a_document_has_its_extension(output: str, tmp_path: Path) -> None:
-    result = _run("translate", "letter.docx", "--output", output if output == "-" else str(tmp_path / output))
-    assert result.exit_code == 2
-    assert "the output of a .docx file must end in .docx" in result.stderr
-
-
-def test_a_wrong_delimiter_is_rejected_with_the_allowed_ones(tmp_path: Path) -> None:
-    source = tmp_path / "table.csv"
-    source.write_bytes(b"a;b\n")
-    result = _run("translate", str(source), "--output", str(tmp_path / "out.csv"), "--delimiter", "#", "--threads", "1")
-    assert result.exit_code == 1
-    assert result.stderr.startswith("kvasir: `delimiter` must be one of ',', ';'")
-
-
-def test_a_damaged_document_leaves_no_output(tmp_path: Path) -> None:
-    source, output = tmp_path / "letter.docx", tmp_path / "brief.docx"
-    source.write_bytes(b"no document")
-    result = _run("translate", str(source), "--output", str(output), "--threads", "1")
-    assert result.exit_code == 1
-    assert result.stderr.startswith("kvasir: the file is cut off, or of another format")
-    assert not output.exists()

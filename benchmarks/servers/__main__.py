@@ -1,6 +1,6 @@
 """One scenario against Kvasir and other servers with the same weights.
 
-    python -m benchmarks.servers --checkpoint FOLDER --scenario knee --servers kvasir,ctranslate2 --out FOLDER
+    python -m benchmarks.servers --checkpoint FOLDER --scenario knee --servers kvasir,ctranslate2 --output FOLDER
 
 README.md beside this file describes the procedure and the results.
 """
@@ -35,7 +35,7 @@ def main(words: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     began = time.monotonic()
     names = [name.strip() for name in chosen.servers.split(",") if name.strip()]
-    out = Path(chosen.out).resolve()
+    out = Path(chosen.output).resolve()
     try:
         scenario = load_scenario(chosen.scenario)
         settings = json.loads(Path(chosen.settings).read_text("utf-8")) if chosen.settings else {}
@@ -47,7 +47,9 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     # A comparison that stopped while tuning leaves runs too. Its models and settings may be reused.
     if records := next(out.rglob(RECORDS_FILE), None):
-        print(f"error: {out} already contains a run, {records.parent}; set another folder with --out", file=sys.stderr)
+        print(
+            f"error: {out} already contains a run, {records.parent}; set another folder with --output", file=sys.stderr
+        )
         return 1
     options = ComparisonOptions(
         scenario=scenario,
@@ -108,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--servers", default=_DEFAULT_SERVERS, help=f"servers, the first compared with the others: {', '.join(NAMES)}"
     )
-    parser.add_argument("--out", default=str(ROOT / "build" / "peers"), help="folder of all results")
+    parser.add_argument("--output", default=str(ROOT / "build" / "peers"), help="folder of all results")
     parser.add_argument("--limit-minutes", type=float, default=60, help="no round starts that would exceed this limit")
     parser.add_argument(
         "--rounds", type=int, default=3, help="maximum number of rounds; the knees of the first are always searched"

@@ -62,7 +62,7 @@ def run_scenario(url: str, scenario: Scenario, folder: Path, options: RunOptions
         request_sequence(scenario, options.seed, stage.name)  # raises for missing languages and corpora
     run = RunFolder(folder)
     if run.records_file.exists():
-        raise LoadTestFailed(f"{folder} already contains a run; set another folder with --out")
+        raise LoadTestFailed(f"{folder} already contains a run; set another folder with --output")
     with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
         scenario_file = Path(temporary, "scenario.json")
         scenario_file.write_text(scenario.model_dump_json(), encoding="utf-8")
@@ -117,7 +117,7 @@ def _sigterm_interrupts() -> Iterator[None]:
 
 def _command(url: str, scenario_file: Path, folder: Path, options: RunOptions) -> list[str]:
     command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--only-summary"]
-    command += ["--loglevel", "WARNING", "--host", url, "--scenario-json", str(scenario_file), "--out", str(folder)]
+    command += ["--loglevel", "WARNING", "--host", url, "--scenario-json", str(scenario_file), "--output", str(folder)]
     command += ["--seed", str(options.seed), "--label", options.label, "--guard-requests", str(options.guard_requests)]
     if options.knee is not None:
         command += ["--knee", str(options.knee)]

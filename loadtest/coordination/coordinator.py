@@ -239,5 +239,5 @@ class Coordinator:
 
 def _make_folder(folder: Path) -> None:
     if RunFolder(folder).records_file.exists():
-        raise CoordinationFailed(f"{folder} already contains a run; set another folder with --out")
+        raise CoordinationFailed(f"{folder} already contains a run; set another folder with --output")
     folder.mkdir(parents=True, exist_ok=True)

@@ -279,7 +279,9 @@ def load_scenario(name_or_path: str | Path) -> Scenario:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         return Scenario.model_validate(content)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise ScenarioInvalid(f"scenario {path} cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ScenarioInvalid(f"{path}: {error}") from error
     except ValidationError as error:
         raise ScenarioInvalid(f"{path}: {_mistakes(error)}") from error

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import torch
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -17,8 +16,9 @@ from typer.models import OptionInfo
 
 from model.training.settings import DataFile, TrainingSettings
 from model.training.settings import Schedule as ScheduleName
-from model.training.trainer import Progress as RunProgress
-from model.training.trainer import Trainer
+
+if TYPE_CHECKING:
+    from model.training.trainer import Progress as RunProgress
 
 
 def _option(help_text: str, rich_help_panel: str) -> OptionInfo:
@@ -30,19 +30,18 @@ _SIZES, _UPDATES, _MEASURING = (
     partial(_option, rich_help_panel=panel) for panel in ("A new model", "Updates", "Averaging and measuring")
 )
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-
-@app.command()
 def train(
-    folder: Annotated[Path, typer.Argument(help="Folder of the run; the same command resumes it.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the run; the same command resumes it.")],
     data: Annotated[
         list[str],
         typer.Option(metavar="FILE[@SHARE]", help=".tsv or .tsv.xz, may be repeated; @0.2 takes a fifth each epoch."),
     ],
     source: Annotated[str, typer.Option(help="Language of the source.")],
     target: Annotated[str, typer.Option(help="Language of the target.")],
-    swap_columns: Annotated[bool, typer.Option("--swap-columns", help="The second column is the source.")] = False,
+    swap_columns: Annotated[
+        bool, typer.Option("--swap-columns", show_default=False, help="The second column is the source.")
+    ] = False,
     validation: Annotated[
         str | None, typer.Option(metavar="FILE", help="Pairs for validation, not for training.")
     ] = None,
@@ -83,6 +82,11 @@ def train(
     ] = 10,
 ) -> None:
     """Train a translation model from parallel text; the result is a checkpoint for kvasir export."""
+    # Imported here, so that --help works without PyTorch.
+    import torch
+
+    from model.training.trainer import Trainer
+
     if threads is not None:
         torch.set_num_threads(threads)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -147,6 +151,8 @@ def train(
 
 def _has_bfloat16_instructions() -> bool:
     """Return whether the processor has bfloat16 instructions; their names differ between x86 and ARM."""
+    import torch
+
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
@@ -169,7 +175,7 @@ def _stopped_by_signals() -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
-def _progress(max_steps: int) -> Iterator[Callable[[RunProgress], None]]:
+def _progress(max_steps: int) -> "Iterator[Callable[[RunProgress], None]]":
     """Yield a function that updates a progress bar on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
@@ -184,7 +190,7 @@ def _progress(max_steps: int) -> Iterator[Callable[[RunProgress], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=max_steps, epoch=0, loss=float("nan"), scores="")
 
-        def report(progress: RunProgress) -> None:
+        def report(progress: "RunProgress") -> None:
             scores = progress.scores
             written = "" if scores is None else f"  BLEU {scores.bleu:.1f}  chrF {scores.chrf:.1f}"
             bar.update(task, completed=progress.step, epoch=progress.epoch, loss=progress.loss, scores=written)

@@ -1,5 +1,6 @@
 """Errors of the command line: one line on standard error and an exit code."""
 
+import errno
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,6 +13,16 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 WRONG_USE = 2  # the exit code for flags and settings that make no sense; other failures exit with 1
+
+# Causes in words; others are those of the operating system.
+_CAUSES = {
+    errno.ENOENT: "does not exist",
+    errno.EISDIR: "is a folder, not a file",
+    errno.ENOTDIR: "is below a file, which is not a folder",
+    errno.EACCES: "cannot be used: no permission",
+    errno.EPERM: "cannot be used: no permission",
+    errno.ENOSPC: "cannot be written: the disk is full",
+}
 
 
 def failure(message: str, code: int = 1) -> typer.Exit:
@@ -31,9 +42,9 @@ def one_line_errors() -> Iterator[None]:
             first = first.exceptions[0]
         if not isinstance(first, KvasirError | ValueError | OSError):
             raise
-        raise failure(str(first)) from group
+        raise failure(_message(first)) from group
     except (KvasirError, ValueError, OSError) as error:
-        raise failure(str(error)) from error
+        raise failure(_message(error)) from error
 
 
 @contextmanager
@@ -56,3 +67,11 @@ def flag_problems(problems: "Iterable[ErrorDetails]", command: str) -> str:
         message = problem["msg"].removeprefix("Value error, ").replace("Tuple should", "List should")
         lines.append(f"{flag}{message}{given}")
     return "; ".join(lines) + f" ({command} --help lists all flags)"
+
+
+def _message(error: BaseException) -> str:
+    """Return the message of an error; for a file, its path and the cause in words instead of a number."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return str(error)
+    cause = _CAUSES.get(error.errno or 0) or f"cannot be used: {(error.strerror or '').lower()}"
+    return f"{error.filename} {cause}"

@@ -47,7 +47,11 @@ def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
     lower, upper = bounds(field)
     description = field.description or ""
     option = typer.Option(
-        min=lower, max=upper, help=f"{description[:1].upper()}{description[1:]}.", rich_help_panel=section(name, field)
+        min=lower,
+        max=upper,
+        help=f"{description[:1].upper()}{description[1:]}.",
+        rich_help_panel=section(name, field),
+        show_default=field.default is not False,
     )
     default = None if field.default == () else field.default
     annotation = Annotated[_flag_type(field.annotation), option]  # type: ignore[valid-type]  # known at run time only

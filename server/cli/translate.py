@@ -6,19 +6,20 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from bundle.loading import Bundle
+from server.cli.bundle_choice import PIVOT
 from server.cli.json_lines import json_line
+from server.cli.offline_options import OfflineOptions, check_document_options, check_line_options
 from server.documents.formats.registry import format_of
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.rewriting import InProcessRewrite, Translate, translate_document
 from server.documents.text_translation import document_translation
-from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.engine_client import SentenceOutcome
 from server.operations.cpu_count import usable_cpus
 from server.text.language_detection import Detector
@@ -28,7 +29,7 @@ from server.translation.router import Router
 from server.translation.service import TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest, TranslationResult
 from server.workers.engine_pool import EnginePool, PoolOptions
-from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES, CachedEngineClient
+from server.workers.sentence_cache import CachedEngineClient
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNBOUNDED_SENTENCES = 1 << 30  # windows limit the queue
@@ -47,22 +48,6 @@ _BLOCKS_PER_REPLICA = 6
 
 class NotUtf8(ValueError):
     """A line of the input is not UTF-8; the message has the number of the line."""
-
-
-@dataclass(frozen=True, slots=True)
-class OfflineOptions:
-    """Options for the translation of a file. Languages are required only if the bundle has several.
-
-    With `as_json` each line of the output is a JSON object with scores, alternatives and details.
-    """
-
-    source: str | None = None
-    target: str | None = None
-    decoding: DecodingOptions = NO_OPTIONS
-    threads: int | None = None  # None: all usable processors
-    cache_sentences: int = DEFAULT_MAX_SENTENCES  # 0 disables the cache
-    as_json: bool = False
-    delimiter: str | None = None  # delimiter of a .csv file; None detects it
 
 
 @dataclass(slots=True)
@@ -127,7 +112,7 @@ class _Occupancy:
 
 
 def translate_file(
-    bundle: Bundle,
+    bundles: Sequence[Bundle],
     source: BinaryIO,
     sink: BinaryIO,
     options: OfflineOptions,
@@ -139,9 +124,10 @@ def translate_file(
     `UnsupportedPair` and errors of the engine.
     """
     stats = OfflineStats()
-    with _opened(bundle, options, stats) as pipeline:
+    check_line_options(options)
+    with _opened(bundles, options, stats) as router:
         max_blocks = (options.threads or usable_cpus()) * _BLOCKS_PER_REPLICA
-        run = _Run(pipeline, options, max_blocks, on_progress, stats)
+        run = _Run(router, options, max_blocks, on_progress, stats)
         for window in _windows(_lines(source)):
             sink.writelines(line.encode() + b"\n" for line in asyncio.run(run.translate_window(window)))
             sink.flush()
@@ -149,7 +135,7 @@ def translate_file(
 
 
 def translate_document_file(
-    bundle: Bundle,
+    bundles: Sequence[Bundle],
     source: Path,
     sink: Path,
     options: OfflineOptions,
@@ -157,9 +143,11 @@ def translate_document_file(
 ) -> OfflineStats:
     """Translate a document into `sink`, which is written only if the whole translation succeeds.
 
-    `on_progress` receives the number of paragraphs translated since its last call; `lines` of the result counts them.
+    `bundles` are one, or two that translate through a pivot language. `on_progress` receives the number of paragraphs
+    translated since its last call; `lines` of the result counts them.
     Raises `UnsupportedFormat`, `InvalidDocument`, `DocumentTooLarge`, `InvalidRequest` and errors of the engine.
     """
+    check_document_options(options)
     kind = format_of(source.name, options.delimiter)
     stats = OfflineStats()
 
@@ -174,9 +162,9 @@ def translate_document_file(
         with InProcessRewrite(source, unfinished, kind, _DOCUMENT_LIMITS) as steps:
             await translate_document(steps, translate, await steps.measure(), advance)
 
-    with _opened(bundle, options, stats) as pipeline, tempfile.TemporaryDirectory(dir=sink.parent) as folder:
-        service = TranslationService(Router([pipeline]), Detector(()), TranslationLimits())
-        request = TranslationRequest((), "", "", DecodingOptions(beam_size=options.decoding.beam_size))
+    with _opened(bundles, options, stats) as router, tempfile.TemporaryDirectory(dir=sink.parent) as folder:
+        service = TranslationService(router, Detector(()), TranslationLimits())
+        request = TranslationRequest((), "", "", options.decoding)
         translate = document_translation(service, request, options.source, options.target, observe)
         unfinished = Path(folder) / sink.name
         asyncio.run(run(translate, unfinished))
@@ -185,22 +173,24 @@ def translate_document_file(
 
 
 @contextmanager
-def _opened(bundle: Bundle, options: OfflineOptions, stats: OfflineStats) -> Iterator[Pipeline]:
-    """Open a pipeline with its own engines. Closing it completes `stats`."""
+def _opened(bundles: Sequence[Bundle], options: OfflineOptions, stats: OfflineStats) -> Iterator[Router]:
+    """Open a router over these bundles, each with its own engines. Closing it completes `stats`."""
     occupancy, outcomes = _Occupancy(), _Outcomes()
     pool_options = PoolOptions(
-        replicas=options.threads or usable_cpus(),
+        replicas=-(-(options.threads or usable_cpus()) // len(bundles)),
         threads_per_replica=1,
         max_waiting=_UNBOUNDED_SENTENCES,
         observe=occupancy,
     )
-    engine = CachedEngineClient(EnginePool.open(bundle, pool_options), options.cache_sentences, outcomes)
-    started = time.perf_counter()
-    try:
-        yield Pipeline(engine, TranslationLimits())
+    with ExitStack() as stack:
+        engines = []
+        for bundle in bundles:
+            pool = EnginePool.open(bundle, pool_options)
+            engines.append(CachedEngineClient(pool, options.cache_sentences, outcomes))
+            stack.callback(engines[-1].close)
+        started = time.perf_counter()
+        yield Router([Pipeline(engine, TranslationLimits()) for engine in engines], PIVOT)
         stats.seconds = time.perf_counter() - started
-    finally:
-        engine.close()
     stats.rows_per_step = occupancy.rows_per_step
     stats.decoded, stats.cached = outcomes.counts["decoded"], outcomes.counts["cached"]
     stats.coalesced = outcomes.counts["coalesced"]
@@ -211,13 +201,13 @@ class _Run:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        router: Router,
         options: OfflineOptions,
         max_blocks: int,
         on_progress: Callable[[int], None],
         stats: OfflineStats,
     ) -> None:
-        self._route = Router([pipeline]).find(options.source, options.target)
+        self._route = router.find(options.source, options.target)
         self._options = options
         self._max_blocks = max_blocks
         self._on_progress = on_progress

@@ -1,9 +1,9 @@
 """Settings of the server: each is a flag of `kvasir serve`, an environment variable and a row of `docs/settings.md`."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -297,16 +297,6 @@ class Settings(BaseSettings):
             lifetime_seconds=self.document_lifetime_seconds,
             folder=self.documents_folder,
         )
-
-
-def settings_from_flags(flags: Sequence[str]) -> Settings:
-    """Return the settings from the flags of `kvasir serve` and the environment.
-
-    Prints and exits for `--help` (0) and for unknown flags (2). Raises pydantic's `ValidationError`.
-    """
-    # For mypy the parameters of a model are its fields; these two belong to the constructor of BaseSettings.
-    sources: dict[str, Any] = {"_cli_parse_args": list(flags), "_cli_prog_name": "kvasir serve"}
-    return Settings(**sources)
 
 
 def unknown_variables(environment: Iterable[str]) -> dict[str, str | None]:

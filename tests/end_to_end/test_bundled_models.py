@@ -5,7 +5,8 @@ import io
 import pytest
 
 from bundle.loading import load_bundle
-from server.cli.translate import OfflineOptions, translate_file
+from server.cli.offline_options import OfflineOptions
+from server.cli.translate import translate_file
 from server.interface.decoding_options import DecodingOptions
 from server.operations.settings import DEFAULT_MODEL
 
@@ -34,5 +35,5 @@ def test_a_model_that_comes_along_translates_what_people_say_every_day(name: str
     written = io.BytesIO()
     lines = io.BytesIO("\n".join(EVERYDAY[name]).encode())
     options = OfflineOptions(threads=1, decoding=DecodingOptions(beam_size=4))
-    translate_file(load_bundle(MODELS / name), lines, written, options)
+    translate_file([load_bundle(MODELS / name)], lines, written, options)
     assert written.getvalue().decode().splitlines() == list(EVERYDAY[name].values())

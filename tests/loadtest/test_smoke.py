@@ -26,7 +26,7 @@ def alone() -> Iterator[Served]:
 
 def test_under_a_little_of_every_load_all_answers_are_those_of_the_idle_server(alone: Served, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kvasir", "loadtest", "--url", alone.url, "--scenario", str(SCENARIO)]
-    command += ["--out", str(tmp_path / "run"), "--server-pid", str(alone.process.pid), "--no-urgent"]
+    command += ["--output", str(tmp_path / "run"), "--server-pid", str(alone.process.pid), "--no-urgent"]
     ran = subprocess.run([*command, "--max-error-ratio", "0"], cwd=ROOT, capture_output=True, text=True, check=False)
     # The generator may be late on a busy machine, which makes the run invalid.
     assert ran.returncode in (ExitCode.FINE, ExitCode.INVALID), ran.stdout + ran.stderr

@@ -75,7 +75,9 @@ def corpus_lines(path: str) -> tuple[str, ...]:
     try:
         with Path(path).open(encoding="utf-8") as lines:  # Unicode line separators do not end a line
             found = tuple(filter(None, map(str.strip, lines)))
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ValueError(f"corpus {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise ValueError(f"corpus {path}: {error}") from error
     if not found:
         raise ValueError(f"corpus {path} has no sentences")

@@ -14,10 +14,10 @@ def test_an_output_folder_that_contains_a_run_is_refused_before_anything_starts(
     (tmp_path / run).mkdir(parents=True, exist_ok=True)
     (tmp_path / run / "records.jsonl").touch()
     before = sorted(tmp_path.rglob("*"))
-    assert main(["--checkpoint", str(tmp_path / "checkpoint"), "--out", str(tmp_path)]) == 1
+    assert main(["--checkpoint", str(tmp_path / "checkpoint"), "--output", str(tmp_path)]) == 1
     assert sorted(tmp_path.rglob("*")) == before
     error = capsys.readouterr().err
-    assert error == f"error: {tmp_path} already contains a run, {tmp_path / run}; set another folder with --out\n"
+    assert error == f"error: {tmp_path} already contains a run, {tmp_path / run}; set another folder with --output\n"
 
 
 def test_an_output_folder_with_models_and_settings_of_an_earlier_comparison_is_used(
@@ -25,7 +25,7 @@ def test_an_output_folder_with_models_and_settings_of_an_earlier_comparison_is_u
 ) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "settings.json").write_text("{}", encoding="utf-8")
-    options = ["--checkpoint", str(tmp_path / "checkpoint"), "--out", str(tmp_path), "--servers", "libretranslate"]
+    options = ["--checkpoint", str(tmp_path / "checkpoint"), "--output", str(tmp_path), "--servers", "libretranslate"]
     assert main([*options, "--answers", "0"]) == 1  # no server could be measured
     assert "already contains a run" not in capsys.readouterr().err
     assert "libretranslate | - " in (tmp_path / "peers.md").read_text(encoding="utf-8")

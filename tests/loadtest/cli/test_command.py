@@ -54,7 +54,7 @@ def test_a_server_with_one_fault_does_not_pass(reply: Reply, sentence: str, tmp_
     scenario, out = tmp_path / "second.toml", tmp_path / "run"
     scenario.write_text(SECOND, encoding="utf-8")
     with answering(lambda texts, number: reply if number == 5 else None) as server:
-        flags = ["--url", server.url, "--scenario", str(scenario), "--out", str(out), "--max-error-ratio", "0"]
+        flags = ["--url", server.url, "--scenario", str(scenario), "--output", str(out), "--max-error-ratio", "0"]
         ended = CliRunner().invoke(app, ["loadtest", *flags, "--no-urgent"])
     sent = len(list(RunFolder(out).records()))
     # 3 where the machine is so busy that the generator was late, too.

@@ -46,7 +46,7 @@ def _ended_by(end: Callable[[psutil.Process], None], folder: Path) -> tuple[subp
 
     with answering(script) as server:
         command = [sys.executable, "-m", "kvasir", "loadtest", "--url", server.url, "--scenario", str(scenario)]
-        command += ["--out", str(folder / "run"), "--no-urgent"]
+        command += ["--output", str(folder / "run"), "--no-urgent"]
         started.append(subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, start_new_session=True))
         printed, _ = started[0].communicate(timeout=PATIENCE_SECONDS)
     return started[0], printed

@@ -83,7 +83,7 @@ def _locust(scenario: Scenario, folder: Path) -> list[str]:
     file = folder / "scenario.json"
     file.write_text(scenario.model_dump_json(), encoding="utf-8")
     command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--only-summary"]
-    return [*command, "--scenario-json", str(file), "--out", str(folder / "run"), "--seed", "7", "--not-urgent"]
+    return [*command, "--scenario-json", str(file), "--output", str(folder / "run"), "--seed", "7", "--not-urgent"]
 
 
 def _by_stage(run: RunFolder) -> dict[str, list[Record]]:

@@ -3,7 +3,8 @@ import io
 import pytest
 
 from bundle.loading import Bundle
-from server.cli.translate import NotUtf8, OfflineOptions, OfflineStats, translate_file
+from server.cli.offline_options import OfflineOptions
+from server.cli.translate import NotUtf8, OfflineStats, translate_file
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, UnsupportedPair
 
@@ -11,7 +12,7 @@ from server.interface.errors import InvalidRequest, UnsupportedPair
 def _translate(bundle: Bundle, text: bytes, options: OfflineOptions | None = None) -> tuple[list[str], OfflineStats]:
     sink = io.BytesIO()
     options = options or OfflineOptions(threads=1, decoding=DecodingOptions(beam_size=1))
-    stats = translate_file(bundle, io.BytesIO(text), sink, options)
+    stats = translate_file([bundle], io.BytesIO(text), sink, options)
     lines = sink.getvalue().decode().split("\n")
     assert lines.pop() == ""
     return lines, stats
@@ -52,7 +53,7 @@ def test_the_statistics_of_a_run_add_up(default_bundle: Bundle) -> None:
     told: list[int] = []
     sink = io.BytesIO()
     options = OfflineOptions(threads=1, decoding=DecodingOptions(beam_size=1))
-    stats = translate_file(default_bundle, io.BytesIO(b"Good morning. Yes.\nNo.\n"), sink, options, told.append)
+    stats = translate_file([default_bundle], io.BytesIO(b"Good morning. Yes.\nNo.\n"), sink, options, told.append)
     assert (stats.lines, stats.sentences, sum(told)) == (2, 3, 2)
     assert stats.source_tokens > 3
     assert stats.target_tokens > 3
@@ -61,7 +62,7 @@ def test_the_statistics_of_a_run_add_up(default_bundle: Bundle) -> None:
 
 def test_an_empty_file_is_an_empty_translation(default_bundle: Bundle) -> None:
     sink = io.BytesIO()
-    stats = translate_file(default_bundle, io.BytesIO(b""), sink, OfflineOptions(threads=1))
+    stats = translate_file([default_bundle], io.BytesIO(b""), sink, OfflineOptions(threads=1))
     assert sink.getvalue() == b""
     assert (stats.lines, stats.tokens_per_second) == (0, 0.0)
 

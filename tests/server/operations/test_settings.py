@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from server.cli.settings_flags import settings_from_flags
 from server.operations.settings import (
     DEFAULT_MODEL,
     ENVIRONMENT_PREFIX,
     Settings,
-    settings_from_flags,
     unknown_variables,
 )
 from server.operations.settings_table import settings_table

@@ -1,0 +1,74 @@
+"""Command-line flags of `kvasir serve`, generated from the settings."""
+
+import argparse
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic_settings import CliSettingsSource
+
+from server.operations.settings import ENVIRONMENT_PREFIX, Settings
+
+_WORDS: dict[object, str] = {str: "TEXT", int: "NUMBER", float: "NUMBER", Path: "PATH", bool: "true|false"}
+_MAX_HELP_COLUMNS = 110
+_DESCRIPTION = (
+    f"Serve models over HTTP. Every flag is an environment variable, too: --max-rows is {ENVIRONMENT_PREFIX}MAX_ROWS. "
+    "A flag takes precedence. Repeat the flag of a list; separate the values of its variable by commas."
+)
+
+
+def settings_from_flags(flags: Sequence[str]) -> Settings:
+    """Return the settings from the flags of `kvasir serve` and the environment.
+
+    Prints and exits for `--help` (0) and for unknown flags (2). Raises pydantic's `ValidationError`.
+    """
+    columns = min(shutil.get_terminal_size().columns, _MAX_HELP_COLUMNS)
+    parser = argparse.ArgumentParser(
+        prog="kvasir serve",
+        usage="kvasir serve [OPTIONS]",
+        description=_DESCRIPTION,
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=32, width=columns),
+        add_help=False,
+    )
+    parser.add_argument("-h", "--help", action="help", help="Show this message and exit.")
+    source: CliSettingsSource[argparse.ArgumentParser] = CliSettingsSource(
+        Settings, root_parser=parser, cli_parse_args=list(flags), add_argument_method=_add_argument
+    )
+    # For mypy the parameters of a model are its fields; this one belongs to the constructor of BaseSettings.
+    sources: dict[str, Any] = {"_cli_settings_source": source}
+    return Settings(**sources)
+
+
+def _add_argument(parser: argparse.ArgumentParser, *names: str, **properties: Any) -> argparse.Action:  # noqa: ANN401 - argparse's
+    """Add a flag with its type, default and meaning in words."""
+    name = names[0].removeprefix("--").replace("-", "_")
+    field = Settings.model_fields[name]
+    description = f"{(field.description or '')[:1].upper()}{(field.description or '')[1:]}."
+    default = _default(field.default)
+    properties["metavar"] = _metavar(field.annotation)
+    # argparse reads % as the beginning of a value.
+    properties["help"] = (description + (f" [default: {default}]" if default else "")).replace("%", "%%")
+    return parser.add_argument(*names, **properties)
+
+
+def _metavar(annotation: object) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, UnionType):
+        return _metavar(next(each for each in arguments if each is not NoneType))
+    if origin in (Annotated, list):
+        return _metavar(arguments[0])
+    if origin is Literal:
+        return "|".join(map(str, arguments))
+    return _WORDS[annotation]
+
+
+def _default(value: object) -> str:
+    """Return a default as a user writes it; empty if the description states it as `unset`."""
+    if isinstance(value, list):
+        return ",".join(map(_default, value))
+    if isinstance(value, Path):
+        return os.path.relpath(value) if value.is_relative_to(Path.cwd()) else str(value)
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,72 @@
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kvasir import app
+from server.cli.help_pages import in_words
+from server.cli.version import version
+
+ROOT = Path(__file__).resolve().parents[3]
+COMMANDS: tuple[list[str], ...] = (
+    [], ["serve"], ["translate"], ["train"], ["export"], ["loadtest"], ["loadtest", "report"], ["loadtest", "compare"],
+)  # fmt: skip
+PYTHON_NAMES = re.compile(r"PosixPath|None|<\w+>|--\S+ (?:str|int|float|bool|list|Path)\b|list\[|x[<>]=|\{|\[\]")
+
+
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_command_has_help_without_names_of_python(command: list[str], flag: str) -> None:
+    result = CliRunner().invoke(app, [*command, flag])
+    assert result.exit_code == 0, result.stderr
+    assert "-h, --help" in result.stdout
+    assert not PYTHON_NAMES.findall(result.stdout)
+    assert max(map(len, result.stdout.splitlines())) <= 110
+
+
+@pytest.mark.parametrize("command", COMMANDS[1:], ids=" ".join)
+def test_help_needs_no_package_of_an_extra(command: list[str]) -> None:
+    extras = ("torch", "sacrebleu", "safetensors", "onnx", "matplotlib", "locust", "gevent", "hdrh", "psutil", "jinja2")
+    program = f"import sys; sys.modules.update(dict.fromkeys({extras!r})); from kvasir import app; app()"
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *command, "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.lower().startswith("usage: ")
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"kvasir {version()}\n")
+    assert re.search(
+        rf'^version = "{re.escape(version())}"$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE
+    )
+
+
+def test_no_command_has_another_name_for_its_output() -> None:
+    pages = [CliRunner().invoke(app, [*command, "--help"]).stdout for command in COMMANDS]
+    assert sum("--output " in page for page in pages) == 3
+    assert not any(re.search(r"--out\b(?!put)", page) for page in pages)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("--threads <int range>", "Threads.  [x>=1]", ("--threads NUMBER", "Threads.  [at least 1]")),
+        ("--data <list[str]>", "Files.", ("--data TEXT", "Files.")),
+        ("--rate <float range>", "[default: 1.0; -10.0<=x<=10.0]", ("--rate NUMBER", "[default: 1.0; -10 to 10]")),
+        ("--precision <float32|int8>", "", ("--precision float32|int8", "")),
+        ("--seed <int range>", "[x<=9007199254740991]", ("--seed NUMBER", "[at most 9007199254740991]")),
+        ("--folder <path>", "A <b> stays.", ("--folder PATH", "A <b> stays.")),
+    ],
+)
+def test_types_and_ranges_are_words(left: str, right: str, expected: tuple[str, str]) -> None:
+    assert in_words(left, right) == expected

@@ -1,0 +1,200 @@
+"""`kvasir translate` as users see it: files, documents, options and errors."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from kvasir import app
+from server.operations.settings import DEFAULT_MODEL
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(autouse=True)
+def _signal_as_it_was() -> Iterator[None]:
+    """Restore the handler of a broken pipe, which the command replaces."""
+    handler = signal.getsignal(signal.SIGPIPE)
+    yield
+    signal.signal(signal.SIGPIPE, handler)
+
+
+def _run(*arguments: str, text: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(app, arguments, input=text)
+
+
+def test_a_file_is_translated_line_by_line(tmp_path: Path) -> None:
+    source, target, stats = tmp_path / "en.txt", tmp_path / "de.txt", tmp_path / "stats.json"
+    source.write_text("Good morning.\n\nThank you.\n", encoding="utf-8")
+    result = _run("translate", str(source), "--output", str(target), "--stats", str(stats), "--beam-size", "1")
+    assert result.exit_code == 0, result.stderr
+    assert result.output == ""
+    first, second, third = target.read_text(encoding="utf-8").splitlines()
+    assert first.startswith("Guten")
+    assert second == ""
+    assert "Dank" in third
+    numbers = json.loads(stats.read_text(encoding="utf-8"))
+    assert (numbers["lines"], numbers["sentences"]) == (3, 2)
+    assert set(numbers) == {
+        "lines",
+        "sentences",
+        "decoded",
+        "cached",
+        "coalesced",
+        "source_tokens",
+        "target_tokens",
+        "seconds",
+        "tokens_per_second",
+        "rows_per_step",
+    }
+
+
+def test_json_lines_have_only_the_requested_fields() -> None:
+    flags = ["--num-hypotheses", "2", "--return-scores", "--return-alignments", "--suppress-phrases", "Haus"]
+    result = _run("translate", "--json", *flags, "--suppress-phrases", "Danke", text="Thank you.\n\nA house.\n")
+    assert result.exit_code == 0, result.stderr
+    first, empty, last = map(json.loads, result.stdout.splitlines())
+    assert set(first) == {
+        "text",
+        "source_tokens",
+        "target_tokens",
+        "finish_reason",
+        "score",
+        "alternatives",
+        "log_probability",
+        "sentences",
+    }
+    assert set(first["sentences"][0]) == {"source_tokens", "target_tokens", "alignment"}
+    assert empty["text"] == ""
+    assert "Haus" not in re.findall(r"\w+", last["text"])
+    assert "Danke" not in re.findall(r"\w+", first["text"])
+
+
+def test_contradicting_options_are_reported_in_one_line() -> None:
+    result = _run("translate", "--temperature", "0.5", "--beam-size", "4", text="Good morning.\n")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("kvasir: `temperature` cannot be combined with a beam_size of 4")
+
+
+def test_standard_input_goes_to_standard_output() -> None:
+    result = _run("translate", text="Good morning.\n")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("Guten")
+    assert result.stdout.count("\n") == 1
+
+
+def test_a_reader_that_stops_reading_is_no_error() -> None:
+    command = [sys.executable, "-m", "kvasir", "translate", "--model", str(DEFAULT_MODEL)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        _, errors = process.communicate(b"Good morning.\n", timeout=60)
+    assert errors == b""
+
+
+def test_a_line_that_is_not_utf8_is_reported_with_its_number() -> None:
+    result = _run("translate", text=b"Good morning.\n\xff\n")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == ["kvasir: line 2 is not UTF-8: invalid start byte at byte 0"]
+
+
+def test_translate_takes_a_document_into_a_document(tmp_path: Path) -> None:
+    source, output, stats = tmp_path / "page.html", tmp_path / "seite.html", tmp_path / "stats.json"
+    source.write_text("<!DOCTYPE html><h1 class='x'>Thank you.</h1><p>Yes.</p><!-- stays -->", encoding="utf-8")
+    result = _run("translate", str(source), "--output", str(output), "--threads", "1", "--stats", str(stats))
+    assert result.exit_code == 0, result.stderr
+    page = output.read_text(encoding="utf-8")
+    assert '<h1 class="x">' in page
+    assert "Dank" in page
+    assert "<!-- stays -->" in page
+    assert json.loads(stats.read_text(encoding="utf-8"))["lines"] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "seite.html", "stats.json"]
+
+
+@pytest.mark.parametrize("output", ["-", "brief.odt"])
+def test_the_output_of_a_document_has_its_extension(output: str, tmp_path: Path) -> None:
+    source = tmp_path / "letter.docx"
+    source.write_bytes(b"PK")
+    result = _run("translate", str(source), "--output", output if output == "-" else str(tmp_path / output))
+    assert result.exit_code == 2
+    assert "the output of a .docx file must end in .docx" in result.stderr
+
+
+def test_a_wrong_delimiter_is_rejected_with_the_allowed_ones(tmp_path: Path) -> None:
+    source = tmp_path / "table.csv"
+    source.write_bytes(b"a;b\n")
+    result = _run("translate", str(source), "--output", str(tmp_path / "out.csv"), "--delimiter", "#", "--threads", "1")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("kvasir: `delimiter` must be one of ',', ';'")
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        (["--json"], "--json"),
+        (["--return-scores"], "return_scores"),
+        (["--num-hypotheses", "2"], "num_hypotheses"),
+        (["--target-prefix", "Der"], "target_prefix"),
+        (["--required-phrases", "Haus"], "required_phrases"),
+    ],
+)
+def test_an_option_that_a_document_cannot_take_is_rejected(flags: list[str], name: str, tmp_path: Path) -> None:
+    source, output = tmp_path / "page.html", tmp_path / "seite.html"
+    source.write_text("<p>Thank you.</p>", encoding="utf-8")
+    result = _run("translate", str(source), "--output", str(output), *flags)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"kvasir: `{name}` ")
+    assert not output.exists()
+
+
+def test_a_document_is_decoded_with_all_options(tmp_path: Path) -> None:
+    source, output = tmp_path / "page.html", tmp_path / "seite.html"
+    source.write_text("<p>Thank you.</p><p>A house.</p>", encoding="utf-8")
+
+    def translated(*flags: str) -> str:
+        result = _run("translate", str(source), "--output", str(output), "--threads", "1", "--beam-size", "1", *flags)
+        assert result.exit_code == 0, result.stderr
+        return output.read_text(encoding="utf-8")
+
+    assert {"Danke", "Haus"} & set(re.findall(r"\w+", translated()))
+    options = ["--suppress-phrases", "Haus", "--suppress-phrases", "Danke"]
+    assert not {"Danke", "Haus"} & set(re.findall(r"\w+", translated(*options)))
+    assert len(translated("--max-new-tokens", "1")) < len(translated("--min-new-tokens", "12"))
+    sampled = {translated("--temperature", "5", "--seed", str(seed)) for seed in (1, 1, 2)}
+    assert len(sampled) == 2
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "expected"), [("de", "Good morning.", "Guten"), ("en", "Guten Morgen.", "Good")]
+)
+def test_languages_choose_among_a_folder_of_bundles(target: str, text: str, expected: str) -> None:
+    result = _run("translate", "--model", str(DEFAULT_MODEL.parent), "--target", target, text=text + "\n")
+    assert result.exit_code == 0, result.stderr
+    assert expected in result.stdout
+
+
+def test_a_translation_does_not_overwrite_its_input(tmp_path: Path) -> None:
+    source = tmp_path / "text.txt"
+    source.write_text("Good morning.\n", encoding="utf-8")
+    result = _run("translate", str(source), "--output", str(tmp_path / "." / "text.txt"))
+    assert result.exit_code == 1
+    assert "must not be the input" in result.stderr
+    assert source.read_text(encoding="utf-8") == "Good morning.\n"
+
+
+def test_a_damaged_document_leaves_no_output(tmp_path: Path) -> None:
+    source, output = tmp_path / "letter.docx", tmp_path / "brief.docx"
+    source.write_bytes(b"no document")
+    result = _run("translate", str(source), "--output", str(output), "--threads", "1")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("kvasir: the file is cut off, or of another format")
+    assert not output.exists()
