@@ -12,6 +12,7 @@ if __name__ == "__main__" and not sys.flags.safe_path and Path(sys.path[0]) != P
 import typer
 
 from server.cli.help_pages import ForwardingCommand, PlainCommand, plain_app, run_command
+from server.cli.keys import app as keys
 from server.cli.one_line_errors import WRONG_USE, failure, flag_problems, needs_extra, one_line_errors
 
 app = plain_app("Kvasir serves encoder-decoder Transformers.")
@@ -100,6 +101,8 @@ def export(
         )
         typer.echo(f"{written.config.name} is in {written.path}: kvasir serve --model {written.path}")
 
+
+app.add_typer(keys, name="keys")
 
 _load_tests = plain_app("Measure the capacity and the latency of a running server.")
 app.add_typer(_load_tests, name="loadtest")

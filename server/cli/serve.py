@@ -18,6 +18,7 @@ from kernels.onnx_registration import running_kernels
 from server.cli.listening import address_of, bound_sockets
 from server.http.app import create_app
 from server.http.connection import ConnectionLimits, limited_connection
+from server.http.middleware.host_check import is_loopback
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.operations.log_lines import configure_logging
@@ -40,6 +41,8 @@ def serve(settings: Settings) -> int:
     configure_logging(settings.log_level, settings.log_format)
     for variable, meant in unknown_variables(os.environ).items():
         _log.warning("unknown environment variable", extra={"variable": variable, "similar": meant})
+    if settings.api_keys is None and not is_loopback(settings.host):
+        _log.warning("API open to every machine that reaches it; see --api-keys", extra={"host": settings.host})
     with contextlib.ExitStack() as stack:
         sockets = bound_sockets(settings.host, settings.port)
         for bound in sockets:

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI, params
 from fastapi.middleware.cors import CORSMiddleware
+from fastapi.security import HTTPBearer
 from fastapi_offline import FastAPIOffline
 
+from server.http.middleware.authentication import Authentication
 from server.http.middleware.body_limit import BodyLimit
 from server.http.middleware.form_charset import FormCharset
 from server.http.middleware.host_check import HostCheck, default_hosts
@@ -17,7 +19,9 @@ from server.http.middleware.upload_admission import UploadAdmission
 from server.http.monitoring import health, metrics
 from server.http.page import documentation
 from server.http.page import routes as page
+from server.http.protocols.protocol import Protocol
 from server.http.protocols.registry import PROTOCOLS, error_formats
+from server.http.requests.api_keys import key_in_body
 from server.http.responses.errors import install_error_handlers
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
@@ -51,9 +55,13 @@ def create_app(
         try:
             await asyncio.to_thread(load_identifier)
             server.open(opened)
-            watchdog = asyncio.create_task(watch_event_loop(server.metrics.loop_lagged))
+            tasks = (
+                asyncio.create_task(watch_event_loop(server.metrics.loop_lagged)),
+                asyncio.create_task(server.store_usage()),
+            )
             yield
-            watchdog.cancel()
+            for task in tasks:
+                task.cancel()
         finally:
             await server.close()
             for engine in opened:
@@ -65,8 +73,10 @@ def create_app(
     protocols = [PROTOCOLS[name] for name in settings.protocols]
     formats = error_formats(protocols)
     install_error_handlers(app, formats)
-    routers = [router for protocol in protocols for router in protocol.routers]
-    for router in (*routers, health.router, metrics.router, documentation.router):
+    for protocol in protocols:
+        for router in protocol.routers:
+            app.include_router(router, dependencies=_key_dependencies(server, protocol))
+    for router in (health.router, metrics.router, documentation.router):
         app.include_router(router)
     if "native" in settings.protocols:
         app.include_router(page.router)  # it calls /v1
@@ -78,6 +88,7 @@ def create_app(
         BodyLimit, max_body_bytes=settings.max_body_bytes, upload_bytes=dict.fromkeys(upload_paths, upload_bytes)
     )
     app.add_middleware(UploadAdmission, server=server, formats=formats, paths=upload_paths)
+    app.add_middleware(Authentication, server=server, formats=formats, protocols=protocols)
     app.add_middleware(ResponsePacing, unread=server.unread, formats=formats)
     if settings.cors_origins:
         app.add_middleware(
@@ -91,3 +102,12 @@ def create_app(
     app.add_middleware(HostCheck, formats=formats, allowed_hosts=allowed_hosts, allowed_origins=settings.cors_origins)
     app.add_middleware(RequestRecorder, server=server, formats=formats)
     return app
+
+
+def _key_dependencies(server: ServerState, protocol: Protocol) -> list[params.Depends]:
+    """Return the dependencies of a protocol's routes that concern API keys."""
+    if server.key_gate is None:
+        return []
+    if protocol.key_parameter is not None:
+        return [Depends(key_in_body(protocol.key_parameter, protocol.is_open))]
+    return [Depends(HTTPBearer(auto_error=False))]  # for the documentation; `Authentication` has checked the key

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -13,6 +14,8 @@ from server.documents.job_store import DocumentStore
 from server.http.unread_bytes import UnreadBytes
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, QueueFull
+from server.operations.api_keys.key_file import ApiKey
+from server.operations.api_keys.key_gate import KeyGate
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
 from server.text.language_detection import Detector
@@ -25,6 +28,7 @@ from server.translation.types import Phases, TranslationResult
 _log = logging.getLogger("kvasir")
 
 _UPLOAD_RETRY_SECONDS = 10.0
+_USAGE_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -44,23 +48,27 @@ class ServerState:
     draining: bool = False
     num_in_flight: int = 0  # HTTP requests received and not yet answered
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while no request is in flight
+    key_gate: KeyGate | None = field(init=False)  # None: the server requires no API keys
     num_uploads: int = 0  # whose body is being received
     documents: DocumentStore = field(init=False)
     unread: UnreadBytes = field(init=False)  # responses being sent
     expected: UnreadBytes = field(init=False)  # responses with many details whose requests are running
 
     def __post_init__(self) -> None:
-        """Create an empty document store."""
+        """Open the file of API keys, and create an empty document store. Raises ValueError if the file is unusable."""
+        self.key_gate = None if self.settings.api_keys is None else KeyGate(self.settings.api_keys)
         self.unread = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
         self.expected = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
         self.documents = DocumentStore(self.settings.document_options, self.metrics.document_finished)
         self.metrics.watch_documents(self.documents.__len__)
 
     async def close(self) -> None:
-        """Delete the documents and close the glossary file."""
+        """Delete the documents, and close the files of glossaries and API keys."""
         await self.documents.close()
         if self.glossaries is not None:
             self.glossaries.close()
+        if self.key_gate is not None:
+            await asyncio.to_thread(self.key_gate.close)
 
     def open(self, engines: Sequence[EngineClient]) -> None:
         """Serve translations with `engines` from now on."""
@@ -75,6 +83,15 @@ class ServerState:
         for engine in engines:
             self.metrics.model_served(engine.bundle.config, self.settings.device)
         self.metrics.watch(engines)
+
+    async def store_usage(self) -> None:
+        """Write the usage of API keys to their file every few seconds, until cancelled."""
+        while self.key_gate is not None:
+            await asyncio.sleep(_USAGE_SECONDS)
+            try:
+                await asyncio.to_thread(self.key_gate.flush)
+            except sqlite3.Error as error:
+                _log.warning("usage of API keys was not written; next attempt later", extra={"cause": str(error)})
 
     def accept(self) -> tuple[TranslationService, Router]:
         """Return the translation service and router. Raises `Draining` during start-up and shutdown."""
@@ -118,6 +135,11 @@ class ServerState:
         """Count an upload that was received or interrupted."""
         self.num_uploads -= 1
 
+    def refund(self, record: "RequestRecord") -> None:
+        """Return the characters that a failed request was charged."""
+        if self.key_gate is not None and record.key is not None:
+            self.key_gate.refund(record.key, record.charged_characters)
+
     def begin_request(self) -> None:
         """Count an HTTP request that was received."""
         self.num_in_flight += 1
@@ -134,11 +156,14 @@ class ServerState:
 class RequestRecord:
     """Content of one HTTP request's log line and response headers; routes fill in their part.
 
-    `client` is its address. `late_status` is the status of an error after the response had started with another.
+    `client` is its API key, else its address. `late_status` is the status of an error after the
+    response had started with another.
     """
 
     id: str
     client: str = ""
+    key: ApiKey | None = None
+    charged_characters: int = 0  # to the key; returned if the request fails
     expected_bytes: int = 0  # of the response, if it has many details
     elapsed_seconds: Callable[[], float] = field(default=lambda: 0.0, repr=False)
     late_status: int | None = None

@@ -13,7 +13,12 @@ KvasirError
 ├── UnknownDocument       no document with this id
 ├── DocumentNotReady      the document is still being translated, or its translation failed
 ├── NotFound              no resource with this name
-├── QueueFull             the queue is full; retry after `retry_after_seconds`
+├── MissingApiKey         the server requires an API key
+├── InvalidApiKey         the API key is unknown, revoked or expired
+├── TryLater              a limit is reached; retry after `retry_after_seconds`
+│   ├── QueueFull         the queue is full
+│   ├── RateLimited       the API key has made too many requests
+│   └── QuotaExceeded     the API key has translated too many characters
 ├── Draining              the server stops and rejects new requests
 ├── ClientGone            the client closed the connection
 ├── DeadlineExceeded      the deadline passed before the answer was ready
@@ -99,14 +104,44 @@ class DocumentNotReady(KvasirError):
     code = "document_not_ready"
 
 
-class QueueFull(KvasirError):
-    """The queue is full. `retry_after_seconds` is estimated from the queue."""
+class TryLater(KvasirError):
+    """A limit is reached; the same request may succeed after `retry_after_seconds`."""
 
-    code = "queue_full"
+    code = "try_later"
 
     def __init__(self, message: str, retry_after_seconds: float) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
+
+
+class QueueFull(TryLater):
+    """The queue is full. `retry_after_seconds` is estimated from the queue."""
+
+    code = "queue_full"
+
+
+class RateLimited(TryLater):
+    """The API key has made too many requests in the last minute."""
+
+    code = "rate_limited"
+
+
+class QuotaExceeded(TryLater):
+    """The API key has translated as many characters as it may in a day."""
+
+    code = "quota_exceeded"
+
+
+class MissingApiKey(KvasirError):
+    """The server requires an API key, and the request has none."""
+
+    code = "missing_api_key"
+
+
+class InvalidApiKey(KvasirError):
+    """The API key is unknown, revoked or expired."""
+
+    code = "invalid_api_key"
 
 
 class Draining(KvasirError):

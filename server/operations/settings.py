@@ -62,6 +62,10 @@ class Settings(BaseSettings):
     ] = []
     host: Annotated[str, Field(min_length=1, description="address to listen on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="TCP port to listen on; 0 takes any free one")] = 8000
+    api_keys: Annotated[
+        Path | None,
+        Field(description="SQLite file of API keys, written by `kvasir keys`; unset: requests need no key"),
+    ] = None
     glossary_file: Annotated[
         Path | None,
         Field(

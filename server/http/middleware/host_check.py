@@ -67,11 +67,15 @@ class HostCheck:
 
 def default_hosts(host: str) -> list[str]:
     """Return the host names accepted without `--allowed-hosts`: local ones on a loopback address, else any."""
+    return [] if is_loopback(host) else ["*"]
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address."""
     try:
-        is_loopback = ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        is_loopback = host == "localhost"
-    return [] if is_loopback else ["*"]
+        return host == "localhost"
 
 
 def _is_foreign(headers: Headers, origin: str, host: str) -> bool:

@@ -73,6 +73,8 @@ class RequestRecorder:
             status = 500
         finally:
             self._server.end_request()
+            if record.key is not None and record.charged_characters and (record.late_status or status or 500) >= 400:
+                self._server.refund(record)
             if record.expected_bytes:
                 self._server.expected.remove(record.client, record.expected_bytes)
             # A status of 0: uvicorn cancelled the request because the drain timeout expired.
@@ -95,6 +97,7 @@ class RequestRecorder:
             "endpoint": endpoint,
             "status": status,
             "outcome": outcome,
+            **({} if record.key is None else {"key": record.key.id}),
             "milliseconds": milliseconds(seconds),
             **_sizes(record),
         }

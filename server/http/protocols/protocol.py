@@ -12,7 +12,8 @@ class Protocol:
     """Routers, error format and upload paths of a protocol.
 
     `paths` belong to the protocol even where no route exists, so that their errors have its format; a path that ends
-    with a slash is a prefix. `upload_paths` accept files.
+    with a slash is a prefix. `upload_paths` accept files. With API keys, `open_paths` need none, and clients of the
+    protocol may send theirs as the parameter `key_parameter`.
     """
 
     name: str
@@ -20,3 +21,17 @@ class Protocol:
     error_format: ErrorFormat
     paths: tuple[str, ...]
     upload_paths: tuple[str, ...] = ()
+    open_paths: tuple[str, ...] = ()
+    key_parameter: str | None = None
+
+    def owns(self, path: str) -> bool:
+        """Return whether a path of an address, without its query, belongs to the protocol."""
+        return _is_one_of(path, self.paths)
+
+    def is_open(self, path: str) -> bool:
+        """Return whether a path needs no API key."""
+        return _is_one_of(path, self.open_paths)
+
+
+def _is_one_of(path: str, own: tuple[str, ...]) -> bool:
+    return any(path.startswith(each) if each.endswith("/") else path == each for each in own)

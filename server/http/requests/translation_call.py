@@ -5,6 +5,7 @@ from typing import Final
 
 from fastapi import Request
 
+from server.http.requests.api_keys import charge
 from server.http.requests.disconnect import unless_disconnected
 from server.http.state import RequestRecord, request_record, server_state
 from server.interface.detail_options import DetailOptions
@@ -30,11 +31,12 @@ def accept(request: Request, translation: TranslationRequest) -> tuple[Translati
     """Return the translation service and the request for it, and record the request's size for the log.
 
     `Cache-Control: no-cache` sets `bypass_cache`. Raises `Draining` during start-up and shutdown, and `QueueFull` if
-    the details requested so far exceed the memory limit for responses.
+    the details requested so far exceed the memory limit for responses, or the API key its quota.
     """
     record, server = request_record(request), server_state(request)
     record.num_texts, record.num_characters = len(translation.texts), translation.num_characters
     service, _ = server.accept()
+    charge(request, translation.num_characters)
     if num_bytes := expected_detail_bytes(translation.options, translation.num_characters):
         server.expected.add(record.client, num_bytes)
         record.expected_bytes += num_bytes

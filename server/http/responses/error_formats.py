@@ -1,12 +1,15 @@
 """Error formats of the protocols, and their choice by request path."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 from starlette.types import Scope
 
+from server.interface.errors import KvasirError
+
 _DESCRIPTIONS: Mapping[int, str] = {
+    401: "The server requires an API key, and the request has none that is valid.",
     400: "The body cannot be read, or the request is invalid; the message gives the reason.",
     403: "The server does not offer this operation.",
     404: "The resource does not exist, or no longer exists.",
@@ -38,22 +41,20 @@ class ErrorResponse(BaseModel):
 class ErrorFormat:
     """One protocol's error responses.
 
-    `body` builds the JSON body from a code and a message; `model` describes it. The statuses are those of invalid
-    requests, of texts over the limit, and of documents that are not translated yet.
+    `body` builds the JSON body from a code and a message; `model` describes it. `statuses` are those of error classes
+    with another status than in the native protocol.
     """
 
     body: Callable[[str, str], dict[str, object]]
     model: type[BaseModel]
-    invalid_status: int
-    too_long_status: int
-    not_ready_status: int = 409
+    statuses: Mapping[type[KvasirError], int] = field(default_factory=dict)
 
     def responses(self, *statuses: int) -> dict[int | str, dict[str, object]]:
         """Return the part of an operation's OpenAPI description for these statuses."""
         return {status: {"model": self.model, "description": _DESCRIPTIONS[status]} for status in statuses}
 
 
-NATIVE = ErrorFormat(lambda code, message: {"error": {"code": code, "message": message}}, ErrorResponse, 422, 422)
+NATIVE = ErrorFormat(lambda code, message: {"error": {"code": code, "message": message}}, ErrorResponse)
 
 
 @dataclass(frozen=True, slots=True)

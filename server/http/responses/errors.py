@@ -16,11 +16,12 @@ from server.interface.errors import (
     DocumentTooLarge,
     Draining,
     EngineFailed,
+    InvalidApiKey,
     InvalidRequest,
     KvasirError,
+    MissingApiKey,
     NotFound,
-    QueueFull,
-    TextTooLong,
+    TryLater,
     UnknownDocument,
     UnsupportedFormat,
 )
@@ -29,11 +30,15 @@ from server.text.unicode_text import replace_lone_surrogates
 CLIENT_GONE_STATUS = 499  # appears in logs and metrics only; nginx uses the same number
 
 _STATUS: Mapping[type, int] = {
+    InvalidRequest: 422,
     UnsupportedFormat: 415,
     DocumentTooLarge: 413,
     UnknownDocument: 404,
     NotFound: 404,
-    QueueFull: 429,
+    DocumentNotReady: 409,
+    MissingApiKey: 401,
+    InvalidApiKey: 401,
+    TryLater: 429,
     ClientGone: CLIENT_GONE_STATUS,
     EngineFailed: 500,
     Draining: 503,
@@ -67,18 +72,16 @@ def error_response(error: KvasirError, error_format: ErrorFormat = NATIVE) -> JS
     """Return the response to a request that failed with `error`."""
     status = next(_status(base, error_format) for base in type(error).__mro__ if _status(base, error_format))
     headers = {}
-    if isinstance(error, QueueFull):
+    if isinstance(error, TryLater):
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
     return _response(error_format, status, error.code, str(error), headers)
 
 
 def _status(error: type, error_format: ErrorFormat) -> int:
     """Return the HTTP status registered for exactly this error class, or 0."""
-    if error is TextTooLong:
-        return error_format.too_long_status
-    if error is DocumentNotReady:
-        return error_format.not_ready_status
-    return error_format.invalid_status if error is InvalidRequest else _STATUS.get(error, 0)
+    return error_format.statuses.get(error) or _STATUS.get(error, 0)
 
 
 def install_error_handlers(app: FastAPI, formats: ErrorFormats) -> None:
@@ -104,7 +107,7 @@ async def _on_invalid_body(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     problems = [_describe(problem) for problem in error.errors()]
     error_format = _format_of(request)
-    return _response(error_format, error_format.invalid_status, InvalidRequest.code, "; ".join(problems), {})
+    return _response(error_format, _status(InvalidRequest, error_format), InvalidRequest.code, "; ".join(problems), {})
 
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:

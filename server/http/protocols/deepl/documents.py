@@ -12,6 +12,7 @@ from server.documents.job_store import DocumentJob, JobStatus
 from server.documents.text_translation import document_translation
 from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.fields import glossary_of, one_of, source_tag, target_tag
+from server.http.requests.api_keys import charged
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, closes_forms, read_parameters
 from server.http.responses.download import download
@@ -94,7 +95,7 @@ async def submit(request: Request) -> DocumentHandle:
         interpreter, asked, source or AUTO, target, lambda done: server.metrics.translated(done.result)
     )
     try:
-        job = await server.documents.submit(name, file.file, translate)
+        job = await server.documents.submit(name, file.file, charged(request, translate))
     except (UnsupportedFormat, InvalidDocument) as error:
         raise InvalidRequest(f"Invalid file data. {error}") from error
     return DocumentHandle(document_id=_public_id(job), document_key=_key(job))

@@ -3,6 +3,14 @@
 from pydantic import BaseModel
 
 from server.http.responses.error_formats import ErrorFormat
+from server.interface.errors import (
+    DocumentNotReady,
+    InvalidApiKey,
+    InvalidRequest,
+    MissingApiKey,
+    QuotaExceeded,
+    TextTooLong,
+)
 
 
 class DeepLError(BaseModel):
@@ -11,5 +19,16 @@ class DeepLError(BaseModel):
     message: str
 
 
-DEEPL = ErrorFormat(lambda _, message: {"message": message}, DeepLError, 400, 413, not_ready_status=503)
+DEEPL = ErrorFormat(
+    lambda _, message: {"message": message},
+    DeepLError,
+    {
+        InvalidRequest: 400,
+        TextTooLong: 413,
+        DocumentNotReady: 503,
+        MissingApiKey: 403,
+        InvalidApiKey: 403,
+        QuotaExceeded: 456,
+    },
+)
 deepl_responses = DEEPL.responses

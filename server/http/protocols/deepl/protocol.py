@@ -10,4 +10,5 @@ DEEPL_PROTOCOL = Protocol(
     error_format=DEEPL,
     paths=("/v2/", "/v3/"),
     upload_paths=(documents.PATH,),
+    key_parameter="auth_key",
 )

@@ -159,9 +159,15 @@ async def languages(request: Request, type: str | None = None) -> list[LanguageA
 @router.get("/usage")
 @router.post("/usage", include_in_schema=False)
 async def usage(request: Request) -> UsageAnswer:
-    """Return the number of characters translated since the server started. There is no limit."""
-    count = server_state(request).num_characters_billed
-    return UsageAnswer(character_count=count, character_limit=_UNLIMITED_CHARACTERS)
+    """Return the characters translated: with API keys, those of the key today, else all since the server started."""
+    server, key = server_state(request), request_record(request).key
+    if server.key_gate is None or key is None:
+        return UsageAnswer(character_count=server.num_characters_billed, character_limit=_UNLIMITED_CHARACTERS)
+    limit = key.limits.characters_per_day
+    return UsageAnswer(
+        character_count=server.key_gate.usage(key).characters,
+        character_limit=_UNLIMITED_CHARACTERS if limit is None else limit,
+    )
 
 
 def _model_type(sent: Parameters) -> ModelType | None:

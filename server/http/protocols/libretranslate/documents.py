@@ -10,6 +10,7 @@ from server.documents.job_store import JobStatus
 from server.documents.text_translation import document_translation
 from server.http.protocols.libretranslate.errors import libretranslate_responses
 from server.http.protocols.libretranslate.texts import check_languages, required_tag
+from server.http.requests.api_keys import charged
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import closes_forms, read_parameters
@@ -60,7 +61,7 @@ async def translate_file(request: Request) -> FileAnswer:
         interpreter, asked, source, target, lambda done: server.metrics.translated(done.result)
     )
     try:
-        job = await server.documents.submit(file.filename, file.file, translate)
+        job = await server.documents.submit(file.filename, file.file, charged(request, translate))
     except UnsupportedFormat as error:
         raise InvalidRequest("Invalid request: file format not supported") from error
     try:

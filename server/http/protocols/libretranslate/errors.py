@@ -3,6 +3,7 @@
 from pydantic import BaseModel
 
 from server.http.responses.error_formats import ErrorFormat
+from server.interface.errors import InvalidApiKey, InvalidRequest, MissingApiKey
 
 
 class LibreTranslateError(BaseModel):
@@ -11,5 +12,9 @@ class LibreTranslateError(BaseModel):
     error: str
 
 
-LIBRETRANSLATE = ErrorFormat(lambda _, message: {"error": message}, LibreTranslateError, 400, 400)
+LIBRETRANSLATE = ErrorFormat(
+    lambda _, message: {"error": message},
+    LibreTranslateError,
+    {InvalidRequest: 400, MissingApiKey: 400, InvalidApiKey: 403},
+)
 libretranslate_responses = LIBRETRANSLATE.responses

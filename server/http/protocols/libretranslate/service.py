@@ -65,8 +65,8 @@ async def frontend_settings(request: Request) -> FrontendSettings:
     return FrontendSettings(
         charLimit=server.settings.max_text_characters,
         frontendTimeout=500,
-        apiKeys=False,
-        keyRequired=False,
+        apiKeys=server.key_gate is not None,
+        keyRequired=server.key_gate is not None,
         suggestions=False,
         filesTranslation=True,
         supportedFilesFormat=list(FORMATS),

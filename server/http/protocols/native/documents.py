@@ -3,12 +3,13 @@
 from pathlib import PurePath
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Form, Response, UploadFile
+from fastapi import APIRouter, Depends, Form, Request, Response, UploadFile
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from server.documents.job_store import DocumentJob, JobStatus
 from server.documents.text_translation import document_translation
+from server.http.requests.api_keys import charged
 from server.http.responses.download import download
 from server.http.responses.error_formats import ErrorBody
 from server.http.responses.errors import error_responses
@@ -44,6 +45,7 @@ class DocumentAnswer(BaseModel):
     "", status_code=202, response_model_exclude_none=True, responses=error_responses(400, 413, 415, 422, 429, 503)
 )
 async def submit(
+    request: Request,
     file: UploadFile,
     response: Response,
     server: Server,
@@ -67,7 +69,7 @@ async def submit(
         service, translation_request, source, target, lambda done: server.metrics.translated(done.result)
     )
     name = _result_name(file.filename or "", into)
-    job = await server.documents.submit(name, file.file, translate, delimiter)
+    job = await server.documents.submit(name, file.file, charged(request, translate), delimiter)
     response.headers["Location"] = f"{PATH}/{job.id}"
     return _answer(job)
 

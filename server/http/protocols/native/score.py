@@ -12,6 +12,7 @@ from server.http.protocols.native.fields import (
     finite,
     sentence_answer,
 )
+from server.http.requests.api_keys import charge
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import expected_detail_bytes
 from server.http.responses.errors import error_responses
@@ -67,6 +68,7 @@ async def score(
     translations = (body.translation,) if isinstance(body.translation, str) else tuple(body.translation)
     record.num_texts, record.num_characters = len(texts), sum(map(len, (*texts, *translations)))
     _, catalogue = server.accept()
+    charge(request, record.num_characters)
     route = catalogue.find(body.source, body.target)
     record.model = route.name
     asked = ScoreRequest(

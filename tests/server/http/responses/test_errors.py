@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from bundle.loading import Bundle
 from server.http.app import create_app
 from server.http.responses.errors import error_response
-from server.interface.errors import EngineFailed, KvasirError, QueueFull
+from server.interface.errors import EngineFailed, KvasirError, QueueFull, TryLater
 from server.interface.request import FinishReason
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
@@ -212,7 +212,7 @@ def _all_errors(root: type[KvasirError]) -> Iterator[type[KvasirError]]:
 
 @pytest.mark.parametrize("error", list(_all_errors(KvasirError)))
 def test_every_error_has_a_code_of_its_own_and_a_status(error: type[KvasirError]) -> None:
-    instance = QueueFull("full", 1.0) if error is QueueFull else error("a message")
+    instance = error("full", 1.0) if issubclass(error, TryLater) else error("a message")
     answer = error_response(instance)
     assert answer.status_code == 499 or answer.status_code in responses
     assert [other.code for other in _all_errors(KvasirError)].count(error.code) == 1

@@ -1,0 +1,87 @@
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from server.operations.api_keys.key_file import KeyFile, KeyLimits, Usage, parts_of
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "keys.sqlite"
+
+
+def test_the_file_holds_no_secret(path: Path) -> None:
+    _, text = KeyFile(path).add("team", KeyLimits())
+    _, secret = parts_of(text) or ("", "")
+    assert len(secret) >= 43  # 256 bits
+    content = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    assert b"team" in content
+    assert secret.encode() not in content
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_key_is_found_by_another_process_with_its_limits(path: Path) -> None:
+    added, text = KeyFile(path).add("team", KeyLimits(60, 5000))
+    [found] = KeyFile(path).all().values()
+    assert found == added
+    key_id, secret = parts_of(text) or ("", "")
+    assert key_id == found.id
+    assert found.has_secret(secret)
+    assert not found.has_secret(secret[:-1])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "kvasir", "kvasir-", "kvasir-1234", "kvasir-1234-", "other-1234-secret", "\ud800"]
+)
+def test_other_texts_are_no_keys(text: str) -> None:
+    assert parts_of(text) is None
+
+
+def test_a_secret_may_contain_hyphens_and_spaces_around_a_key_are_ignored() -> None:
+    assert parts_of(" kvasir-1234-a-b-c\n") == ("1234", "a-b-c")
+
+
+def test_a_key_ends_when_it_expires_or_is_revoked(path: Path) -> None:
+    file, now = KeyFile(path), datetime.now(UTC)
+    key, _ = file.add("guest", KeyLimits(), now + timedelta(days=1))
+    assert key.is_valid(now)
+    assert not key.is_valid(now + timedelta(days=1))
+    revoked = file.revoke(key.id)
+    assert not revoked.is_valid(now)
+    assert file.revoke(key.id).revoked == revoked.revoked
+
+
+def test_one_limit_changes_and_the_other_stays(path: Path) -> None:
+    file = KeyFile(path)
+    key, _ = file.add("team", KeyLimits(60, 5000))
+    assert file.limit(key.id, {"characters_per_day": None}).limits == KeyLimits(60, None)
+    assert file.limit(key.id, {"requests_per_minute": 7}).limits == KeyLimits(7, None)
+
+
+def test_an_unknown_id_is_reported(path: Path) -> None:
+    with pytest.raises(ValueError, match="no key has the id 1234"):
+        KeyFile(path).revoke("1234")
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "x" * 201])
+def test_a_name_fits_a_line(path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="printable"):
+        KeyFile(path).add(name, KeyLimits())
+
+
+def test_usage_of_several_processes_is_added_up_by_day(path: Path) -> None:
+    one, other = KeyFile(path), KeyFile(path)
+    key, _ = one.add("team", KeyLimits())
+    one.record("2026-01-01", {key.id: Usage(1, 10), "gone": Usage(1, 1)})
+    other.record("2026-01-01", {key.id: Usage(2, 5)})
+    other.record("2026-01-02", {key.id: Usage(1, 1)})
+    assert one.usage("2026-01-01") == {key.id: Usage(3, 15)}
+    assert one.usage() == {key.id: Usage(4, 16)}
+    assert one.usage("2026-01-03") == {}
+
+
+def test_a_file_of_something_else_is_reported(path: Path) -> None:
+    path.write_text("no database " * 100)
+    with pytest.raises(ValueError, match=r"keys\.sqlite cannot be used as a file of API keys"):
+        KeyFile(path)

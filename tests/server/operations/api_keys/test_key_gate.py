@@ -1,0 +1,118 @@
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from server.interface.errors import InvalidApiKey, QuotaExceeded, RateLimited
+from server.operations.api_keys import key_gate
+from server.operations.api_keys.key_file import KeyFile, KeyLimits, Usage
+from server.operations.api_keys.key_gate import KeyGate
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 1, 23, 0, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "keys.sqlite"
+
+
+@pytest.fixture
+def file(path: Path, monkeypatch: pytest.MonkeyPatch) -> KeyFile:
+    monkeypatch.setattr(key_gate, "_REFRESH_SECONDS", 0.0)
+    return KeyFile(path)
+
+
+def test_keys_take_effect_and_end_while_the_server_runs(path: Path, file: KeyFile) -> None:
+    gate = KeyGate(path)
+    key, text = file.add("team", KeyLimits())
+    assert gate.authenticate(text).id == key.id
+    file.revoke(key.id)
+    with pytest.raises(InvalidApiKey):
+        gate.authenticate(text)
+
+
+def test_a_wrong_secret_or_an_expired_key_is_rejected(path: Path, file: KeyFile) -> None:
+    clock = Clock()
+    _, text = file.add("guest", KeyLimits(), clock.now + timedelta(minutes=1))
+    gate = KeyGate(path, clock)
+    gate.authenticate(text)
+    for wrong in (text[:-1], text + "x", "kvasir-00000000-x", "", "\ud800", "é"):
+        with pytest.raises(InvalidApiKey):
+            gate.authenticate(wrong)
+    clock.now += timedelta(minutes=1)
+    with pytest.raises(InvalidApiKey):
+        gate.authenticate(text)
+
+
+def test_requests_a_minute_are_limited_by_key(path: Path, file: KeyFile) -> None:
+    limited, other = file.add("one", KeyLimits(requests_per_minute=2))[0], file.add("two", KeyLimits())[0]
+    gate = KeyGate(path)
+    gate.begin_request(limited)
+    gate.begin_request(limited)
+    with pytest.raises(RateLimited, match="2 requests a minute") as error:
+        gate.begin_request(limited)
+    assert 0 < error.value.retry_after_seconds <= 60
+    for _ in range(5):
+        gate.begin_request(other)
+    assert gate.usage(limited).requests == 2
+
+
+def test_characters_a_day_are_limited_until_midnight(path: Path, file: KeyFile) -> None:
+    clock = Clock()
+    key, _ = file.add("team", KeyLimits(characters_per_day=100))
+    gate = KeyGate(path, clock)
+    gate.charge(key, 60)
+    with pytest.raises(QuotaExceeded, match=r"100 characters a day .*: 60 are used, and this request has 41") as error:
+        gate.charge(key, 41)
+    assert error.value.retry_after_seconds == 3600
+    gate.charge(key, 40)
+    clock.now += timedelta(hours=1)
+    gate.charge(key, 100)
+
+
+def test_a_failed_request_is_not_charged(path: Path, file: KeyFile) -> None:
+    key, _ = file.add("team", KeyLimits(characters_per_day=100))
+    gate = KeyGate(path)
+    gate.charge(key, 100)
+    gate.refund(key, 100)
+    gate.charge(key, 100)
+    assert gate.usage(key).characters == 100
+
+
+def test_usage_survives_a_restart_and_the_quota_with_it(path: Path, file: KeyFile) -> None:
+    clock = Clock()
+    key, _ = file.add("team", KeyLimits(characters_per_day=100))
+    first = KeyGate(path, clock)
+    first.begin_request(key)
+    first.charge(key, 80)
+    first.flush()
+    first.charge(key, 10)
+    first.close()
+    second = KeyGate(path, clock)
+    assert second.usage(key) == Usage(1, 90)
+    with pytest.raises(QuotaExceeded):
+        second.charge(key, 11)
+
+
+def test_usage_is_kept_while_the_file_is_locked(path: Path, file: KeyFile) -> None:
+    clock = Clock()
+    key, _ = file.add("team", KeyLimits())
+    gate = KeyGate(path, clock)
+    gate.charge(key, 10)
+    with sqlite3.connect(path) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sqlite3.OperationalError):
+            gate.flush()
+        assert gate.usage(key).characters == 10
+        other.rollback()
+    gate.charge(key, 1)
+    gate.flush()
+    assert gate.usage(key).characters == 11
+    assert file.usage(clock.now.date().isoformat()) == {key.id: Usage(0, 11)}
