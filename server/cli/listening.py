@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import socket
+from pathlib import Path
 
 
 def bound_sockets(host: str, port: int) -> list[socket.socket]:
@@ -38,10 +39,35 @@ def bound_sockets(host: str, port: int) -> list[socket.socket]:
     return sockets
 
 
-def address_of(listening: socket.SocketType) -> str:
-    """Return the URL under which a browser on this machine reaches the socket."""
+def bound_unix_socket(path: Path) -> socket.socket:
+    """Return a socket bound to `path`, for the owner and the group of its folder. It does not listen yet.
+
+    Replaces a socket that a killed server left. Raises OSError if the path is in use or cannot be used.
+    """
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if path.is_socket():
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                if probe.connect_ex(str(path)) == 0:
+                    raise OSError(f"another server listens on {path}; set another path with --unix-socket")
+            path.unlink()
+        bound.bind(str(path))
+        path.chmod(0o660)
+    except OSError as error:
+        bound.close()
+        if error.errno is None:
+            raise
+        raise OSError(f"cannot listen on {path}: {error.strerror}; set another path with --unix-socket") from error
+    return bound
+
+
+def address_of(listening: socket.SocketType, *, has_tls: bool = False) -> str:
+    """Return the URL under which a browser on this machine reaches the socket; `unix:PATH` for a Unix socket."""
+    if listening.family == socket.AF_UNIX:
+        return f"unix:{listening.getsockname()}"
+    scheme = "https" if has_tls else "http"
     host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def _unusable(host: str, port: int, error: OSError) -> OSError:

@@ -15,7 +15,8 @@ from pathlib import Path
 import uvicorn
 
 from kernels.onnx_registration import running_kernels
-from server.cli.listening import address_of, bound_sockets
+from server.cli.listening import address_of, bound_sockets, bound_unix_socket
+from server.cli.tls import TlsCertificate
 from server.http.app import create_app
 from server.http.connection import ConnectionLimits, limited_connection
 from server.http.middleware.host_check import is_loopback
@@ -41,10 +42,17 @@ def serve(settings: Settings) -> int:
     configure_logging(settings.log_level, settings.log_format)
     for variable, meant in unknown_variables(os.environ).items():
         _log.warning("unknown environment variable", extra={"variable": variable, "similar": meant})
-    if settings.api_keys is None and not is_loopback(settings.host):
+    certificate = None
+    if settings.tls_certificate is not None:
+        certificate = TlsCertificate(settings.tls_certificate, settings.tls_key)
+    if settings.api_keys is None and settings.unix_socket is None and not is_loopback(settings.host):
         _log.warning("API open to every machine that reaches it; see --api-keys", extra={"host": settings.host})
     with contextlib.ExitStack() as stack:
-        sockets = bound_sockets(settings.host, settings.port)
+        if settings.unix_socket is None:
+            sockets = bound_sockets(settings.host, settings.port)
+        else:
+            sockets = [bound_unix_socket(settings.unix_socket)]
+            stack.callback(settings.unix_socket.unlink, missing_ok=True)
         for bound in sockets:
             stack.enter_context(bound)
         _log.info("loading models", extra={"folders": [str(folder) for folder in settings.model]})
@@ -53,10 +61,16 @@ def serve(settings: Settings) -> int:
         for engine in engines:  # the application has closed them unless it could not start
             stack.callback(engine.close)
         stack.enter_context(_temporary_files_in(settings.documents_folder))
-        return _serve(settings, engines, observer, sockets)
+        return _serve(settings, engines, observer, sockets, certificate)
 
 
-def _serve(settings: Settings, engines: Sequence[EngineClient], observer: Metrics, sockets: list[socket.socket]) -> int:
+def _serve(
+    settings: Settings,
+    engines: Sequence[EngineClient],
+    observer: Metrics,
+    sockets: list[socket.socket],
+    certificate: TlsCertificate | None,
+) -> int:
     names = [engine.bundle.config.name for engine in engines]
     _log.info("models loaded", extra={"models": names, "kernels": running_kernels()})
     app = create_app(settings, engines, observer)
@@ -72,7 +86,9 @@ def _serve(settings: Settings, engines: Sequence[EngineClient], observer: Metric
         http=limited_connection(_connection_limits(settings), observer),
         ws="none",
     )
-    server = _DrainingServer(config, app.state.server)
+    config.load()
+    config.ssl = None if certificate is None else certificate.context
+    server = _DrainingServer(config, app.state.server, certificate)
     server.run(sockets)
     return 1 if server.num_lost else 0
 
@@ -105,9 +121,11 @@ class _DrainingServer(uvicorn.Server):
     a response instead of a refused connection.
     """
 
-    def __init__(self, config: uvicorn.Config, state: ServerState) -> None:
+    def __init__(self, config: uvicorn.Config, state: ServerState, certificate: TlsCertificate | None) -> None:
         super().__init__(config)
         self._state = state
+        self._certificate = certificate
+        self._watch: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._was_urged = asyncio.Event()
         self.num_lost = 0
@@ -128,7 +146,10 @@ class _DrainingServer(uvicorn.Server):
         """Start listening. The address is the last line logged before requests."""
         await super().startup(sockets)
         if self.started and sockets:
-            _log.info("listening", extra={"url": address_of(sockets[0])})
+            if self._certificate is not None:
+                self._watch = asyncio.create_task(self._certificate.watch())
+            has_tls = self._certificate is not None
+            _log.info("listening", extra={"url": address_of(sockets[0], has_tls=has_tls)})
 
     def _on_signal(self) -> None:
         if self._ending is None:

@@ -62,6 +62,17 @@ class Settings(BaseSettings):
     ] = []
     host: Annotated[str, Field(min_length=1, description="address to listen on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="TCP port to listen on; 0 takes any free one")] = 8000
+    unix_socket: Annotated[
+        Path | None,
+        Field(description="Unix socket to listen on, instead of host and port, for a proxy on this machine"),
+    ] = None
+    tls_certificate: Annotated[
+        Path | None,
+        Field(description="PEM file of the certificate chain; turns on HTTPS, and is loaded again when it changes"),
+    ] = None
+    tls_key: Annotated[
+        Path | None, Field(description="PEM file of the certificate's private key; unset: the file of the certificate")
+    ] = None
     api_keys: Annotated[
         Path | None,
         Field(description="SQLite file of API keys, written by `kvasir keys`; unset: requests need no key"),
@@ -258,6 +269,8 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
+        if self.tls_key is not None and self.tls_certificate is None:
+            raise ValueError("`tls_key` needs `tls_certificate`")
         if self.replicas is not None and self.replicas > self.threads:
             raise ValueError(f"`replicas` must be at most `threads` ({self.threads}). Given: {self.replicas}")
         if self.engine_processes and self.device != "cpu":
