@@ -14,6 +14,7 @@ from server.translation.router import Router
 _VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
 _MAX_TAG_CHARACTERS = 64
 _MAX_GLOSSARIES = 5  # in one request
+_MAX_ELEMENT_NAMES = 1000  # in each list of tags
 
 
 def one_of(sent: Parameters, name: str, allowed: Sequence[str]) -> str | None:
@@ -24,9 +25,15 @@ def one_of(sent: Parameters, name: str, allowed: Sequence[str]) -> str | None:
     return value
 
 
-def names_of(sent: Parameters, name: str) -> tuple[str, ...]:
-    """Return element names, given as a list, as a repeated field, or separated by commas."""
-    return tuple(part.strip() for value in sent.texts(name) for part in value.split(",") if part.strip())
+def names_of(sent: Parameters, name: str) -> frozenset[str]:
+    """Return element names, given as a list, as a repeated field, or separated by commas.
+
+    Raises `InvalidRequest` for too many.
+    """
+    values = sent.texts(name)
+    if (count := sum(value.count(",") + 1 for value in values)) > _MAX_ELEMENT_NAMES:
+        raise InvalidRequest(f"`{name}` must have at most {_MAX_ELEMENT_NAMES} names. Given: {count}")
+    return frozenset(part.strip() for value in values for part in value.split(",") if part.strip())
 
 
 def source_tag(sent: Parameters, model_router: Router) -> str | None:
