@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bundle.loading import Bundle, load_bundle
 from bundle.manifest import BundleError
+from server.documents.input.limits import MEGABYTE
 from server.interface.engine_client import EngineClient
 from server.interface.errors import KvasirError
 from server.operations.bundle_search import bundle_folders
@@ -71,7 +72,8 @@ def open_engines(settings: Settings, observer: Metrics) -> list[EngineClient]:
         for pool in launched:
             pool.close()
         raise
-    return [CachedEngineClient(pool, settings.cache_sentences, observer) for pool in launched]
+    cache_bytes = settings.cache_megabytes * MEGABYTE
+    return [CachedEngineClient(pool, settings.cache_sentences, observer, cache_bytes) for pool in launched]
 
 
 def _check_detection(languages: Sequence[str]) -> None:

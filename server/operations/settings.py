@@ -14,7 +14,7 @@ from server.documents.job_store import StoreOptions
 from server.interface.decoding_options import MAX_BEAM_SIZE
 from server.operations.cpu_count import usable_cpus
 from server.translation.limits import TranslationLimits
-from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES
+from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
 
 ENVIRONMENT_PREFIX = "KVASIR_"
 _READ_ELSEWHERE = ("KERNELS",)  # read by the kernels package
@@ -133,6 +133,10 @@ class Settings(BaseSettings):
             "identical sentences in flight",
         ),
     ] = DEFAULT_MAX_SENTENCES
+    cache_megabytes: Annotated[
+        int,
+        Field(ge=1, le=100_000, description="memory of each model's translation cache, in megabytes"),
+    ] = DEFAULT_MAX_BYTES // MEGABYTE
     max_body_bytes: Annotated[
         int, Field(ge=1024, le=1_000_000_000, description="size of a request body in bytes; larger ones receive 413")
     ] = 4_000_000

@@ -135,5 +135,5 @@ def test_the_words_of_a_long_unchanged_text_take_little_memory() -> None:
     assert links[5].sum() == links[:, 7].sum() == 1
     owner = links
     while owner.base is not None:
-        owner = owner.base  # type: ignore[assignment]
+        owner = owner.base
     assert owner.nbytes < 10 * NUM_CHARACTERS
