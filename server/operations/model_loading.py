@@ -36,8 +36,9 @@ def open_engines(settings: Settings, observer: Metrics) -> list[EngineClient]:
     ValueError for languages that cannot be detected, for paths that are not writable, and for a missing device.
     """
     _check_detection(settings.detect_languages)
-    GlossaryStore(settings.glossary_file).close()  # check that the file is usable; the application opens it again
     _check_documents_folder(settings.documents_folder)
+    # Check that the file is usable; the application opens it again.
+    GlossaryStore(settings.glossary_file, folder=settings.documents_folder).close()
     if settings.threads > (processors := usable_cpus()):
         # Threads wait for each other within every step.
         _log.warning(

@@ -13,6 +13,7 @@ from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import StoreOptions
 from server.interface.decoding_options import MAX_BEAM_SIZE
 from server.operations.cpu_count import usable_cpus
+from server.translation.glossary_store import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
 from server.translation.limits import TranslationLimits
 from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
 
@@ -69,9 +70,19 @@ class Settings(BaseSettings):
     glossary_file: Annotated[
         Path | None,
         Field(
-            description="SQLite file of stored glossaries, created if missing; unset: glossaries are lost at shutdown"
+            description="SQLite file of stored glossaries, created if missing; unset: glossaries are lost at shutdown, "
+            "and are in memory or in `documents_folder`"
         ),
     ] = None
+    max_glossary_megabytes: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=100_000,
+            description="size of all stored glossaries, and memory for the glossaries of running requests, in "
+            "megabytes each",
+        ),
+    ] = DEFAULT_GLOSSARY_BYTES // MEGABYTE
     device: Annotated[
         Device,
         Field(description="where models run: cpu, or cuda (an NVIDIA GPU; needs the `gpu` extra and float16 bundles)"),

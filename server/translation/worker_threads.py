@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, Protocol, TypeVar
 
 from server.interface.interruption import interrupted_by
-from server.translation.deadline import Deadline
+from server.translation.deadline import NO_DEADLINE, Deadline
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,6 +61,9 @@ class ThreadRunner:
             except asyncio.CancelledError:
                 call.is_abandoned = True
                 raise
+
+
+run_on_glossary_thread = ThreadRunner(GLOSSARIES, NO_DEADLINE)
 
 
 def runner_for(num_characters: int, is_plain: bool, deadline: Deadline) -> Runner:

@@ -9,6 +9,7 @@ from server.interface.errors import InvalidRequest, NotFound, UnsupportedPair
 from server.text.glossary import Glossary
 from server.text.language_tags import match_language
 from server.translation.router import Router
+from server.translation.worker_threads import run_on_glossary_thread
 
 # Targets that this protocol names by variant only. The model determines which variant is written.
 _VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
@@ -97,7 +98,7 @@ async def glossary_of(sent: Parameters, server: ServerState, source: str | None,
         if len(names) == 1:
             return glossary
         entries = glossary.entries | entries
-    return await asyncio.to_thread(Glossary, entries)
+    return await run_on_glossary_thread(Glossary, entries)
 
 
 def _code(sent: Parameters, name: str) -> str:
