@@ -22,6 +22,7 @@ SERIES = frozenset(
         "kvasir_requests_running",
         "kvasir_rows_in_use_ratio",
         "kvasir_cached_sentences",
+        "kvasir_cached_bytes",
         "kvasir_sentence_splits_total",
         *(
             f"kvasir_{histogram}_{part}"

@@ -89,7 +89,7 @@ class _Outcomes:
     def sentences(self, outcome: SentenceOutcome, count: int) -> None:
         self.counts[outcome] += count
 
-    def cache_grew(self, _num_sentences: int) -> None:
+    def cache_grew(self, _num_sentences: int, _num_bytes: int) -> None:
         pass  # the cache ends with the run
 
 

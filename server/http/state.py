@@ -54,11 +54,15 @@ class ServerState:
     unread: UnreadBytes = field(init=False)  # responses being sent
     expected: UnreadBytes = field(init=False)  # responses with many details whose requests are running
 
+    glossary_memory: UnreadBytes = field(init=False)  # glossaries in the bodies of running requests
+
     def __post_init__(self) -> None:
         """Open the file of API keys, and create an empty document store. Raises ValueError if the file is unusable."""
         self.key_gate = None if self.settings.api_keys is None else KeyGate(self.settings.api_keys)
         self.unread = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
         self.expected = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
+        glossary_bytes = self.settings.max_glossary_megabytes * MEGABYTE
+        self.glossary_memory = UnreadBytes(glossary_bytes, "glossaries in requests")
         self.documents = DocumentStore(self.settings.document_options, self.metrics.document_finished)
         self.metrics.watch_documents(self.documents.__len__)
 
@@ -73,7 +77,8 @@ class ServerState:
     def open(self, engines: Sequence[EngineClient]) -> None:
         """Serve translations with `engines` from now on."""
         self.engines = engines
-        self.glossaries = GlossaryStore(self.settings.glossary_file)
+        max_bytes = self.settings.max_glossary_megabytes * MEGABYTE
+        self.glossaries = GlossaryStore(self.settings.glossary_file, max_bytes, self.settings.documents_folder)
         limits = self.settings.limits
         self.router = Router([Pipeline(engine, limits) for engine in engines], self.settings.pivot)
         detector = Detector(self.settings.detect_languages or self.router.source_languages)
@@ -165,6 +170,7 @@ class RequestRecord:
     key: ApiKey | None = None
     charged_characters: int = 0  # to the key; returned if the request fails
     expected_bytes: int = 0  # of the response, if it has many details
+    glossary_bytes: int = 0  # of the glossary in its body
     elapsed_seconds: Callable[[], float] = field(default=lambda: 0.0, repr=False)
     late_status: int | None = None
     is_streamed: bool = False

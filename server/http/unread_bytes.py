@@ -1,4 +1,4 @@
-"""Memory limit for large responses."""
+"""Memory limit for large responses, and for other large parts of requests."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,10 +11,14 @@ _RETRY_SECONDS = 10.0
 
 
 class UnreadBytes:
-    """Bytes of large responses, in all and by client address. Used by the event loop's thread only."""
+    """Bytes of large responses, in all and by client address. Used by the event loop's thread only.
 
-    def __init__(self, max_bytes: int) -> None:
+    `described` names other objects than responses in messages, such as the glossaries of running requests.
+    """
+
+    def __init__(self, max_bytes: int, described: str = "") -> None:
         self._max_bytes = max_bytes
+        self._described = described
         self._by_client = Counter[str]()
 
     @property
@@ -29,9 +33,15 @@ class UnreadBytes:
         """
         own, total = self._by_client[client], self.total
         if own and own + num_bytes > self._max_bytes // _CLIENT_SHARE:
-            raise QueueFull(f"{own} bytes of responses to this client are unread; read them first", _RETRY_SECONDS)
+            raise QueueFull(self._message(own, "this client", "read them first"), _RETRY_SECONDS)
         if total and total + num_bytes > self._max_bytes:
-            raise QueueFull(f"{total} bytes of responses to all clients are unread; retry later", _RETRY_SECONDS)
+            raise QueueFull(self._message(total, "all clients", "retry later"), _RETRY_SECONDS)
+
+    def _message(self, num_bytes: int, whose: str, advice: str) -> str:
+        if self._described:
+            limit = self._max_bytes // (_CLIENT_SHARE if whose == "this client" else 1)
+            return f"{num_bytes} of {limit} bytes are taken by {self._described} of {whose}; retry later"
+        return f"{num_bytes} bytes of responses to {whose} are unread; {advice}"
 
     def add(self, client: str, num_bytes: int) -> None:
         """Count bytes. Raises `QueueFull` if they exceed a limit."""

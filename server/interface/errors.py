@@ -19,6 +19,7 @@ KvasirError
 │   ├── QueueFull         the queue is full
 │   ├── RateLimited       the API key has made too many requests
 │   └── QuotaExceeded     the API key has translated too many characters
+├── StoreBusy             another process has locked a file of the server
 ├── Draining              the server stops and rejects new requests
 ├── ClientGone            the client closed the connection
 ├── DeadlineExceeded      the deadline passed before the answer was ready
@@ -142,6 +143,12 @@ class InvalidApiKey(KvasirError):
     """The API key is unknown, revoked or expired."""
 
     code = "invalid_api_key"
+
+
+class StoreBusy(KvasirError):
+    """Another process has locked a file of the server, or the file cannot be written."""
+
+    code = "store_busy"
 
 
 class Draining(KvasirError):

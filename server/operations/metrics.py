@@ -79,6 +79,9 @@ class Metrics:
         self._cached_sentences = Gauge(
             "kvasir_cached_sentences", "Sentences in the caches of all models.", registry=registry
         )
+        self._cached_bytes = Gauge(
+            "kvasir_cached_bytes", "Bytes of the caches of all models, approximately.", registry=registry
+        )
         self._splits = Counter(
             "kvasir_sentence_splits_total",
             "Splits of sentences that were longer than the model's maximum.",
@@ -128,9 +131,10 @@ class Metrics:
         """Count sentences completed with this outcome."""
         self._sentences.labels(outcome).inc(count)
 
-    def cache_grew(self, num_sentences: int) -> None:
-        """Record a change in the number of cached sentences."""
+    def cache_grew(self, num_sentences: int, num_bytes: int) -> None:
+        """Record a change in the number of cached sentences and their bytes."""
         self._cached_sentences.inc(num_sentences)
+        self._cached_bytes.inc(num_bytes)
 
     def model_served(self, config: BundleConfig, device: str) -> None:
         """Record a served model."""

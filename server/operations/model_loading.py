@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bundle.loading import Bundle, load_bundle
 from bundle.manifest import BundleError
+from server.documents.input.limits import MEGABYTE
 from server.interface.engine_client import EngineClient
 from server.interface.errors import KvasirError
 from server.operations.bundle_search import bundle_folders
@@ -35,8 +36,9 @@ def open_engines(settings: Settings, observer: Metrics) -> list[EngineClient]:
     ValueError for languages that cannot be detected, for paths that are not writable, and for a missing device.
     """
     _check_detection(settings.detect_languages)
-    GlossaryStore(settings.glossary_file).close()  # check that the file is usable; the application opens it again
     _check_documents_folder(settings.documents_folder)
+    # Check that the file is usable; the application opens it again.
+    GlossaryStore(settings.glossary_file, folder=settings.documents_folder).close()
     if settings.threads > (processors := usable_cpus()):
         # Threads wait for each other within every step.
         _log.warning(
@@ -71,7 +73,8 @@ def open_engines(settings: Settings, observer: Metrics) -> list[EngineClient]:
         for pool in launched:
             pool.close()
         raise
-    return [CachedEngineClient(pool, settings.cache_sentences, observer) for pool in launched]
+    cache_bytes = settings.cache_megabytes * MEGABYTE
+    return [CachedEngineClient(pool, settings.cache_sentences, observer, cache_bytes) for pool in launched]
 
 
 def _check_detection(languages: Sequence[str]) -> None:

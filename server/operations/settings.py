@@ -13,8 +13,9 @@ from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import StoreOptions
 from server.interface.decoding_options import MAX_BEAM_SIZE
 from server.operations.cpu_count import usable_cpus
+from server.translation.glossary_store import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
 from server.translation.limits import TranslationLimits
-from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES
+from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
 
 ENVIRONMENT_PREFIX = "KVASIR_"
 _READ_ELSEWHERE = ("KERNELS",)  # read by the kernels package
@@ -80,9 +81,19 @@ class Settings(BaseSettings):
     glossary_file: Annotated[
         Path | None,
         Field(
-            description="SQLite file of stored glossaries, created if missing; unset: glossaries are lost at shutdown"
+            description="SQLite file of stored glossaries, created if missing; unset: glossaries are lost at shutdown, "
+            "and are in memory or in `documents_folder`"
         ),
     ] = None
+    max_glossary_megabytes: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=100_000,
+            description="size of all stored glossaries, and memory for the glossaries of running requests, in "
+            "megabytes each",
+        ),
+    ] = DEFAULT_GLOSSARY_BYTES // MEGABYTE
     device: Annotated[
         Device,
         Field(description="where models run: cpu, or cuda (an NVIDIA GPU; needs the `gpu` extra and float16 bundles)"),
@@ -144,6 +155,10 @@ class Settings(BaseSettings):
             "identical sentences in flight",
         ),
     ] = DEFAULT_MAX_SENTENCES
+    cache_megabytes: Annotated[
+        int,
+        Field(ge=1, le=100_000, description="memory of each model's translation cache, in megabytes"),
+    ] = DEFAULT_MAX_BYTES // MEGABYTE
     max_body_bytes: Annotated[
         int, Field(ge=1024, le=1_000_000_000, description="size of a request body in bytes; larger ones receive 413")
     ] = 4_000_000

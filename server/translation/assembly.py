@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason, Hypothesis
 from server.text.protection.protected_sentence import Restored
 from server.text.protection.tag_placement import Block, render
@@ -72,6 +73,7 @@ def _written(unit: Unit, sentences: Sequence[Sentence], rank: int) -> str:
     blocks: list[Block] = []
     outputs: list[str] = []
     for sentence in sentences:
+        checkpoint()
         text += unit.text[position : sentence.start]
         for part in sentence.parts:
             restored = _ranked(part, rank)

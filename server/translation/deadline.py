@@ -1,4 +1,4 @@
-"""The time that one call has."""
+"""The time that one call has, and whether its answer is still awaited."""
 
 import asyncio
 import math
@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from server.interface.errors import DeadlineExceeded
+from server.interface.errors import ClientGone, DeadlineExceeded
 
 T = TypeVar("T")
 
@@ -17,11 +17,15 @@ _NOTHING = nullcontext()
 
 @dataclass(slots=True)
 class Deadline:
-    """When a call must be finished, on its clock; without a limit `at` is None and `allowed_seconds` infinite."""
+    """When a call must be finished, on its clock; without a limit `at` is None and `allowed_seconds` infinite.
+
+    `is_abandoned` ends work in threads that no task waits for any more. Other threads read it.
+    """
 
     at: float | None
     allowed_seconds: float
     clock: Callable[[], float]
+    is_abandoned: bool = False
 
     @classmethod
     def of(cls, at: float | None, arrived: float, clock: Callable[[], float]) -> "Deadline":
@@ -35,8 +39,14 @@ class Deadline:
             f"not finished within {self.allowed_seconds:g} seconds; send less text, or try again later"
         )
 
+    def for_one_task(self) -> "Deadline":
+        """Return the same deadline for one piece of work, which can be abandoned by itself."""
+        return Deadline(self.at, self.allowed_seconds, self.clock)
+
     def check(self) -> None:
-        """Raise `DeadlineExceeded` once it has passed."""
+        """Raise `DeadlineExceeded` once it has passed, and `ClientGone` if it was abandoned."""
+        if self.is_abandoned:
+            raise ClientGone("the answer is no longer awaited")
         if self.at is not None and self.clock() > self.at:
             raise self.error
 

@@ -1,22 +1,27 @@
 """Store of glossaries: an SQLite file, or memory without one."""
 
+import os
 import sqlite3
+import tempfile
 import threading
 import uuid
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cachetools import LRUCache
 
-from server.interface.errors import InvalidRequest, NotFound
+from server.interface.errors import InvalidRequest, NotFound, StoreBusy
 from server.text.glossary import Glossary
 
 MAX_GLOSSARIES = 1000
 _MAX_NAME_CHARACTERS = 1024
-_MAX_READY = 32  # stored glossaries that are kept in memory, ready for use
+DEFAULT_MAX_BYTES = 64_000_000
+_READY_BYTES = 32_000_000  # of stored glossaries that are kept in memory, ready for use
+_ENTRY_BYTES, _CHARACTER_BYTES = 400, 4  # of a glossary that is ready, for each entry and its characters: measured
+_START_SECONDS = 5.0  # for a file to be unlocked when it is opened; a request does not wait for that
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS glossaries (
@@ -28,6 +33,7 @@ CREATE TABLE IF NOT EXISTS entries (
     PRIMARY KEY (glossary, place)
 ) WITHOUT ROWID;
 """
+_SIZE = "SELECT coalesce(sum(length(CAST(term AS BLOB)) + length(CAST(translation AS BLOB))), 0) FROM entries"
 _SELECT = "SELECT id, name, source, target, created, (SELECT count(*) FROM entries WHERE glossary = id) FROM glossaries"
 
 
@@ -43,18 +49,28 @@ class GlossaryInfo:
     num_entries: int
 
 
-class GlossaryStore:
-    """Stores glossaries. Thread-safe; every method may block for a moment."""
+def memory_of(entries: Mapping[str, str]) -> int:
+    """Return the approximate memory of a glossary with these entries, in bytes."""
+    num_characters = sum(map(len, entries)) + sum(map(len, entries.values()))
+    return _ENTRY_BYTES * len(entries) + _CHARACTER_BYTES * num_characters
 
-    def __init__(self, path: Path | None) -> None:
+
+class GlossaryStore:
+    """Stores glossaries, up to `max_bytes` of terms and translations. Thread-safe; methods may block for a moment.
+
+    Without a file they are in memory, or in a temporary file in `folder`, which ends with the process. Methods raise
+    `StoreBusy` at once while another process has locked the file.
+    """
+
+    def __init__(self, path: Path | None, max_bytes: int = DEFAULT_MAX_BYTES, folder: Path | None = None) -> None:
+        self._max_bytes = max_bytes
         self._lock = threading.Lock()
+        self._seen = (-1, 0)  # version of the file, and the bytes that it had then
         try:
-            self._database = sqlite3.connect(":memory:" if path is None else path, check_same_thread=False)
-            self._database.execute("PRAGMA foreign_keys = ON")
-            self._database.executescript(_SCHEMA)
-        except sqlite3.Error as error:
-            raise ValueError(f"{path} cannot be used to store glossaries: {error}") from error
-        self._ready: LRUCache[str, Glossary] = LRUCache(_MAX_READY)
+            self._database = _opened(path, folder)
+        except (sqlite3.Error, OSError) as error:
+            raise ValueError(f"{path or folder} cannot be used to store glossaries: {error}") from error
+        self._ready: LRUCache[str, Glossary] = LRUCache(_READY_BYTES, lambda glossary: memory_of(glossary.entries))
 
     def create(self, name: str, source: str, target: str, entries: Mapping[str, str]) -> GlossaryInfo:
         """Store a glossary. Raises `InvalidRequest` if it is invalid, or if the store is full."""
@@ -63,11 +79,18 @@ class GlossaryStore:
                 f"`name` must have 1 to {_MAX_NAME_CHARACTERS} characters, and not only spaces. Given: {len(name)}"
             )
         glossary = Glossary(entries)
+        num_bytes = sum(len(text.encode()) for entry in entries.items() for text in entry)
         info = GlossaryInfo(str(uuid.uuid4()), name, source, target, datetime.now(UTC), len(entries))
-        with self._lock, self._database:
+        with self._used():
             [[count]] = self._database.execute("SELECT count(*) FROM glossaries")
             if count >= MAX_GLOSSARIES:
                 raise InvalidRequest(f"the store is full: {count} of {MAX_GLOSSARIES} glossaries; delete some")
+            stored = self._num_bytes()
+            if stored + num_bytes > self._max_bytes:
+                raise InvalidRequest(
+                    f"the store is full: {stored} of {self._max_bytes} bytes; delete some glossaries. "
+                    f"Given: {num_bytes} bytes"
+                )
             self._database.execute(
                 "INSERT INTO glossaries VALUES (?, ?, ?, ?, ?)",
                 (info.id, name, source, target, info.created.isoformat()),
@@ -76,17 +99,18 @@ class GlossaryStore:
                 "INSERT INTO entries VALUES (?, ?, ?, ?)",
                 [(info.id, place, *entry) for place, entry in enumerate(entries.items())],
             )
-            self._ready[info.id] = glossary
+            self._seen = self._seen[0], stored + num_bytes
+        self._keep(info.id, glossary)
         return info
 
     def all(self) -> list[GlossaryInfo]:
         """Return all glossaries, the oldest first."""
-        with self._lock, closing(self._database.execute(f"{_SELECT} ORDER BY created, id")) as rows:
-            return [_info(row) for row in rows]
+        with self._used():
+            return [_info(row) for row in self._database.execute(f"{_SELECT} ORDER BY created, id").fetchall()]
 
     def info(self, glossary_id: str) -> GlossaryInfo:
         """Return one glossary without its entries. Raises `NotFound`."""
-        with self._lock:
+        with self._used():
             row = self._database.execute(f"{_SELECT} WHERE id = ?", (glossary_id,)).fetchone()
         if row is None:
             raise NotFound("Glossary not found")
@@ -94,21 +118,23 @@ class GlossaryStore:
 
     def glossary(self, glossary_id: str) -> Glossary:
         """Return one glossary. Raises `NotFound`."""
-        with self._lock:
+        with self._used():
             if glossary_id in self._ready:
                 return self._ready[glossary_id]
             rows = self._database.execute(
                 "SELECT term, translation FROM entries WHERE glossary = ? ORDER BY place", (glossary_id,)
             ).fetchall()
-            if not rows:
-                raise NotFound("Glossary not found")
-            glossary = self._ready[glossary_id] = Glossary(dict(rows))
-            return glossary
+        if not rows:
+            raise NotFound("Glossary not found")
+        glossary = Glossary(dict(rows))
+        self._keep(glossary_id, glossary)
+        return glossary
 
     def delete(self, glossary_id: str) -> None:
         """Delete one glossary. Raises `NotFound`."""
-        with self._lock, self._database:
+        with self._used():
             self._ready.pop(glossary_id, None)
+            self._seen = (-1, 0)
             if not self._database.execute("DELETE FROM glossaries WHERE id = ?", (glossary_id,)).rowcount:
                 raise NotFound("Glossary not found")
 
@@ -116,6 +142,48 @@ class GlossaryStore:
         """Close the file."""
         with self._lock:
             self._database.close()
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """Hold the lock and a transaction. Raises `StoreBusy` if the file is locked or cannot be written."""
+        with self._lock:
+            try:
+                with self._database:
+                    yield
+            except sqlite3.OperationalError as error:
+                raise StoreBusy(f"the file of stored glossaries cannot be used now: {error}; retry later") from error
+
+    def _num_bytes(self) -> int:
+        """Return the bytes of all entries; they are counted again only if another process has changed the file."""
+        [version] = self._database.execute("PRAGMA data_version").fetchone()
+        if self._seen[0] != version:
+            [num_bytes] = self._database.execute(_SIZE).fetchone()
+            self._seen = version, num_bytes
+        return self._seen[1]
+
+    def _keep(self, glossary_id: str, glossary: Glossary) -> None:
+        """Keep a glossary ready for use, unless it is larger than the limit."""
+        with self._lock:
+            if memory_of(glossary.entries) <= _READY_BYTES:
+                self._ready[glossary_id] = glossary
+
+
+def _opened(path: Path | None, folder: Path | None) -> sqlite3.Connection:
+    name = ":memory:" if path is None else str(path)
+    is_temporary = path is None and folder is not None
+    if is_temporary:
+        handle, name = tempfile.mkstemp(prefix="kvasir-glossaries-", dir=folder)
+        os.close(handle)
+    database = sqlite3.connect(name, timeout=_START_SECONDS, check_same_thread=False)
+    if is_temporary:
+        database.execute("PRAGMA journal_mode = MEMORY")
+        database.execute("PRAGMA synchronous = OFF")
+    database.execute("PRAGMA foreign_keys = ON")
+    database.executescript(_SCHEMA)
+    database.execute("PRAGMA busy_timeout = 0")
+    if is_temporary:
+        Path(name).unlink()  # the open file lives as long as the process, and leaves nothing behind
+    return database
 
 
 def _info(row: tuple[str, str, str, str, str, int]) -> GlossaryInfo:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bundle.manifest import Shapes
+from server.interface.interruption import checkpoint
 from server.interface.request import TokenIds
 from server.text.protection.capitals import is_all_caps
 from server.text.readers.html import read_html
@@ -19,7 +20,7 @@ from server.translation.deadline import NO_DEADLINE, Deadline
 from server.translation.protection_strategies import AsIs, Protection, protections_for
 from server.translation.sentences import SegmentedText, Sentence
 from server.translation.types import TranslationRequest
-from server.translation.worker_threads import INLINE_CHARACTERS, Runner, run_in_protected_thread, runner_for
+from server.translation.worker_threads import Runner, runner_for
 
 # Stands for every character of a protected span while sentences are divided; names for runs of it cost a few tokens.
 _MASK = "X"
@@ -56,7 +57,7 @@ class TextReader:
 
         Raises `InvalidRequest` for XML that is not well-formed, and `DeadlineExceeded`.
         """
-        run = runner_for(request.num_characters, is_plain=True)
+        run = runner_for(request.num_characters, True, deadline)
         # The look for special texts is short, so that plain ones do not wait for those that are read.
         if (plain := await run(self._plain_unless_special, request, run)) is not None:
             return plain
@@ -70,14 +71,10 @@ class TextReader:
         return self._plain(request, run)
 
     async def _protected_unless_plain(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts | None:
-        if request.num_characters <= INLINE_CHARACTERS:
-            texts = self._read_all(request, NO_DEADLINE)
-        else:
-            async with deadline.interrupts():
-                texts = await run_in_protected_thread(self._read_all, request, deadline)
+        run = runner_for(request.num_characters, False, deadline)
+        texts = await run(self._read_all, request)
         if request.format == "text" and not any(map(_is_special, texts)):
             return None
-        run = runner_for(request.num_characters, is_plain=False)
         return SegmentedTexts(texts, _all_sentences(texts), False, protections_for(request.source), run, deadline)
 
     def _plain(self, request: TranslationRequest, run: Runner) -> SegmentedTexts:
@@ -88,10 +85,14 @@ class TextReader:
 
     def _plain_text(self, index: int, text: str, request: TranslationRequest, is_whole: bool) -> SegmentedText:
         """Return a text as one unit; its sentences have their tokens if segmentation had to count them."""
+        checkpoint()
         text = replace_lone_surrogates(text)
         sources: dict[str, TokenIds] = {}
 
         def fits(part: str) -> bool:
+            checkpoint()
+            if not any(map(str.isalnum, part)):
+                return True  # not decoded, so it may be of any length
             sources[part] = self._tokenizer.encode(part, request.target)
             return len(sources[part]) <= self._max_tokens
 
@@ -104,13 +105,14 @@ class TextReader:
         ]
         return SegmentedText([unit], {0: sentences})
 
-    def _read_all(self, request: TranslationRequest, deadline: Deadline) -> list[SegmentedText]:
-        return [self._segmented(index, text, request, deadline) for index, text in enumerate(request.texts)]
+    def _read_all(self, request: TranslationRequest) -> list[SegmentedText]:
+        return [self._segmented(index, text, request) for index, text in enumerate(request.texts)]
 
-    def _segmented(self, index: int, text: str, request: TranslationRequest, deadline: Deadline) -> SegmentedText:
+    def _segmented(self, index: int, text: str, request: TranslationRequest) -> SegmentedText:
         document = self._document(replace_lone_surrogates(text), request)
         segmented = SegmentedText(document)
-        for place, unit in deadline.in_time(enumerate(document)):
+        for place, unit in enumerate(document):
+            checkpoint()
             if isinstance(unit, Unit):
                 segmented.sentences_of[place] = self._sentences(index, unit, request)
         return segmented
@@ -135,6 +137,9 @@ class TextReader:
         return found
 
     def _fits(self, text: str) -> bool:
+        checkpoint()
+        if not any(map(str.isalnum, text)):
+            return True
         while _MASK * 4 in text:
             text = text.replace(_MASK * 4, _NAME)
         return self._tokenizer.count_tokens(text) <= self._max_tokens

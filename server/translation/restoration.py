@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from server.interface.interruption import checkpoint
 from server.interface.request import Completion, Hypothesis
 from server.text.protection.protected_sentence import Restored, TokenAttention
 from server.text.tokenizers.tokenizer import Tokenizer
@@ -22,6 +23,7 @@ class Restorer:
         return [sentence for sentence in sentences if not self._is_restored(sentence, completions)]
 
     def _is_restored(self, sentence: Sentence, completions: Mapping[int, Completion]) -> bool:
+        checkpoint()
         lost_something = not sentence.parts
         for job in sentence.jobs:
             completion = completions.get(job.request.id)

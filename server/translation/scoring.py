@@ -1,14 +1,14 @@
 """Scoring of given translations by teacher forcing, batched with all other requests."""
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.detail_options import DetailOptions
 from server.interface.engine_client import EngineClient
 from server.interface.errors import InvalidRequest, TextTooLong
-from server.interface.request import Request, SentenceParams, Tokens
+from server.interface.interruption import checkpoint
+from server.interface.request import Completion, Request, SentenceParams, Tokens
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
@@ -16,6 +16,7 @@ from server.translation.sentence_encoder import RequestBuilder
 from server.translation.submission import Submission, sentence_tokens
 from server.translation.token_details import sentence_details
 from server.translation.types import Phases, SentenceDetails, TranslationRequest
+from server.translation.worker_threads import runner_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +79,24 @@ class Scorer:
         self._limits.check_size(replace(everything, texts=request.texts))
         self._limits.check_details(request.options, self._engine.bundle.config.shapes)
         deadline = Deadline.of(self._limits.deadline(everything, arrived), arrived, self._clock)
-        requests = await asyncio.to_thread(self._requests, request, deadline)
+        run = runner_for(everything.num_characters, True, deadline)
+        requests = await run(self._requests, request, deadline)
         submission = Submission(self._engine, deadline, arrived)
         completions = await submission.submit(requests)
+        scores = await run(self._scores, completions.values(), request.options)
+        return ScoreResult(scores, submission.phases, sentence_tokens(completions.values()))
+
+    def _scores(self, completions: Iterable[Completion], options: DetailOptions) -> list[Score]:
         scores = []
-        for completion in completions.values():
+        for completion in completions:
+            checkpoint()
             [hypothesis] = completion.hypotheses
             details = None
-            if request.options.wants_details:
-                details = sentence_details(completion.request.source, hypothesis, request.options, self._tokenizer)
+            if options.wants_details:
+                details = sentence_details(completion.request.source, hypothesis, options, self._tokenizer)
             num_tokens = len(completion.request.params.forced_target)
             scores.append(Score(hypothesis.log_probability, hypothesis.score, num_tokens, details))
-        return ScoreResult(scores, submission.phases, sentence_tokens(completions.values()))
+        return scores
 
     def _requests(self, request: ScoreRequest, deadline: Deadline) -> list[Request]:
         options, shapes = request.options, self._engine.bundle.config.shapes
@@ -101,6 +108,7 @@ class Scorer:
         builder = RequestBuilder(self._tokenizer, request.target, deadline.at)
         requests = []
         for number, (text, translation) in enumerate(zip(request.texts, request.translations, strict=True)):
+            checkpoint()
             source = builder.tokens(text)
             target: Tokens = (*self._tokenizer.encode_target(translation), self._tokenizer.end_token)
             for name, length, limit in (

@@ -6,6 +6,7 @@ from dataclasses import replace
 from bundle.manifest import Shapes
 from server.interface.decoding_options import MAX_REQUIRED_TOKENS
 from server.interface.errors import InvalidRequest, TextTooLong
+from server.interface.interruption import checkpoint
 from server.interface.request import Request, SentenceParams, Timings, TokenIds, Tokens
 from server.text.protection.protected_sentence import Protected, Restored
 from server.text.tokenizers.tokenizer import Tokenizer
@@ -77,6 +78,7 @@ class SentenceEncoder(RequestBuilder):
         """
         requests: list[Request] = []
         for sentence in sentences:
+            checkpoint()
             parts: list[Job | Restored] = []
             jobs: list[Job] = []
             for part in protection.protect(sentence) or ():

@@ -5,22 +5,26 @@ All protocols translate through this service.
 
 import asyncio
 import math
+import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, fields, replace
 
 from server.interface.errors import InvalidRequest, UnsupportedPair
+from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason
 from server.text.language_detection import Detection, Detector
 from server.text.language_tags import match_language
 from server.text.readers.visible_text import visible_text
 from server.text.unicode_text import replace_lone_surrogates
+from server.translation.deadline import NO_DEADLINE, Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.router import Route, Router
 from server.translation.text_stream import TextStream
 from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
-from server.translation.worker_threads import INLINE_CHARACTERS
+from server.translation.worker_threads import PLAIN_TEXTS, ThreadRunner, runner_for
 
 AUTO = "auto"  # as source language: detect it for each text
+_DETECTION_CHARACTERS = 200  # whose translation on the event loop takes as long as detecting a language
 _PHASE_NAMES = tuple(field.name for field in fields(Phases))
 
 
@@ -108,14 +112,22 @@ class TranslationService:
         """Return the language of each text, without its markup; None for a text without letters."""
 
         def detect_all() -> list[Detection | None]:
-            return [self._detector.detect(visible_text(text, request.format, request.markup)) for text in request.texts]
+            return [self._detect(text, request) for text in request.texts]
 
-        return detect_all() if request.num_characters <= INLINE_CHARACTERS else await asyncio.to_thread(detect_all)
+        arrived = time.monotonic()
+        deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, time.monotonic)
+        # Each text is a matrix product of the detector, however short it is.
+        size = request.num_characters + _DETECTION_CHARACTERS * len(request.texts)
+        return await runner_for(size, request.format == "text", deadline)(detect_all)
+
+    def _detect(self, text: str, request: TranslationRequest) -> Detection | None:
+        checkpoint()
+        return self._detector.detect(visible_text(text, request.format, request.markup))
 
     async def rank(self, text: str) -> list[Detection]:
         """Return all languages that `text` may be in, the most likely first."""
         self._limits.check_size(TranslationRequest((text,), "", ""))
-        return await asyncio.to_thread(self._detector.rank, text)
+        return await ThreadRunner(PLAIN_TEXTS, NO_DEADLINE)(self._detector.rank, text)
 
     def _target(self, target: str | None) -> str:
         languages = self._router.target_languages

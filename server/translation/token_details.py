@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.interface.detail_options import DetailOptions
+from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason, Hypothesis, TokenIds
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.types import SentenceDetails, TokenScore
@@ -15,6 +16,7 @@ def sentence_details(
     source: TokenIds, hypothesis: Hypothesis, options: DetailOptions, tokenizer: Tokenizer
 ) -> SentenceDetails:
     """Return token scores, alternatives and alignments of one translated sentence."""
+    checkpoint()
     details = hypothesis.details
     assert details is not None, "a request for details has a decoder that records them"
     tokens = list(hypothesis.token_ids)

@@ -5,12 +5,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
-from cachetools import LRUCache
-
 from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient, EngineStatus, SentenceOutcome
 from server.interface.errors import QueueFull
 from server.interface.request import Completion, Request, Timings
+from server.workers.answer_store import AnswerStore
 from server.workers.coalescing import (
     Answer,
     InFlightRequest,
@@ -21,13 +20,12 @@ from server.workers.coalescing import (
 )
 
 DEFAULT_MAX_SENTENCES = 10_000
+DEFAULT_MAX_BYTES = 64_000_000
 # Parsing and segmenting a call before its rejection costs a full server much of its capacity. If the last calls found
 # fewer sentences than this share in the cache, only one of so many calls is admitted to a look-up.
 _USEFUL_SHARE = 1 / 16
 _CALLS_PER_SAMPLE = 16
 _CALLS_AVERAGED = 64
-# An answer with attention or token alternatives is as large as hundreds without: it counts as several.
-_SENTENCE_BYTES = 4096
 
 
 class SentenceObserver(Protocol):
@@ -37,24 +35,30 @@ class SentenceObserver(Protocol):
         """Count sentences with this outcome."""
         ...
 
-    def cache_grew(self, num_sentences: int) -> None:
-        """Add to the number of sentences in the cache."""
+    def cache_grew(self, num_sentences: int, num_bytes: int) -> None:
+        """Add to the number of sentences in the cache, and to their bytes."""
         ...
 
 
 class CachedEngineClient:
     """`EngineClient` that sends another client only sentences whose answers are neither cached nor in flight.
 
-    It keeps up to `max_sentences` answers, except samples, by source tokens and `SentenceParams`, and evicts the least
-    recently used one first; large answers count as several. With 0 it forwards every request, and always those that are
-    not `cacheable`. Methods are for the event loop's thread. Only answers outlive an event loop.
+    It keeps up to `max_sentences` answers, except samples, by source tokens and `SentenceParams`, which take up to
+    `max_bytes`, and evicts the least recently used one first. With 0 sentences it forwards every request, and always
+    those that are not `cacheable`. Methods are for the event loop's thread. Only answers outlive an event loop.
     """
 
-    def __init__(self, engine: EngineClient, max_sentences: int, observer: SentenceObserver) -> None:
+    def __init__(
+        self,
+        engine: EngineClient,
+        max_sentences: int,
+        observer: SentenceObserver,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+    ) -> None:
         self._engine = engine
         self._max_sentences = max_sentences
         self._observer = observer
-        self._answers: LRUCache[SentenceKey, Answer] = LRUCache(max_sentences, _size)
+        self._answers = AnswerStore(max_sentences, max_bytes)
         self._in_flight: dict[SentenceKey, InFlightRequest] = {}
         self._is_draining = False
         self._share_found = 0.0  # share of sentences cached or in flight, averaged over the last calls
@@ -82,7 +86,7 @@ class CachedEngineClient:
             return completions
         keys = [(request.source.tobytes(), request.params) for request in requests]
         distinct = dict(zip(keys, requests, strict=True))
-        cached = {key: self._answers[key] for key in distinct if key in self._answers}
+        cached = {key: answer for key in distinct if (answer := self._answers.get(key)) is not None}
         streams = {key for key, request in zip(keys, requests, strict=True) if request.on_progress is not None}
         shared = self._joinable(distinct.keys() - cached.keys(), len(distinct), streams)
         own = {key: request for key, request in distinct.items() if key not in cached and key not in shared}
@@ -192,14 +196,15 @@ class CachedEngineClient:
         finally:
             self._remove(in_flight)
         answers = {key: Answer.of(completion) for key, completion in zip(in_flight.requests, completions, strict=True)}
-        num_before = len(self._answers)
+        num_before, bytes_before = len(self._answers), self._answers.num_bytes
         finished = [
             key for key, completion in zip(in_flight.requests, completions, strict=True) if is_finished(completion)
         ]
         # Samples are not kept: a drawn seed does not occur again.
-        kept = {key: answers[key] for key in finished if key[1].sampling is None}
-        self._answers.update({key: answer for key, answer in kept.items() if _size(answer) <= self._max_sentences})
-        self._observer.cache_grew(len(self._answers) - num_before)
+        for key in finished:
+            if key[1].sampling is None:
+                self._answers.add(key, answers[key])
+        self._observer.cache_grew(len(self._answers) - num_before, self._answers.num_bytes - bytes_before)
         self._observer.sentences("decoded", len(finished))
         return answers
 
@@ -217,10 +222,6 @@ class CachedEngineClient:
         for key in in_flight.requests:
             if self._in_flight.get(key) is in_flight:  # a smaller one may have replaced it
                 del self._in_flight[key]
-
-
-def _size(answer: Answer) -> int:
-    return max(1, -(-answer.num_bytes // _SENTENCE_BYTES))
 
 
 def _subscribe(

@@ -23,13 +23,14 @@ class Watcher:
 
     def __init__(self) -> None:
         self.outcomes = Counter[SentenceOutcome]()
-        self.num_kept = 0
+        self.num_kept = self.num_bytes = 0
 
     def sentences(self, outcome: SentenceOutcome, count: int) -> None:
         self.outcomes[outcome] += count
 
-    def cache_grew(self, num_sentences: int) -> None:
+    def cache_grew(self, num_sentences: int, num_bytes: int) -> None:
         self.num_kept += num_sentences
+        self.num_bytes += num_bytes
 
 
 class Cached:

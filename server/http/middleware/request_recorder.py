@@ -77,6 +77,8 @@ class RequestRecorder:
                 self._server.refund(record)
             if record.expected_bytes:
                 self._server.expected.remove(record.client, record.expected_bytes)
+            if record.glossary_bytes:
+                self._server.glossary_memory.remove(record.client, record.glossary_bytes)
             # A status of 0: uvicorn cancelled the request because the drain timeout expired.
             self._finish(scope, record, record.late_status or status or CLIENT_GONE_STATUS, record.elapsed_seconds())
 

@@ -21,6 +21,7 @@ from server.interface.errors import (
     KvasirError,
     MissingApiKey,
     NotFound,
+    StoreBusy,
     TryLater,
     UnknownDocument,
     UnsupportedFormat,
@@ -42,6 +43,7 @@ _STATUS: Mapping[type, int] = {
     ClientGone: CLIENT_GONE_STATUS,
     EngineFailed: 500,
     Draining: 503,
+    StoreBusy: 503,
     DeadlineExceeded: 504,
 }
 # For errors that FastAPI and Starlette raise; they have no codes.

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
+from server.interface.interruption import checkpoint
+
 CERTAIN = 1e6  # more than the scores of all words of a unit together
 _OUTSIDE = -0.5  # the score of a word that is not aligned with any word inside the tag
 
@@ -77,6 +79,7 @@ class FreeWords:
 
     def best_run(self, scores: PlacementScores) -> Run | None:
         """Return the best run of all gaps, from the oldest of several; None if no word is left."""
+        checkpoint()
         end = scores.first + len(scores.values)
         near = range(max(bisect_right(self._lows, scores.first) - 1, 0), bisect_left(self._lows, end))
         lows = {self._lows[index] for index in near}

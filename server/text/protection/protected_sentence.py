@@ -11,7 +11,7 @@ from server.text.glossary import Glossary, capitalized_like
 from server.text.protection.capitals import is_all_caps, lower_cased
 from server.text.protection.substitutes import find_substitutes
 from server.text.protection.tag_placement import Block, fits
-from server.text.protection.word_alignment import Range, by_words, links, words_of
+from server.text.protection.word_alignment import Range, by_words, identity_links, links, words_of
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
 
 
@@ -266,7 +266,7 @@ def unchanged(unit: Unit, span: Range) -> Restored:
         position = word[1]
     text += unit.text[position : span[1]]
     indices = [index for index, word in enumerate(words) if word in protected]
-    return Restored(text, outputs, Block(words, target, np.eye(len(words), dtype=np.float32), indices))
+    return Restored(text, outputs, Block(words, target, identity_links(len(words)), indices))
 
 
 def unit_words(unit: Unit, span: Range) -> list[Range]:

@@ -7,6 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from server.interface.interruption import checkpoint
 from server.text.protection.free_words import CERTAIN, FreeWords, PlacementScores, TargetWords
 from server.text.protection.word_alignment import Links, Range
 from server.text.readers.units import OBJECT, Tag, Unit
@@ -134,6 +135,7 @@ def _place(siblings: Sequence[_Placed], low: int, high: int, words: _Words) -> N
     """Give each tag target words of its own between `low` and `high`, the most certain tag first."""
     wanted: list[tuple[_Placed, PlacementScores]] = []
     for each in siblings:
+        checkpoint()
         inside = words.inside(each.tag)
         if each.tag.begins_before or each.tag.ends_behind:
             # The first or the last of all tags; the others are on its other side.
@@ -184,6 +186,7 @@ def _measure(siblings: Sequence[_Placed], limits: Range, words: _Words, source: 
     """Turn words into characters; white space at the ends of a tag stays inside it."""
     low, high = limits
     for each in sorted(siblings, key=_order):
+        checkpoint()
         tag = each.tag
         if each.first < each.last:
             each.start, each.end = words.target[each.first][0], words.target[each.last - 1][1]

@@ -57,6 +57,15 @@ def links(
     return result
 
 
+def identity_links(num_words: int) -> Links:
+    """Return the alignment of words with themselves: a read-only view of one diagonal, as sentences may be long."""
+    diagonal = np.zeros(max(2 * num_words - 1, 0), np.float32)
+    if num_words:
+        diagonal[num_words - 1] = 1
+        return np.lib.stride_tricks.sliding_window_view(diagonal, num_words)[::-1]
+    return np.zeros((0, 0), np.float32)
+
+
 def by_words(
     attention: NDArray[np.float32],
     target_tokens: Sequence[Range],

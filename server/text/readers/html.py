@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 
+from server.interface.interruption import checkpoint
 from server.text.readers.pieces import MarkupOptions, Piece, Role, split_byte_order_mark
 
 _VOID = frozenset((
@@ -127,6 +128,7 @@ class _Reader(HTMLParser):
         return name in options.splitting_tags or (name in BLOCK_ELEMENTS and name not in options.non_splitting_tags)
 
     def _record(self, role: Role, name: str = "", event: str = "") -> None:
+        checkpoint()
         self._begun.append((self._position(), role, name, event))
 
     def _position(self) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from html import escape, unescape
 
+from server.interface.interruption import checkpoint
 from server.text.readers.units import Document, Unit, UnitBuilder
 from server.text.readers.unknown_characters import UnknownCharacters
 
@@ -36,9 +37,9 @@ class Piece:
 class MarkupOptions:
     """Names of elements to treat otherwise than HTML or the structure of the document requires."""
 
-    splitting_tags: tuple[str, ...] = ()  # these end a sentence
-    non_splitting_tags: tuple[str, ...] = ()  # these stand inside sentences
-    ignore_tags: tuple[str, ...] = ()  # these are not translated
+    splitting_tags: frozenset[str] = frozenset()  # these end a sentence
+    non_splitting_tags: frozenset[str] = frozenset()  # these stand inside sentences
+    ignore_tags: frozenset[str] = frozenset()  # these are not translated
 
 
 NO_MARKUP_OPTIONS = MarkupOptions()
@@ -78,6 +79,7 @@ def to_document(pieces: Iterable[Piece], unknown: UnknownCharacters) -> Document
         text, raw = "", ""
 
     for piece in pieces:
+        checkpoint()
         if piece.role in (Role.TEXT, Role.REFERENCE):
             shown = unescape(piece.raw) if piece.role is Role.REFERENCE else piece.raw
             if piece.role is Role.REFERENCE and len(shown) == 1:

@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 import regex
 
+from server.interface.interruption import checkpoint
 from server.text.readers.unknown_characters import UnknownCharacters
 
 
@@ -100,6 +101,7 @@ def _marks(text: str) -> list[Found]:
     open_: list[int] = []  # indices in `found`
     num_open = Counter[str]()
     for match in _MARK.finditer(text):
+        checkpoint()
         name, written = match["name"] or "", match.group()
         kind = Kind.MARK
         if name and written.startswith("</") and num_open[name]:
@@ -119,6 +121,7 @@ def _marks(text: str) -> list[Found]:
 def _lost(text: str, unknown: UnknownCharacters) -> Iterator[Found]:
     """Yield words and symbols with characters that the model would lose."""
     for match in _GRAPHEME_OR_WORD.finditer(text):
+        checkpoint()
         content = match.group()
         if any(map(unknown.is_lost, content)):
             yield Found(*match.span(), Kind.WORD if any(map(str.isalnum, content)) else Kind.MARK)
@@ -129,6 +132,7 @@ def _merged(found: Sequence[Found], others: Iterable[Found]) -> list[Found]:
     merged: list[Found] = []
     index = 0
     for other in others:
+        checkpoint()
         while index < len(found) and found[index].end <= other.start:
             merged.append(found[index])
             index += 1

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
+from server.interface.interruption import checkpoint
 from server.text.readers.placeholders import FILE_ENDINGS, Found, find_placeholders
 from server.text.readers.units import Document, Unit, UnitBuilder
 from server.text.readers.unknown_characters import UnknownCharacters
@@ -50,6 +51,7 @@ def read_text(text: str, unknown: UnknownCharacters) -> Document:
     document: Document = []
     in_fence = False
     for line in text.splitlines(keepends=True):
+        checkpoint()
         content = line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
         is_fence = _FENCE.match(content) is not None
         if is_fence or in_fence:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from server.interface.interruption import checkpoint
 from server.text.readers.placeholders import Kind, find_placeholders
 from server.text.readers.unknown_characters import UnknownCharacters
 
@@ -164,6 +165,7 @@ class UnitBuilder:
         self._raw.append(raw)
         position = 0
         for found in find_placeholders(text, self.unknown):
+            checkpoint()
             self._plain(text[position : found.start])
             content = text[found.start : found.end]
             match found.kind:
@@ -238,6 +240,7 @@ class UnitBuilder:
         return self._open[-1] if self._open else -1
 
     def _add(self, node: _Node) -> None:
+        checkpoint()
         self._last = len(self._nodes)
         self._nodes.append(node)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from server.interface.errors import InvalidRequest
+from server.interface.interruption import checkpoint
 from server.text.readers.html import BLOCK_ELEMENTS, PROTECTED_ELEMENTS, SKIPPED_ELEMENTS, is_not_translated
 from server.text.readers.pieces import MarkupOptions, Piece, Role, split_byte_order_mark
 
@@ -59,6 +60,7 @@ def _pieces(text: str, options: MarkupOptions) -> list[Piece]:
         pieces.append(Piece(Role.BORDER, data[offset : events[0].start].decode()))
     kept: _Element | None = None
     for event, end in zip(events, ends, strict=True):
+        checkpoint()
         raw = data[event.start : end].decode()
         if kept is not None:
             pieces[-1] = Piece(pieces[-1].role, pieces[-1].raw + raw)
@@ -77,9 +79,9 @@ def _piece(event: _Event, raw: str, options: MarkupOptions) -> Piece:
         return Piece(event.role, raw)
     local = element.name.rpartition(":")[2]
     named = {element.name, local}
-    splits = bool(named & set(options.splitting_tags)) or local in BLOCK_ELEMENTS
+    splits = not options.splitting_tags.isdisjoint(named) or local in BLOCK_ELEMENTS
     is_inline = event.parent.is_mixed and not splits
-    if named & set(options.non_splitting_tags):
+    if not options.non_splitting_tags.isdisjoint(named):
         is_inline = True
     if not is_inline:
         return Piece(Role.BORDER, raw)
@@ -98,10 +100,12 @@ def _events(data: bytes, options: MarkupOptions) -> list[_Event]:
             found.append(_Event(parser.CurrentByteIndex, role, stack[-1]))
 
     def start(name: str, attributes: Mapping[str, str]) -> None:
+        checkpoint()
         local = name.rpartition(":")[2]
         is_kept = (
-            local in PROTECTED_ELEMENTS | SKIPPED_ELEMENTS
-            or bool({name, local} & set(options.ignore_tags))
+            local in PROTECTED_ELEMENTS
+            or local in SKIPPED_ELEMENTS
+            or not options.ignore_tags.isdisjoint((name, local))
             or is_not_translated(attributes)
         )
         element = _Element(name, is_kept)

@@ -12,7 +12,8 @@ _CONJUNCTION = regex.compile(
     regex.IGNORECASE,
 )
 _SPACE = regex.compile(r"\s+")
-_GRAPHEME = regex.compile(r"\X")
+# \X alone goes back from each letter of a flag to the first of a row of flags.
+_GRAPHEME = regex.compile(r"\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")
 
 # Clauses shorter than this share of the limit are not split off: the rest would be divided more often.
 _SHORTEST_CLAUSE = 0.25

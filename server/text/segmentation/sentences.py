@@ -6,6 +6,7 @@ from itertools import groupby
 
 import sentencex
 
+from server.interface.interruption import checkpoint
 from server.text.segmentation.clauses import longest_piece
 
 # Characters passed to `sentencex` at once: some of its rules take time quadratic in the length of a line.
@@ -64,6 +65,7 @@ def _sentences(line: str, language: str) -> Iterator[str]:
     """Yield the sentences of one line, with their white space; together they are the line."""
     start = 0
     while start < len(line):
+        checkpoint()
         window = line[start : start + _WINDOW]
         sentences = _segment(language, window)
         if start + len(window) < len(line):

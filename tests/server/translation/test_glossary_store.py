@@ -1,9 +1,12 @@
+import sqlite3
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from server.interface.errors import InvalidRequest, NotFound
+from server.interface.errors import InvalidRequest, NotFound, StoreBusy
+from server.translation import glossary_store
 from server.translation.glossary_store import MAX_GLOSSARIES, GlossaryStore
 
 
@@ -56,3 +59,54 @@ def test_a_file_that_is_no_database_is_rejected_by_name(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a database, and longer than its header would be" * 10, encoding="utf-8")
     with pytest.raises(ValueError, match=r"notes\.txt cannot be used to store glossaries"):
         GlossaryStore(tmp_path / "notes.txt")
+
+
+def test_all_glossaries_together_have_a_limit_in_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "glossaries.sqlite"
+    store, other = GlossaryStore(path, max_bytes=1000), GlossaryStore(path, max_bytes=1000)
+    first = store.create("one", "en", "de", {f"a{number:03}": "\u00e4" * 48 for number in range(6)})
+    with pytest.raises(InvalidRequest, match=r"600 of 1000 bytes; delete some glossaries\. Given: 500 bytes"):
+        store.create("two", "en", "de", {"x" * 100: "y" * 150, "z" * 100: "y" * 150})
+    other.create("two", "en", "de", {"x" * 200: "y" * 200})
+    with pytest.raises(InvalidRequest, match="1000 of 1000 bytes"):
+        store.create("three", "en", "de", {"a": "b"})
+    other.delete(first.id)
+    store.create("three", "en", "de", {"a": "b"})
+    store.close()
+    other.close()
+
+
+def test_a_locked_file_is_an_error_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "glossaries.sqlite"
+    store = GlossaryStore(path)
+    made = store.create("one", "en", "de", {"a": "b"})
+    store._ready.clear()
+    locking = sqlite3.connect(path)
+    locking.execute("BEGIN EXCLUSIVE")
+    begun = time.monotonic()
+    for ask in (store.all, lambda: store.glossary(made.id), lambda: store.create("two", "en", "de", {"a": "b"})):
+        with pytest.raises(StoreBusy, match="locked; retry later"):
+            ask()
+    assert time.monotonic() - begun < 2.0
+    locking.close()
+    assert store.all() == [made]
+    store.close()
+
+
+def test_glossaries_without_a_file_are_in_the_folder_and_leave_nothing_there(tmp_path: Path) -> None:
+    store = GlossaryStore(None, folder=tmp_path)
+    made = store.create("one", "en", "de", {f"{number}" * 50: "b" * 200 for number in range(1000, 5000)})
+    assert list(tmp_path.iterdir()) == []
+    store._ready.clear()
+    assert len(store.glossary(made.id).entries) == 4000
+    store.close()
+
+
+def test_glossaries_ready_for_use_have_a_limit_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(glossary_store, "_READY_BYTES", 100_000)
+    store = GlossaryStore(None)
+    for name in "abcdefgh":
+        made = store.create(name, "en", "de", {f"{name}{number}" + "x" * 90: "y" * 195 for number in range(30)})
+        store.glossary(made.id)
+    assert len(store._ready) == 2
+    store.close()

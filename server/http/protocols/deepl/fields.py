@@ -9,11 +9,13 @@ from server.interface.errors import InvalidRequest, NotFound, UnsupportedPair
 from server.text.glossary import Glossary
 from server.text.language_tags import match_language
 from server.translation.router import Router
+from server.translation.worker_threads import run_on_glossary_thread
 
 # Targets that this protocol names by variant only. The model determines which variant is written.
 _VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
 _MAX_TAG_CHARACTERS = 64
 _MAX_GLOSSARIES = 5  # in one request
+_MAX_ELEMENT_NAMES = 1000  # in each list of tags
 
 
 def one_of(sent: Parameters, name: str, allowed: Sequence[str]) -> str | None:
@@ -24,9 +26,15 @@ def one_of(sent: Parameters, name: str, allowed: Sequence[str]) -> str | None:
     return value
 
 
-def names_of(sent: Parameters, name: str) -> tuple[str, ...]:
-    """Return element names, given as a list, as a repeated field, or separated by commas."""
-    return tuple(part.strip() for value in sent.texts(name) for part in value.split(",") if part.strip())
+def names_of(sent: Parameters, name: str) -> frozenset[str]:
+    """Return element names, given as a list, as a repeated field, or separated by commas.
+
+    Raises `InvalidRequest` for too many.
+    """
+    values = sent.texts(name)
+    if (count := sum(value.count(",") + 1 for value in values)) > _MAX_ELEMENT_NAMES:
+        raise InvalidRequest(f"`{name}` must have at most {_MAX_ELEMENT_NAMES} names. Given: {count}")
+    return frozenset(part.strip() for value in values for part in value.split(",") if part.strip())
 
 
 def source_tag(sent: Parameters, model_router: Router) -> str | None:
@@ -90,7 +98,7 @@ async def glossary_of(sent: Parameters, server: ServerState, source: str | None,
         if len(names) == 1:
             return glossary
         entries = glossary.entries | entries
-    return await asyncio.to_thread(Glossary, entries)
+    return await run_on_glossary_thread(Glossary, entries)
 
 
 def _code(sent: Parameters, name: str) -> str:

@@ -16,6 +16,7 @@ from server.interface.errors import InvalidRequest
 from server.text.glossary import parse_entries
 from server.translation.glossary_store import GlossaryInfo
 from server.translation.router import Router
+from server.translation.worker_threads import run_on_glossary_thread
 
 router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
 
@@ -94,8 +95,8 @@ async def create(request: Request) -> GlossaryAnswer:
     if pair not in _pairs(model_router):
         raise InvalidRequest("Unsupported glossary source language and target language.")
     separator = _SEPARATORS[one_of(sent, "entries_format", tuple(_SEPARATORS)) or "tsv"]
-    entries = await asyncio.to_thread(parse_entries, texts["entries"], separator)
-    return _response(await asyncio.to_thread(server.stored_glossaries().create, texts["name"], *pair, entries))
+    entries = await run_on_glossary_thread(parse_entries, texts["entries"], separator)
+    return _response(await run_on_glossary_thread(server.stored_glossaries().create, texts["name"], *pair, entries))
 
 
 @router.get("/glossaries", responses=deepl_responses(503))

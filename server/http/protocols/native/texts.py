@@ -1,6 +1,8 @@
 """`POST /v1/translate`: translation of texts with all decoding options."""
 
 import asyncio
+import math
+import time
 from functools import partial
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -19,14 +21,17 @@ from server.http.requests.admission import check_admission
 from server.http.requests.translation_call import accept, expected_detail_bytes, run_translation
 from server.http.responses.errors import error_responses
 from server.http.responses.large_json import json_off_loop
-from server.http.state import ServerState, request_record, server_state
+from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest
 from server.interface.request import FinishReason
 from server.text.glossary import Glossary
 from server.text.language_detection import Detection
+from server.translation.deadline import Deadline
+from server.translation.glossary_store import memory_of
 from server.translation.service import TranslationOutcome
 from server.translation.types import TextFormat, Translation, TranslationRequest
+from server.translation.worker_threads import GLOSSARIES, ThreadRunner
 
 router = APIRouter(prefix="/v1", tags=["translation"])
 
@@ -135,7 +140,7 @@ async def translate(
         source="",
         target="",
         options=DecodingOptions.of(body),
-        glossary=await _glossary(body, server_state(request)),
+        glossary=await _glossary(body, request),
         timeout_seconds=body.timeout_seconds,
         format=body.format,
     )
@@ -150,11 +155,18 @@ async def translate(
     return _answer(asked, outcome)
 
 
-async def _glossary(body: TranslateBody, server: ServerState) -> Glossary | None:
+async def _glossary(body: TranslateBody, request: Request) -> Glossary | None:
+    server, record = server_state(request), request_record(request)
     if body.glossary is not None and body.glossary_id is not None:
         raise InvalidRequest("`glossary` cannot be combined with `glossary_id`")
     if body.glossary is not None:
-        return await asyncio.to_thread(Glossary, body.glossary)
+        num_bytes = memory_of(body.glossary)
+        server.glossary_memory.add(record.client, num_bytes)
+        record.glossary_bytes = num_bytes
+        now = time.monotonic()
+        allowed = min(body.timeout_seconds or math.inf, server.settings.request_timeout_seconds)
+        deadline = Deadline.of(now + allowed, now, time.monotonic)
+        return await ThreadRunner(GLOSSARIES, deadline)(Glossary, body.glossary)
     if body.glossary_id is not None:
         return await asyncio.to_thread(server.stored_glossaries().glossary, body.glossary_id)
     return None

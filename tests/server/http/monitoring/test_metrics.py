@@ -34,6 +34,7 @@ _NAMES = {
     "kvasir_tokens": "counter",
     "kvasir_sentences": "counter",
     "kvasir_cached_sentences": "gauge",
+    "kvasir_cached_bytes": "gauge",
     "kvasir_sentence_splits": "counter",
 }
 

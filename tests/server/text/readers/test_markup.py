@@ -147,7 +147,7 @@ def test_a_byte_order_mark_stays_in_front(echo_letters: Identity, source: str, f
 
 
 def test_names_of_elements_can_be_set(echo_letters: Identity) -> None:
-    options = MarkupOptions(splitting_tags=("s",), non_splitting_tags=("i",), ignore_tags=("x",))
+    options = MarkupOptions(frozenset({"s"}), frozenset({"i"}), frozenset({"x"}))
     source = "<r>the dog <s>is</s> lazy <x>and</x> is</r>"
     assert echo_letters([source], "xml", options) == [source]
     assert set(echo_letters.model_inputs) == {"the dog", "is", "lazy Tom is"}

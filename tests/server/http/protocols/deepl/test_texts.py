@@ -243,3 +243,12 @@ def test_entries_and_deletion(client: TestClient) -> None:
     assert client.delete(address).status_code == 204
     for gone in (client.get(address), client.get(f"{address}/entries"), client.delete(address)):
         assert (gone.status_code, gone.json()) == (404, {"message": "Glossary not found"})
+
+
+def test_lists_of_element_names_are_bounded(client: TestClient) -> None:
+    fields = {"text": "<a>Tea.</a>", "target_lang": "de", "source_lang": "en", "tag_handling": "xml"}
+    for name in ("ignore_tags", "splitting_tags", "non_splitting_tags"):
+        answer = client.post("/v2/translate", json=fields | {name: ["a,b"] * 501})
+        assert answer.status_code == 400
+        assert answer.json() == {"message": f"`{name}` must have at most 1000 names. Given: 1002"}
+        assert client.post("/v2/translate", json=fields | {name: ["a,b"] * 500}).status_code == 200

@@ -1,0 +1,64 @@
+"""Store of answers by sentence, bounded by number and by bytes of keys and answers together."""
+
+from collections import OrderedDict
+
+from server.interface.request import SentenceParams
+from server.workers.coalescing import Answer, SentenceKey
+
+# Approximate sizes in CPython: an entry with an empty source and default parameters, the objects of other ones.
+_ENTRY_BYTES, _PARAMS_BYTES = 256, 256
+_TUPLE_BYTES, _REFERENCE_BYTES, _OBJECT_BYTES = 56, 8, 32
+
+
+class AnswerStore:
+    """Answers, least recently used first out. `num_bytes` counts keys and answers, approximately."""
+
+    def __init__(self, max_sentences: int, max_bytes: int) -> None:
+        self._max_sentences = max_sentences
+        self._max_bytes = max_bytes
+        self._answers: OrderedDict[SentenceKey, tuple[Answer, int]] = OrderedDict()
+        self.num_bytes = 0
+
+    def __len__(self) -> int:
+        """Return the number of answers."""
+        return len(self._answers)
+
+    def get(self, key: SentenceKey) -> Answer | None:
+        """Return the answer of a sentence, which becomes the most recently used one, or None."""
+        if (entry := self._answers.get(key)) is None:
+            return None
+        self._answers.move_to_end(key)
+        return entry[0]
+
+    def add(self, key: SentenceKey, answer: Answer) -> None:
+        """Add an answer, unless it exceeds the limit by itself, and evict others for it."""
+        num_bytes = key_bytes(key) + answer.num_bytes
+        self._remove(key)
+        if num_bytes > self._max_bytes or not self._max_sentences:
+            return
+        self._answers[key] = answer, num_bytes
+        self.num_bytes += num_bytes
+        while self.num_bytes > self._max_bytes or len(self._answers) > self._max_sentences:
+            self._remove(next(iter(self._answers)))
+
+    def _remove(self, key: SentenceKey) -> None:
+        if (entry := self._answers.pop(key, None)) is not None:
+            self.num_bytes -= entry[1]
+
+
+def key_bytes(key: SentenceKey) -> int:
+    """Return the approximate size of a key and its entry. Parameters count in full, although a call shares them."""
+    source, params = key
+    return _ENTRY_BYTES + len(source) + _params_bytes(params)
+
+
+def _params_bytes(params: SentenceParams) -> int:
+    token_lists = (params.target_prefix, params.required_phrases, params.suppress_phrases, params.forced_target)
+    options = params.options.changed()
+    return _PARAMS_BYTES + sum(map(_num_bytes, (*token_lists, *options.values())))
+
+
+def _num_bytes(value: object) -> int:
+    if isinstance(value, tuple):
+        return _TUPLE_BYTES + sum(_REFERENCE_BYTES + _num_bytes(item) for item in value) if value else 0
+    return _OBJECT_BYTES + 4 * len(value) if isinstance(value, str) else _OBJECT_BYTES
