@@ -37,6 +37,7 @@ _SOUNDS_AND_UNITS = frozenset(
 _ORDINAL = regex.compile(r"\d{1,2}")  # longer ones are rare, and a year ends a sentence
 _SCORE = regex.compile(r"(?<!\d)\d{1,3} \p{Ll}{1,4} \d{1,3}$")
 _LIST_MARKER = regex.compile(r"[\s\"'“„«»(\[*•–—-]*+(?:\d{1,3}|\p{Ll}|[IVX]{1,5})")
+_SMALL_BEGINNING = regex.compile(r"[^\p{L}\p{N}]*+\p{Ll}(?!\p{Lu})")
 _FEW_WORDS = regex.compile(r"\W*+(?:\w++\W++){0,2}\w*+")
 
 
@@ -67,7 +68,9 @@ class BoundaryRules:
         if not word and following is not None and following.end() == len(line):
             return False  # a closing mark behind a space
         if _begins_small(word) and not _DUTCH_ARTICLE.match(line, match.end()):
-            return False
+            # In a text without capitals, a small letter may begin a sentence.
+            if match["closers"] or not _SMALL_BEGINNING.match(line, start, start + _REACH):
+                return False
         if match["mark"][0] == "…" or match["mark"].startswith(".."):
             return self._ends_after_ellipsis(line, start, match, word)
         if match["mark"] != "." or match["closers"]:

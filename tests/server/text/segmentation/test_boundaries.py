@@ -36,6 +36,8 @@ def test_sentences_together_are_the_line(language: str) -> None:
         ("He left. (It rained.) She stayed.", ["He left. ", "(It rained.) ", "She stayed."]),
         ("今天很好。我们走吧！「好。」他说。", ["今天很好。", "我们走吧！", "「好。」", "他说。"]),
         ('They came early. "', ['They came early. "']),
+        ("hi there. how are you? fine, e.g. now!", ["hi there. ", "how are you? ", "fine, e.g. now!"]),
+        ("Yahoo! is old. They know.", ["Yahoo! is old. ", "They know."]),
         ("I use .NET. It works.", ["I use .NET. ", "It works."]),
         ("", []),
     ],
