@@ -67,10 +67,8 @@ class BoundaryRules:
         has_stop = following is not None and following["stop"] == "."
         if not word and following is not None and following.end() == len(line):
             return False  # a closing mark behind a space
-        if _begins_small(word) and not _DUTCH_ARTICLE.match(line, match.end()):
-            # In a text without capitals, a small letter may begin a sentence.
-            if match["closers"] or not _SMALL_BEGINNING.match(line, start, start + _REACH):
-                return False
+        if _begins_small(word) and not self._may_begin_small(line, start, match):
+            return False
         if match["mark"][0] == "…" or match["mark"].startswith(".."):
             return self._ends_after_ellipsis(line, start, match, word)
         if match["mark"] != "." or match["closers"]:
@@ -89,6 +87,12 @@ class BoundaryRules:
             # A list of items that begin alike: "Vitamin C. Vitamin D."
             return self._is_starter(word) or (is_beginning and before.split()[:1] == [word])
         return True
+
+    def _may_begin_small(self, line: str, start: int, match: "regex.Match[str]") -> bool:
+        """Return whether a sentence may begin with a small letter: in a text without capitals, and behind `'s`."""
+        if _DUTCH_ARTICLE.match(line, match.end()):
+            return True
+        return not match["closers"] and _SMALL_BEGINNING.match(line, start, start + _REACH) is not None
 
     def _ends_after_ellipsis(self, line: str, start: int, match: "regex.Match[str]", word: str) -> bool:
         """Return whether an ellipsis ends a sentence: not behind its first words, nor before the pronoun `I`."""
