@@ -10,6 +10,7 @@ from server.engine.model_runner import ModelRunner
 from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.interface.request import Completion, Request, SentenceParams, Timings, TokenIds
+from server.text.tokenizers.registry import continuation_tokens_of
 
 
 class InProcessEngine:
@@ -27,20 +28,25 @@ class InProcessEngine:
         return engine
 
     def _open(self, bundle: Bundle, runner: ModelRunner, max_encoder_tokens: int) -> None:
-        special, shapes, max_rows = bundle.config.special_tokens, bundle.config.shapes, runner.cache.max_rows
+        max_rows = runner.cache.max_rows
         self._scheduler = Scheduler(
             SchedulerLimits(1, max_rows, max_encoder_tokens, max_waiting=2**31, max_rows_ahead=max_rows)
         )
         self._engine = Engine(
             runner,
             self._scheduler,
-            SearchLimits(max_rows, shapes.max_target_tokens, special.end_of_sequence, special.forced_end),
+            SearchLimits.of(bundle.config, max_rows, continuation_tokens_of(bundle)),
             time.monotonic,
         )
 
     def decode(self, sources: Sequence[TokenIds], params: SentenceParams) -> list[Completion]:
         """Decode all sources together, the longest first; return completions in the order of `sources`."""
-        requests = [Request(source, params, Timings(time.monotonic())) for source in sources]
+        return self.decode_each(sources, [params] * len(sources))
+
+    def decode_each(self, sources: Sequence[TokenIds], params: Sequence[SentenceParams]) -> list[Completion]:
+        """Decode all sources together, each with its own parameters; return completions in their order."""
+        now = time.monotonic()
+        requests = [Request(source, each, Timings(now)) for source, each in zip(sources, params, strict=True)]
         self._scheduler.submit(sorted(requests, key=lambda request: -len(request.source)))
         completions: dict[Request, Completion] = {}
         while len(completions) < len(requests):

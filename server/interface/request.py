@@ -76,7 +76,8 @@ class SentenceParams:
     `max_new_tokens` counts the end-of-sequence token and not the start token; `min_new_tokens` counts neither. Neither
     counts `target_prefix`, which every hypothesis begins with. `length_penalty` is the exponent of the hypothesis
     length in the beam score: log-probability / num_tokens ** length_penalty. `forced_target` asks for the score of
-    these tokens, the end included, instead of a translation.
+    these tokens, the end included, instead of a translation. Each of the `required_terms` has alternatives, of which
+    any one is enough.
     """
 
     options: DecodingOptions = NO_OPTIONS
@@ -87,6 +88,7 @@ class SentenceParams:
     sampling: Sampling | None = None
     target_prefix: Tokens = ()
     required_phrases: tuple[Tokens, ...] = ()
+    required_terms: tuple[tuple[Tokens, ...], ...] = ()
     suppress_phrases: tuple[Tokens, ...] = ()
     return_attention: bool = False
     alignment_layer: int = -1
@@ -103,6 +105,11 @@ class SentenceParams:
     def decodes_independently(self) -> bool:
         """Whether each hypothesis is decoded by itself, without beams."""
         return self.sampling is not None or self.options.return_alternatives
+
+    @property
+    def required_groups(self) -> tuple[tuple[Tokens, ...], ...]:
+        """All required phrases and terms: a phrase is a group without alternatives."""
+        return (*((phrase,) for phrase in self.required_phrases), *self.required_terms)
 
     @property
     def num_rows(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import regex
 
 from server.interface.errors import InvalidRequest
+from server.text.term_index import TermIndex
 
 MAX_TERM_CHARACTERS = 200
 MAX_ENTRIES = 10_000
@@ -31,16 +32,14 @@ class Glossary:
             raise InvalidRequest(f"a glossary must have at most {MAX_ENTRIES} entries. Given: {len(entries)}")
         for term in (*entries, *entries.values()):
             _check_term(term)
-        self._by_folded: dict[str, list[str]] = {}
-        for term in entries:
-            self._by_folded.setdefault(term.lower(), []).append(term)
-        spaced = [term for term in self._by_folded if not _UNSPACED.search(term)]
-        unspaced = [term for term in self._by_folded if _UNSPACED.search(term)]
-        self._patterns = [
-            regex.compile(pattern, terms=terms)
-            for pattern, terms in ((r"(?<!\w)\L<terms>(?!\w)", spaced), (r"\L<terms>", unspaced))
-            if terms
-        ]
+        self._targets: dict[str, dict[str, str]] = {}
+        self._targets_in_caps: dict[tuple[str, str], str] = {}
+        for term, target in entries.items():
+            folded = term.lower()
+            self._targets.setdefault(folded, {})[term] = target
+            self._targets_in_caps.setdefault((folded, term.upper()), target.upper())
+        unspaced = {folded for folded in self._targets if _UNSPACED.search(folded)}
+        self._indexes = (TermIndex(self._targets.keys() - unspaced), TermIndex(unspaced, anywhere=True))
 
     def target_terms(self, sentence: str) -> tuple[str, ...]:
         """Return the terms that the translation of `sentence` must have, in the order of the source terms."""
@@ -48,25 +47,23 @@ class Glossary:
         if len(lowered) != len(sentence):  # some letters become two in lower case: then only the same case matches
             lowered = sentence
         found: dict[int, str] = {}
-        for pattern in self._patterns:
-            end = 0  # of the last match: a term inside another does not count, unless the other's case did not match
-            for match in pattern.finditer(lowered, overlapped=True):
-                target = self._target(match.group(), sentence[match.start() : match.end()])
-                if match.start() >= end and target is not None:
-                    found[match.start()] = target
-                    end = match.end()
+        for index in self._indexes:
+            last = 0  # end of the last term: one inside it does not count, unless the longer one's case did not match
+            for start, end in index.find(lowered):
+                target = self._target(lowered[start:end], sentence[start:end])
+                if start >= last and target is not None:
+                    found[start] = target
+                    last = end
         return tuple(dict.fromkeys(target for _, target in sorted(found.items())))
 
     def _target(self, folded: str, written: str) -> str | None:
-        terms = self._by_folded[folded]
-        if written in terms:
-            return self.entries[written]
-        if folded in terms and not (written.isupper() and len(written) > 1):
-            return self.entries[folded]
-        if written.isupper() and len(written) > 1:
-            found = next((term for term in terms if term.upper() == written), None)
-            return None if found is None else self.entries[found].upper()
-        return None
+        targets = self._targets[folded]
+        if written in targets:
+            return targets[written]
+        is_in_caps = written.isupper() and len(written) > 1
+        if folded in targets and not is_in_caps:
+            return targets[folded]
+        return self._targets_in_caps.get((folded, written)) if is_in_caps else None
 
 
 def capitalized_like(source: str, translation: str, targets: Iterable[str]) -> str:

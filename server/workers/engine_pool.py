@@ -18,6 +18,7 @@ from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.engine.stream_tracker import StreamUpdate
 from server.interface.errors import Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, Request
+from server.text.tokenizers.registry import continuation_tokens_of
 from server.workers.messages import EngineSettings
 from server.workers.process_worker import ProcessWorker
 from server.workers.thread_worker import ThreadWorker
@@ -66,9 +67,16 @@ class WorkerStatus:
 class EnginePool:
     """Engines that share one queue. Methods are for the event loop's thread unless stated otherwise."""
 
-    def __init__(self, bundle: Bundle, runners: Sequence[ModelRunner] | None, options: PoolOptions) -> None:
+    def __init__(
+        self,
+        bundle: Bundle,
+        runners: Sequence[ModelRunner] | None,
+        options: PoolOptions,
+        continuations: frozenset[int] = frozenset(),
+    ) -> None:
         """Create an engine in a thread for each runner, or, without runners, `options.replicas` in processes."""
         self.bundle = bundle
+        self._continuations = continuations  # processes read them from the bundle
         self._options = options
         num_replicas = options.replicas if runners is None else len(runners)
         self._scheduler = Scheduler(
@@ -96,7 +104,8 @@ class EnginePool:
         return any(isinstance(engine, ProcessWorker) for engine in self._engines)
 
     def _in_a_thread(self, replica: int, runner: ModelRunner) -> ThreadWorker:
-        options, limits = self._options, SearchLimits.of(self.bundle.config, self._options.max_rows)
+        options = self._options
+        limits = SearchLimits.of(self.bundle.config, options.max_rows, self._continuations)
         engine = Engine(runner, self._scheduler, limits, time.monotonic, replica, options.observe)
         return ThreadWorker(engine, self._scheduler, self, replica, options.niceness)
 
@@ -131,7 +140,7 @@ class EnginePool:
                 max_rows=options.max_rows,
                 max_encoder_tokens=options.max_encoder_tokens,
             )
-        return cls(bundle, runners, options)
+        return cls(bundle, runners, options, frozenset() if options.processes else continuation_tokens_of(bundle))
 
     def warm_up_and_start(self) -> None:
         """Let every engine decode a first sentence, then start all. On an exception, close them and raise it.

@@ -198,13 +198,18 @@ class DrivenEngine:
     """Engine over any runner, with its scheduler, and a test in place of its thread."""
 
     def __init__(
-        self, runner: ModelRunner, end_token: int, forced_end: bool = False, observer: EngineObserver | None = None
+        self,
+        runner: ModelRunner,
+        end_token: int,
+        forced_end: bool = False,
+        observer: EngineObserver | None = None,
+        continuations: frozenset[int] = frozenset(),
     ) -> None:
         self.runner = runner
         self.clock = FakeClock()
         max_rows, max_target_tokens = runner.cache.max_rows, runner.cache.shapes.max_target_tokens
         self.scheduler = Scheduler(SchedulerLimits(1, max_rows, 10_000, 10_000, max_rows_ahead=max_rows))
-        limits = SearchLimits(max_rows, max_target_tokens, end_token, forced_end)
+        limits = SearchLimits(max_rows, max_target_tokens, end_token, forced_end, continuations)
         self.engine = Engine(runner, self.scheduler, limits, self.clock, observer=observer)
         self.stream_updates: list[StreamUpdate] = []
 
@@ -228,10 +233,15 @@ class FakeEngine(DrivenEngine):
     """Engine over a table."""
 
     def __init__(
-        self, table: Table, max_rows: int = 16, forced_end: bool = False, observer: EngineObserver | None = None
+        self,
+        table: Table,
+        max_rows: int = 16,
+        forced_end: bool = False,
+        observer: EngineObserver | None = None,
+        continuations: frozenset[int] = frozenset(),
     ) -> None:
         self.runner: FakeRunner
-        super().__init__(FakeRunner(table, max_rows), END, forced_end, observer)
+        super().__init__(FakeRunner(table, max_rows), END, forced_end, observer, continuations)
 
 
 def fake_bundle(vocab: int, max_target_tokens: int = 64) -> Bundle:

@@ -31,7 +31,8 @@ class CandidateSelection:
         self.needs_logits = self.is_requested(params)
         self._end_token = end_token
         self._processors = processors_for(params, end_token)
-        self._required = np.array(sorted({token for phrase in params.required_phrases for token in phrase}), np.int64)
+        required = {token for group in params.required_groups for phrase in group for token in phrase}
+        self._required = np.array(sorted(required), np.int64)
         self._prefix_len = len(params.target_prefix)
         self._is_beam = params.sampling is None and params.beam_size > 1
 
@@ -42,6 +43,7 @@ class CandidateSelection:
             params.sampling
             or params.options.return_alternatives
             or params.required_phrases
+            or params.required_terms
             or params.options.num_token_alternatives
             or processors_for(params, end_token=0)
         )
@@ -73,14 +75,16 @@ class CandidateSelection:
             first_tokens, _ = top_k(scores[:1], len(scores))
             tokens = first_tokens.T
         elif self._required.size:
-            return self._with_required(scores)
+            return self._with_required(scores, num_candidates)
         else:
             return top_k(scores, num_candidates)
         return tokens, np.take_along_axis(scores, tokens, axis=1)
 
-    def _with_required(self, scores: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def _with_required(
+        self, scores: NDArray[np.float32], num_candidates: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the best candidates of each row, followed by every token of the required phrases."""
-        best_tokens, best = top_k(scores, 2 * self.params.beam_size)
+        best_tokens, best = top_k(scores, num_candidates - self._required.size)
         required = np.broadcast_to(self._required, (len(scores), self._required.size))
         is_duplicate = (required[:, :, None] == best_tokens[:, None]).any(axis=2)
         required_scores = np.where(is_duplicate, np.float32(-np.inf), scores[:, self._required])

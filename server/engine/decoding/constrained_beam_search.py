@@ -3,16 +3,22 @@ arXiv:1804.06609).
 
 Every step of a request:
 
-1. Candidates are the best continuations of all beams, the best one of each beam, and every continuation that advances
-   a phrase. The end-of-sequence token is a candidate only after all phrases.
+1. Candidates are the best continuations of all beams, the best one of each beam, every continuation that advances a
+   phrase, and behind a phrase the best one that does not continue its last word. The end-of-sequence token is a
+   candidate only after all phrases.
 2. Candidates are divided into banks by their number of phrase tokens. The banks get equal numbers of beams, the last
    bank also the remainder; beams that a bank cannot use go to the next lower one, then to any other. So beams with many
    phrase tokens coexist with more likely ones with few.
-3. Ends, hypotheses and finishing are those of server/engine/decoding/beam_search.py; ends are ranked within the last
+3. A beam that goes on where the end-of-sequence token was the best continuation, and a phrase was missing, has
+   overrun: its phrase stands behind a complete sentence. Every other beam of its bank comes before it, and every other
+   hypothesis with as many phrase tokens. The search goes on while only such hypotheses have ended and other beams run.
+4. Ends, hypotheses and finishing are those of server/engine/decoding/beam_search.py; ends are ranked within the last
    bank. At the token limit the hypotheses with most phrase tokens come first, complete or not.
 """
 
 from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +75,7 @@ class ConstrainedBeamSearch:
     def hypotheses(self, index: int) -> list[Hypothesis]:
         """Return the requested hypotheses of a finished request, best first."""
         request = self._requests[index]
-        return [hypothesis for _, hypothesis in request.ended][: request.params.num_hypotheses]
+        return [each.hypothesis for each in request.ended[: request.params.num_hypotheses]]
 
     def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
         """Remove requests: those at `movers` move to `holes`."""
@@ -86,17 +92,37 @@ class _Beam:
     tokens: list[int]
     state: PhraseState
     parent: int = 0
+    has_overrun: bool = False
+
+    @property
+    def rank(self) -> tuple[bool, np.float32]:
+        """The order among beams with equally many phrase tokens; the smallest comes first."""
+        return self.has_overrun, -self.log_probability
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A hypothesis, the number of its phrase tokens, and whether its beam has overrun."""
+
+    num_met: int
+    has_overrun: bool
+    hypothesis: Hypothesis
+
+    @property
+    def rank(self) -> tuple[int, bool, float]:
+        """The order of hypotheses; the smallest comes first."""
+        return -self.num_met, self.has_overrun, -self.hypothesis.score
 
 
 class _Constrained:
-    """Search of one request: its running beams, and its hypotheses, best first, with their numbers of phrase tokens."""
+    """Search of one request: its running beams and its hypotheses, best first."""
 
     def __init__(self, params: SentenceParams, bonus: EndBonus | None, limits: SearchLimits) -> None:
         self.params = params
-        self.ended: list[tuple[int, Hypothesis]] = []
+        self.ended: list[_Ended] = []
         self._bonus = bonus
         self._limits = limits
-        self._phrases = RequiredPhrases(params.required_phrases)
+        self._phrases = RequiredPhrases(params.required_groups, limits.continuations)
         self._num_held = num_hypotheses_held(params.options.patience, params.beam_size)
         self._loops = LoopDetector(1)
         self._loops.add(0, params)
@@ -119,7 +145,7 @@ class _Constrained:
             # Without a possible continuation, the beams themselves are the hypotheses.
             self._end_all(candidates or self.beams)
             return True
-        candidates.sort(key=lambda beam: -beam.log_probability)
+        candidates.sort(key=attrgetter("rank"))
         complete = [beam for beam in candidates if self._phrases.is_met(beam.state)][: self.params.beam_size]
         for beam in complete:
             if beam.tokens[-1] == self._limits.end_token:
@@ -132,18 +158,29 @@ class _Constrained:
                 self._end_all(self.beams)
             return True
         self.beams = running
-        if len(self.ended) < self._num_held:
-            return False
-        best_possible = (
-            max(beam.log_probability for beam in running) / np.float32(length) ** self.params.options.length_penalty
-        )
-        return self.params.options.early_stopping or bool(best_possible <= self.ended[-1][1].score)
+        return self._is_finished(length)
 
-    def _continue(self, index: int, token: int, gained: np.float32) -> _Beam:
+    def _is_finished(self, length: int) -> bool:
+        """Return whether no running beam of this length can improve the hypotheses."""
+        in_order = [beam for beam in self.beams if not beam.has_overrun]
+        num_in_order = sum(not each.has_overrun for each in self.ended)
+        if num_in_order >= self.params.num_hypotheses and not in_order:
+            return True
+        if len(self.ended) < self._num_held or (in_order and num_in_order < self.params.num_hypotheses):
+            return False
+        worst = self.ended[num_in_order - 1 if in_order else -1]
+        best_possible = (
+            max(beam.log_probability for beam in in_order or self.beams)
+            / np.float32(length) ** self.params.options.length_penalty
+        )
+        return self.params.options.early_stopping or bool(best_possible <= worst.hypothesis.score)
+
+    def _continue(self, index: int, token: int, gained: np.float32, has_overrun: bool = False) -> _Beam:
         beam = self.beams[index]
         # The end advances no phrase, and must not reset one either.
         state = beam.state if token == self._limits.end_token else self._phrases.advance(beam.state, token)
-        return _Beam(beam.log_probability + gained, [*beam.tokens, token], state, index)
+        has_overrun = beam.has_overrun or has_overrun
+        return _Beam(beam.log_probability + gained, [*beam.tokens, token], state, index, has_overrun)
 
     def _candidates(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> list[_Beam]:
         """Return the candidates of step 1."""
@@ -154,12 +191,18 @@ class _Constrained:
         for index, beam in enumerate(self.beams):
             advances = np.isin(tokens[index], list(self._phrases.wanted(beam.state)))
             chosen.update((index * num_candidates + np.flatnonzero(advances)).tolist())
+            if self._phrases.is_unconfirmed(beam.state):
+                columns = np.argsort(-log_probs[index], kind="stable").tolist()
+                confirms = (each for each in columns if not self._phrases.continues_word(int(tokens[index, each])))
+                chosen.update(index * num_candidates + column for column in islice(confirms, 1))
+        best_tokens = tokens[np.arange(num_beams), log_probs[:num_beams].argmax(axis=1)]
         candidates = []
         for index, column in (divmod(flat, num_candidates) for flat in sorted(chosen)):
             token, gained = int(tokens[index, column]), log_probs[index, column]
-            is_early_end = token == self._limits.end_token and not self._phrases.is_met(self.beams[index].state)
-            if gained > -np.inf and not is_early_end:
-                candidates.append(self._continue(index, token, gained))
+            is_early = not self._phrases.is_met(self.beams[index].state)
+            if gained > -np.inf and not (is_early and token == self._limits.end_token):
+                has_overrun = is_early and bool(best_tokens[index] == self._limits.end_token)
+                candidates.append(self._continue(index, token, gained, has_overrun))
         return candidates
 
     def _allocate(self, candidates: list[_Beam]) -> list[_Beam]:
@@ -169,7 +212,7 @@ class _Constrained:
             banks[self._phrases.num_met(beam.state)].append(beam)
         sizes = bank_sizes(self.params.beam_size, [len(bank) for bank in banks])
         kept = [beam for bank, size in zip(banks, sizes, strict=True) for beam in bank[:size]]
-        return sorted(kept, key=lambda beam: -beam.log_probability)
+        return sorted(kept, key=attrgetter("rank"))
 
     def _without_loops(self, running: list[_Beam]) -> list[_Beam]:
         """Return the beams without loops. Looping beams with all phrases become hypotheses."""
@@ -186,7 +229,7 @@ class _Constrained:
 
     def _end_all(self, beams: list[_Beam]) -> None:
         """Turn the best of these beams into hypotheses, complete or not."""
-        best = sorted(beams, key=lambda beam: (-self._phrases.num_met(beam.state), -beam.log_probability))
+        best = sorted(beams, key=lambda beam: (-self._phrases.num_met(beam.state), *beam.rank))
         for beam in best[: self.params.beam_size]:
             self._end(beam)
         self._keep_best()
@@ -201,10 +244,10 @@ class _Constrained:
             has_looped=has_looped,
             bonus=self._bonus,
         )
-        self.ended.append((self._phrases.num_met(beam.state), hypothesis))
+        self.ended.append(_Ended(self._phrases.num_met(beam.state), beam.has_overrun, hypothesis))
 
     def _keep_best(self) -> None:
-        self.ended.sort(key=lambda each: (-each[0], -each[1].score))
+        self.ended.sort(key=attrgetter("rank"))
         del self.ended[self._num_held :]
 
 

@@ -28,7 +28,7 @@ class SearchKind:
             return cls("independent", params.num_hypotheses)
         if params.options.num_beam_groups > 1:
             return cls("diverse", params.beam_size, params.options.num_beam_groups)
-        if params.required_phrases:
+        if params.required_phrases or params.required_terms:
             return cls("constrained", params.beam_size)
         return _GREEDY if params.beam_size == 1 else cls("beam", params.beam_size)
 

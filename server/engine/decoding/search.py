@@ -5,7 +5,7 @@ objects appear only when a hypothesis ends. It is independent of rows, caches an
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 import numpy as np
@@ -23,19 +23,21 @@ class SearchLimits:
     """Limits of the model, and the number of requests of a search.
 
     With `forced_end` the last token within a limit is the end-of-sequence token, at no cost, as Marian checkpoints
-    configure Hugging Face `generate`.
+    configure Hugging Face `generate`. `continuations` are the tokens that continue a word; empty if the vocabulary does
+    not mark words.
     """
 
     max_requests: int
     max_new_tokens: int
     end_token: int
     forced_end: bool = False
+    continuations: frozenset[int] = field(default=frozenset(), repr=False)
 
     @classmethod
-    def of(cls, config: BundleConfig, max_requests: int) -> Self:
+    def of(cls, config: BundleConfig, max_requests: int, continuations: frozenset[int] = frozenset()) -> Self:
         """Return the limits of a model."""
-        special = config.special_tokens
-        return cls(max_requests, config.shapes.max_target_tokens, special.end_of_sequence, special.forced_end)
+        special, max_tokens = config.special_tokens, config.shapes.max_target_tokens
+        return cls(max_requests, max_tokens, special.end_of_sequence, special.forced_end, continuations)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from itertools import groupby
 import sentencex
 
 from server.interface.interruption import checkpoint
+from server.text.segmentation.boundaries import rules_of
 from server.text.segmentation.clauses import longest_piece
 
 # Characters passed to `sentencex` at once: some of its rules take time quadratic in the length of a line.
@@ -34,8 +35,8 @@ class Segment:
 def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Segment]:
     """Return segments that together are `text`. Each of them fits if a division between graphemes makes it fit.
 
-    Sentences end where `sentencex` finds an end for `language`, and at every line break. A sentence that does not fit
-    is divided at a clause, else at a space, else between graphemes.
+    Sentences end at every line break, and where the rules for `language` find an end; `sentencex` finds it in languages
+    without rules. A sentence that does not fit is divided at a clause, else at a space, else between graphemes.
     """
     return _attach_blanks(
         segment
@@ -63,9 +64,16 @@ def join(segments: Sequence[Segment], translations: Sequence[str]) -> str:
 
 def _sentences(line: str, language: str) -> Iterator[str]:
     """Yield the sentences of one line, with their white space; together they are the line."""
+    rules = rules_of(language)
+    for sentence in _library_sentences(line, language) if rules is None else rules.sentences(line):
+        checkpoint()
+        yield sentence
+
+
+def _library_sentences(line: str, language: str) -> Iterator[str]:
+    """Yield the sentences of one line in a language without rules of its own."""
     start = 0
     while start < len(line):
-        checkpoint()
         window = line[start : start + _WINDOW]
         sentences = _segment(language, window)
         if start + len(window) < len(line):

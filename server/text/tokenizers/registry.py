@@ -7,6 +7,7 @@ from bundle.loading import Bundle
 from bundle.tokenizer_files import TokenizerKind
 from server.text.tokenizers.marian import MarianTokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
+from server.text.tokenizers.word_tokens import continuation_tokens
 
 TOKENIZERS: Final[Mapping[TokenizerKind, Callable[[Bundle], Tokenizer]]] = {"marian": MarianTokenizer}
 
@@ -14,3 +15,8 @@ TOKENIZERS: Final[Mapping[TokenizerKind, Callable[[Bundle], Tokenizer]]] = {"mar
 def open_tokenizer(bundle: Bundle) -> Tokenizer:
     """Return the tokenizer of a bundle."""
     return TOKENIZERS[bundle.config.tokenizer.kind](bundle)
+
+
+def continuation_tokens_of(bundle: Bundle) -> frozenset[int]:
+    """Return the target tokens of a bundle that continue a word."""
+    return continuation_tokens(open_tokenizer(bundle).target_pieces(range(bundle.config.shapes.target_vocab_size)))

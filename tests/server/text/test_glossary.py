@@ -1,7 +1,21 @@
+import gc
+import random
+import time
+import tracemalloc
+
 import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
 
 from server.interface.errors import InvalidRequest
 from server.text.glossary import Glossary, capitalized_like, parse_entries
+from tests.server.text.glossary_reference import reference_target_terms
+
+# Few characters, so that terms begin, contain and overlap each other: spaces, marks, digits, joiners, other scripts.
+_CHARACTERS = [*"aAbB  .-'_1ßİéΣσς東京の", "e\u0301", "\u200d", "aa ", "b a"]
+_TERMS = st.lists(st.sampled_from(_CHARACTERS), min_size=1, max_size=5).map("".join).filter(lambda term: term.strip())
+_SENTENCES = st.lists(st.sampled_from(_CHARACTERS), max_size=40).map("".join)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +54,70 @@ def test_in_languages_without_spaces_a_term_may_stand_anywhere() -> None:
 
 def test_letters_that_change_their_number_in_lower_case_do_no_harm() -> None:
     assert Glossary({"istanbul": "x", "tea": "Tee"}).target_terms("İSTANBUL tea") == ("Tee",)
+
+
+@given(st.lists(_TERMS, min_size=1, max_size=30), _SENTENCES)
+def test_the_search_finds_the_terms_that_a_pattern_of_all_terms_finds(terms: list[str], sentence: str) -> None:
+    entries = {term: f"t{index}" for index, term in enumerate(terms)}
+    for text in (sentence, sentence.upper(), " ".join((*terms, sentence))):
+        assert Glossary(entries).target_terms(text) == reference_target_terms(entries, text)
+
+
+def _word(drawn: random.Random, length: int) -> str:
+    return "".join(drawn.choices("abcdefghijklmnopqrstuvwxyz", k=length))
+
+
+def _seconds(glossary: Glossary, sentences: list[str]) -> float:
+    begun = time.process_time()
+    for sentence in sentences:
+        glossary.target_terms(sentence)
+    return time.process_time() - begun
+
+
+@pytest.mark.parametrize("beginning", ["", "one two three " * 6, "a" * 90])
+def test_ten_thousand_terms_cost_a_sentence_hardly_more_than_ten(beginning: str) -> None:
+    drawn = random.Random(1)
+    sentences = [beginning + " ".join(_word(drawn, 5) for _ in range(20)) for _ in range(300)]
+    few, many = (Glossary({beginning + _word(drawn, 5): "x" for _ in range(count)}) for count in (10, 10_000))
+    ratios = [_seconds(many, sentences) / _seconds(few, sentences) for _ in range(5)]
+    assert sorted(ratios)[2] < 5
+
+
+def test_two_megabytes_of_terms_are_read_in_half_a_second_and_leave_nothing_behind() -> None:
+    drawn = random.Random(2)
+    entries = {_word(drawn, 195): _word(drawn, 10) for _ in range(9_900)}
+    sentence = " ".join([*list(entries)[:3], "and more"])
+    assert len(Glossary(entries).target_terms(sentence)) == 3
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(3):
+            begun = time.process_time()
+            glossary = Glossary(entries)
+            seconds = time.process_time() - begun
+            assert len(glossary.target_terms(sentence)) == 3
+            del glossary
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < 100_000
+    finally:
+        tracemalloc.stop()
+    assert seconds < 1
+
+
+def test_terms_of_a_glossary_are_never_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("a pattern was compiled")
+
+    monkeypatch.setattr(regex, "compile", fail)
+    for name in ("finditer", "search", "match", "sub"):
+        monkeypatch.setattr(regex, name, fail)
+    assert Glossary({"house": "Gebäude"}).target_terms("The house is old.") == ("Gebäude",)
+
+
+def test_nested_terms_do_not_make_the_search_quadratic() -> None:
+    nested = Glossary({"a" + " a" * length: "x" for length in range(99)} | {" a" * 90 + "b": "y"})
+    sentence = "a " * 10_000
+    assert _seconds(nested, [sentence]) < 1
 
 
 def test_a_translation_that_begins_with_a_term_begins_as_its_source_does() -> None:

@@ -108,7 +108,7 @@ def test_tokens_of_a_placeholder_are_counted_as_those_of_its_mask(engine: EchoGe
 
 
 def test_a_sentence_with_substitutes_returns_as_many_hypotheses_as_beams(engine: EchoGenerator) -> None:
-    _translate(engine, "Where is {name}? the dog", options=DecodingOptions(beam_size=3))
+    _translate(engine, "Where is {name}? The dog", options=DecodingOptions(beam_size=3))
     assert sorted(each.params.num_hypotheses for each in engine.batches[0]) == [1, 3]
 
 

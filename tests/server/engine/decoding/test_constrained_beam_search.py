@@ -7,7 +7,7 @@ import pytest
 from server.engine.decoding.constrained_beam_search import bank_sizes
 from server.engine.decoding.phrase_matching import RequiredPhrases
 from server.interface.request import Completion, FinishReason
-from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request
+from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request, spelled_out
 from tests.fakes.reference_search import everything
 from tests.fakes.sentence_params import sentence_params
 from tests.server.engine.decoding.reference_options import own_log_probability
@@ -26,7 +26,7 @@ def _answers(completion: Completion) -> list[Tokens]:
 
 @pytest.mark.parametrize("phrases", [((1,),), ((1, 1, 2),), ((1, 2), (2, 1)), ((3, 3, 1, 3, 3, 2), (3,))], ids=str)
 def test_the_automaton_matches_phrases_and_returns_tokens_that_advance_them(phrases: tuple[Tokens, ...]) -> None:
-    required = RequiredPhrases(phrases)
+    required = RequiredPhrases([(phrase,) for phrase in phrases])
     for sequence in itertools.product((1, 2, 3), repeat=7):
         state = required.start
         for place, token in enumerate(sequence):
@@ -75,10 +75,90 @@ def test_enough_beams_find_the_best_of_everything_that_has_the_phrases(
         ranked = [
             each for each in everything(_of_the_source(table), 4, params) if all(_has(each[0], p) for p in phrases)
         ]
+        ranked.sort(key=lambda each: _has_overrun(table, each[0], phrases))
         [done] = FakeEngine(table, max_rows=64).run([request(SOURCE, params)])
         assert _answers(done) == [tokens for tokens, _, _ in ranked[:3]]
         ours = [(each.log_probability, each.score) for each in done.hypotheses]
         np.testing.assert_allclose(ours, [scores for _, *scores in ranked[:3]], atol=1e-4)
+
+
+def _has_overrun(table: Table, tokens: Tokens, phrases: tuple[Tokens, ...]) -> bool:
+    """Return whether a phrase is missing in any prefix behind which the end is the most likely token."""
+    prefixes = [tokens[:length] for length in range(len(tokens))]
+    return any(
+        table(SOURCE, prefix).argmax() == END and not all(_has(prefix, phrase) for phrase in phrases)
+        for prefix in prefixes
+    )
+
+
+def _has_word(tokens: Tokens, phrase: Tokens, continuations: set[int]) -> bool:
+    ends = [place + len(phrase) for place in range(len(tokens)) if tokens[place : place + len(phrase)] == phrase]
+    return any(end == len(tokens) or tokens[end] not in continuations for end in ends)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [(((1,),),), (((1, 1, 2),),), (((1,), (1, 3)),), (((1, 2), (2, 1)), ((3,),)), (((3, 3, 1), (3,)), ((2, 3),))],
+    ids=str,
+)
+def test_a_phrase_counts_unless_the_next_token_continues_its_last_word(groups: tuple[tuple[Tokens, ...], ...]) -> None:
+    continuations = {3}
+    required = RequiredPhrases(groups, continuations)
+    for sequence in itertools.product((1, 2, 3), repeat=7):
+        state = required.start
+        for place, token in enumerate(sequence):
+            state = required.advance(state, token)
+            so_far = sequence[: place + 1]
+            is_there = [any(_has_word(so_far, phrase, continuations) for phrase in group) for group in groups]
+            assert required.is_met(state) == all(is_there)
+            assert (required.num_met(state) == required.num_tokens) == all(is_there)
+
+
+def test_a_phrase_inside_a_longer_word_is_not_enough() -> None:
+    # 4 is the phrase, 5 continues its word and is far more likely than 6, which begins another one.
+    row = [0.3, 0.05, 0.05, 0.0, 0.1, 0.4, 0.1]
+    table = spelled_out({(): row, (4,): [0.01, 0, 0, 0, 0, 0.98, 0.01], (4, 5): row, (4, 6): row, (5,): row})
+    params = sentence_params(4, max_new_tokens=6, required_phrases=((4,),))
+    for continuations in (frozenset[int](), frozenset({5})):
+        [done] = FakeEngine(table, continuations=continuations).run([request(SOURCE, params)])
+        assert (_answers(done)[0][:2] == (4, 5)) == (not continuations)
+        assert _has_word(_answers(done)[0], (4,), set(continuations))
+
+
+def test_a_phrase_behind_the_end_of_the_sentence_is_a_last_resort() -> None:
+    # After 1, 2 the sentence is complete. 3 is more likely behind it than before it.
+    table = spelled_out(
+        {
+            (): [0, 0.94, 0.05, 0.01],
+            (1,): [0.0, 0, 0.95, 0.05],
+            (1, 2): [0.6, 0, 0, 0.4],
+            (1, 3): [0.0, 0, 1, 0],
+            (3,): [0.0, 1, 0, 0],
+            (3, 1): [0.0, 0, 1, 0],
+            (2,): [1.0, 0, 0, 0],
+        }
+    )
+    params = sentence_params(4, max_new_tokens=6, required_phrases=((3,),))
+    [done] = FakeEngine(table).run([request(SOURCE, params)])
+    assert _answers(done)[0] == (1, 3, 2)
+    without_room = spelled_out({(): [0, 1, 0, 0], (1,): [0, 0, 1, 0], (1, 2): [0.6, 0, 0, 0.4]})
+    [done] = FakeEngine(without_room).run([request(SOURCE, params)])
+    assert _answers(done)[0] == (1, 2, 3)
+
+
+def test_any_alternative_of_a_term_is_enough_and_the_likeliest_is_chosen() -> None:
+    table = random_table(7, VOCAB, end_bias=1.0)
+    terms = (((4,), (6, 2), (8, 8)),)
+    params = sentence_params(5, max_new_tokens=14, max_repetitions=0, required_terms=terms)
+    for source in range(1, 9):
+        [done] = FakeEngine(table).run([request((source, 3, END), params)])
+        singles = [
+            FakeEngine(table).run([request((source, 3, END), replace(params, required_terms=((phrase,),)))])[0]
+            for phrase in terms[0]
+        ]
+        answer = _answers(done)[0]
+        assert any(_has(answer, phrase) for phrase in terms[0])
+        assert done.hypotheses[0].score >= min(each.hypotheses[0].score for each in singles)
 
 
 def _of_the_source(table: Table) -> Table:

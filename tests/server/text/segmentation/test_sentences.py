@@ -23,7 +23,7 @@ def _texts(segments: list[Segment]) -> list[str]:
 
 @given(
     st.text(st.one_of(st.sampled_from(_ALPHABET), st.characters()), max_size=120),
-    st.sampled_from(["en", "de", "ja", "ar", "xx", "", "zh-Hant", "\x00"]),
+    st.sampled_from(["en", "de", "fr", "nl", "pl", "ja", "ar", "xx", "", "zh-Hant", "\x00"]),
     st.integers(1, 40),
 )
 @example("\n" * 50, "en", 5)
@@ -117,7 +117,7 @@ def test_a_line_that_sentencex_cannot_split_is_one_sentence(
         return answer
 
     monkeypatch.setattr(sentencex, "segment", broken)
-    assert _texts(split("Hi. Yo.", "en", _within(100))) == ["Hi. Yo."]
+    assert _texts(split("Hi. Yo.", "sv", _within(100))) == ["Hi. Yo."]
 
 
 def test_an_interrupt_is_not_taken_for_a_broken_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,16 +126,17 @@ def test_an_interrupt_is_not_taken_for_a_broken_line(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(sentencex, "segment", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        split("Hi. Yo.", "en", _within(100))
+        split("Hi. Yo.", "sv", _within(100))
 
 
 @pytest.mark.parametrize(
     "unit",
     ["word ", "a", "\n", " ", "«", "(", '"a.\u200b" ', "Hi. ", "it is, and then; ", "你好", "a\u0301", "\ud800 "],
 )
-def test_hundred_thousand_characters_are_split_in_about_a_second(unit: str) -> None:
+@pytest.mark.parametrize("language", ["en", "sv"])
+def test_hundred_thousand_characters_are_split_in_about_a_second(unit: str, language: str) -> None:
     text = unit * (100_000 // len(unit))
     begun = time.process_time()
-    segments = split(text, "en", _within(500))
+    segments = split(text, language, _within(500))
     assert time.process_time() - begun < 2
     assert join(segments, _texts(segments)) == text

@@ -1,0 +1,161 @@
+"""Ends of sentences in languages with a table of abbreviations.
+
+A sentence may end at full stops, exclamation and question marks with the closing marks behind them, before white space.
+Rules about the words on both sides decide. Each looks at a bounded number of characters, so the time is linear.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+
+import regex
+
+from server.text.segmentation.abbreviations import Abbreviations, abbreviations_of
+
+_REACH = 48  # characters that the rules look at on each side
+
+# Marks that close a quotation or a bracket stay with the sentence before them. In French, a space stands before ».
+_CLOSERS = r"[\"'”’“‘»«›‹)\]}]*+(?:[\u00a0\u202f ]»[)\]]*+(?=\s|$))?"
+_CANDIDATE = regex.compile(
+    rf"(?<![.!?…‼⁇⁈⁉‽])(?P<mark>[.!?…‼⁇⁈⁉‽]++)(?P<closers>{_CLOSERS})(?:\s++|$)|(?P<wide>[。！？｡]++[」』”’）］】〉》]*+\s*+)"
+)
+_OPENERS = r"[\"'“”„‚‘’«»‹›(\[{¿¡\-–—−•*\s]*+"
+_NEXT = regex.compile(rf"{_OPENERS}(?P<word>[\p{{L}}\p{{M}}\p{{N}}]++(?:['’\-][\p{{L}}\p{{M}}]++)*+)?(?P<stop>\.?)")
+_WORD_BEFORE = regex.compile(r"[\p{L}\p{M}\p{N}ºª°&#+'’\-.]*+$")
+_CHAIN_BEFORE = regex.compile(
+    r"(?<![\p{L}\p{M}\p{N}.])(?:[\p{L}\p{M}.\-]{1,5}\.[\u00a0\u202f ]){1,3}[\p{L}\p{M}.ºª\-]{1,6}$"
+)
+_DUTCH_ARTICLE = regex.compile(r"\s*['’][stnmr]\s+\p{Lu}")
+_ROMAN = regex.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})|X+")
+_ORDINAL_LANGUAGES = frozenset({"de", "pl"})  # a number with a full stop is an ordinal number
+_ACRONYM = regex.compile(r"(?:\p{L}\p{M}*[.\-]+)+\p{L}\p{M}*")
+_INITIAL = regex.compile(r"\p{Lu}\p{M}*|(?:Th|Ch|Ph|St|Cz|Sz|Dz|Rz)")
+_INITIAL_BEFORE = regex.compile(r"(?<![\p{L}\p{M}\p{N}])\p{Lu}\p{M}*$")
+_VOWEL = regex.compile(r"[aeiouyàáâäãåæèéêëìíîïòóôöõøœùúûüýÿąęó]", regex.IGNORECASE)
+_SOUNDS_AND_UNITS = frozenset(
+    ("hm", "hmm", "hmmm", "mm", "mmm", "pst", "psst", "sh", "shh", "brr", "grr", "km", "kg", "cm", "mg", "ml", "kw")
+)
+_ORDINAL = regex.compile(r"\d{1,2}")  # longer ones are rare, and a year ends a sentence
+_SCORE = regex.compile(r"(?<!\d)\d{1,3} \p{Ll}{1,4} \d{1,3}$")
+_LIST_MARKER = regex.compile(r"[\s\"'“„«»(\[*•–—-]*+(?:\d{1,3}|\p{Ll}|[IVX]{1,5})")
+_SMALL_BEGINNING = regex.compile(r"[^\p{L}\p{N}]*+\p{Ll}(?!\p{Lu})")
+_FEW_WORDS = regex.compile(r"\W*+(?:\w++\W++){0,2}\w*+")
+
+
+class BoundaryRules:
+    """The rules of one language. Thread-safe."""
+
+    def __init__(self, language: str, abbreviations: Abbreviations) -> None:
+        code = language.partition("-")[0].lower()
+        self._has_ordinals = code in _ORDINAL_LANGUAGES
+        self._is_english = code == "en"
+        self._table = abbreviations
+
+    def sentences(self, line: str) -> Iterator[str]:
+        """Yield the sentences of a line with the white space behind them; together they are the line."""
+        start = 0
+        for match in _CANDIDATE.finditer(line):
+            if match.end() < len(line) and (match["wide"] or self._ends(line, start, match)):
+                yield line[start : match.end()]
+                start = match.end()
+        if start < len(line):
+            yield line[start:]
+
+    def _ends(self, line: str, start: int, match: "regex.Match[str]") -> bool:
+        """Return whether the sentence that begins at `start` ends with this candidate."""
+        following = _NEXT.match(line, match.end(), match.end() + _REACH)
+        word = "" if following is None else following["word"] or ""
+        has_stop = following is not None and following["stop"] == "."
+        if not word and following is not None and following.end() == len(line):
+            return False  # a closing mark behind a space
+        if _begins_small(word) and not self._may_begin_small(line, start, match):
+            return False
+        if match["mark"][0] == "…" or match["mark"].startswith(".."):
+            return self._ends_after_ellipsis(line, start, match, word)
+        if match["mark"] != "." or match["closers"]:
+            return True
+        before = line[max(start, match.start() - _REACH) : match.start()]
+        is_beginning = len(before) < _REACH
+        if is_beginning and _LIST_MARKER.fullmatch(before):
+            return False
+        if has_stop and len(word) == 1 and word.isupper() and _INITIAL_BEFORE.search(before):
+            return False
+        written = _word_before(before)
+        forms = _forms(before, written)
+        if self._is_inside(forms, word, has_stop):
+            return False
+        if self._is_undecided(before, written, forms):
+            # A list of items that begin alike: "Vitamin C. Vitamin D."
+            return self._is_starter(word) or (is_beginning and before.split()[:1] == [word])
+        return True
+
+    def _may_begin_small(self, line: str, start: int, match: "regex.Match[str]") -> bool:
+        """Return whether a sentence may begin with a small letter: in a text without capitals, and behind `'s`."""
+        if _DUTCH_ARTICLE.match(line, match.end()):
+            return True
+        return not match["closers"] and _SMALL_BEGINNING.match(line, start, start + _REACH) is not None
+
+    def _ends_after_ellipsis(self, line: str, start: int, match: "regex.Match[str]", word: str) -> bool:
+        """Return whether an ellipsis ends a sentence: not behind its first words, nor before the pronoun `I`."""
+        if match["closers"]:
+            return True
+        if self._is_english and word.replace("’", "'").partition("'")[0] == "I":
+            return False
+        return match.start() - start > _REACH or not _FEW_WORDS.fullmatch(line[start : match.start()])
+
+    def _is_inside(self, forms: set[str], word: str, has_stop: bool) -> bool:
+        """Return whether the full stop belongs to an abbreviation that never ends a sentence before `word`."""
+        table = self._table
+        if has_stop and any(f"{form}.{word.lower()}" in table.parts for form in forms):
+            return True
+        if not forms.isdisjoint(table.inside):
+            return True
+        is_number = word[:1].isdigit() or (word.isupper() and _ROMAN.fullmatch(word) is not None)
+        return is_number and any(form in table.numbered or form.endswith(table.numbered_endings) for form in forms)
+
+    def _is_undecided(self, before: str, written: str, forms: set[str]) -> bool:
+        """Return whether the full stop may belong to the word before it or to the sentence, or to both."""
+        if not forms.isdisjoint(self._table.last):
+            return False
+        if not forms.isdisjoint(self._table.either) or _ACRONYM.fullmatch(written):
+            return True
+        if self._has_ordinals and (_ORDINAL.fullmatch(written) or (len(written) > 1 and _ROMAN.fullmatch(written))):
+            return not _SCORE.search(before)
+        if _INITIAL.fullmatch(written):
+            return not (self._is_english and written == "I")
+        # Words without vowels are abbreviations, except acronyms, units and sounds.
+        is_word = written.isalpha() and not written.isupper() and written.lower() not in _SOUNDS_AND_UNITS
+        return is_word and not _VOWEL.search(written)
+
+    def _is_starter(self, word: str) -> bool:
+        """Return whether a word, or its part before an apostrophe, usually begins sentences."""
+        whole = word.lower().replace("’", "'")
+        return whole in self._table.starters or whole.partition("'")[0] in self._table.starters
+
+
+def _word_before(text: str) -> str:
+    """Return the last word of a text, with the full stops and hyphens inside it."""
+    found = _WORD_BEFORE.search(text)
+    return found[0].strip(".'’-") if found else ""
+
+
+def _forms(before: str, written: str) -> set[str]:
+    """Return the last word as the tables may have it: as written, in lower case, without an article, with its chain."""
+    lowered = written.lower()
+    forms = {written, lowered}
+    if "'" in lowered or "’" in lowered:
+        forms.add(lowered.replace("’", "'").rpartition("'")[2])
+    if chain := _CHAIN_BEFORE.search(before):
+        forms.add("".join(chain[0].lower().split()))
+    return forms
+
+
+def _begins_small(word: str) -> bool:
+    """Return whether a word has a small letter first, unless it is a name such as iPhone."""
+    return word[:1].islower() and not word[1:2].isupper()
+
+
+@cache
+def rules_of(language: str) -> BoundaryRules | None:
+    """Return the rules for a language such as `en` or `pt-BR`; None if there are none."""
+    abbreviations = abbreviations_of(language)
+    return None if abbreviations is None else BoundaryRules(language, abbreviations)

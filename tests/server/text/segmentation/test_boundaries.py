@@ -1,0 +1,67 @@
+import time
+
+import pytest
+
+from server.text.segmentation.boundaries import BoundaryRules, rules_of
+from tests.server.text.segmentation.hard_cases import LANGUAGES, hard_cases, wrong_cases
+
+
+def _rules(language: str) -> BoundaryRules:
+    rules = rules_of(language)
+    assert rules is not None
+    return rules
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nineteen_of_twenty_hard_cases_are_split_right(language: str, held_out: bool) -> None:
+    cases = hard_cases(language, held_out=held_out)
+    assert len(cases) >= 50
+    wrong = wrong_cases(cases, lambda text: list(_rules(language).sentences(text)))
+    assert len(wrong) <= 0.05 * len(cases), wrong
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_sentences_together_are_the_line(language: str) -> None:
+    for case in hard_cases(language, held_out=True):
+        line = "  " + "".join(case).replace(" ", " \u00a0 ") + " \t"
+        assert "".join(_rules(language).sentences(line)) == line
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('He left. "Why?" she asked.', ["He left. ", '"Why?" she asked.']),
+        ("He left. “Why?” she asked.", ["He left. ", "“Why?” she asked."]),
+        ("He left. (It rained.) She stayed.", ["He left. ", "(It rained.) ", "She stayed."]),
+        ("今天很好。我们走吧！「好。」他说。", ["今天很好。", "我们走吧！", "「好。」", "他说。"]),
+        ('They came early. "', ['They came early. "']),
+        ("hi there. how are you? fine, e.g. now!", ["hi there. ", "how are you? ", "fine, e.g. now!"]),
+        ("Yahoo! is old. They know.", ["Yahoo! is old. ", "They know."]),
+        ("I use .NET. It works.", ["I use .NET. ", "It works."]),
+        ("", []),
+    ],
+)
+def test_marks_belong_to_the_sentence_that_they_open_or_close(line: str, expected: list[str]) -> None:
+    assert list(_rules("en").sentences(line)) == expected
+
+
+def test_regions_have_the_rules_of_their_language_and_other_languages_none() -> None:
+    assert list(_rules("pt-BR").sentences("O Sr. Silva saiu.")) == ["O Sr. Silva saiu."]
+    assert rules_of("ja") is None
+    assert rules_of("") is None
+
+
+@pytest.mark.parametrize(
+    "unit", [".", '!"', ". ", "Mr. ", "z. B. ", "Dr. A. ", "5. ", '. "', "a.b.", "?! x", "(", "« "]
+)
+def test_the_time_grows_with_the_length(unit: str) -> None:
+    def seconds(length: int) -> float:
+        line = unit * (length // len(unit)) + "x"
+        begun = time.process_time()
+        assert "".join(_rules("de").sentences(line)) == line
+        return time.process_time() - begun
+
+    seconds(1000)
+    # Eight times as long: quadratic time would be 64 times as much. Too short to measure counts as 5 ms.
+    assert min(seconds(160_000) for _ in range(2)) < 24 * max(min(seconds(20_000) for _ in range(3)), 0.005)
