@@ -19,7 +19,7 @@ def test_the_text_grows_while_it_streams(visit: Visit) -> None:
     visit.evaluate(
         "window.seen = [], new MutationObserver(() => seen.push(output.textContent)).observe(output, {childList: true})"
     )
-    visit.paste(LONG)
+    visit.paste(LONG * 3)
     visit.until(lambda: visit.is_settled)
     seen = visit.evaluate("window.seen")
     assert isinstance(seen, list)

@@ -40,7 +40,7 @@ def test_an_error_that_a_retry_cannot_mend_has_the_message_of_the_server(visit: 
     visit.type("Thank you.")
     problem = visit.find("error-notice")
     visit.until(problem.is_displayed)
-    assert problem.text == "No model here translates from en to xx; there is de to en, en to de."
+    assert problem.text == "No model translates from en to xx; available: de to en, en to de."
 
 
 def test_an_unreachable_server_is_reported_and_the_text_stays(fresh: Chrome, mortal: Served) -> None:

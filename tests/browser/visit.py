@@ -81,9 +81,10 @@ class Visit:
         """The tag of the language that is chosen."""
         return str(self.find(element_id).get_property("value"))
 
-    def word(self, text: str) -> WebElement:
-        """A word of the translation."""
-        return next(word for word in self.all("#output .word") if word.text == text)
+    def word(self, *texts: str) -> WebElement:
+        """Return the first of these words that the translation has: models choose different synonyms."""
+        words = {word.text: word for word in self.all("#output .word")}
+        return next(words[text] for text in texts if text in words)
 
     def point_at(self, element: WebElement) -> None:
         """Move the pointer there."""
