@@ -57,7 +57,8 @@ class Translation:
 
     `finish_reason` is "stop", "length" or "repetition"; the last two mean that a sentence was cut. `score` and
     `log_probability` are there with `return_scores`, `alternatives` with `num_hypotheses`, and `sentences` with any
-    option for token details.
+    option for token details. With source "auto", `translated` is False if `text` is the unchanged source, because that
+    is in the target language already or has no letters.
     """
 
     text: str
@@ -69,6 +70,7 @@ class Translation:
     log_probability: float | None = None
     alternatives: list[Alternative] | None = None
     sentences: list[Sentence] | None = None
+    translated: bool | None = None
 
     def __str__(self) -> str:
         return self.text
