@@ -99,8 +99,19 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredQuality:
+    """Quality of a model on one test set, from its model card. `bleu` and `chrf` are from 0 to 100."""
+
+    data: str
+    bleu: float
+    lines: int | None = None
+    search: str | None = None
+    chrf: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
-    """A model of the server."""
+    """A model of the server. `demonstration`, `purpose` and `quality` are statements of its model card."""
 
     name: str
     source_languages: list[str]
@@ -109,6 +120,9 @@ class Model:
     num_parameters: int
     max_source_tokens: int
     max_target_tokens: int
+    demonstration: bool = False
+    purpose: str | None = None
+    quality: list[MeasuredQuality] | None = None
 
 
 @dataclass(frozen=True, slots=True)
