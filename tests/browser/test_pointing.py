@@ -92,10 +92,10 @@ def test_everything_can_be_done_with_keys_alone(visit: Visit) -> None:
 def test_every_control_is_reached_by_tab_and_shows_that_it_is(visit: Visit) -> None:
     visit.translated(CAR)
     after = _walk(visit, backwards=False, num_steps=5)
-    assert after == ["clear", "file", "output", "show-alternatives", "copy"]
+    assert after == ["clear", "file", "output", "show-alternatives", "download"]
     visit.find("source").click()
     before = _walk(visit, backwards=True, num_steps=5)
-    assert before == ["target-language", "swap", "source-language", "theme", "API"]
+    assert before == ["target-language", "swap", "source-language", "theme", "interface"]
 
 
 def _is_lit(visit: Visit, words: list[str]) -> bool:

@@ -5,7 +5,7 @@ import { ErrorResponse, Unreachable, errorFrom, getJson } from "./api.js";
 const POLL_MS = 700;
 const UPLOAD = 0.1; // fraction of the progress bar for the upload
 
-/** Returns the translated document. Calls `progress(done, message)` with a fraction from 0 to 1. */
+/** Returns the translated document. Calls `progress(done, sent)` with fractions from 0 to 1; `sent` during the upload only. */
 export async function documentJob(file, languages, limits, progress, signal) {
   let job = await send(file, languages, progress, signal);
   const address = `v1/documents/${encodeURIComponent(job.id)}`;
@@ -35,7 +35,7 @@ function send(file, languages, progress, signal) {
     const request = new XMLHttpRequest();
     signal.addEventListener("abort", () => request.abort());
     request.upload.addEventListener("progress", ({ loaded, total }) => {
-      progress(UPLOAD * (loaded / total), `Sending: ${Math.floor((100 * loaded) / total)} %`);
+      progress(UPLOAD * (loaded / total), loaded / total);
     });
     request.addEventListener("error", () => reject(new Unreachable("the document was not sent")));
     request.addEventListener("abort", () => reject(new DOMException("cancelled", "AbortError")));
@@ -43,7 +43,7 @@ function send(file, languages, progress, signal) {
       if (request.status < 300) {
         resolve(JSON.parse(request.responseText));
       } else if (request.status === 404 || request.status === 405) {
-        reject(new ErrorResponse("this server translates text files only (.txt)", request.status, "", null));
+        reject(new ErrorResponse("", request.status, "text_files_only", null));
       } else {
         const headers = new Headers({ "retry-after": request.getResponseHeader("retry-after") ?? "" });
         reject(errorFrom(request.status, headers, request.responseText));

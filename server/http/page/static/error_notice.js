@@ -1,7 +1,9 @@
-/** Error notice beside the translation, with an automatic retry. */
+/** Notice beside the translation: an error with an automatic retry, or a text that is too long. */
 
-import { ErrorResponse, Unreachable } from "./api.js";
+import { ErrorResponse } from "./api.js";
 import { element } from "./dom.js";
+import { showError } from "./error_texts.js";
+import { showText } from "./interface.js";
 
 export class ErrorNotice {
   #place;
@@ -14,13 +16,20 @@ export class ErrorNotice {
   /** `seconds` until the automatic retry, or null; `retry()` sends the request now. */
   show({ error, seconds, retry }) {
     this.clear();
-    this.#place.append(element("p", {}, describe(error)));
+    const message = element("p");
+    showError(message, error);
+    this.#place.append(message);
     if (seconds !== null) this.#countDown(seconds);
-    if (seconds !== null || mayPass(error)) {
-      const button = element("button", { type: "button", className: "firm" }, "Try now");
-      button.addEventListener("click", retry);
-      this.#place.append(button);
-    }
+    if (seconds !== null || mayPass(error)) this.#place.append(this.#button("error.tryNow", retry));
+    this.#place.hidden = false;
+  }
+
+  /** Shows a text of the page, and a button for what can be done. */
+  showText(key, values, actionKey, action) {
+    const message = element("p");
+    showText(message, key, values);
+    this.clear();
+    this.#place.append(message, this.#button(actionKey, action));
     this.#place.hidden = false;
   }
 
@@ -30,10 +39,17 @@ export class ErrorNotice {
     this.#place.hidden = true;
   }
 
+  #button(key, action) {
+    const button = element("button", { type: "button", className: "firm" });
+    showText(button, key);
+    button.addEventListener("click", action);
+    return button;
+  }
+
   /** Hidden from screen readers, which would read it every second. */
   #countDown(seconds) {
     const shown = element("span", { ariaHidden: "true" });
-    const show = () => (shown.textContent = seconds > 0 ? `Trying again in ${seconds} s` : "Trying again …");
+    const show = () => showText(shown, seconds > 0 ? "error.tryingIn" : "error.trying", { seconds });
     show();
     this.#countdown = setInterval(() => {
       seconds -= 1;
@@ -43,25 +59,6 @@ export class ErrorNotice {
   }
 }
 
-export function describe(error) {
-  if (error instanceof Unreachable) {
-    return navigator.onLine
-      ? "Kvasir does not answer. It may be restarting; your text stays here."
-      : "This device is offline. Your text stays here.";
-  }
-  if (error instanceof ErrorResponse) {
-    if (error.status === 429) return `Kvasir is busy: ${error.message}.`;
-    if (error.status === 503) return "Kvasir is restarting; your text stays here.";
-    return sentence(error.message);
-  }
-  return sentence(error.message || String(error));
-}
-
 function mayPass(error) {
   return !(error instanceof ErrorResponse) || error.status >= 500;
-}
-
-function sentence(message) {
-  const begun = message.charAt(0).toUpperCase() + message.slice(1);
-  return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
 }
