@@ -1,5 +1,6 @@
 /** Client of the server's API. Paths are relative, so that a proxy may serve the page below a folder. */
 
+import { fetchWithKey } from "./api_key.js";
 import { readEvents } from "./event_stream.js";
 
 const DETECTED_CHARACTERS = 300;
@@ -89,7 +90,7 @@ function post(path, content, signal) {
 async function send(path, options) {
   let response;
   try {
-    response = await fetch(path, options);
+    response = await fetchWithKey(path, options);
   } catch (error) {
     throw options.signal?.aborted ? error : new Unreachable(error.message);
   }

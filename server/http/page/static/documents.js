@@ -1,5 +1,6 @@
 /** Document jobs: upload, status, download of the result, deletion. */
 
+import { authorization, fetchWithKey } from "./api_key.js";
 import { ErrorResponse, Unreachable, errorFrom, getJson } from "./api.js";
 
 const POLL_MS = 700;
@@ -16,12 +17,12 @@ export async function documentJob(file, languages, limits, progress, signal) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
       job = await getJson(address, signal);
     }
-    const response = await fetch(`${address}/content`, { signal });
+    const response = await fetchWithKey(`${address}/content`, { signal });
     if (!response.ok) throw errorFrom(response.status, response.headers, await response.text());
     return await response.blob();
   } finally {
     // Downloaded, failed or cancelled: the job's slot is free for another document.
-    fetch(address, { method: "DELETE", keepalive: true }).catch(() => {});
+    fetchWithKey(address, { method: "DELETE", keepalive: true }).catch(() => {});
   }
 }
 
@@ -50,6 +51,7 @@ function send(file, languages, progress, signal) {
       }
     });
     request.open("POST", "v1/documents");
+    for (const [name, value] of Object.entries(authorization())) request.setRequestHeader(name, value);
     request.send(form);
   });
 }

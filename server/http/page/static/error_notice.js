@@ -1,9 +1,10 @@
 /** Notice beside the translation: an error with an automatic retry, or a text that is too long. */
 
 import { ErrorResponse } from "./api.js";
+import { needsKey, setApiKey } from "./api_key.js";
 import { element } from "./dom.js";
 import { showError } from "./error_texts.js";
-import { showText } from "./interface.js";
+import { showLabel, showText, text } from "./interface.js";
 
 export class ErrorNotice {
   #place;
@@ -19,6 +20,7 @@ export class ErrorNotice {
     const message = element("p");
     showError(message, error);
     this.#place.append(message);
+    if (needsKey(error)) this.#place.append(this.#keyForm(retry));
     if (seconds !== null) this.#countDown(seconds);
     if (seconds !== null || mayPass(error)) this.#place.append(this.#button("error.tryNow", retry));
     this.#place.hidden = false;
@@ -44,6 +46,19 @@ export class ErrorNotice {
     showText(button, key);
     button.addEventListener("click", action);
     return button;
+  }
+
+  #keyForm(retry) {
+    const field = element("input", { type: "password", className: "field", autocomplete: "off", spellcheck: false });
+    showLabel(field, "key.label");
+    field.placeholder = text("key.label");
+    const form = element("form", {}, field, this.#button("key.use", () => form.requestSubmit()));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      setApiKey(field.value.trim());
+      retry();
+    });
+    return form;
   }
 
   /** Hidden from screen readers, which would read it every second. */

@@ -7,6 +7,9 @@ import { interfaceLanguage, showRendered, text } from "./interface.js";
 const KEYS = {
   queue_full: "error.busy",
   draining: "error.restarting",
+  invalid_api_key: "key.wrong",
+  missing_api_key: "key.missing",
+  quota_exceeded: "key.quota",
   deadline_exceeded: "error.late",
   text_files_only: "error.textFilesOnly",
 };
@@ -32,7 +35,7 @@ function parts(error) {
   if (error instanceof Unreachable) return { summary: text(navigator.onLine ? "error.unreachable" : "error.offline") };
   if (!(error instanceof ErrorResponse)) return { detail: sentence(error.message || String(error)) };
   const key = KEYS[error.code] ?? KEYS_OF_STATUS[error.status];
-  if (key === "error.restarting" || !error.message) {
+  if (key === "error.restarting" || key?.startsWith("key.") || !error.message) {
     return { summary: key ? text(key) : text("error.status", { status: String(error.status) }) };
   }
   // The server's message is more exact than a general text, which readers of English do not need as well.

@@ -89,6 +89,7 @@ export class LiveTranslation {
   #secondsToRetry(error) {
     const backOff = BACK_OFF_SECONDS[Math.min(this.#failures, BACK_OFF_SECONDS.length - 1)];
     if (!(error instanceof ErrorResponse)) return backOff;
+    if (error.code === "quota_exceeded") return null;
     if (error.status === 429) return error.retryAfterSeconds ?? backOff;
     return error.status === 503 || error.status === 502 ? backOff : null;
   }

@@ -3,6 +3,7 @@
 import { readAddress, writeAddress } from "./address.js";
 import { Alternatives } from "./alternatives.js";
 import { ErrorResponse, Unreachable, capabilities, detectedLanguage } from "./api.js";
+import { needsKey } from "./api_key.js";
 import { byId } from "./dom.js";
 import { ErrorNotice } from "./error_notice.js";
 import { Files } from "./files.js";
@@ -186,8 +187,9 @@ async function readCapabilities() {
     if ([languages.source, languages.target].join() !== before || !output.text) live.now();
   } catch (error) {
     if (!(error instanceof ErrorResponse || error instanceof Unreachable)) throw error;
-    setTimeout(readCapabilities, RETRY_SECONDS * 1000);
-    errorNotice.show({ error, seconds: RETRY_SECONDS, retry: readCapabilities });
+    const seconds = needsKey(error) ? null : RETRY_SECONDS;
+    if (seconds) setTimeout(readCapabilities, seconds * 1000);
+    errorNotice.show({ error, seconds, retry: readCapabilities });
   }
 }
 
@@ -244,6 +246,5 @@ new HistoryPanel(
   history,
   open,
 );
-const first = readAddress();
-if (first?.text) source.text = first.text;
+source.text = readAddress()?.text || source.text;
 readCapabilities();

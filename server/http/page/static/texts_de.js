@@ -94,4 +94,9 @@ export default {
   "error.tryNow": "Jetzt versuchen",
   "error.tryingIn": "Neuer Versuch in {seconds} s",
   "error.trying": "Neuer Versuch …",
+  "key.label": "API-Schlüssel",
+  "key.use": "Schlüssel verwenden",
+  "key.missing": "Dieser Server verlangt einen API-Schlüssel. Er wird in diesem Browser gespeichert.",
+  "key.wrong": "Der API-Schlüssel ist unbekannt oder abgelaufen.",
+  "key.quota": "Das Kontingent dieses API-Schlüssels ist für heute erschöpft.",
 };

@@ -94,4 +94,9 @@ export default {
   "error.tryNow": "Try now",
   "error.tryingIn": "Trying again in {seconds} s",
   "error.trying": "Trying again …",
+  "key.label": "API key",
+  "key.use": "Use this key",
+  "key.missing": "This server requires an API key. It is kept in this browser.",
+  "key.wrong": "The API key is unknown or has expired.",
+  "key.quota": "The limit of this API key is reached for today.",
 };

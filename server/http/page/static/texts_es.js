@@ -94,4 +94,9 @@ export default {
   "error.tryNow": "Intentar ahora",
   "error.tryingIn": "Nuevo intento en {seconds} s",
   "error.trying": "Nuevo intento…",
+  "key.label": "Clave de API",
+  "key.use": "Usar esta clave",
+  "key.missing": "Este servidor requiere una clave de API. Se guarda en este navegador.",
+  "key.wrong": "La clave de API es desconocida o ha caducado.",
+  "key.quota": "Se ha alcanzado el límite diario de esta clave de API.",
 };

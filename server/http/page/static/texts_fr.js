@@ -94,4 +94,9 @@ export default {
   "error.tryNow": "Réessayer",
   "error.tryingIn": "Nouvel essai dans {seconds} s",
   "error.trying": "Nouvel essai…",
+  "key.label": "Clé d’API",
+  "key.use": "Utiliser cette clé",
+  "key.missing": "Ce serveur demande une clé d’API. Elle est conservée dans ce navigateur.",
+  "key.wrong": "La clé d’API est inconnue ou a expiré.",
+  "key.quota": "Le quota de cette clé d’API est atteint pour aujourd’hui.",
 };
