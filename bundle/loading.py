@@ -3,12 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from bundle.manifest import FORMAT_NAME, FORMAT_VERSION, MANIFEST_FILE, BundleConfig, BundleError, FileRecord, Shapes
+from bundle.model_card import ModelCard, read_card
 from bundle.tensors import DECODER_FILE, GRAPH_FILES, PART_FILES, SHAPES_METADATA, decoder_input_names
 from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES
 
@@ -19,6 +20,7 @@ class Bundle:
 
     path: Path
     config: BundleConfig
+    card: ModelCard = field(default_factory=ModelCard)
 
     def file(self, name: str) -> Path:
         """Return the path of a file of the bundle."""
@@ -55,7 +57,7 @@ def load_bundle(folder: Path, *, verify_digests: bool = True) -> Bundle:
         problems.append(f"{DECODER_FILE}: {MANIFEST_FILE} must list the inputs {', '.join(missing)}")
     if problems:
         raise BundleError(f"{folder} cannot be served: " + "; ".join(problems))
-    return Bundle(folder, config)
+    return Bundle(folder, config, read_card(folder, config.precision))
 
 
 def check_graph(bundle: Bundle, file: str, metadata: Mapping[str, str]) -> None:

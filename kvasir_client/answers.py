@@ -57,7 +57,8 @@ class Translation:
 
     `finish_reason` is "stop", "length" or "repetition"; the last two mean that a sentence was cut. `score` and
     `log_probability` are there with `return_scores`, `alternatives` with `num_hypotheses`, and `sentences` with any
-    option for token details.
+    option for token details. With source "auto", `translated` is False if `text` is the unchanged source, because that
+    is in the target language already or has no letters.
     """
 
     text: str
@@ -69,6 +70,7 @@ class Translation:
     log_probability: float | None = None
     alternatives: list[Alternative] | None = None
     sentences: list[Sentence] | None = None
+    translated: bool | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -97,8 +99,19 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredQuality:
+    """Quality of a model on one test set, from its model card. `bleu` and `chrf` are from 0 to 100."""
+
+    data: str
+    bleu: float
+    lines: int | None = None
+    search: str | None = None
+    chrf: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
-    """A model of the server."""
+    """A model of the server. `demonstration`, `purpose` and `quality` are statements of its model card."""
 
     name: str
     source_languages: list[str]
@@ -107,6 +120,9 @@ class Model:
     num_parameters: int
     max_source_tokens: int
     max_target_tokens: int
+    demonstration: bool = False
+    purpose: str | None = None
+    quality: list[MeasuredQuality] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
+from bundle.loading import Bundle
 from kernels.onnx_registration import running_kernels
 from server.cli.listening import address_of, bound_sockets, bound_unix_socket
 from server.cli.tls import TlsCertificate
@@ -73,6 +74,8 @@ def _serve(
 ) -> int:
     names = [engine.bundle.config.name for engine in engines]
     _log.info("models loaded", extra={"models": names, "kernels": running_kernels()})
+    for engine in engines:
+        _log_card(engine.bundle)
     app = create_app(settings, engines, observer)
     # Objects loaded so far live as long as the process: exclude them from garbage collection.
     gc.collect()
@@ -91,6 +94,15 @@ def _serve(
     server = _DrainingServer(config, app.state.server, certificate)
     server.run(sockets)
     return 1 if server.num_lost else 0
+
+
+def _log_card(bundle: Bundle) -> None:
+    """Log the purpose and the quality that the model card states, if it states any."""
+    card = bundle.card
+    if card.purpose or card.quality:
+        bleu = "; ".join(f"{each.data}: {each.bleu:.1f}" for each in card.quality)
+        message = "demonstration model" if card.is_demonstration else "model card"
+        _log.info(message, extra={"model": bundle.config.name, "purpose": card.purpose, "bleu": bleu})
 
 
 @contextlib.contextmanager

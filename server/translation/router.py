@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bundle.manifest import BundleConfig
+from bundle.loading import Bundle
 from server.interface.errors import InvalidRequest, UnsupportedPair
 from server.text.language_tags import match_language
 from server.translation.pipeline import Pipeline
@@ -81,7 +81,7 @@ class Router:
 
     def __init__(self, pipelines: Sequence[Pipeline], pivot: str = "") -> None:
         self._pipelines = tuple(pipelines)
-        names = [config.name for config in self.configs]
+        names = [bundle.config.name for bundle in self.bundles]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(
                 f"two bundles have the name {', '.join(sorted(twice))}; export one of them with another --name"
@@ -106,9 +106,9 @@ class Router:
                     self._routes.setdefault((first.source, second.target), Route((*first.steps, *second.steps)))
 
     @property
-    def configs(self) -> list[BundleConfig]:
-        """The manifests of the bundles."""
-        return [pipeline.bundle.config for pipeline in self._pipelines]
+    def bundles(self) -> list[Bundle]:
+        """The bundles, in order of preference."""
+        return [pipeline.bundle for pipeline in self._pipelines]
 
     @property
     def routes(self) -> list[Route]:

@@ -33,12 +33,14 @@ class TranslationOutcome:
     """The translations of a request, and the routes that they took.
 
     With `AUTO` as source, `detected` has one entry for each text, None for a text without letters; otherwise it is
-    empty. `routes` has each route once.
+    empty. `routes` has each route once. `unchanged` has the indices of the texts that no model translated, because
+    they are in the target language already or without letters.
     """
 
     result: TranslationResult
     detected: tuple[Detection | None, ...]
     routes: tuple[Route, ...]
+    unchanged: frozenset[int] = frozenset()
 
     @property
     def model(self) -> str | None:
@@ -90,14 +92,16 @@ class TranslationService:
         target = self._target(target)
         detected = await self.detect(request)
         parts = self._route_parts(detected, target)
+        unchanged = frozenset(range(len(request.texts))).difference(*(part.indices for part in parts))
         if stream is not None:
-            for index in set(range(len(request.texts))).difference(*(part.indices for part in parts)):
+            for index in unchanged:
                 stream.add_text(index, replace_lone_surrogates(request.texts[index]))
         results = await _all_or_none([self._translate_part(request, part, stream) for part in parts])
         return TranslationOutcome(
             _merge(request.texts, [part.indices for part in parts], results),
             tuple(detected),
             tuple(part.route for part in parts),
+            unchanged,
         )
 
     def check(self, request: TranslationRequest, source: str | None, target: str | None) -> str:

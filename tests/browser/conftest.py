@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 from selenium.webdriver import Chrome
 
-from tests.browser.bundles import renamed_bundle
 from tests.browser.chromium import programs, started
 from tests.browser.visit import Visit
 from tests.end_to_end.servers import Served
@@ -26,14 +25,10 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server of English to German, and a model that claims the way back; it decodes every sentence."""
-    folder = tmp_path_factory.mktemp("bundles")
-    there, back = renamed_bundle(folder, "en", "de"), renamed_bundle(folder, "de", "en")
+def served() -> Iterator[Served]:
+    """A server of English to German and back, without a cache."""
     flags = ("--max-text-characters", str(MAX_TEXT_CHARACTERS), "--max-waiting-requests", str(MAX_WAITING))
-    yield from server_started(
-        "--model", str(there), "--model", str(back), "--cache-sentences", "0", "--threads", "1", *flags
-    )
+    yield from server_started("--model", "models", "--cache-sentences", "0", "--threads", "1", *flags)
 
 
 @pytest.fixture(scope="session")
@@ -63,15 +58,21 @@ def fresh(chromium: Chrome) -> Chrome:
 
 
 @pytest.fixture
-def visit(fresh: Chrome, served: Served) -> Iterator[Visit]:
+def first_visit(fresh: Chrome, served: Served) -> Iterator[Visit]:
     """A first visit, which leaves no error in the console."""
     visit = Visit(fresh, f"{served.url}/")
     _forget(visit)
     visit.open()
-    visit.choose("English", "German")
     yield visit
     assert not visit.complaints()
     _forget(visit)
+
+
+@pytest.fixture
+def visit(first_visit: Visit) -> Visit:
+    """A visit with a source and a target language."""
+    first_visit.choose("English", "German")
+    return first_visit
 
 
 @pytest.fixture

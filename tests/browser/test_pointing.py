@@ -12,20 +12,21 @@ _SHOWS_FOCUS = """(() => {
   return Boolean(shows(focused) || shows(focused.closest("label")) || shows(focused.closest(".pane")));
 })()"""
 CAR = "My sister has bought a new red car."
+VEHICLE = ("Auto", "Wagen")  # either is right
 
 
 def test_pointing_at_a_word_lights_up_where_it_comes_from(visit: Visit) -> None:
-    assert visit.translated(f"Good morning. {CAR}") == "Guten Morgen. Meine Schwester hat ein neues Auto gekauft."
-    for german, english in (("gekauft", ["bought"]), ("Schwester", ["sister"]), ("Auto", ["car"])):
-        visit.point_at(visit.word(german))
+    visit.translated(f"Good morning. {CAR}")
+    for german, english in ((("gekauft",), ["bought"]), (("Schwester",), ["sister"]), (VEHICLE, ["car"])):
+        visit.point_at(visit.word(*german))
         visit.until(partial(_is_lit, visit, english))
-        assert "glow" in str(visit.word(german).get_attribute("class"))
+        assert "glow" in str(visit.word(*german).get_attribute("class"))
         assert [mark.get_property("textContent") for mark in visit.all("#mirror .haze")] == [CAR]
 
 
 def test_the_light_goes_with_the_pointer(visit: Visit) -> None:
     visit.translated(CAR)
-    visit.point_at(visit.word("Auto"))
+    visit.point_at(visit.word(*VEHICLE))
     visit.until(lambda: visit.lit == ["car"])
     visit.point_at(visit.find("theme"))
     visit.until(lambda: not visit.all("#desk .glow, #desk .haze"))
@@ -33,7 +34,7 @@ def test_the_light_goes_with_the_pointer(visit: Visit) -> None:
 
 def test_the_light_lies_exactly_behind_the_word(visit: Visit) -> None:
     visit.translated(CAR)
-    visit.point_at(visit.word("Auto"))
+    visit.point_at(visit.word(*VEHICLE))
     visit.until(lambda: visit.lit)
     for name in ("font", "line-height", "padding", "letter-spacing", "white-space", "overflow-wrap"):
         assert visit.find("mirror").value_of_css_property(name) == visit.find("source").value_of_css_property(name)
@@ -41,11 +42,11 @@ def test_the_light_lies_exactly_behind_the_word(visit: Visit) -> None:
 
 
 def test_a_click_on_a_word_offers_other_translations(visit: Visit) -> None:
-    visit.translated(f"{CAR} Thank you.")
-    visit.word("Auto").click()
+    first = visit.translated(f"{CAR} Thank you.").removesuffix(" Vielen Dank.")
+    visit.word(*VEHICLE).click()
     visit.until(lambda: len(visit.all("#alternatives .option")) > 2)
     texts = [option.text for option in visit.all("#alternatives .option")]
-    assert texts[0] == "Meine Schwester hat ein neues Auto gekauft."
+    assert texts[0] == first
     assert len(set(texts)) == len(texts)
     visit.all("#alternatives .option")[1].click()
     assert visit.translation == f"{texts[1]} Vielen Dank."
@@ -58,7 +59,7 @@ def test_a_click_on_a_word_offers_other_translations(visit: Visit) -> None:
 
 def test_another_translation_is_pointed_at_like_the_first(visit: Visit) -> None:
     visit.translated(f"{CAR} Thank you.")
-    visit.word("Auto").click()
+    visit.word(*VEHICLE).click()
     visit.until(lambda: len(visit.all("#alternatives .option")) > 2)
     visit.all("#alternatives .option")[1].click()
     visit.point_at(visit.word("Vielen"))
@@ -91,10 +92,10 @@ def test_everything_can_be_done_with_keys_alone(visit: Visit) -> None:
 def test_every_control_is_reached_by_tab_and_shows_that_it_is(visit: Visit) -> None:
     visit.translated(CAR)
     after = _walk(visit, backwards=False, num_steps=5)
-    assert after == ["clear", "file", "output", "show-alternatives", "copy"]
+    assert after == ["clear", "file", "output", "show-alternatives", "download"]
     visit.find("source").click()
     before = _walk(visit, backwards=True, num_steps=5)
-    assert before == ["target-language", "swap", "source-language", "theme", "API"]
+    assert before == ["target-language", "swap", "source-language", "theme", "interface"]
 
 
 def _is_lit(visit: Visit, words: list[str]) -> bool:

@@ -1,9 +1,12 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from selenium.webdriver import Chrome
+from selenium.webdriver.common.keys import Keys
 
+from server.operations.api_keys.key_file import KeyFile, KeyLimits
 from tests.browser.conftest import MAX_WAITING
 from tests.browser.visit import Visit
 from tests.end_to_end.servers import Served, gauge, until
@@ -24,7 +27,7 @@ def test_a_busy_server_is_reported_beside_the_pane_and_retried(visit: Visit, ser
         visit.paste("Thank you.")
         problem = visit.find("error-notice")
         visit.until(problem.is_displayed)
-        assert problem.text.startswith("Kvasir is busy:")
+        assert problem.text.startswith("Kvasir is busy. The queue is full:")
         assert "Trying again in" in problem.text
         assert "Try now" in problem.text
         assert problem.get_attribute("role") == "alert"
@@ -36,11 +39,40 @@ def test_a_busy_server_is_reported_beside_the_pane_and_retried(visit: Visit, ser
 
 def test_an_error_that_a_retry_cannot_mend_has_the_message_of_the_server(visit: Visit) -> None:
     # A language that was there when the page was loaded, and is no more.
-    visit.evaluate("document.getElementById('target-language').options[0].value = 'xx'")
+    visit.evaluate("document.getElementById('target-language').value = 'xx'")
     visit.type("Thank you.")
     problem = visit.find("error-notice")
     visit.until(problem.is_displayed)
-    assert problem.text == "No model here translates from en to xx; there is de to en, en to de."
+    assert problem.text == "No model translates from en to xx; available: de to en, en to de."
+
+
+@pytest.fixture
+def keyed(tmp_path: Path) -> Iterator[tuple[Served, str]]:
+    """Return a server that requires an API key, and a key."""
+    keys = tmp_path / "keys.sqlite"
+    _, key = KeyFile(keys).add("browser", KeyLimits())
+    for served in server_started("--threads", "1", "--api-keys", str(keys)):
+        yield served, key
+
+
+def test_a_server_with_keys_asks_for_one_and_accepts_it(fresh: Chrome, keyed: tuple[Served, str]) -> None:
+    served, key = keyed
+    visit = Visit(fresh, f"{served.url}/")
+    fresh.get(visit.url)
+    visit.until(visit.find("error-notice").is_displayed)
+    assert visit.find("error-notice").text.startswith("This server requires an API key.")
+    for given in ("wrong", key):
+        [field] = visit.all("#error-notice input")
+        field.send_keys(given, Keys.ENTER)
+        if given != key:
+            visit.until(lambda: "unknown or has expired" in visit.find("error-notice").text)
+    visit.until(visit.find("source-language").is_enabled)
+    assert not visit.find("error-notice").is_displayed()
+    assert visit.translated("Good morning.")
+    visit.drop(["page.html", "<p>Good morning.</p>", "text/html"])
+    visit.until(lambda: visit.all("#files a"))
+    visit.open()
+    assert visit.translated(" Thank you.")
 
 
 def test_an_unreachable_server_is_reported_and_the_text_stays(fresh: Chrome, mortal: Served) -> None:

@@ -32,6 +32,12 @@ class Visit:
         self.chromium.get(self.url)
         self.until(lambda: self.find("source-language").is_enabled())
 
+    def open_at(self, address: str) -> None:
+        """Load the page with this text after its own address."""
+        self.chromium.get("about:blank")  # a change of the fragment alone loads nothing
+        self.chromium.get(self.url + address)
+        self.until(lambda: self.find("source-language").is_enabled())
+
     def find(self, element_id: str) -> WebElement:
         """An element of the page."""
         return self.chromium.find_element(By.ID, element_id)
@@ -72,18 +78,48 @@ class Visit:
         self.until(lambda: self.is_settled)
         return self.translation
 
+    def switch_interface(self, tag: str) -> None:
+        """Choose the language of the page."""
+        Select(self.find("interface")).select_by_value(tag)
+
+    def before_each_page(self, script: str) -> str:
+        """Run a script before those of each page from now on. Return its identifier."""
+        command = "Page.addScriptToEvaluateOnNewDocument"
+        return str(self.chromium.execute_cdp_cmd(command, {"source": script})["identifier"])
+
+    def forget_script(self, identifier: str) -> None:
+        """Run a script no more."""
+        self.chromium.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": identifier})
+
+    @property
+    def note(self) -> str:
+        """Return the note below the translation."""
+        return self.find("note").text
+
+    @property
+    def announced(self) -> str:
+        """Return the text that a screen reader reads."""
+        return str(self.find("announcement").get_property("textContent"))
+
     def choose(self, source: str, target: str) -> None:
         """Choose two languages by their names."""
         for element_id, name in (("source-language", source), ("target-language", target)):
-            Select(self.find(element_id)).select_by_visible_text(name)
+            self.find(element_id).click()
+            next(option for option in self.options if option.text.split("\n")[0] == name).click()
+
+    @property
+    def options(self) -> list[WebElement]:
+        """Return the languages of the open list."""
+        return self.all("[role=option]")
 
     def chosen(self, element_id: str) -> str:
         """The tag of the language that is chosen."""
         return str(self.find(element_id).get_property("value"))
 
-    def word(self, text: str) -> WebElement:
-        """A word of the translation."""
-        return next(word for word in self.all("#output .word") if word.text == text)
+    def word(self, *texts: str) -> WebElement:
+        """Return the first of these words that the translation has: models choose different synonyms."""
+        words = {word.text: word for word in self.all("#output .word")}
+        return next(words[text] for text in texts if text in words)
 
     def point_at(self, element: WebElement) -> None:
         """Move the pointer there."""
@@ -115,6 +151,12 @@ class Visit:
     def evaluate(self, expression: str) -> object:
         """Return the value of an expression in JavaScript."""
         return self.chromium.execute_script(f"return {expression}")
+
+    def number(self, expression: str) -> float:
+        """Return the value of an expression in JavaScript that is a number."""
+        value = self.evaluate(expression)
+        assert isinstance(value, int | float)
+        return value
 
     def complaints(self) -> list[str]:
         """Errors of the console since it was read last; refused addresses of the page's own server are none."""

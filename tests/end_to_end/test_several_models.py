@@ -9,6 +9,14 @@ def test_the_start_reports_every_model(polyglot: Served) -> None:
     assert all(line["replicas"] == line["threads_per_replica"] == 1 for line in loaded)
 
 
+def test_the_start_reports_what_models_are_good_for_before_it_listens(polyglot: Served) -> None:
+    messages = [line["message"] for line in polyglot.lines]
+    stated = [line for line in polyglot.lines if line["message"] == "demonstration model"]
+    assert [line["model"] for line in stated] == ["de-en", "en-de", "en-es", "en-fr"]
+    assert all("everyday sentences" in str(line["purpose"]) and "Tatoeba" in str(line["bleu"]) for line in stated)
+    assert messages.index("listening") > messages.index("demonstration model")
+
+
 def test_all_pairs_are_told_and_those_through_english_say_so(polyglot: Served) -> None:
     with polyglot.client() as client:
         pairs = {(each["source"], each["target"]): each for each in client.get("/v1/models").json()["pairs"]}

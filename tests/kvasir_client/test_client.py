@@ -46,6 +46,7 @@ def test_details_are_read_into_their_types(client: Client) -> None:
     assert result.model == "en-de"
     assert found.detected_language is not None
     assert found.detected_language.language == "en"
+    assert found.translated
     assert found.alternatives is not None
     assert found.alternatives[0].score is not None
     assert found.sentences is not None

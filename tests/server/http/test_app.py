@@ -116,6 +116,7 @@ def test_models_are_described(client: TestClient) -> None:
     assert model["name"] == "echo-en-de"
     assert (model["source_languages"], model["target_languages"]) == (["en"], ["de"])
     assert model["max_source_tokens"] == 32
+    assert (model["demonstration"], model["purpose"], model["quality"]) == (False, None, [])
     pairs = client.get("/v1/models").json()["pairs"]
     assert pairs == [{"source": "en", "target": "de", "models": ["echo-en-de"], "pivot": None}]
 

@@ -1,7 +1,8 @@
 /** Alternatives of a sentence: complete ones, and ones that differ from a clicked word on. */
 
 import { element } from "./dom.js";
-import { describe } from "./error_notice.js";
+import { showError } from "./error_texts.js";
+import { showText, text } from "./interface.js";
 import { translate } from "./api.js";
 
 const MAX_SHOWN = 5;
@@ -36,7 +37,8 @@ export class Alternatives {
     this.#running = running;
     const shown = this.#output.text.slice(...pair.target);
     const list = element("ol");
-    const title = element("p", { className: "quiet" }, "Looking for alternatives …");
+    const title = element("p", { className: "quiet" });
+    showText(title, "alternatives.looking");
     this.#place.append(element("header", {}, title, this.#closeButton()), list);
     this.#place.hidden = false;
     try {
@@ -45,24 +47,25 @@ export class Alternatives {
         requests(request, shown.slice(0, range[0]), maxBeamSize).map((each) => translate(each, running.signal)),
       );
       const texts = best(found.map(({ translations }) => translations[0]), shown);
-      title.textContent = texts.length ? "Alternatives" : "No alternatives found.";
+      showText(title, texts.length ? "alternatives.title" : "alternatives.none");
       list.replaceChildren(...this.#options([shown, ...texts], pair));
-      this.#announce(texts.length ? `${texts.length} alternatives` : title.textContent);
+      this.#announce(texts.length ? text("alternatives.found", { count: texts.length }) : title.textContent);
       if (texts.length) list.querySelectorAll("button")[1].focus({ preventScroll: true });
     } catch (error) {
-      if (!running.signal.aborted) title.textContent = describe(error);
+      if (!running.signal.aborted) showError(title, error);
     }
   }
 
   #options(texts, pair) {
-    const buttons = texts.map((text) => {
-      const same = commonBeginning(text, texts[0]);
-      const option = element("button", { type: "button", className: "option", ariaPressed: String(text === texts[0]) });
-      option.append(text.slice(0, same), element("b", {}, text.slice(same)));
+    const buttons = texts.map((sentence) => {
+      const same = commonBeginning(sentence, texts[0]);
+      const isShown = String(sentence === texts[0]);
+      const option = element("button", { type: "button", className: "option", ariaPressed: isShown });
+      option.append(sentence.slice(0, same), element("b", {}, sentence.slice(same)));
       option.addEventListener("click", () => {
-        this.#output.replace(pair, text);
+        this.#output.replace(pair, sentence);
         for (const each of buttons) each.ariaPressed = String(each === option);
-        this.#announce(text);
+        this.#announce(sentence);
       });
       return option;
     });
@@ -70,7 +73,8 @@ export class Alternatives {
   }
 
   #closeButton() {
-    const button = element("button", { type: "button", className: "plain" }, "Close");
+    const button = element("button", { type: "button", className: "plain" });
+    showText(button, "alternatives.close");
     button.addEventListener("click", () => this.#leave());
     return button;
   }

@@ -1,8 +1,11 @@
 /** Client of the server's API. Paths are relative, so that a proxy may serve the page below a folder. */
 
+import { fetchWithKey } from "./api_key.js";
 import { readEvents } from "./event_stream.js";
 
-/** An unsuccessful response. `message` is the server's. */
+const DETECTED_CHARACTERS = 300;
+
+/** An unsuccessful response. `message` is the server's, in English, or empty. */
 export class ErrorResponse extends Error {
   constructor(message, status, code, retryAfterSeconds) {
     super(message);
@@ -15,17 +18,10 @@ export class ErrorResponse extends Error {
 /** No response, or an interrupted one: the network or the server is down. */
 export class Unreachable extends Error {}
 
-/** Returns language pairs and limits; `detects` is whether the source may be "auto". */
+/** Returns language pairs, models and limits. */
 export async function capabilities() {
-  const [models, limits] = await Promise.all([getJson("v1/models"), getJson("v1/limits")]);
-  const pairs =
-    models.pairs ??
-    models.models.flatMap((model) =>
-      model.source_languages.flatMap((source) =>
-        model.target_languages.map((target) => ({ source, target, pivot: null })),
-      ),
-    );
-  return { pairs, detects: "pairs" in models, limits };
+  const [{ models, pairs }, limits] = await Promise.all([getJson("v1/models"), getJson("v1/limits")]);
+  return { pairs, models, limits };
 }
 
 /** Yields `{ text }` for each delta of the translation, then `{ response }`. `signal` aborts it. */
@@ -51,6 +47,13 @@ export async function translate(request, signal) {
   return response.json();
 }
 
+/** Returns the language of a long text, or null. It costs one token: the answer to a translation has the language. */
+export async function detectedLanguage(text, target) {
+  const request = { text: text.slice(0, DETECTED_CHARACTERS), source: "auto", target, max_new_tokens: 1 };
+  const { translations } = await translate(request).catch(() => ({ translations: [] }));
+  return translations[0]?.detected_language?.language ?? null;
+}
+
 /** Returns the log-probabilities of the tokens of `translations[i]`, given `texts[i]`. */
 export async function tokenScores(texts, translations, languages, signal) {
   const request = { text: texts, translation: translations, return_token_scores: true, ...languages };
@@ -72,7 +75,7 @@ export function errorFrom(status, headers, body) {
     // Not JSON: written by a proxy.
   }
   return new ErrorResponse(
-    error.message ?? `the server answered with status ${status}`,
+    error.message ?? "",
     status,
     error.code ?? "",
     Number.isNaN(retryAfter) ? null : retryAfter,
@@ -87,7 +90,7 @@ function post(path, content, signal) {
 async function send(path, options) {
   let response;
   try {
-    response = await fetch(path, options);
+    response = await fetchWithKey(path, options);
   } catch (error) {
     throw options.signal?.aborted ? error : new Unreachable(error.message);
   }

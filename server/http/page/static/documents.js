@@ -1,11 +1,12 @@
 /** Document jobs: upload, status, download of the result, deletion. */
 
+import { authorization, fetchWithKey } from "./api_key.js";
 import { ErrorResponse, Unreachable, errorFrom, getJson } from "./api.js";
 
 const POLL_MS = 700;
 const UPLOAD = 0.1; // fraction of the progress bar for the upload
 
-/** Returns the translated document. Calls `progress(done, message)` with a fraction from 0 to 1. */
+/** Returns the translated document. Calls `progress(done, sent)` with fractions from 0 to 1; `sent` during the upload only. */
 export async function documentJob(file, languages, limits, progress, signal) {
   let job = await send(file, languages, progress, signal);
   const address = `v1/documents/${encodeURIComponent(job.id)}`;
@@ -16,12 +17,12 @@ export async function documentJob(file, languages, limits, progress, signal) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
       job = await getJson(address, signal);
     }
-    const response = await fetch(`${address}/content`, { signal });
+    const response = await fetchWithKey(`${address}/content`, { signal });
     if (!response.ok) throw errorFrom(response.status, response.headers, await response.text());
     return await response.blob();
   } finally {
     // Downloaded, failed or cancelled: the job's slot is free for another document.
-    fetch(address, { method: "DELETE", keepalive: true }).catch(() => {});
+    fetchWithKey(address, { method: "DELETE", keepalive: true }).catch(() => {});
   }
 }
 
@@ -35,7 +36,7 @@ function send(file, languages, progress, signal) {
     const request = new XMLHttpRequest();
     signal.addEventListener("abort", () => request.abort());
     request.upload.addEventListener("progress", ({ loaded, total }) => {
-      progress(UPLOAD * (loaded / total), `Sending: ${Math.floor((100 * loaded) / total)} %`);
+      progress(UPLOAD * (loaded / total), loaded / total);
     });
     request.addEventListener("error", () => reject(new Unreachable("the document was not sent")));
     request.addEventListener("abort", () => reject(new DOMException("cancelled", "AbortError")));
@@ -43,13 +44,14 @@ function send(file, languages, progress, signal) {
       if (request.status < 300) {
         resolve(JSON.parse(request.responseText));
       } else if (request.status === 404 || request.status === 405) {
-        reject(new ErrorResponse("this server translates text files only (.txt)", request.status, "", null));
+        reject(new ErrorResponse("", request.status, "text_files_only", null));
       } else {
         const headers = new Headers({ "retry-after": request.getResponseHeader("retry-after") ?? "" });
         reject(errorFrom(request.status, headers, request.responseText));
       }
     });
     request.open("POST", "v1/documents");
+    for (const [name, value] of Object.entries(authorization())) request.setRequestHeader(name, value);
     request.send(form);
   });
 }

@@ -1,7 +1,10 @@
-/** Error notice beside the translation, with an automatic retry. */
+/** Notice beside the translation: an error with an automatic retry, or a text that is too long. */
 
-import { ErrorResponse, Unreachable } from "./api.js";
+import { ErrorResponse } from "./api.js";
+import { needsKey, setApiKey } from "./api_key.js";
 import { element } from "./dom.js";
+import { showError } from "./error_texts.js";
+import { showLabel, showText, text } from "./interface.js";
 
 export class ErrorNotice {
   #place;
@@ -14,13 +17,21 @@ export class ErrorNotice {
   /** `seconds` until the automatic retry, or null; `retry()` sends the request now. */
   show({ error, seconds, retry }) {
     this.clear();
-    this.#place.append(element("p", {}, describe(error)));
+    const message = element("p");
+    showError(message, error);
+    this.#place.append(message);
+    if (needsKey(error)) this.#place.append(this.#keyForm(retry));
     if (seconds !== null) this.#countDown(seconds);
-    if (seconds !== null || mayPass(error)) {
-      const button = element("button", { type: "button", className: "firm" }, "Try now");
-      button.addEventListener("click", retry);
-      this.#place.append(button);
-    }
+    if (seconds !== null || mayPass(error)) this.#place.append(this.#button("error.tryNow", retry));
+    this.#place.hidden = false;
+  }
+
+  /** Shows a text of the page, and a button for what can be done. */
+  showText(key, values, actionKey, action) {
+    const message = element("p");
+    showText(message, key, values);
+    this.clear();
+    this.#place.append(message, this.#button(actionKey, action));
     this.#place.hidden = false;
   }
 
@@ -30,10 +41,30 @@ export class ErrorNotice {
     this.#place.hidden = true;
   }
 
+  #button(key, action) {
+    const button = element("button", { type: "button", className: "firm" });
+    showText(button, key);
+    button.addEventListener("click", action);
+    return button;
+  }
+
+  #keyForm(retry) {
+    const field = element("input", { type: "password", className: "field", autocomplete: "off", spellcheck: false });
+    showLabel(field, "key.label");
+    field.placeholder = text("key.label");
+    const form = element("form", {}, field, this.#button("key.use", () => form.requestSubmit()));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      setApiKey(field.value.trim());
+      retry();
+    });
+    return form;
+  }
+
   /** Hidden from screen readers, which would read it every second. */
   #countDown(seconds) {
     const shown = element("span", { ariaHidden: "true" });
-    const show = () => (shown.textContent = seconds > 0 ? `Trying again in ${seconds} s` : "Trying again …");
+    const show = () => showText(shown, seconds > 0 ? "error.tryingIn" : "error.trying", { seconds });
     show();
     this.#countdown = setInterval(() => {
       seconds -= 1;
@@ -43,25 +74,6 @@ export class ErrorNotice {
   }
 }
 
-export function describe(error) {
-  if (error instanceof Unreachable) {
-    return navigator.onLine
-      ? "Kvasir does not answer. It may be restarting; your text stays here."
-      : "This device is offline. Your text stays here.";
-  }
-  if (error instanceof ErrorResponse) {
-    if (error.status === 429) return `Kvasir is busy: ${error.message}.`;
-    if (error.status === 503) return "Kvasir is restarting; your text stays here.";
-    return sentence(error.message);
-  }
-  return sentence(error.message || String(error));
-}
-
 function mayPass(error) {
   return !(error instanceof ErrorResponse) || error.status >= 500;
-}
-
-function sentence(message) {
-  const begun = message.charAt(0).toUpperCase() + message.slice(1);
-  return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
 }

@@ -2,15 +2,16 @@
 
 import { documentJob } from "./documents.js";
 import { element } from "./dom.js";
-import { languageName } from "./languages.js";
+import { errorText, showError } from "./error_texts.js";
 import { translateInParts } from "./file_parts.js";
-import { describe } from "./error_notice.js";
+import { formatted, showLabel, showText, text as interfaceText } from "./interface.js";
+import { languageName } from "./language_names.js";
 
 export class Files {
   #elements;
   #page;
 
-  /** `page` has `languages()`, `limits()`, `fill(text)` for a text within the limit, and `announce(text)`. */
+  /** `page` has `languages(text)`, a promise, `limits()`, `fill(text)` for a short text, and `announce(text)`. */
   constructor(elements, page) {
     this.#elements = elements;
     this.#page = page;
@@ -53,22 +54,27 @@ export class Files {
       const fits = text !== null && [...text].length <= this.#page.limits().max_text_characters;
       if (fits && files.length === 1) {
         this.#page.fill(text);
-        this.#page.announce(`${file.name} is opened`);
+        this.#page.announce(interfaceText("files.opened", { name: file.name }));
       } else {
-        this.#begin(file, text);
+        this.translate(file, text);
       }
     }
   }
 
-  async #begin(file, text) {
+  /** Translates a file and lists it. `text` is its content if it is plain text, else null. */
+  async translate(file, text) {
     const running = new AbortController();
-    const languages = this.#page.languages();
-    const into = languageName(languages.target);
-    const bar = element("progress", { max: 1, value: 0, ariaLabel: `Progress of ${file.name}` });
-    const state = element("p", { className: "state quiet" }, `Into ${into} …`);
-    const remove = element("button", { type: "button", className: "plain" }, "Cancel");
-    remove.ariaLabel = `Cancel ${file.name}`;
-    const item = element("li", {}, element("p", { className: "name", title: file.name }, file.name), state, remove, bar);
+    const languages = await this.#page.languages(text);
+    const { name } = file;
+    const language = () => languageName(languages.target);
+    const bar = element("progress", { max: 1, value: 0 });
+    showLabel(bar, "files.progress", { name });
+    const state = element("p", { className: "state quiet" });
+    showText(state, "files.into", { language });
+    const remove = element("button", { type: "button", className: "plain" });
+    showText(remove, "files.cancel");
+    showLabel(remove, "files.cancelNamed", { name });
+    const item = element("li", {}, element("p", { className: "name", title: name }, name), state, remove, bar);
     this.#elements.list.append(item);
     item.scrollIntoView({ block: "nearest" });
     let address = null;
@@ -77,27 +83,30 @@ export class Files {
       if (address) URL.revokeObjectURL(address);
       item.remove();
     });
-    const progress = (done, message) => {
+    const progress = (done, sent) => {
       bar.value = done;
-      state.textContent = message ?? `Into ${into}: ${Math.floor(100 * done)} %`;
+      const percent = () => formatted(Math.floor(100 * (sent ?? done)) / 100, { style: "percent" });
+      showText(state, sent === undefined ? "files.percent" : "files.sending", { language, percent });
     };
     try {
       const job = text === null ? documentJob : translateInParts;
       const content = await job(text ?? file, languages, this.#page.limits(), progress, running.signal);
       address = URL.createObjectURL(content);
-      state.textContent = `In ${into}`;
-      const name = file.name.replace(/(\.[^.]*)?$/, `.${languages.target}$1`);
-      remove.before(element("a", { href: address, download: name, className: "firm" }, "Download"));
-      this.#page.announce(`${file.name} is translated`);
+      showText(state, "files.done", { language });
+      const download = name.replace(/(\.[^.]*)?$/, `.${languages.target}$1`);
+      const link = element("a", { href: address, download, className: "firm" });
+      showText(link, "files.download");
+      remove.before(link);
+      this.#page.announce(interfaceText("files.translated", { name }));
     } catch (error) {
       if (running.signal.aborted) return;
-      state.textContent = describe(error);
+      showError(state, error);
       state.className = "state failed";
-      this.#page.announce(`${file.name}: ${state.textContent}`);
+      this.#page.announce(interfaceText("files.failed", { name, message: errorText(error) }));
     }
     bar.remove();
-    remove.textContent = "Remove";
-    remove.ariaLabel = `Remove ${file.name}`;
+    showText(remove, "files.remove");
+    showLabel(remove, "files.removeNamed", { name });
   }
 }
 

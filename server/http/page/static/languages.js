@@ -1,50 +1,41 @@
-/** Selection of source and target language, restricted to the server's pairs, and their swap. */
+/** Source and target language: the selection, its restriction to the server's pairs, and the swap. */
 
-import { element } from "./dom.js";
+import { interfaceLanguage, showTitle } from "./interface.js";
+import { AUTO, bcp47, languageName, languageTitle } from "./language_names.js";
+import { recentLanguages, rememberLanguage } from "./recent_languages.js";
+import { store, stored } from "./storage.js";
 
-export const AUTO = "auto";
 const KEY = "kvasir-languages";
 const SURE = 0.7; // minimum confidence of a detected language shown without "perhaps"
-
-const names = new Intl.DisplayNames(["en"], { type: "language" });
-
-export function languageName(tag) {
-  try {
-    return names.of(tag.replaceAll("_", "-")) ?? tag;
-  } catch {
-    return tag; // not a BCP 47 tag
-  }
-}
 
 export class Languages extends EventTarget {
   #source;
   #target;
   #swap;
   #pairs = [];
-  #detects = false;
   #detected = null; // { language, confidence }
+  #insisted = null; // target that the user chose although the text is in it
 
-  /** Dispatches "change" after a selection and "swap" after a click on the swap button. */
+  /** Gets two pickers and a button. Dispatches "change" after a selection and "swap" after a click on the button. */
   constructor(source, target, swap) {
     super();
     this.#source = source;
     this.#target = target;
     this.#swap = swap;
-    source.addEventListener("change", () => this.#onChange());
-    target.addEventListener("change", () => this.#onChange());
+    source.addEventListener("change", ({ detail }) => detail.isChange && this.#onSource());
+    target.addEventListener("change", ({ detail }) => detail.isChange && this.#onTarget());
     swap.addEventListener("click", () => this.dispatchEvent(new Event("swap")));
   }
 
-  /** Offers the server's pairs; keeps the selection if it is still among them. */
-  offer({ pairs, detects }) {
-    const [source, target] = this.#source.disabled ? stored() : [this.#source.value, this.#target.value];
-    const sources = unique(pairs.map((pair) => pair.source));
+  /** Offers the server's pairs. The selection is the current one, else `wanted`, else that of the last visit. */
+  offer(pairs, wanted) {
+    const kept = stored(KEY, []);
+    const before = this.isReady ? [this.source, this.target] : (wanted ?? (Array.isArray(kept) ? kept : []));
     this.#pairs = pairs;
-    this.#detects = detects && sources.length > 1;
-    fill(this.#source, this.#detects ? [AUTO, ...sources] : sources, source);
-    this.#source.disabled = this.#target.disabled = !pairs.length;
-    this.showDetected(sources.includes(this.#detected?.language) ? this.#detected : null);
-    this.#fillTargets(target);
+    const sources = unique(pairs.map((pair) => pair.source));
+    this.#source.offer(sources.length > 1 ? [AUTO, ...sources] : sources);
+    this.choose(...before);
+    if (!sources.includes(this.#detected?.language)) this.showDetected(null);
   }
 
   get source() {
@@ -69,75 +60,127 @@ export class Languages extends EventTarget {
     return this.#pairOf(this.readLanguage, this.target) ?? null;
   }
 
+  /** Selects two languages as far as the server has them. */
+  choose(source, target) {
+    const sources = this.#source.tags;
+    const wanted = sources.find((tag) => isSame(tag, source));
+    this.#source.value = wanted ?? (sources.includes(AUTO) ? AUTO : (sources[0] ?? ""));
+    this.#offerTargets(target);
+    this.#insisted = null;
+    this.showDetected(this.#detected);
+  }
+
   /** Shows the detected language; null without text. */
   showDetected(detected) {
     this.#detected = detected;
-    const auto = this.#source.querySelector(`option[value="${AUTO}"]`);
-    if (auto) {
-      const doubt = detected && detected.confidence < SURE ? "perhaps " : "";
-      auto.textContent = detected ? `${languageName(detected.language)} (${doubt}detected)` : "Detect language";
+    if (!detected) this.#insisted = null;
+    if (this.source === AUTO && detected) {
+      const key = detected.confidence < SURE ? "languages.perhaps" : "languages.detected";
+      this.#source.show(key, { language: () => languageTitle(detected.language) });
+    } else {
+      this.#source.value = this.source;
     }
     this.#showSwap();
   }
 
+  /** Changes the target if a text in `language` has no translation into it. Returns whether it changed. */
+  leave(language) {
+    const isSameLanguage = this.source === AUTO && primary(language) === primary(this.target);
+    if (!isSameLanguage) this.#insisted = null;
+    const other = isSameLanguage && this.#insisted !== this.target ? this.#otherTarget(language) : null;
+    if (!other) return false;
+    this.#target.value = other;
+    this.#target.flash();
+    this.#keep();
+    return true;
+  }
+
+  /** Remembers the languages of a translation as recent ones. */
+  used() {
+    if (this.readLanguage) rememberLanguage("source", this.readLanguage);
+    rememberLanguage("target", this.target);
+  }
+
   swap() {
-    const [source, target] = [this.target, this.readLanguage];
+    const [source, target] = [this.target, this.#swappedTarget()];
+    if (!target) return;
     this.#source.value = source;
-    this.#fillTargets(target);
-    store(this.source, this.target);
+    this.#offerTargets(target);
+    this.#keep();
+  }
+
+  #onSource() {
+    this.showDetected(this.source === AUTO ? this.#detected : null);
+    this.#offerTargets(this.target);
+    if (this.source !== AUTO) rememberLanguage("source", this.source);
+    this.#onChange();
+  }
+
+  #onTarget() {
+    const isInTarget = this.source === AUTO && this.#detected && primary(this.#detected.language) === primary(this.target);
+    this.#insisted = isInTarget ? this.target : null;
+    rememberLanguage("target", this.target);
+    this.#onChange();
   }
 
   #onChange() {
-    if (this.source !== AUTO) this.showDetected(null);
-    this.#fillTargets(this.target);
-    store(this.source, this.target);
+    this.#keep();
+    this.#showSwap();
     this.dispatchEvent(new Event("change"));
   }
 
-  #fillTargets(wanted) {
-    const possible = this.#pairs.filter((pair) => this.source === AUTO || pair.source === this.source);
-    fill(this.#target, unique(possible.map((pair) => pair.target)), wanted);
+  #offerTargets(wanted) {
+    const targets = this.#targetsOf(this.source);
+    this.#target.offer(targets);
+    const kept = targets.find((tag) => isSame(tag, wanted));
+    this.#target.value = kept ?? this.#preferred(targets) ?? "";
     this.#showSwap();
   }
 
+  #targetsOf(source) {
+    return unique(this.#pairs.filter((pair) => source === AUTO || pair.source === source).map((pair) => pair.target));
+  }
+
+  #otherTarget(language) {
+    return this.#preferred(this.#targetsOf(language).filter((tag) => primary(tag) !== primary(language)));
+  }
+
+  /** Returns the target used last, else one in a language of the browser, else the first by name. */
+  #preferred(targets) {
+    const spoken = [interfaceLanguage(), ...navigator.languages];
+    const byName = [...targets].sort((one, other) => languageName(one).localeCompare(languageName(other)));
+    return (
+      recentLanguages("target").find((tag) => targets.includes(tag)) ??
+      spoken.map((tag) => byName.find((target) => primary(target) === primary(tag))).find(Boolean) ??
+      byName[0]
+    );
+  }
+
+  #swappedTarget() {
+    if (this.readLanguage) return this.#pairOf(this.target, this.readLanguage) ? this.readLanguage : null;
+    return this.#otherTarget(this.target) ?? null; // no text yet: nothing is detected
+  }
+
   #showSwap() {
-    const back = this.readLanguage && this.#pairOf(this.target, this.readLanguage);
-    this.#swap.disabled = !back;
-    this.#swap.title =
-      back || !this.readLanguage
-        ? "Swap the languages"
-        : `No model here translates ${languageName(this.target)} into ${languageName(this.readLanguage)}`;
+    const isPossible = Boolean(this.#swappedTarget());
+    this.#swap.disabled = !isPossible;
+    const [source, target] = [this.readLanguage, this.target];
+    if (isPossible || !source) showTitle(this.#swap, "languages.swap");
+    else {
+      const names = { source: () => languageName(source), target: () => languageName(target) };
+      showTitle(this.#swap, "languages.noWayBack", names);
+    }
   }
 
   #pairOf(source, target) {
     return this.#pairs.find((pair) => pair.source === source && pair.target === target);
   }
-}
 
-function fill(select, tags, wanted) {
-  const options = tags.map((tag) =>
-    element("option", { value: tag }, tag === AUTO ? "Detect language" : languageName(tag)),
-  );
-  const first = tags[0] === AUTO ? options.splice(0, 1) : [];
-  options.sort((one, other) => one.textContent.localeCompare(other.textContent, "en"));
-  select.replaceChildren(...first, ...options);
-  select.value = tags.includes(wanted) ? wanted : (tags[0] ?? "");
+  #keep() {
+    store(KEY, [this.source, this.target]);
+  }
 }
 
 const unique = (tags) => [...new Set(tags)];
-
-function stored() {
-  try {
-    return JSON.parse(localStorage.getItem(KEY)) ?? [];
-  } catch {
-    return [];
-  }
-}
-
-function store(source, target) {
-  try {
-    localStorage.setItem(KEY, JSON.stringify([source, target]));
-  } catch {
-    // Storage is disabled: the selection lasts for this visit.
-  }
-}
+const primary = (tag) => bcp47(tag).split("-")[0].toLowerCase();
+const isSame = (tag, wanted) => typeof wanted === "string" && bcp47(tag).toLowerCase() === bcp47(wanted).toLowerCase();

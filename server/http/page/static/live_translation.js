@@ -9,7 +9,7 @@ const BACK_OFF_SECONDS = [1, 2, 4, 8, 15];
 export class LiveTranslation {
   /**
    * `nextRequest()` returns the request for the current text, or null. `view` has `changed()` (the display is
-   * outdated), `begin(request)`, `delta(text)`, `settle(translation, request, response)`, `idle()` (no request),
+   * outdated), `begin(request)`, `delta(text, request)`, `settle(translation, request, response)`, `idle()` (no request),
    * `error({ error, seconds, retry })` and `busy(isBusy)`.
    */
   #nextRequest;
@@ -66,7 +66,7 @@ export class LiveTranslation {
           this.#failures = 0;
           this.#view.settle(response.translations[0], request, response);
         } else {
-          this.#view.delta(text);
+          this.#view.delta(text, request);
         }
       }
     } catch (error) {
@@ -89,6 +89,7 @@ export class LiveTranslation {
   #secondsToRetry(error) {
     const backOff = BACK_OFF_SECONDS[Math.min(this.#failures, BACK_OFF_SECONDS.length - 1)];
     if (!(error instanceof ErrorResponse)) return backOff;
+    if (error.code === "quota_exceeded") return null;
     if (error.status === 429) return error.retryAfterSeconds ?? backOff;
     return error.status === 503 || error.status === 502 ? backOff : null;
   }

@@ -1,35 +1,57 @@
 /** The page: creates its parts and connects their events. */
 
-import { sentencePairs } from "./word_alignment.js";
-import { copyText } from "./clipboard.js";
-import { byId } from "./dom.js";
-import { Files } from "./files.js";
-import { AUTO, Languages, languageName } from "./languages.js";
-import { WordHighlights } from "./word_highlights.js";
-import { LiveTranslation } from "./live_translation.js";
+import { readAddress, writeAddress } from "./address.js";
 import { Alternatives } from "./alternatives.js";
-import { Output } from "./output.js";
+import { ErrorResponse, Unreachable, capabilities, detectedLanguage } from "./api.js";
+import { needsKey } from "./api_key.js";
+import { byId } from "./dom.js";
 import { ErrorNotice } from "./error_notice.js";
-import { ErrorResponse, Unreachable, capabilities } from "./api.js";
+import { Files } from "./files.js";
+import { HistoryPanel } from "./history_panel.js";
+import { clearText, interfaceLanguage, setInterfaceLanguage, showAll, showText, text } from "./interface.js";
+import { AUTO, languageTitle } from "./language_names.js";
+import { LanguagePicker } from "./language_picker.js";
+import { Languages } from "./languages.js";
+import { LiveTranslation } from "./live_translation.js";
+import { ModelNote } from "./model_note.js";
+import { showNote } from "./note.js";
+import { Output } from "./output.js";
 import { SourceText } from "./source_text.js";
+import { Toolbar } from "./toolbar.js";
+import { TranslationHistory } from "./translation_history.js";
+import { sentencePairs } from "./word_alignment.js";
+import { WordHighlights } from "./word_highlights.js";
 
 const MAX_ANNOUNCED = 400; // characters; of longer translations a screen reader reads the length only
 const RETRY_SECONDS = 3; // between attempts to read the capabilities of the server
 
-const announce = (text) => (byId("announcement").textContent = text);
+showAll();
+const announce = (message) => (byId("announcement").textContent = message);
 const source = new SourceText({ area: byId("source"), mirror: byId("mirror"), count: byId("count"), clear: byId("clear") });
-const languages = new Languages(byId("source-language"), byId("target-language"), byId("swap"));
+const languages = new Languages(
+  new LanguagePicker(byId("source-language"), "source", "languages.from"),
+  new LanguagePicker(byId("target-language"), "target", "languages.into"),
+  byId("swap"),
+);
 const output = new Output(byId("output"));
 const errorNotice = new ErrorNotice(byId("error-notice"));
 const alternatives = new Alternatives(byId("alternatives"), output, announce);
+const modelNote = new ModelNote(byId("model"));
+const history = new TranslationHistory();
 const shown = { source: "", target: "", pivot: null }; // languages of the translation on display
 const highlights = new WordHighlights(source, output, () => shown, announce);
+const toolbar = new Toolbar(
+  () => ({ text: source.text, language: languages.readLanguage }),
+  () => ({ text: output.text, language: shown.target || null }),
+  announce,
+);
 let limits = { max_text_characters: Infinity, max_beam_size: 1 };
 let isBehind = false; // the server may have been replaced since its last response
+let leftLanguage = null; // of the text: it was the target before, and another one replaced it
 
 const live = new LiveTranslation(
   () => {
-    if (!languages.isReady || !source.text.trim() || source.isTooLong) return null;
+    if (!languages.isReady || !source.text.trim() || source.excess) return null;
     const request = { text: source.text, source: languages.source, target: languages.target };
     // Tokens align the sentences. Translations through a pivot have none.
     return languages.pair && !languages.pair.pivot ? { ...request, return_token_scores: true } : request;
@@ -37,10 +59,11 @@ const live = new LiveTranslation(
   {
     streamed: "",
     changed() {
+      history.cancel();
       alternatives.close();
       highlights.clear();
       output.fade();
-      byId("note").textContent = "";
+      clearText(byId("note"));
       setUsable(false);
     },
     begin(request) {
@@ -49,35 +72,34 @@ const live = new LiveTranslation(
       this.changed();
       if (request.target !== shown.target) output.clear();
     },
-    delta(text) {
-      this.streamed += text;
+    delta(delta, request) {
+      this.streamed += delta;
+      // An unchanged text: perhaps it is in the target language, and the target changes with the response.
+      if (request.source === AUTO && request.text.startsWith(this.streamed)) return;
       output.grow(this.streamed);
     },
     settle(translation, request, response) {
-      if (request.source === AUTO) languages.showDetected(translation.detected_language ?? null);
-      Object.assign(shown, {
-        source: languages.readLanguage ?? request.source,
-        target: request.target,
-        pivot: response.pivot ?? null,
-      });
-      source.language = languages.readLanguage;
-      output.language = request.target;
-      output.settle(translation.text, sentencePairs(request.text, translation.text, translation.sentences, shown));
-      byId("note").textContent = remark(translation, response);
-      setUsable(Boolean(translation.text.trim()));
-      announce(
-        translation.text.length > MAX_ANNOUNCED
-          ? `Translated: ${translation.text.length} characters`
-          : `${languageName(request.target)}: ${translation.text}`,
-      );
+      const detected = translation.detected_language;
+      if (request.source === AUTO) languages.showDetected(detected ?? null);
+      if (translation.translated === false && detected && languages.leave(detected.language)) {
+        leftLanguage = detected.language;
+        live.now();
+        return;
+      }
+      show(translation, request, response);
       if (isBehind) readCapabilities();
     },
     idle() {
       this.changed();
       errorNotice.clear();
+      leftLanguage = null;
+      modelNote.show(null);
+      if (source.excess) showTooLong();
       if (source.text.trim()) return;
       output.clear();
       languages.showDetected(null);
+      setUsable(false);
+      writeState();
     },
     error(event) {
       isBehind = true;
@@ -90,17 +112,65 @@ const live = new LiveTranslation(
   },
 );
 
+function show(translation, request, response) {
+  Object.assign(shown, {
+    source: languages.readLanguage ?? request.source,
+    target: request.target,
+    pivot: response.pivot ?? null,
+  });
+  source.language = languages.readLanguage;
+  output.language = request.target;
+  output.settle(translation.text, sentencePairs(request.text, translation.text, translation.sentences, shown));
+  const note = showNote(byId("note"), translation, shown.pivot, leftLanguage && { language: leftLanguage, target: shown.target });
+  leftLanguage = null;
+  modelNote.show(response.model ?? null);
+  setUsable(Boolean(translation.text.trim()));
+  const isLong = translation.text.length > MAX_ANNOUNCED;
+  const spoken = { count: translation.text.length, language: languageTitle(request.target), text: translation.text };
+  announce([note, text(isLong ? "output.translated" : "output.spoken", spoken)].filter(Boolean).join(" "));
+  writeState();
+  if (translation.translated === false) return;
+  languages.used();
+  history.add({ source: shown.source, target: shown.target, text: request.text, translation: translation.text });
+}
+
+function showTooLong() {
+  output.clear();
+  errorNotice.showText("source.tooLong", { count: source.excess, limit: limits.max_text_characters }, "source.asFile", () =>
+    files.translate(new File([source.text], `${text("source.fileName")}.txt`), source.text),
+  );
+}
+
 function setUsable(isUsable) {
-  byId("copy").disabled = !isUsable;
+  toolbar.update(isUsable);
   byId("show-alternatives").disabled = !isUsable || limits.max_beam_size < 2;
 }
 
-/** Returns the note below a translation: cut sentences, or the pivot language. */
-function remark(translation, response) {
-  if (translation.finish_reason === "length") return "A sentence was cut off: it is too long.";
-  if (translation.finish_reason === "repetition") return "A sentence was cut off where it began to repeat itself.";
-  if (response.pivot) return `Translated through ${languageName(response.pivot)}`;
-  return "";
+/** Writes the state into the address; without the history it has no text. */
+function writeState() {
+  const written = history.isOn ? source.text : "";
+  if (written || location.hash) writeAddress(languages.source, languages.target, written);
+}
+
+/** Returns the languages for a file. Detects the language of its text, and changes the target if that is the same. */
+async function languagesOf(content) {
+  if (languages.source === AUTO && content?.trim()) {
+    const detected = await detectedLanguage(content, languages.target);
+    if (detected && languages.source === AUTO) languages.leave(detected);
+  }
+  return { source: languages.source, target: languages.target };
+}
+
+/** Shows another text in other languages: of the address or the history. */
+function open(entry) {
+  if (languages.isReady) languages.choose(entry.source, entry.target);
+  replaceText(entry.text);
+}
+
+function replaceText(content) {
+  history.next();
+  source.text = content;
+  live.now();
 }
 
 /** Reads the capabilities of the server; retries until it answers. */
@@ -110,13 +180,16 @@ async function readCapabilities() {
     isBehind = false;
     limits = server.limits;
     source.limit = limits.max_text_characters;
+    modelNote.models = server.models;
     const before = [languages.source, languages.target].join();
-    languages.offer(server);
+    const address = readAddress();
+    languages.offer(server.pairs, address && [address.source, address.target]);
     if ([languages.source, languages.target].join() !== before || !output.text) live.now();
   } catch (error) {
     if (!(error instanceof ErrorResponse || error instanceof Unreachable)) throw error;
-    setTimeout(readCapabilities, RETRY_SECONDS * 1000);
-    errorNotice.show({ error, seconds: RETRY_SECONDS, retry: readCapabilities });
+    const seconds = needsKey(error) ? null : RETRY_SECONDS;
+    if (seconds) setTimeout(readCapabilities, seconds * 1000);
+    errorNotice.show({ error, seconds, retry: readCapabilities });
   }
 }
 
@@ -126,33 +199,52 @@ function openAlternatives(place) {
 }
 
 source.addEventListener("type", () => (source.text.trim() ? live.typed() : live.now()));
-source.addEventListener("clear", () => live.now());
+source.addEventListener("clear", () => replaceText(""));
+byId("source").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  live.now();
+});
 languages.addEventListener("change", () => live.now());
 languages.addEventListener("swap", () => {
   const translated = output.text;
+  history.next();
   languages.swap();
   if (translated.trim()) source.text = translated;
   live.now();
 });
 output.addEventListener("choose", ({ detail }) => openAlternatives(detail));
 byId("show-alternatives").addEventListener("click", () => openAlternatives(output.place));
-byId("copy").addEventListener("click", async () => {
-  byId("copy-label").textContent = (await copyText(output.text, byId("output"))) ? "Copied" : "Press Ctrl+C";
-  announce(byId("copy-label").textContent);
-  setTimeout(() => (byId("copy-label").textContent = "Copy"), 2000);
-});
+toolbar.addEventListener("use", () => history.flush());
+byId("interface").value = interfaceLanguage();
+byId("interface").addEventListener("change", () => setInterfaceLanguage(byId("interface").value));
 addEventListener("online", () => (languages.isReady ? live.now() : readCapabilities()));
+addEventListener("hashchange", () => {
+  const address = readAddress();
+  if (address) open(address);
+});
 
-new Files(
+const files = new Files(
   { list: byId("files"), drop: byId("drop"), input: byId("file") },
   {
-    languages: () => ({ source: languages.source, target: languages.target }),
+    languages: languagesOf,
     limits: () => limits,
-    fill(text) {
-      source.text = text;
-      live.now();
-    },
+    fill: replaceText,
     announce,
   },
 );
+new HistoryPanel(
+  {
+    panel: byId("history-panel"),
+    button: byId("history"),
+    list: byId("history-list"),
+    state: byId("history-state"),
+    keep: byId("history-keep"),
+    clear: byId("history-clear"),
+    close: byId("history-close"),
+  },
+  history,
+  open,
+);
+source.text = readAddress()?.text || source.text;
 readCapabilities();

@@ -1,8 +1,10 @@
-/** Source text: a textarea as high as its text, the character count, and highlighted words. */
+/** Source text: a textarea as high as its text in a box that scrolls, the character count, and highlighted words. */
 
 import { element, wrapped } from "./dom.js";
+import { showText } from "./interface.js";
 
 const LONG = 320; // characters; longer texts have a smaller font
+const MARGIN = 20; // pixels around a sentence that is scrolled to
 const NEAR = 0.8; // fraction of the limit from which the count shows the limit
 
 export class SourceText extends EventTarget {
@@ -52,8 +54,9 @@ export class SourceText extends EventTarget {
     this.#showCount();
   }
 
-  get isTooLong() {
-    return this.length > this.#limit;
+  /** The number of characters above the limit. */
+  get excess() {
+    return Math.max(0, this.length - this.#limit);
   }
 
   /** Highlights a sentence faintly, and words in it brightly. */
@@ -66,6 +69,7 @@ export class SourceText extends EventTarget {
     }));
     const wrap = (part) => element("mark", { className: "haze" }, ...wrapped(part, bright));
     this.#mirror.replaceChildren(...wrapped(this.text, [{ begin, end, wrap }]), "\n");
+    this.#scrollTo(this.#mirror.querySelector("mark"));
   }
 
   clearHighlights() {
@@ -84,18 +88,19 @@ export class SourceText extends EventTarget {
   }
 
   #showCount() {
-    const number = new Intl.NumberFormat("en");
-    const over = this.length - this.#limit;
-    const isNear = this.length > NEAR * this.#limit;
-    this.#count.classList.toggle("over", over > 0);
-    this.#area.ariaInvalid = String(over > 0);
-    this.#count.textContent =
-      over > 0
-        ? `${number.format(over)} characters too many: ${number.format(this.#limit)} at most`
-        : `${number.format(this.length)}${isNear || this.length === 0 ? this.#ofLimit(number) : ""}`;
+    const [count, limit, excess] = [this.length, this.#limit, this.excess];
+    const isLimitShown = Number.isFinite(limit) && (count === 0 || count > NEAR * limit);
+    this.#count.classList.toggle("over", excess > 0);
+    this.#area.ariaInvalid = String(excess > 0);
+    if (excess) showText(this.#count, "source.over", { count: excess, limit });
+    else showText(this.#count, isLimitShown ? "source.countOf" : "source.count", { count, limit });
   }
 
-  #ofLimit(number) {
-    return Number.isFinite(this.#limit) ? ` / ${number.format(this.#limit)}` : "";
+  /** Scrolls the box, but not the page, to a highlighted sentence. */
+  #scrollTo(mark) {
+    const box = this.#area.parentElement;
+    const [shown, wanted] = [box.getBoundingClientRect(), mark.getBoundingClientRect()];
+    if (wanted.top < shown.top) box.scrollTop -= shown.top - wanted.top + MARGIN;
+    else if (wanted.bottom > shown.bottom) box.scrollTop += Math.min(wanted.bottom - shown.bottom + MARGIN, wanted.top - shown.top);
   }
 }

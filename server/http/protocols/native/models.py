@@ -5,11 +5,21 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 
-from bundle.manifest import BundleConfig
+from bundle.loading import Bundle
 from bundle.tensors import Precision
 from server.http.state import ServerState, server_state
 
 router = APIRouter(prefix="/v1", tags=["translation"])
+
+
+class QualityAnswer(BaseModel):
+    """Quality of a model on one test set, from its model card."""
+
+    data: str
+    lines: int | None = Field(description="number of lines of the test set")
+    search: str | None = Field(description="search of the measurement, such as greedy or beam 4")
+    bleu: float
+    chrf: float | None
 
 
 class ModelAnswer(BaseModel):
@@ -22,6 +32,9 @@ class ModelAnswer(BaseModel):
     num_parameters: int
     max_source_tokens: int
     max_target_tokens: int
+    demonstration: bool = Field(description="whether the model card calls this a demonstration model")
+    purpose: str | None = Field(description="purpose of the model, from its model card")
+    quality: list[QualityAnswer] = Field(description="figures of the model card for this precision")
 
 
 class PairAnswer(BaseModel):
@@ -50,10 +63,11 @@ async def models(server: Annotated[ServerState, Depends(server_state)]) -> Model
         PairAnswer(source=route.source, target=route.target, models=list(route.models), pivot=route.pivot)
         for route in server.router.routes
     ]
-    return ModelsAnswer(models=[_model(config) for config in server.router.configs], pairs=pairs)
+    return ModelsAnswer(models=[_model(bundle) for bundle in server.router.bundles], pairs=pairs)
 
 
-def _model(config: BundleConfig) -> ModelAnswer:
+def _model(bundle: Bundle) -> ModelAnswer:
+    config, card = bundle.config, bundle.card
     return ModelAnswer(
         name=config.name,
         source_languages=list(config.source_languages),
@@ -62,4 +76,7 @@ def _model(config: BundleConfig) -> ModelAnswer:
         num_parameters=config.provenance.num_parameters,
         max_source_tokens=config.shapes.max_source_tokens,
         max_target_tokens=config.shapes.max_target_tokens,
+        demonstration=card.is_demonstration,
+        purpose=card.purpose,
+        quality=[QualityAnswer.model_validate(each, from_attributes=True) for each in card.quality],
     )

@@ -93,6 +93,11 @@ class TranslationAnswer(BaseModel):
 
     text: str
     detected_language: DetectedLanguage | None = Field(None, description="if source is auto and the text has letters")
+    translated: bool | None = Field(
+        None,
+        description="if source is auto: false if `text` is the unchanged source, because it is in the target language "
+        "already or has no letters",
+    )
     source_tokens: int
     target_tokens: int
     finish_reason: FinishReason = Field(
@@ -175,13 +180,15 @@ async def _glossary(body: TranslateBody, request: Request) -> Glossary | None:
 def _answer(asked: TranslationRequest, done: TranslationOutcome) -> TranslateAnswer:
     detected = done.detected or (None,) * len(asked.texts)
     translations = [
-        _translation(translation, asked, language)
-        for translation, language in zip(done.result.translations, detected, strict=True)
+        _translation(translation, asked, language, index not in done.unchanged if done.detected else None)
+        for index, (translation, language) in enumerate(zip(done.result.translations, detected, strict=True))
     ]
     return TranslateAnswer(translations=translations, model=done.model, pivot=done.pivot, seed=done.result.seed)
 
 
-def _translation(translation: Translation, asked: TranslationRequest, detected: Detection | None) -> TranslationAnswer:
+def _translation(
+    translation: Translation, asked: TranslationRequest, detected: Detection | None, is_translated: bool | None
+) -> TranslationAnswer:
     others = [
         AlternativeAnswer(
             text=other.text,
@@ -195,6 +202,7 @@ def _translation(translation: Translation, asked: TranslationRequest, detected: 
         detected_language=None
         if detected is None
         else DetectedLanguage(language=detected.language, confidence=round(detected.confidence, 4)),
+        translated=is_translated,
         source_tokens=translation.source_tokens,
         target_tokens=translation.target_tokens,
         finish_reason=translation.finish_reason,

@@ -128,7 +128,7 @@ def test_the_page_is_valid_html() -> None:
     ids = [element.get("id") for element in document.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
     for attribute in ("for", "aria-describedby", "aria-labelledby"):
-        named = [element.get(attribute) for element in document.iter() if element.get(attribute)]
+        named = [name for element in document.iter() for name in (element.get(attribute) or "").split()]
         assert set(named) <= set(ids), attribute
 
 

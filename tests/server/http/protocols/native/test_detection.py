@@ -1,5 +1,6 @@
 """`source: "auto"` in the native protocol."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -7,7 +8,7 @@ from starlette.testclient import TestClient
 
 from server.http.app import create_app
 from server.operations.settings import Settings
-from tests.fakes.echo import EchoGenerator
+from tests.fakes.echo import EchoFor, EchoGenerator
 
 
 @pytest.fixture
@@ -25,6 +26,33 @@ def test_the_language_of_each_text_is_detected_if_the_source_is_auto(client: Tes
     assert unsure["confidence"] < 0.05
     assert nothing is None
     assert answer["model"] == "echo-en-de"
+
+
+def test_the_answer_states_for_each_text_whether_it_was_translated(client: TestClient) -> None:
+    texts = ["Where is the station?", "12:30", ""]
+    answer = client.post("/v1/translate", json={"text": texts, "source": "auto", "target": "de"}).json()
+    assert [each["translated"] for each in answer["translations"]] == [True, False, False]
+
+
+def test_a_text_in_the_target_language_is_returned_and_marked_as_not_translated(echo_for: EchoFor) -> None:
+    there, back = echo_for("en", "de"), echo_for("de", "en")
+    texts = ["Wo ist der Bahnhof, bitte?", "Where is the station, please?"]
+    body = {"text": texts, "source": "auto", "target": "de"}
+    with TestClient(create_app(Settings(), [there, back])) as client:
+        answer = client.post("/v1/translate", json=body).json()
+        streamed = client.post("/v1/translate", json={**body, "stream": True}).text
+    german, english = answer["translations"]
+    assert (german["text"], german["translated"]) == (texts[0], False)
+    assert german["detected_language"]["language"] == "de"
+    assert english["translated"] is True
+    [done] = [line for line in streamed.splitlines() if line.startswith("data:") and "translations" in line]
+    flags = [each["translated"] for each in json.loads(done.removeprefix("data:"))["translations"]]
+    assert flags == [False, True]
+
+
+def test_an_answer_without_detection_has_no_field_for_it(client: TestClient) -> None:
+    answer = client.post("/v1/translate", json={"text": "Tea.", "source": "en", "target": "de"}).json()
+    assert "translated" not in answer["translations"][0]
 
 
 def test_untranslated_texts_are_valid_utf_8(client: TestClient) -> None:
