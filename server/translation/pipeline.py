@@ -17,20 +17,27 @@ from server.translation.submission import Submission
 from server.translation.text_output import TextOutput
 from server.translation.text_stream import TextStream
 from server.translation.types import TranslationRequest, TranslationResult
+from server.translation.worker_threads import INLINE_CHARACTERS
 
 
 class Pipeline:
     """Translates texts with one model. `translate` may run many times at once on one event loop."""
 
     def __init__(
-        self, engine: EngineClient, limits: TranslationLimits, clock: Callable[[], float] = time.monotonic
+        self,
+        engine: EngineClient,
+        limits: TranslationLimits,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        inline_characters: float = INLINE_CHARACTERS,
     ) -> None:
+        """Open the tokenizer. Texts of more than `inline_characters` are processed in threads."""
         self._engine = engine
         self._limits = limits
         self._clock = clock
         self._tokenizer = open_tokenizer(engine.bundle)
         self._shapes = engine.bundle.config.shapes
-        self._reader = TextReader(self._tokenizer, self._shapes)
+        self._reader = TextReader(self._tokenizer, self._shapes, inline_characters)
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)
 
     @property
@@ -67,6 +74,10 @@ class Pipeline:
             texts.deadline.check()
         output.assembled(result.translations)
         return result
+
+    def may_be_special(self, text: str) -> bool:
+        """Return whether a text takes the slower path, because a plain translation might lose something."""
+        return self._reader.may_be_special(text)
 
     def check(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` for options that this server or this model lacks, for any text."""

@@ -34,8 +34,8 @@ async def run_in_protected_thread(work: Callable[P, T], /, *args: P.args, **kwar
     return await asyncio.get_running_loop().run_in_executor(PROTECTED_TEXTS, partial(work, *args, **kwargs))
 
 
-def runner_for(num_characters: int, is_plain: bool) -> Runner:
-    """Return the runner for texts of this length."""
-    if num_characters <= INLINE_CHARACTERS:
+def runner_for(num_characters: int, inline_characters: float, is_plain: bool) -> Runner:
+    """Return the runner for texts of this length: inline up to `inline_characters`."""
+    if num_characters <= inline_characters:
         return run_inline
     return asyncio.to_thread if is_plain else run_in_protected_thread
