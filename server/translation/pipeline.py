@@ -9,6 +9,7 @@ from server.text.tokenizers.registry import open_tokenizer
 from server.translation.assembly import assemble
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
+from server.translation.plain_texts import PlainTextPath
 from server.translation.reading import TextReader
 from server.translation.restoration import Restorer
 from server.translation.scoring import Scorer
@@ -38,6 +39,7 @@ class Pipeline:
         self._tokenizer = open_tokenizer(engine.bundle)
         self._shapes = engine.bundle.config.shapes
         self._reader = TextReader(self._tokenizer, self._shapes, inline_characters)
+        self._plain_texts = PlainTextPath(engine, limits, self._tokenizer, self._shapes, self._reader)
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)
 
     @property
@@ -54,6 +56,8 @@ class Pipeline:
         arrived = self._clock()
         self._limits.check_size(request)
         deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, self._clock)
+        if stream is None and (result := await self._plain_texts.translate(request, deadline, arrived)) is not None:
+            return result
         texts = await self._reader.read(request, deadline)
         output = TextOutput(stream, texts, self._tokenizer)
         async with texts.deadline.interrupts():

@@ -48,7 +48,7 @@ class TextReader:
 
     def __init__(self, tokenizer: Tokenizer, shapes: Shapes, inline_characters: float = INLINE_CHARACTERS) -> None:
         self._tokenizer = tokenizer
-        self._inline_characters = inline_characters
+        self.inline_characters = inline_characters
         self._max_tokens = shapes.max_source_tokens
         self._unknown = UnknownCharacters(tokenizer.known_characters)
 
@@ -57,7 +57,7 @@ class TextReader:
 
         Raises `InvalidRequest` for XML that is not well-formed, and `DeadlineExceeded`.
         """
-        run = runner_for(request.num_characters, self._inline_characters, is_plain=True)
+        run = runner_for(request.num_characters, self.inline_characters, is_plain=True)
         # The look for special texts is short, so that plain ones do not wait for those that are read.
         if (plain := await run(self._plain_unless_special, request, run)) is not None:
             return plain
@@ -75,14 +75,14 @@ class TextReader:
         return may_be_special(text, self._unknown)
 
     async def _protected_unless_plain(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts | None:
-        if request.num_characters <= self._inline_characters:
+        if request.num_characters <= self.inline_characters:
             texts = self._read_all(request, NO_DEADLINE)
         else:
             async with deadline.interrupts():
                 texts = await run_in_protected_thread(self._read_all, request, deadline)
         if request.format == "text" and not any(map(_is_special, texts)):
             return None
-        run = runner_for(request.num_characters, self._inline_characters, is_plain=False)
+        run = runner_for(request.num_characters, self.inline_characters, is_plain=False)
         return SegmentedTexts(texts, _all_sentences(texts), False, protections_for(request.source), run, deadline)
 
     def _plain(self, request: TranslationRequest, run: Runner) -> SegmentedTexts:

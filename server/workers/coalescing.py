@@ -3,7 +3,8 @@
 import asyncio
 import time
 from array import array
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Self
 
 from server.interface.request import (
@@ -13,17 +14,34 @@ from server.interface.request import (
     ProgressListener,
     Request,
     SentenceParams,
-    Timings,
     TokenDetails,
 )
 
-# Everything that an answer of one model depends on: the bytes of the source tokens, and the parameters.
-SentenceKey = tuple[bytes, SentenceParams]
+# Everything that an answer of one model depends on: the parameters, as a number, and the source tokens. One object of
+# bytes is hashed once; a tuple of bytes and parameters is hashed at each of a dozen look-ups.
+SentenceKey = bytes
+
+_MAX_KINDS_OF_PARAMS = 4096
 
 # Approximate sizes: a hypothesis without tokens, a Python number in a list, a pair of two numbers.
 _HYPOTHESIS_BYTES, _NUMBER_BYTES, _PAIR_BYTES = 512, 32, 128
 
-_TIMES = tuple(time_.name for time_ in fields(Timings) if time_.name != "arrived")
+
+class SentenceKeys:
+    """Keys of requests: equal for requests with equal answers, and for no others."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._prefixes: dict[SentenceParams, bytes] = {}
+
+    def key(self, request: Request) -> SentenceKey:
+        """Return the key of a request."""
+        prefix = self._prefixes.get(request.params)
+        if prefix is None:
+            if len(self._prefixes) == _MAX_KINDS_OF_PARAMS:
+                self._prefixes.clear()  # numbers are never reused: equal requests before and after share nothing
+            prefix = self._prefixes[request.params] = next(self._numbers).to_bytes(8)
+        return prefix + request.source.tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +149,12 @@ class InFlightRequest:
             timings.finished = time.monotonic()
             return Completion(request, [], FinishReason.DEADLINE)
         completion = self.task.result()[key].completion(request)
-        for name in _TIMES:
-            reached: float = getattr(self.requests[key].timings, name)
-            setattr(timings, name, max(reached, timings.arrived) if reached else 0.0)
+        arrived, shared = timings.arrived, self.requests[key].timings
+        timings.admitted = max(shared.admitted, arrived) if shared.admitted else 0.0
+        timings.encoded = max(shared.encoded, arrived) if shared.encoded else 0.0
+        timings.assigned = max(shared.assigned, arrived) if shared.assigned else 0.0
+        timings.first_token = max(shared.first_token, arrived) if shared.first_token else 0.0
+        timings.finished = max(shared.finished, arrived) if shared.finished else 0.0
         return completion
 
 

@@ -15,6 +15,7 @@ from server.workers.coalescing import (
     Answer,
     InFlightRequest,
     SentenceKey,
+    SentenceKeys,
     TokenFanOut,
     completed_or_expired,
     is_finished,
@@ -55,6 +56,7 @@ class CachedEngineClient:
         self._max_sentences = max_sentences
         self._observer = observer
         self._answers: LRUCache[SentenceKey, Answer] = LRUCache(max_sentences, _size)
+        self._keys = SentenceKeys()
         self._in_flight: dict[SentenceKey, InFlightRequest] = {}
         self._is_draining = False
         self._share_found = 0.0  # share of sentences cached or in flight, averaged over the last calls
@@ -80,7 +82,7 @@ class CachedEngineClient:
             completions = await self._engine.generate(requests)
             self._observer.sentences("decoded", sum(map(is_finished, completions)))
             return completions
-        keys = [(request.source.tobytes(), request.params) for request in requests]
+        keys = list(map(self._keys.key, requests))
         distinct = dict(zip(keys, requests, strict=True))
         cached = {key: self._answers[key] for key in distinct if key in self._answers}
         streams = {key for key, request in zip(keys, requests, strict=True) if request.on_progress is not None}
@@ -197,7 +199,7 @@ class CachedEngineClient:
             key for key, completion in zip(in_flight.requests, completions, strict=True) if is_finished(completion)
         ]
         # Samples are not kept: a drawn seed does not occur again.
-        kept = {key: answers[key] for key in finished if key[1].sampling is None}
+        kept = {key: answers[key] for key in finished if in_flight.requests[key].params.sampling is None}
         self._answers.update({key: answer for key, answer in kept.items() if _size(answer) <= self._max_sentences})
         self._observer.cache_grew(len(self._answers) - num_before)
         self._observer.sentences("decoded", len(finished))
