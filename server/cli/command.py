@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from server.cli.bundle_choice import chosen_bundles
 from server.cli.files import STANDARD, check_input, check_output, opened
 from server.cli.offline_options import OfflineOptions, check_document_options, check_line_options
 from server.cli.one_line_errors import WRONG_USE, failure
 from server.cli.option_flags import with_options
-from server.cli.translate import OfflineStats, translate_document_file, translate_file
-from server.documents.formats.registry import FORMATS
+from server.cli.translate.lines import translate_file
+from server.cli.translate.stats import OfflineStats
 from server.interface.decoding_options import DecodingOptions
 from server.operations.settings import DEFAULT_MODEL
 from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES
@@ -76,12 +74,14 @@ def translate(
         check_output(str(stats), "--stats", source_file)
     options = OfflineOptions(source, target, decoding, threads, cache_sentences, as_json, delimiter)
     extension = Path(source_file).suffix.lower()
-    is_document = extension in FORMATS and extension != ".txt"
+    is_document = extension not in ("", ".txt") and _is_document_format(extension)
     (check_document_options if is_document else check_line_options)(options)
     if is_document and Path(output).suffix.lower() != extension:
         raise failure(f"the output of a {extension} file must end in {extension}; set it with --output", WRONG_USE)
     bundles = chosen_bundles(model, source, target)
     if is_document:
+        from server.cli.translate.documents import translate_document_file
+
         with _progress("paragraphs") as advance:
             result = translate_document_file(bundles, Path(source_file), Path(output), options, advance)
     else:
@@ -91,16 +91,34 @@ def translate(
         stats.write_text(json.dumps(_as_json(result), indent=2) + "\n", encoding="utf-8")
 
 
+def _is_document_format(extension: str) -> bool:
+    # Imported where it is needed: the formats take as long to import as a hundred lines to translate.
+    from server.documents.formats.registry import FORMATS
+
+    return extension in FORMATS
+
+
 @contextmanager
 def _progress(unit: str) -> Iterator[Callable[[int], None]]:
     """Show on standard error how many lines or other units are done, if it is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(unit, total=None)
-        yield lambda units: bar.advance(task, units)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(unit, total=None)
+
+    def advance(units: int) -> None:
+        bar.start()  # not before: it starts a thread, and worker processes are forked
+        bar.advance(task, units)
+
+    try:
+        yield advance
+    finally:
+        bar.stop()
 
 
 def _as_json(result: OfflineStats) -> dict[str, float]:

@@ -9,6 +9,7 @@ from server.text.tokenizers.registry import open_tokenizer
 from server.translation.assembly import assemble
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
+from server.translation.plain_texts import PlainTextPath
 from server.translation.reading import TextReader
 from server.translation.restoration import Restorer
 from server.translation.scoring import Scorer
@@ -17,20 +18,28 @@ from server.translation.submission import Submission
 from server.translation.text_output import TextOutput
 from server.translation.text_stream import TextStream
 from server.translation.types import TranslationRequest, TranslationResult
+from server.translation.worker_threads import INLINE_CHARACTERS
 
 
 class Pipeline:
     """Translates texts with one model. `translate` may run many times at once on one event loop."""
 
     def __init__(
-        self, engine: EngineClient, limits: TranslationLimits, clock: Callable[[], float] = time.monotonic
+        self,
+        engine: EngineClient,
+        limits: TranslationLimits,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        inline_characters: float = INLINE_CHARACTERS,
     ) -> None:
+        """Open the tokenizer. Texts of more than `inline_characters` are processed in threads."""
         self._engine = engine
         self._limits = limits
         self._clock = clock
         self._tokenizer = open_tokenizer(engine.bundle)
         self._shapes = engine.bundle.config.shapes
-        self._reader = TextReader(self._tokenizer, self._shapes)
+        self._reader = TextReader(self._tokenizer, self._shapes, inline_characters)
+        self._plain_texts = PlainTextPath(engine, limits, self._tokenizer, self._shapes, self._reader)
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)
 
     @property
@@ -47,6 +56,14 @@ class Pipeline:
         arrived = self._clock()
         self._limits.check_size(request)
         deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, self._clock)
+        if stream is None and (result := await self._plain_texts.translate(request, deadline, arrived)) is not None:
+            return result
+        return await self._translate_in_rounds(request, stream, deadline, arrived)
+
+    async def _translate_in_rounds(
+        self, request: TranslationRequest, stream: TextStream | None, deadline: Deadline, arrived: float
+    ) -> TranslationResult:
+        """Translate with each protection in turn, until no sentence has lost anything."""
         texts = await self._reader.read(request, deadline)
         output = TextOutput(stream, texts, self._tokenizer)
         async with texts.deadline.interrupts():
@@ -67,6 +84,10 @@ class Pipeline:
             texts.deadline.check()
         output.assembled(result.translations)
         return result
+
+    def may_be_special(self, text: str) -> bool:
+        """Return whether a text takes the slower path, because a plain translation might lose something."""
+        return self._reader.may_be_special(text)
 
     def check(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` for options that this server or this model lacks, for any text."""

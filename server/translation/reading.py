@@ -20,7 +20,7 @@ from server.translation.deadline import NO_DEADLINE, Deadline
 from server.translation.protection_strategies import AsIs, Protection, protections_for
 from server.translation.sentences import SegmentedText, Sentence
 from server.translation.types import TranslationRequest
-from server.translation.worker_threads import Runner, runner_for
+from server.translation.worker_threads import INLINE_CHARACTERS, Runner, runner_for
 
 # Stands for every character of a protected span while sentences are divided; names for runs of it cost a few tokens.
 _MASK = "X"
@@ -47,8 +47,9 @@ class SegmentedTexts:
 class TextReader:
     """Reads texts and divides them into sentences that one model takes."""
 
-    def __init__(self, tokenizer: Tokenizer, shapes: Shapes) -> None:
+    def __init__(self, tokenizer: Tokenizer, shapes: Shapes, inline_characters: float = INLINE_CHARACTERS) -> None:
         self._tokenizer = tokenizer
+        self.inline_characters = inline_characters
         self._max_tokens = shapes.max_source_tokens
         self._unknown = UnknownCharacters(tokenizer.known_characters)
 
@@ -57,7 +58,7 @@ class TextReader:
 
         Raises `InvalidRequest` for XML that is not well-formed, and `DeadlineExceeded`.
         """
-        run = runner_for(request.num_characters, True, deadline)
+        run = runner_for(request.num_characters, True, deadline, self.inline_characters)
         # The look for special texts is short, so that plain ones do not wait for those that are read.
         if (plain := await run(self._plain_unless_special, request, run)) is not None:
             return plain
@@ -66,12 +67,16 @@ class TextReader:
         return await run(self._plain, request, run)
 
     def _plain_unless_special(self, request: TranslationRequest, run: Runner) -> SegmentedTexts | None:
-        if request.format != "text" or any(may_be_special(text, self._unknown) for text in request.texts):
+        if request.format != "text" or any(map(self.may_be_special, request.texts)):
             return None
         return self._plain(request, run)
 
+    def may_be_special(self, text: str) -> bool:
+        """Return whether a plain translation of a text might lose something."""
+        return may_be_special(text, self._unknown)
+
     async def _protected_unless_plain(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts | None:
-        run = runner_for(request.num_characters, False, deadline)
+        run = runner_for(request.num_characters, False, deadline, self.inline_characters)
         texts = await run(self._read_all, request)
         if request.format == "text" and not any(map(_is_special, texts)):
             return None

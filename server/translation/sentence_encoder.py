@@ -8,7 +8,7 @@ from server.interface.decoding_options import MAX_REQUIRED_TOKENS
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.interruption import checkpoint
 from server.interface.request import Request, SentenceParams, Timings, TokenIds, Tokens
-from server.text.protection.protected_sentence import Protected, Restored
+from server.text.protection.protected_sentence import PlainSentence, Protected, Restored
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.protection_strategies import Protection
@@ -95,16 +95,26 @@ class SentenceEncoder(RequestBuilder):
                 requests += [job.request for job in jobs]
         return requests
 
+    def plain_request(self, text: int, sentence: str, source: TokenIds) -> Request:
+        """Return the request for a sentence of the text with this index. Raises `TextTooLong`."""
+        if len(source) > self._shapes.max_source_tokens:
+            raise self._too_long(PlainSentence(sentence), source)
+        return self.request(source, self._resolver.resolve(text, len(source)))
+
+    def _too_long(self, part: Protected, source: TokenIds) -> TextTooLong:
+        limit = self._shapes.max_source_tokens
+        return TextTooLong(f"{part.description} has {len(source)} tokens; this model takes {limit}")
+
     def _job(self, sentence: Sentence, part: Protected) -> Job | None:
         """Return a part with its request; None if it is too long for the model or the search."""
         required = self._required(part) if part.must_have_substitutes else ()
         if required is None:
             return None
         source = self.tokens(part.text) if sentence.source is None else sentence.source
-        if len(source) > (limit := self._shapes.max_source_tokens):
+        if len(source) > self._shapes.max_source_tokens:
             if part.substitutes:
                 return None
-            raise TextTooLong(f"{part.description} has {len(source)} tokens; this model takes {limit}")
+            raise self._too_long(part, source)
         terms = () if self._glossary is None else self._glossary.target_terms(part.text)
         params = self._resolver.resolve(sentence.text, len(source), terms, part.is_continuation)
         if sentence.unit.tags and _has_tags_inside(sentence) and not params.return_attention:

@@ -66,8 +66,10 @@ class ThreadRunner:
 run_on_glossary_thread = ThreadRunner(GLOSSARIES, NO_DEADLINE)
 
 
-def runner_for(num_characters: int, is_plain: bool, deadline: Deadline) -> Runner:
-    """Return the runner for texts of this length."""
-    if num_characters <= INLINE_CHARACTERS:
+def runner_for(
+    num_characters: int, is_plain: bool, deadline: Deadline, inline_characters: float = INLINE_CHARACTERS
+) -> Runner:
+    """Return the runner for texts of this length: inline up to `inline_characters`."""
+    if num_characters <= inline_characters:
         return run_inline
     return ThreadRunner(PLAIN_TEXTS if is_plain else PROTECTED_TEXTS, deadline)

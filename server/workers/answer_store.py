@@ -2,12 +2,10 @@
 
 from collections import OrderedDict
 
-from server.interface.request import SentenceParams
-from server.workers.coalescing import Answer, SentenceKey
+from server.workers.coalescing import Answer
+from server.workers.sentence_keys import SentenceKey
 
-# Approximate sizes in CPython: an entry with an empty source and default parameters, the objects of other ones.
-_ENTRY_BYTES, _PARAMS_BYTES = 256, 256
-_TUPLE_BYTES, _REFERENCE_BYTES, _OBJECT_BYTES = 56, 8, 32
+_ENTRY_BYTES = 256  # an entry with an empty source, approximately
 
 
 class AnswerStore:
@@ -47,18 +45,5 @@ class AnswerStore:
 
 
 def key_bytes(key: SentenceKey) -> int:
-    """Return the approximate size of a key and its entry. Parameters count in full, although a call shares them."""
-    source, params = key
-    return _ENTRY_BYTES + len(source) + _params_bytes(params)
-
-
-def _params_bytes(params: SentenceParams) -> int:
-    token_lists = (params.target_prefix, params.required_phrases, params.suppress_phrases, params.forced_target)
-    options = params.options.changed()
-    return _PARAMS_BYTES + sum(map(_num_bytes, (*token_lists, *options.values())))
-
-
-def _num_bytes(value: object) -> int:
-    if isinstance(value, tuple):
-        return _TUPLE_BYTES + sum(_REFERENCE_BYTES + _num_bytes(item) for item in value) if value else 0
-    return _OBJECT_BYTES + 4 * len(value) if isinstance(value, str) else _OBJECT_BYTES
+    """Return the approximate size of a key and its entry. `SentenceKeys` counts the parameters."""
+    return _ENTRY_BYTES + len(key)

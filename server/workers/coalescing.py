@@ -3,7 +3,7 @@
 import asyncio
 import time
 from array import array
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Self
 
 from server.interface.request import (
@@ -12,18 +12,12 @@ from server.interface.request import (
     Hypothesis,
     ProgressListener,
     Request,
-    SentenceParams,
-    Timings,
     TokenDetails,
 )
-
-# Everything that an answer of one model depends on: the bytes of the source tokens, and the parameters.
-SentenceKey = tuple[bytes, SentenceParams]
+from server.workers.sentence_keys import SentenceKey
 
 # Approximate sizes: a hypothesis without tokens, a Python number in a list, a pair of two numbers.
 _HYPOTHESIS_BYTES, _NUMBER_BYTES, _PAIR_BYTES = 512, 32, 128
-
-_TIMES = tuple(time_.name for time_ in fields(Timings) if time_.name != "arrived")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +125,12 @@ class InFlightRequest:
             timings.finished = time.monotonic()
             return Completion(request, [], FinishReason.DEADLINE)
         completion = self.task.result()[key].completion(request)
-        for name in _TIMES:
-            reached: float = getattr(self.requests[key].timings, name)
-            setattr(timings, name, max(reached, timings.arrived) if reached else 0.0)
+        arrived, shared = timings.arrived, self.requests[key].timings
+        timings.admitted = max(shared.admitted, arrived) if shared.admitted else 0.0
+        timings.encoded = max(shared.encoded, arrived) if shared.encoded else 0.0
+        timings.assigned = max(shared.assigned, arrived) if shared.assigned else 0.0
+        timings.first_token = max(shared.first_token, arrived) if shared.first_token else 0.0
+        timings.finished = max(shared.finished, arrived) if shared.finished else 0.0
         return completion
 
 

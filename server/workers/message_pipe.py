@@ -7,8 +7,6 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from queue import SimpleQueue
 
-from server.workers.messages import AdmissionMessage
-
 # A pipe that Linux reports as writable has room for several times this size.
 _DIRECT_BYTES = 16 * 1024
 
@@ -31,7 +29,7 @@ class MessagePipe:
         self._thread = threading.Thread(target=self._send_rest, name=name, daemon=True)
         self._thread.start()
 
-    def send(self, message: AdmissionMessage) -> None:
+    def send(self, message: object) -> None:
         """Send a message after all earlier ones. Messages to a process that is gone are discarded without an error."""
         data = bytes(ForkingPickler.dumps(message))
         with self._lock:

@@ -13,11 +13,11 @@ from server.workers.answer_store import AnswerStore
 from server.workers.coalescing import (
     Answer,
     InFlightRequest,
-    SentenceKey,
     TokenFanOut,
     completed_or_expired,
     is_finished,
 )
+from server.workers.sentence_keys import SentenceKey, SentenceKeys
 
 DEFAULT_MAX_SENTENCES = 10_000
 DEFAULT_MAX_BYTES = 64_000_000
@@ -59,6 +59,7 @@ class CachedEngineClient:
         self._max_sentences = max_sentences
         self._observer = observer
         self._answers = AnswerStore(max_sentences, max_bytes)
+        self._keys = SentenceKeys(max_bytes)
         self._in_flight: dict[SentenceKey, InFlightRequest] = {}
         self._is_draining = False
         self._share_found = 0.0  # share of sentences cached or in flight, averaged over the last calls
@@ -84,7 +85,7 @@ class CachedEngineClient:
             completions = await self._engine.generate(requests)
             self._observer.sentences("decoded", sum(map(is_finished, completions)))
             return completions
-        keys = [(request.source.tobytes(), request.params) for request in requests]
+        keys = list(map(self._keys.key, requests))
         distinct = dict(zip(keys, requests, strict=True))
         cached = {key: answer for key in distinct if (answer := self._answers.get(key)) is not None}
         streams = {key for key, request in zip(keys, requests, strict=True) if request.on_progress is not None}
@@ -202,7 +203,7 @@ class CachedEngineClient:
         ]
         # Samples are not kept: a drawn seed does not occur again.
         for key in finished:
-            if key[1].sampling is None:
+            if in_flight.requests[key].params.sampling is None:
                 self._answers.add(key, answers[key])
         self._observer.cache_grew(len(self._answers) - num_before, self._answers.num_bytes - bytes_before)
         self._observer.sentences("decoded", len(finished))

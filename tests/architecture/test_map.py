@@ -22,7 +22,8 @@ DATA_FOLDERS = frozenset({"models"})
 
 
 def test_the_map_has_one_line_for_every_folder() -> None:
-    assert _differences(_mapped(text_of("ARCHITECTURE.md")), _folders(project_files())) == []
+    folders = _folders(project_files())
+    assert _differences(_mapped(text_of("ARCHITECTURE.md"), folders), folders) == []
 
 
 def test_architecture_stays_short() -> None:
@@ -38,8 +39,16 @@ def test_architecture_stays_short() -> None:
     ],
 )
 def test_a_wrong_map_is_found(architecture: str, difference: str) -> None:
-    folders = _folders(["kvasir.py", "server/__init__.py", "server/text/readers.py", "tests/server/test_text.py"])
-    assert _differences(_mapped(architecture), folders - {"tests"}) == [difference]
+    paths = ["kvasir.py", "server/__init__.py", "server/text/readers.py", "tests/server/test_text.py"]
+    folders = _folders(paths) - {"tests"}
+    assert _differences(_mapped(architecture, folders), folders) == [difference]
+
+
+def test_one_row_stands_for_every_folder_of_a_kind() -> None:
+    folders = {"a", "a/one", "a/two", "a/two/deep"}
+    assert _differences(_mapped("| `a/` | x |\n| `a/<name>/` | x |", folders), folders) == [
+        "not in the map: a/two/deep"
+    ]
 
 
 def test_the_map_lists_only_tests_without_a_mirrored_folder() -> None:
@@ -107,8 +116,12 @@ def test_a_folder_without_tests_is_not_collected() -> None:
     assert _test_paths(paths) == ["tests/server", "tests/test_a.py"]
 
 
-def _mapped(architecture: str) -> list[str]:
-    return re.findall(r"^\| `([\w/]+)/` \|", architecture, re.MULTILINE)
+def _mapped(architecture: str, folders: Collection[str]) -> list[str]:
+    """Return the folders of the rows. A row of `a/<name>/` stands for every folder directly in `a`."""
+    rows = re.findall(r"^\| `([\w/<>]+)/` \|", architecture, re.MULTILINE)
+    named = [row.removesuffix("/<name>") for row in rows if row.endswith("/<name>")]
+    each = [folder for folder in folders for parent in named if str(PurePosixPath(folder).parent) == parent]
+    return [row for row in rows if "<" not in row] + each
 
 
 def _folders(paths: Iterable[str]) -> set[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from bundle.loading import load_bundle
 from server.cli.offline_options import OfflineOptions
-from server.cli.translate import translate_file
+from server.cli.translate.lines import translate_file
 from server.interface.decoding_options import DecodingOptions
 from server.operations.settings import DEFAULT_MODEL
 

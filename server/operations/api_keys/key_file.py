@@ -113,7 +113,7 @@ class KeyFile:
 
     def all(self) -> dict[str, ApiKey]:
         """Return all keys by their ids, the oldest first, revoked ones included."""
-        rows = self._database.execute("SELECT * FROM keys ORDER BY created, id").fetchall()
+        rows = self._database.execute("SELECT * FROM keys ORDER BY rowid").fetchall()
         return {row[0]: _key(row) for row in rows}
 
     def revoke(self, key_id: str) -> ApiKey:

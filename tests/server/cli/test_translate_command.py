@@ -89,6 +89,19 @@ def test_standard_input_goes_to_standard_output() -> None:
     assert result.stdout.count("\n") == 1
 
 
+def test_worker_processes_translate_a_long_input_and_end_with_the_command() -> None:
+    lines = "".join(f"The number of this house is {number}.\n" for number in range(300))
+    command = [sys.executable, "-m", "kvasir", "translate", "--beam-size", "1", "--threads"]
+    alone, several = (
+        subprocess.run([*command, threads], cwd=ROOT, input=lines, capture_output=True, text=True, timeout=120)
+        for threads in ("1", "2")
+    )
+    assert (alone.returncode, several.returncode) == (0, 0), several.stderr
+    assert several.stdout == alone.stdout
+    assert several.stdout.count("\n") == 300
+    assert several.stderr == ""
+
+
 def test_a_reader_that_stops_reading_is_no_error() -> None:
     command = [sys.executable, "-m", "kvasir", "translate", "--model", str(DEFAULT_MODEL)]
     with subprocess.Popen(

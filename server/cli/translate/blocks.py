@@ -1,0 +1,136 @@
+"""Translation of blocks of lines by one engine, on one thread."""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bundle.loading import Bundle
+from server.cli.bundle_choice import PIVOT
+from server.cli.json_lines import json_line
+from server.cli.offline_options import OfflineOptions
+from server.cli.translate.observers import StatsRecorder
+from server.cli.translate.stats import OfflineStats
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Pipeline
+from server.translation.router import Router
+from server.translation.types import Translation, TranslationRequest
+from server.workers.sentence_cache import CachedEngineClient
+from server.workers.stepped_engine import SteppedEngine
+
+_MAX_ROWS = 128
+_MAX_ENCODER_TOKENS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Lines that are translated together; `index` identifies the block."""
+
+    index: int
+    lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedBlock:
+    """Output lines of a block, and the counts since the block before it."""
+
+    index: int
+    lines: list[str]
+    stats: OfflineStats
+
+
+class BlockTranslator:
+    """Translates several blocks at the same time: texts are processed between the steps of the engine.
+
+    Lines of a block in which something must be protected form a call of their own, because that takes several rounds.
+    """
+
+    def __init__(self, bundles: Sequence[Bundle], options: OfflineOptions) -> None:
+        """Load a model, or two that translate through a pivot language.
+
+        Raises `UnsupportedPair`, `BundleError` and `EngineFailed`.
+        """
+        self._options = options
+        self._recorder = StatsRecorder()
+        self._engines = [
+            SteppedEngine.open(bundle, _MAX_ROWS, _MAX_ENCODER_TOKENS, self._recorder) for bundle in bundles
+        ]
+        pipelines = [
+            Pipeline(
+                CachedEngineClient(engine, options.cache_sentences, self._recorder),
+                TranslationLimits(),
+                inline_characters=math.inf,
+            )
+            for engine in self._engines
+        ]
+        self._route = Router(pipelines, PIVOT).find(options.source, options.target)
+        self._may_be_special = self._route.steps[0].pipeline.may_be_special
+        self._recorder.take()  # the first sentence was no part of the input
+        self._loop = asyncio.new_event_loop()
+        self._running: set[asyncio.Task[TranslatedBlock]] = set()
+        self._finished: list[asyncio.Task[TranslatedBlock]] = []
+
+    @property
+    def num_running(self) -> int:
+        """Blocks that are not finished."""
+        return len(self._running) + len(self._finished)
+
+    def start(self, block: Block) -> None:
+        """Begin a block."""
+        task = self._loop.create_task(self._translate(block))
+        self._running.add(task)
+        task.add_done_callback(self._finish)
+
+    def advance(self) -> list[TranslatedBlock]:
+        """Run one step of each engine and the text processing that is due; return finished blocks.
+
+        Raises `InvalidRequest` and `EngineFailed`.
+        """
+        stepped = [engine.step() for engine in self._engines if engine.has_work]
+        if any(stepped) or not all(engine.has_work for engine in self._engines):
+            # One iteration of the event loop: it runs everything that can run now.
+            self._loop.call_soon(self._loop.stop)
+            self._loop.run_forever()
+        finished, self._finished = self._finished, []
+        return [task.result() for task in finished]
+
+    def close(self) -> None:
+        """Cancel unfinished blocks."""
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            self._loop.run_until_complete(asyncio.wait(self._running))
+        self._loop.close()
+
+    def _finish(self, task: "asyncio.Task[TranslatedBlock]") -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            self._finished.append(task)
+
+    async def _translate(self, block: Block) -> TranslatedBlock:
+        translations: dict[int, Translation] = {}
+        stats = OfflineStats(lines=len(block.lines))
+
+        async def translate(indices: list[int]) -> None:
+            request = TranslationRequest(
+                texts=tuple(block.lines[index] for index in indices),
+                source=self._route.source,
+                target=self._route.target,
+                options=self._options.decoding,
+            )
+            result = await self._route.pipeline.translate(request)
+            translations.update(zip(indices, result.translations, strict=True))
+            stats.sentences += len(result.sentence_tokens)
+            stats.source_tokens += sum([source for source, _ in result.sentence_tokens])
+            stats.target_tokens += sum([target for _, target in result.sentence_tokens])
+
+        plain: list[int] = []
+        special: list[int] = []
+        for index, line in enumerate(block.lines):
+            (special if self._may_be_special(line) else plain).append(index)
+        await asyncio.gather(*(translate(indices) for indices in (plain, special) if indices))
+        stats.add(self._recorder.take())
+        return TranslatedBlock(block.index, [self._written(translations[i]) for i in range(len(block.lines))], stats)
+
+    def _written(self, translation: Translation) -> str:
+        return json_line(translation) if self._options.as_json else translation.text

@@ -1,0 +1,90 @@
+"""Translation of a document from file to file."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from bundle.loading import Bundle
+from server.cli.bundle_choice import PIVOT
+from server.cli.offline_options import OfflineOptions, check_document_options
+from server.cli.translate.observers import StatsRecorder
+from server.cli.translate.stats import OfflineStats
+from server.documents.formats.registry import format_of
+from server.documents.input.limits import MEGABYTE, FileLimits
+from server.documents.rewriting import InProcessRewrite, Translate, translate_document
+from server.documents.text_translation import document_translation
+from server.operations.cpu_count import usable_cpus
+from server.text.language_detection import Detector
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Pipeline
+from server.translation.router import Router
+from server.translation.service import TranslationOutcome, TranslationService
+from server.translation.types import TranslationRequest
+from server.workers.engine_pool import EnginePool, PoolOptions
+from server.workers.sentence_cache import CachedEngineClient
+
+_UNBOUNDED_SENTENCES = 1 << 30  # windows limit the queue
+
+# Local files may be larger than files received over HTTP.
+_DOCUMENT_LIMITS = FileLimits(
+    max_uncompressed_bytes=4000 * MEGABYTE, max_part_bytes=500 * MEGABYTE, max_tags=20_000_000
+)
+
+
+def translate_document_file(
+    bundles: Sequence[Bundle],
+    source: Path,
+    sink: Path,
+    options: OfflineOptions,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> OfflineStats:
+    """Translate a document into `sink`, which is written only if the whole translation succeeds.
+
+    `bundles` are one, or two that translate through a pivot language. `on_progress` receives the number of paragraphs
+    translated since its last call; `lines` of the result counts them.
+    Raises `UnsupportedFormat`, `InvalidDocument`, `DocumentTooLarge`, `InvalidRequest` and errors of the engine.
+    """
+    check_document_options(options)
+    kind = format_of(source.name, options.delimiter)
+    stats, recorder = OfflineStats(), StatsRecorder()
+
+    def observe(done: TranslationOutcome) -> None:
+        stats.sentences += len(done.result.sentence_tokens)
+        stats.source_tokens += sum(source for source, _ in done.result.sentence_tokens)
+        stats.target_tokens += sum(target for _, target in done.result.sentence_tokens)
+
+    def advance(num_done: int, _num_units: int) -> None:
+        on_progress(num_done - stats.lines)
+        stats.lines = num_done
+
+    async def run(translate: Translate, unfinished: Path) -> None:
+        with InProcessRewrite(source, unfinished, kind, _DOCUMENT_LIMITS) as steps:
+            await translate_document(steps, translate, await steps.measure(), advance)
+
+    pool_options = PoolOptions(
+        replicas=-(-(options.threads or usable_cpus()) // len(bundles)),
+        threads_per_replica=1,
+        max_waiting=_UNBOUNDED_SENTENCES,
+        observe=recorder,
+    )
+    with ExitStack() as stack:
+        engines = []
+        for bundle in bundles:
+            pool = EnginePool.open(bundle, pool_options)
+            engines.append(CachedEngineClient(pool, options.cache_sentences, recorder))
+            stack.callback(engines[-1].close)
+        started = time.perf_counter()
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=sink.parent))
+        router = Router([Pipeline(engine, TranslationLimits()) for engine in engines], PIVOT)
+        service = TranslationService(router, Detector(()), TranslationLimits())
+        request = TranslationRequest((), "", "", options.decoding)
+        translate = document_translation(service, request, options.source, options.target, observe)
+        unfinished = Path(folder) / sink.name
+        asyncio.run(run(translate, unfinished))
+        unfinished.replace(sink)
+        stats.seconds = time.perf_counter() - started
+    stats.add(recorder.take())
+    return stats

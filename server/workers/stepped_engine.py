@@ -1,0 +1,144 @@
+"""An engine without a thread of its own: its owner steps it between other work."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from bundle.loading import Bundle
+from server.engine.decoding.search import SearchLimits
+from server.engine.engine import Engine, EngineObserver
+from server.engine.model_runner import ModelRunner
+from server.engine.runners.registry import open_runners
+from server.engine.scheduler import Admission
+from server.engine.warm_up import warm_up
+from server.interface.engine_client import EngineStatus
+from server.interface.errors import Draining
+from server.interface.request import Completion, FinishReason, Request
+
+
+class SteppedEngine:
+    """`EngineClient` whose engine runs only inside `step`, on the thread of the event loop.
+
+    A program that has one processor for texts and engine loses nothing to threads that wait for each other. It has no
+    limit on waiting requests, no deadlines and no streams.
+    """
+
+    def __init__(
+        self, bundle: Bundle, runner: ModelRunner, max_encoder_tokens: int, observer: EngineObserver | None = None
+    ) -> None:
+        """Decode a first sentence. Raises `EngineFailed`."""
+        self.bundle = bundle
+        self._queue = _Queue(max_encoder_tokens)
+        limits = SearchLimits.of(bundle.config, runner.cache.max_rows)
+        self._engine = Engine(runner, self._queue, limits, time.monotonic, observer=observer)
+        self._calls: dict[int, _Call] = {}
+        self._is_draining = False
+        warm_up(self._engine, self._queue.waiting.append)
+
+    @classmethod
+    def open(
+        cls, bundle: Bundle, max_rows: int, max_encoder_tokens: int, observer: EngineObserver | None = None
+    ) -> Self:
+        """Load the graphs of a bundle. Raises `BundleError` and `EngineFailed`."""
+        (runner,) = open_runners(
+            bundle, "cpu", replicas=1, threads=1, max_rows=max_rows, max_encoder_tokens=max_encoder_tokens
+        )
+        return cls(bundle, runner, max_encoder_tokens, observer)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a step would decode anything."""
+        return bool(self._engine.num_running or self._queue.waiting or self._queue.cancelled)
+
+    def step(self) -> bool:
+        """Decode one token for every live row; return whether requests ended."""
+        completions = self._engine.step().completions
+        for completion in completions:
+            call = self._calls.pop(completion.request.id, None)
+            if call is not None:
+                call.completed(completion)
+        return bool(completions)
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Return completions in the order of the requests; other code must call `step` meanwhile."""
+        if self._is_draining:
+            raise Draining("the engine is closed")
+        if not requests:
+            return []
+        for request in requests:
+            request.check_tokens(self.bundle.config.shapes)
+        call = _Call(len(requests), asyncio.get_running_loop().create_future())
+        self._calls.update((request.id, call) for request in requests)
+        self._queue.waiting.extend(requests)
+        try:
+            await call.is_complete
+        except BaseException:
+            self._queue.cancel([request for request in requests if self._calls.pop(request.id, None) is not None])
+            raise
+        completions = call.completions
+        for completion in completions.values():
+            if completion.error is not None:
+                raise completion.error
+        return [completions[request.id] for request in requests]
+
+    def check_admission(self) -> None:
+        """Do nothing; the queue has no limit."""
+
+    def status(self) -> EngineStatus:
+        """Raise NotImplementedError: no server has this engine."""
+        raise NotImplementedError
+
+    async def drain(self, timeout_seconds: float) -> bool:
+        """Reject new requests; return whether no other is left."""
+        self._is_draining = True
+        return not self._calls
+
+    def close(self) -> None:
+        """Reject new requests."""
+        self._is_draining = True
+
+
+@dataclass(slots=True)
+class _Call:
+    """Completions of the requests of one call, by request id."""
+
+    num_missing: int
+    is_complete: "asyncio.Future[None]"
+    completions: dict[int, Completion] = field(default_factory=dict)
+
+    def completed(self, completion: Completion) -> None:
+        self.completions[completion.request.id] = completion
+        self.num_missing -= 1
+        if not self.num_missing and not self.is_complete.done():
+            self.is_complete.set_result(None)
+
+
+class _Queue:
+    """Requests in order of arrival, for one engine; an admission fills one encoder run."""
+
+    def __init__(self, max_encoder_tokens: int) -> None:
+        self._max_encoder_tokens = max_encoder_tokens
+        self.waiting: deque[Request] = deque()
+        self.cancelled: list[Request] = []
+
+    def cancel(self, requests: Iterable[Request]) -> None:
+        self.cancelled += requests
+        self.waiting = deque(request for request in self.waiting if request not in self.cancelled)
+
+    def admit(self, replica: int, now: float, may_admit: bool = True) -> Admission:
+        dropped = [(request, FinishReason.CANCELLED) for request in self.cancelled]
+        self.cancelled = []
+        admitted: list[Request] = []
+        num_tokens = 0
+        while may_admit and self.waiting and num_tokens < self._max_encoder_tokens:
+            request = self.waiting.popleft()
+            request.timings.admitted = now
+            num_tokens += len(request.source)
+            admitted.append(request)
+        return Admission(admitted, dropped)
+
+    def retire(self, replica: int, requests: Iterable[Request], now: float) -> None:
+        pass
