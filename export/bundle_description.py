@@ -27,7 +27,7 @@ def describe_bundle(
         precision=precision,
         layout=layout,
         shapes=describe_shapes(config),
-        attention_scale=config.decoder_shape.head_dim**-0.5,
+        attention_scale=config.scale_of_attention(config.decoder_shape),
         special_tokens=SpecialTokens(
             end_of_sequence=config.eos_token_id,
             padding=config.pad_token_id,

@@ -16,6 +16,9 @@ SHAPES: list[dict[str, object]] = [
     {"head_dim": 5, "decoder_num_heads": 2, "decoder_feed_forward_width": 9, "num_decoder_layers": 3},
     {"target_vocab_size": 23, "tie_embeddings": False},
     {"target_vocab_size": 43, "tie_embeddings": False, "tie_output": False, "output_bias": True},
+    {"positions": "none", "relative_buckets": 8, "relative_max_distance": 6, "norm": "rms", "norm_placement": "pre"},
+    {"relative_buckets": 4, "relative_max_distance": 5, "gated": True, "biases": False, "activation": "gelu_tanh"},
+    {"attention_scale": 1.0, "output_scale": 0.4, "embedding_norm": True, "sinusoid_layout": "halves_inclusive"},
 ]
 
 

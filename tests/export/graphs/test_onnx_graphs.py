@@ -36,6 +36,39 @@ UNLIKE_MARIAN = {
     "activation": "gelu",
     "suppressed_token_ids": (0, 5),
 }
+# One model for each family's choices; heads, layers and widths are odd on purpose.
+COMBINATIONS: dict[str, dict[str, object]] = {
+    "T5": {
+        "positions": "none",
+        "relative_buckets": 8,
+        "relative_max_distance": 6,
+        "norm": "rms",
+        "norm_placement": "pre",
+        "final_norm": True,
+        "gated": True,
+        "biases": False,
+        "activation": "gelu_tanh",
+        "attention_scale": 1.0,
+        "output_scale": 0.4,
+        "scale_embedding": False,
+        "decoder_num_heads": 2,
+    },
+    "BART": {
+        "positions": "learned",
+        "position_offset": 2,
+        "embedding_norm": True,
+        "scale_embedding": False,
+        "activation": "gelu",
+        "output_bias": True,
+    },
+    "M2M100": {
+        "sinusoid_layout": "halves_inclusive",
+        "position_offset": 2,
+        "norm_placement": "pre",
+        "final_norm": True,
+        "num_decoder_layers": 1,
+    },
+}
 # Sources of very different scale, lengths from one to the most there may be.
 LENGTHS = (1, 2, 3, 5, 5, 8, 13, 24, 1, 4)
 LOUD, QUIET = 5, 6
@@ -77,6 +110,15 @@ def test_the_exported_graphs_of_a_model_that_shares_nothing_with_marian_equal_it
 ) -> None:
     transformer, graphs = unlike_marian
     assert_equal_to_the_model(graphs, transformer)
+
+
+@pytest.mark.parametrize("family", COMBINATIONS)
+def test_the_exported_graphs_equal_a_model_of_each_family(family: str, tmp_path: Path) -> None:
+    transformer = small_model(COMBINATIONS[family])
+    encoder, decoder = tmp_path / names.ENCODER_FILE, tmp_path / names.DECODER_FILE
+    export_encoder(transformer, encoder, "float32")
+    export_decoder(transformer, decoder, "float32")
+    assert_equal_to_the_model(OnnxGraphs(encoder, decoder), transformer)
 
 
 @pytest.mark.parametrize("lengths", [(1,), (24,), (1,) * 70, tuple(range(1, 25))], ids=str)
