@@ -66,8 +66,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Attend from `query` [rows, query_len, d_model] to `keys` and `values`; the result has the query's shape.
 
-        A `mask` of None hides nothing. `position_bias` [heads, query_len, source_len] is added to the scores. A query without visible positions gets the mean of all values: finite, without a
-        meaning.
+        A `mask` of None hides nothing. `position_bias` [heads, query_len, source_len] is added to the scores. A query
+        without visible positions gets the mean of all values: finite, without a meaning.
         """
         queries = self._split_heads(self.query_proj(query))  # [rows, heads, query_len, head_dim]
         scores = queries @ keys.transpose(-2, -1) * self.scale  # [rows, heads, query_len, source_len]

@@ -68,8 +68,9 @@ class Heads:
 
 def bias_of(projection: nn.Linear) -> Tensor:
     """Return the bias of a projection, zeros if it has none: all graphs add one."""
+    bias: Tensor | None = projection.bias
     weight = projection.weight.detach()
-    return weight.new_zeros(weight.shape[0]) if projection.bias is None else projection.bias.detach()
+    return weight.new_zeros(weight.shape[0]) if bias is None else bias.detach()
 
 
 def attend_in_encoder(
@@ -83,7 +84,8 @@ def attend_in_encoder(
 ) -> Tensor:
     """Bidirectional self-attention over ragged rows; `fused` [rows, source_len, 3 * width], queries, keys, values.
 
-    `position_bias` [1, heads, source_len, source_len] is added to the scores. On CUDA the operator requires outputs for keys and values; `keeps_keys_values` adds them, and nothing reads them.
+    `position_bias` [1, heads, source_len, source_len] is added to the scores. On CUDA the operator requires outputs for
+    keys and values; `keeps_keys_values` adds them, and nothing reads them.
     """
     rows, source_len, _ = fused.shape
     if torch.onnx.is_in_onnx_export():

@@ -1,7 +1,7 @@
 """The bias of self-attention by the distance of two tokens, as nodes of the graphs.
 
-Each graph has a table of the biases of all distances. Its nodes are written as ONNX operators, so that export.int8 finds
-the table: the native operators read it instead of a bias for each pair of tokens.
+Each graph has a table of the biases of all distances. Its nodes are written as ONNX operators, so that export.int8
+finds the table: the native operators read it instead of a bias for each pair of tokens.
 """
 
 import torch

@@ -134,7 +134,7 @@ def test_post_norm_and_pre_norm_place_the_norm_as_their_papers_say() -> None:
 
 def test_layer_norm_divides_by_the_root_of_variance_plus_epsilon() -> None:
     norm = small_model({"layer_norm_epsilon": 0.3, "final_norm": True}).encoder.final_norm
-    assert norm is not None
+    assert isinstance(norm, torch.nn.LayerNorm)
     hidden = torch.randn(2, 12)
     centred = hidden - hidden.mean(dim=-1, keepdim=True)
     variance = centred.square().mean(dim=-1, keepdim=True)
