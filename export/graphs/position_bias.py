@@ -26,19 +26,19 @@ class SourceBias(nn.Module):
 
 
 class StepBias(nn.Module):
-    """Biases of one new token of each row on its cache. `table` is [heads, max_tokens], by distance."""
+    """Biases of one new token of each row on its cache. `table` is [heads, max_tokens], by the key's offset up to 0."""
 
     def __init__(self, bias: RelativePositionBias, max_tokens: int) -> None:
         super().__init__()
-        self.table = nn.Parameter(bias.by_offset(1 - max_tokens, 0).detach().flip(1).contiguous())
+        self.table = nn.Parameter(bias.by_offset(1 - max_tokens, 0).detach().contiguous())
         self.max_tokens = max_tokens
 
     def forward(self, positions: Tensor, cache_len: int) -> Tensor:
         """Return [rows, heads, 1, cache_len]; `positions` [rows] are those of the new tokens."""
-        distances = positions.long().unsqueeze(1) - torch.arange(cache_len)
+        offsets = torch.arange(cache_len) - positions.long().unsqueeze(1) + (self.max_tokens - 1)
         # Keys after the token are invisible; any entry of the table will do.
-        distances = distances.clamp(min=0, max=self.max_tokens - 1)
-        return _gather(self.table, distances).permute(1, 0, 2).unsqueeze(2)
+        offsets = offsets.clamp(min=0, max=self.max_tokens - 1)
+        return _gather(self.table, offsets).permute(1, 0, 2).unsqueeze(2)
 
 
 def _gather(table: Tensor, indices: Tensor) -> Tensor:
