@@ -4,6 +4,7 @@ A bundle is a folder with ONNX graphs, the tokenizer's files and `bundle.json`, 
 SHA-256 of each. `load_bundle` rejects everything else, with the file and the reason.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -27,6 +28,14 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def _is_empty(value: Mapping[str, object]) -> bool:
+    return not value
+
+
 class Shapes(_Strict):
     """Sizes for memory allocation. `max_*_tokens` include the end-of-sequence token."""
 
@@ -42,7 +51,7 @@ class Shapes(_Strict):
 
 
 class SpecialTokens(_Strict):
-    """Ids of special tokens. `suppressed` are never generated."""
+    """Ids of special tokens. `suppressed` are never generated; `forced_first` begins every output, at no cost."""
 
     end_of_sequence: TokenId
     padding: TokenId
@@ -50,6 +59,7 @@ class SpecialTokens(_Strict):
     unknown: TokenId
     suppressed: tuple[TokenId, ...] = ()
     forced_end: bool = False
+    forced_first: Annotated[TokenId | None, Field(exclude_if=_is_none)] = None
 
 
 class FileRecord(_Strict):
@@ -70,9 +80,19 @@ class Provenance(_Strict):
 
 
 class TokenizerDescription(_Strict):
-    """Description of the tokenizer."""
+    """Description of the tokenizer, and the tokens around the text of a source.
+
+    A source has the tokens `before`, the text, and `after`; None is the end-of-sequence token. `source_language_tokens`
+    maps a source language to its token, which is first, or last with `source_language_last`. `prompts` maps a target
+    language to a text before the source's text.
+    """
 
     kind: TokenizerKind = "marian"
+    before: tuple[TokenId, ...] = ()
+    after: tuple[TokenId, ...] | None = None
+    source_language_tokens: dict[str, TokenId] = {}
+    source_language_last: bool = False
+    prompts: dict[str, str] = {}
 
 
 def _is_default(tokenizer: TokenizerDescription) -> bool:
@@ -84,7 +104,9 @@ class BundleConfig(_Strict):
     """Content of `bundle.json`.
 
     `target_language_tokens` maps a target language to the token with which a source sentence begins, in models with
-    several target languages; it is empty in all others. `attention_scale` is the factor of the products of queries and
+    several target languages; it is empty in all others. `first_language_tokens` maps a target language to the token
+    with which its outputs begin, at no cost. `language_aliases` maps other spellings of languages to those of the
+    bundle. `attention_scale` is the factor of the products of queries and
     keys in the decoder's cross-attention.
 
     In layout `step` one graph computes a whole decoder step. In layout `parts`, which can be captured as CUDA graphs,
@@ -97,6 +119,8 @@ class BundleConfig(_Strict):
     source_languages: tuple[str, ...]
     target_languages: tuple[str, ...]
     target_language_tokens: dict[str, str] = {}
+    first_language_tokens: Annotated[dict[str, TokenId], Field(exclude_if=_is_empty)] = {}
+    language_aliases: Annotated[dict[str, str], Field(exclude_if=_is_empty)] = {}
     tokenizer: Annotated[TokenizerDescription, Field(exclude_if=_is_default)] = TokenizerDescription()
     precision: Precision
     layout: Layout = "step"

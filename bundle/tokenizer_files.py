@@ -3,14 +3,21 @@
 from collections.abc import Mapping
 from typing import Final, Literal
 
-TokenizerKind = Literal["marian"]
-"""`marian`: two SentencePiece models whose pieces a vocabulary numbers."""
+TokenizerKind = Literal["marian", "sentencepiece", "tokenizer_json", "bytes"]
+"""`marian`: two SentencePiece models whose pieces a vocabulary numbers. `sentencepiece`: one for source and target.
+
+`tokenizer_json`: the format of the package `tokenizers`. `bytes`: a token for each byte of UTF-8, without files.
+"""
 
 SOURCE_SENTENCEPIECE_FILE = "source.spm"
 TARGET_SENTENCEPIECE_FILE = "target.spm"
 VOCABULARY_FILE = "vocab.json"
+TOKENIZER_JSON_FILE = "tokenizer.json"
 TARGET_VOCABULARY_FILE = "target_vocab.json"  # optional; without it the target has the vocabulary of the source
 
 REQUIRED_TOKENIZER_FILES: Final[Mapping[TokenizerKind, tuple[str, ...]]] = {
     "marian": (SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE, VOCABULARY_FILE),
+    "sentencepiece": (SOURCE_SENTENCEPIECE_FILE, VOCABULARY_FILE),
+    "tokenizer_json": (TOKENIZER_JSON_FILE,),
+    "bytes": (),
 }

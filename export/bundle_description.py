@@ -16,18 +16,30 @@ def describe_bundle(
 ) -> BundleConfig:
     """Return the description of the files in `folder`, exported from a checkpoint."""
     config = checkpoint.config
+    languages, template = checkpoint.languages, checkpoint.tokenizer.template
     num_layers = config.num_decoder_layers
     layout: Layout = "parts" if (folder / names.MOVE_FILE).exists() else "step"
     return BundleConfig(
         name=name,
-        source_languages=checkpoint.languages.source,
-        target_languages=checkpoint.languages.target,
-        target_language_tokens=dict(checkpoint.languages.source_prefix),
-        tokenizer=TokenizerDescription.model_validate({"kind": checkpoint.tokenizer.kind}),
+        source_languages=languages.source,
+        target_languages=languages.target,
+        target_language_tokens=dict(languages.source_prefix),
+        first_language_tokens=dict(languages.first_tokens),
+        language_aliases=dict(languages.aliases),
+        tokenizer=TokenizerDescription.model_validate(
+            {
+                "kind": checkpoint.tokenizer.kind,
+                "before": template.before,
+                "after": template.after,
+                "source_language_tokens": dict(languages.source_tokens),
+                "source_language_last": template.language_last,
+                "prompts": dict(languages.prompts),
+            }
+        ),
         precision=precision,
         layout=layout,
         shapes=describe_shapes(config),
-        attention_scale=config.decoder_shape.head_dim**-0.5,
+        attention_scale=config.scale_of_attention(config.decoder_shape),
         special_tokens=SpecialTokens(
             end_of_sequence=config.eos_token_id,
             padding=config.pad_token_id,
@@ -35,6 +47,7 @@ def describe_bundle(
             unknown=unknown_token_id,
             suppressed=config.suppressed_token_ids,
             forced_end=config.forced_eos,
+            forced_first=config.forced_first_token_id,
         ),
         encoder_inputs=(
             names.SOURCE_TOKENS,

@@ -74,6 +74,8 @@ def export_bundle(
             export_decoder(model, staging / names.DECODER_FILE, precision)
         for file, path in checkpoint.tokenizer.files.items():
             shutil.copyfile(path, staging / file)
+        for file, content in checkpoint.tokenizer.converted.items():
+            (staging / file).write_bytes(content)
         report("comparing PyTorch with ONNX Runtime")
         config = describe_bundle(checkpoint, staging, precision, name or folder.name, unknown_token_id)
         unverified = save_manifest(staging, config)

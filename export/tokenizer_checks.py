@@ -5,12 +5,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sentencepiece import SentencePieceProcessor
+from tokenizers import Tokenizer
 
 from bundle.tokenizer_files import (
     REQUIRED_TOKENIZER_FILES,
     SOURCE_SENTENCEPIECE_FILE,
     TARGET_SENTENCEPIECE_FILE,
     TARGET_VOCABULARY_FILE,
+    TOKENIZER_JSON_FILE,
     VOCABULARY_FILE,
     TokenizerKind,
 )
@@ -20,6 +22,9 @@ from model.checkpoints.checkpoint import Checkpoint
 UNKNOWN_TOKEN = "<unk>"  # noqa: S105 - a vocabulary entry, not a secret
 MAX_MISSING_RATIO = 0.5
 """Largest share of a SentencePiece model's pieces that a vocabulary can lack; beyond it, they are of two models."""
+
+# ByT5: three control tokens, then the bytes.
+_UNKNOWN_OF_BYTES, _NUM_BYTES = 2, 256
 
 Report = Callable[[str], None]
 
@@ -32,7 +37,8 @@ def require_tokenizer(checkpoint: Checkpoint, report: Report) -> int:
     source, kind = checkpoint.provenance.source, checkpoint.tokenizer.kind
     for known, check in CHECKS.items():
         if kind == known:
-            if missing := sorted(set(REQUIRED_TOKENIZER_FILES[known]) - checkpoint.tokenizer.files.keys()):
+            present = checkpoint.tokenizer.files.keys() | checkpoint.tokenizer.converted.keys()
+            if missing := sorted(set(REQUIRED_TOKENIZER_FILES[known]) - present):
                 raise ExportError(f"{source} has no {', '.join(missing)}; a bundle needs the checkpoint's tokenizer")
             return check(checkpoint, report)
     raise ExportError(f"{source}: the tokenizer kind must be one of {', '.join(CHECKS)}. Given: {kind}")
@@ -59,7 +65,54 @@ def _check_marian(checkpoint: Checkpoint, report: Report) -> int:
     return vocabulary[UNKNOWN_TOKEN]
 
 
-CHECKS: Mapping[TokenizerKind, Callable[[Checkpoint, Report], int]] = {"marian": _check_marian}
+def _check_sentencepiece(checkpoint: Checkpoint, report: Report) -> int:
+    tokenizer = checkpoint.tokenizer
+    if VOCABULARY_FILE in tokenizer.files:
+        vocabulary = _vocabulary(tokenizer.files, VOCABULARY_FILE)
+        _require_pieces(tokenizer.files[SOURCE_SENTENCEPIECE_FILE], vocabulary, VOCABULARY_FILE, report)
+    else:
+        vocabulary = json.loads(tokenizer.converted[VOCABULARY_FILE])
+    if UNKNOWN_TOKEN not in vocabulary:
+        raise ExportError(f"{checkpoint.provenance.source}: the vocabulary has no {UNKNOWN_TOKEN}")
+    _require_embeddings(checkpoint, max(vocabulary.values()))
+    return int(vocabulary[UNKNOWN_TOKEN])
+
+
+def _check_tokenizer_json(checkpoint: Checkpoint, report: Report) -> int:
+    tokenizer, source = checkpoint.tokenizer, checkpoint.provenance.source
+    converted = tokenizer.converted.get(TOKENIZER_JSON_FILE)
+    content = tokenizer.files[TOKENIZER_JSON_FILE].read_bytes() if converted is None else converted
+    try:
+        backend = Tokenizer.from_str(content.decode("utf-8"))
+    except Exception as error:  # the package raises `Exception` itself
+        raise ExportError(f"{source}: {TOKENIZER_JSON_FILE} is not a tokenizer: {error}") from error
+    _require_embeddings(checkpoint, max(backend.get_vocab(with_added_tokens=True).values(), default=0))
+    unknown = backend.token_to_id(UNKNOWN_TOKEN)
+    # A byte-level vocabulary needs none.
+    return checkpoint.config.pad_token_id if unknown is None else int(unknown)
+
+
+def _check_bytes(checkpoint: Checkpoint, report: Report) -> int:
+    _require_embeddings(checkpoint, _UNKNOWN_OF_BYTES + _NUM_BYTES)
+    return _UNKNOWN_OF_BYTES
+
+
+def _require_embeddings(checkpoint: Checkpoint, largest: int) -> None:
+    # A token without an embedding would fail in the middle of a request.
+    vocab_size = checkpoint.config.vocab_size
+    if largest >= vocab_size:
+        raise ExportError(
+            f"{checkpoint.provenance.source}: the tokenizer has a token {largest}, but the weights have {vocab_size} "
+            f"tokens, 0 to {vocab_size - 1}"
+        )
+
+
+CHECKS: Mapping[TokenizerKind, Callable[[Checkpoint, Report], int]] = {
+    "marian": _check_marian,
+    "sentencepiece": _check_sentencepiece,
+    "tokenizer_json": _check_tokenizer_json,
+    "bytes": _check_bytes,
+}
 """Each check returns the id of the unknown token."""
 
 

@@ -1,13 +1,15 @@
 """Configuration of an encoder-decoder Transformer; layers contain no architectural choice of their own."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Activation = Literal["relu", "gelu", "silu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 NormPlacement = Literal["post", "pre"]
-Positions = Literal["sinusoidal", "learned"]
-SinusoidLayout = Literal["interleaved", "halves"]
+NormKind = Literal["layer", "rms"]
+Positions = Literal["sinusoidal", "learned", "none"]
+SinusoidLayout = Literal["interleaved", "halves", "halves_inclusive"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +61,30 @@ class TransformerConfig:
     activation_dropout: float = 0.0
     """Dropout inside the feed-forward, after the activation."""
     activation: Activation = "relu"
+    """"gelu" is exact, "gelu_tanh" its approximation."""
+    gated: bool = False
+    """Multiply the activation by a second inner projection (Shazeer 2020, arXiv:2002.05202)."""
+    biases: bool = True
+    """Whether the projections of attention and feed-forward have biases."""
+    attention_scale: float | None = None
+    """Factor of the products of queries and keys. Default: `head_dim ** -0.5`."""
     norm_placement: NormPlacement = "post"
+    norm: NormKind = "layer"
+    """"rms" has neither a mean nor a bias (Zhang and Sennrich 2019, arXiv:1910.07467)."""
     final_norm: bool = False
-    """Another LayerNorm at the end of each stack; usual with "pre", valid with "post"."""
+    """Another normalisation at the end of each stack; usual with "pre", valid with "post"."""
     layer_norm_epsilon: float = 1e-5
 
     positions: Positions = "sinusoidal"
     sinusoid_layout: SinusoidLayout = "interleaved"
     position_offset: int = 0
     """Position of the first token."""
+    relative_buckets: int = 0
+    """Buckets of a bias on self-attention that depends on the distance of two tokens; 0 is no bias."""
+    relative_max_distance: int = 128
+    """Distance from which all tokens are in the last bucket."""
+    embedding_norm: bool = False
+    """A normalisation of embeddings plus positions."""
     scale_embedding: bool = True
     """Multiply token embeddings by sqrt(d_model)."""
     tie_embeddings: bool = True
@@ -75,6 +92,8 @@ class TransformerConfig:
     tie_output: bool = True
     """Use the target embedding as the output projection."""
     output_bias: bool = False
+    output_scale: float = 1.0
+    """Factor of the hidden states before the output projection."""
 
     max_source_tokens: int = 512
     """Longest source, end-of-sequence token included. Sinusoidal positions continue beyond it."""
@@ -82,8 +101,14 @@ class TransformerConfig:
     """Longest decoder input, start token included; also the maximum number of generated tokens."""
     suppressed_token_ids: tuple[int, ...] = ()
     """Target tokens that are never generated. The search applies this, not the model."""
+    forced_first_token_id: int | None = None
+    """First token of every output, at no cost. The search applies this, not the model."""
     forced_eos: bool = False
     """End an output at the length limit with the end-of-sequence token."""
+
+    def scale_of_attention(self, shape: StackShape) -> float:
+        """Return the factor of the products of queries and keys in a stack."""
+        return float(shape.head_dim**-0.5) if self.attention_scale is None else self.attention_scale
 
     def __post_init__(self) -> None:
         problems = [*_size_problems(self), *_choice_problems(self), *_token_problems(self)]
@@ -153,6 +178,9 @@ def _size_problems(config: TransformerConfig) -> Iterator[str]:
         )
     if config.position_offset < 0:
         yield f"`position_offset` must be at least 0. Given: {config.position_offset}"
+    if config.positions == "sinusoidal" and config.sinusoid_layout == "halves_inclusive" and config.d_model < 4:
+        yield f"`d_model` must be at least 4 with this sinusoid layout. Given: {config.d_model}"
+    yield from _relative_problems(config)
 
     rates = {
         "dropout": config.dropout,
@@ -164,12 +192,27 @@ def _size_problems(config: TransformerConfig) -> Iterator[str]:
             yield f"`{name}` must be at least 0 and less than 1. Given: {rate}"
     if not 0.0 < config.layer_norm_epsilon < 1.0:
         yield f"`layer_norm_epsilon` must be more than 0 and less than 1. Given: {config.layer_norm_epsilon}"
+    for name, factor in (("attention_scale", config.attention_scale), ("output_scale", config.output_scale)):
+        if factor is not None and not 0.0 < factor < math.inf:
+            yield f"`{name}` must be a positive number. Given: {factor}"
+
+
+def _relative_problems(config: TransformerConfig) -> Iterator[str]:
+    buckets, distance = config.relative_buckets, config.relative_max_distance
+    if buckets == 0:
+        return
+    # The encoder has half of them for each direction, and half of those for single distances.
+    if buckets < 4 or buckets % 4:
+        yield f"`relative_buckets` must be 0 or a multiple of 4. Given: {buckets}"
+    elif distance <= buckets // 2:
+        yield f"`relative_max_distance` must be at least {buckets // 2 + 1} with {buckets} buckets. Given: {distance}"
 
 
 def _choice_problems(config: TransformerConfig) -> Iterator[str]:
     choices: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("activation", config.activation, get_args(Activation)),
         ("norm_placement", config.norm_placement, get_args(NormPlacement)),
+        ("norm", config.norm, get_args(NormKind)),
         ("positions", config.positions, get_args(Positions)),
         ("sinusoid_layout", config.sinusoid_layout, get_args(SinusoidLayout)),
     )
@@ -194,6 +237,7 @@ def _token_problems(config: TransformerConfig) -> Iterator[str]:
         ("eos_token_id", config.eos_token_id, both_size),
         ("decoder_start_token_id", config.decoder_start_token_id, target_size),
         ("bos_token_id", config.bos_token_id, target_size),
+        ("forced_first_token_id", config.forced_first_token_id, target_size),
         *(("suppressed_token_ids", token_id, target_size) for token_id in config.suppressed_token_ids),
     ]
     for name, token_id, size in token_ids:

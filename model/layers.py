@@ -1,6 +1,7 @@
-"""Layers of encoder and decoder: attention and feed-forward in residual connections with LayerNorm."""
+"""Layers of encoder and decoder: attention and feed-forward in residual connections with normalisation."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Generic, TypeVar, cast
 
 import torch
@@ -14,24 +15,65 @@ LayerType = TypeVar("LayerType", bound=nn.Module)
 
 _ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
-    "gelu": functional.gelu,  # the exact one, not its tanh approximation
+    "gelu": functional.gelu,
+    "gelu_tanh": partial(functional.gelu, approximate="tanh"),
     "silu": functional.silu,
 }
 
 
-class FeedForward(nn.Module):
-    """Position-wise feed-forward: d_model to `width`, activation, back (Vaswani et al. 2017, section 3.3)."""
+class RMSNorm(nn.Module):
+    """hidden / sqrt(mean(hidden ** 2) + epsilon) * weight."""
 
-    def __init__(self, d_model: int, width: int, activation: Activation, dropout: float = 0.0) -> None:
+    def __init__(self, width: int, eps: float) -> None:
         super().__init__()
-        self.inner_proj = nn.Linear(d_model, width)
-        self.outer_proj = nn.Linear(width, d_model)
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Normalise [..., width]. Squares are float32 in every precision."""
+        exact = hidden.float()
+        normalised = exact / (exact.pow(2).mean(-1, keepdim=True) + self.eps).sqrt()
+        return normalised.to(hidden.dtype) * self.weight
+
+
+Norm = nn.LayerNorm | RMSNorm
+
+
+def new_norm(config: TransformerConfig) -> Norm:
+    """Return a normalisation of hidden states."""
+    kind = nn.LayerNorm if config.norm == "layer" else RMSNorm
+    return kind(config.d_model, eps=config.layer_norm_epsilon)
+
+
+class FeedForward(nn.Module):
+    """Position-wise feed-forward: d_model to `width`, activation, back (Vaswani et al. 2017, section 3.3).
+
+    A `gated` one multiplies the activation by `gate_proj`, a second inner projection.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        width: int,
+        activation: Activation,
+        dropout: float = 0.0,
+        *,
+        gated: bool = False,
+        biases: bool = True,
+    ) -> None:
+        super().__init__()
+        self.inner_proj = nn.Linear(d_model, width, bias=biases)
+        self.gate_proj = nn.Linear(d_model, width, bias=biases) if gated else None
+        self.outer_proj = nn.Linear(width, d_model, bias=biases)
         self.activation = _ACTIVATIONS[activation]
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Transform [rows, length, d_model] to the same shape."""
-        output: Tensor = self.outer_proj(self.dropout(self.activation(self.inner_proj(hidden))))
+        inner = self.activation(self.inner_proj(hidden))
+        if self.gate_proj is not None:
+            inner = inner * self.gate_proj(hidden)
+        output: Tensor = self.outer_proj(self.dropout(inner))
         return output
 
 
@@ -39,7 +81,7 @@ class ResidualLayer(nn.Module):
     """A layer of sub-layers in residual connections, with pre-norm or post-norm.
 
     Post-norm is norm(x + sublayer(x)) (Vaswani et al. 2017); pre-norm is x + sublayer(norm(x)) (Xiong et al. 2020,
-    arXiv:2002.04745). LayerNorm divides by sqrt(variance + epsilon).
+    arXiv:2002.04745).
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -47,12 +89,12 @@ class ResidualLayer(nn.Module):
         self.pre_norm = config.norm_placement == "pre"
         self.dropout = nn.Dropout(config.dropout)
 
-    def sublayer_input(self, hidden: Tensor, norm: nn.LayerNorm) -> Tensor:
+    def sublayer_input(self, hidden: Tensor, norm: Norm) -> Tensor:
         """Return the input of the sub-layer."""
         normalised: Tensor = norm(hidden) if self.pre_norm else hidden
         return normalised
 
-    def add_sublayer(self, hidden: Tensor, sublayer_output: Tensor, norm: nn.LayerNorm) -> Tensor:
+    def add_sublayer(self, hidden: Tensor, sublayer_output: Tensor, norm: Norm) -> Tensor:
         """Return the sub-layer's output added to `hidden`, its input before normalisation."""
         total = hidden + self.dropout(sublayer_output)
         normalised: Tensor = total if self.pre_norm else norm(total)
@@ -66,15 +108,18 @@ class EncoderLayer(ResidualLayer):
         super().__init__(config)
         shape = config.encoder_shape
         self.self_attention = _attention(config, shape)
-        self.self_attention_norm = _norm(config)
+        self.self_attention_norm = new_norm(config)
         self.feed_forward = _feed_forward(config, shape)
-        self.feed_forward_norm = _norm(config)
+        self.feed_forward_norm = new_norm(config)
 
-    def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """Transform `hidden` [rows, source_len, d_model] to the same shape; `mask` hides padding."""
+    def forward(self, hidden: Tensor, mask: Tensor, position_bias: Tensor | None = None) -> Tensor:
+        """Transform `hidden` [rows, source_len, d_model] to the same shape; `mask` hides padding.
+
+        `position_bias` [heads, source_len, source_len] is added to the scores of self-attention.
+        """
         query = self.sublayer_input(hidden, self.self_attention_norm)
         keys, values = self.self_attention.project_keys_values(query)
-        attended = self.self_attention(query, keys, values, mask)
+        attended = self.self_attention(query, keys, values, mask, position_bias)
         hidden = self.add_sublayer(hidden, attended, self.self_attention_norm)
 
         transformed = self.feed_forward(self.sublayer_input(hidden, self.feed_forward_norm))
@@ -88,11 +133,11 @@ class DecoderLayer(ResidualLayer):
         super().__init__(config)
         shape = config.decoder_shape
         self.self_attention = _attention(config, shape)
-        self.self_attention_norm = _norm(config)
+        self.self_attention_norm = new_norm(config)
         self.cross_attention = _attention(config, shape)
-        self.cross_attention_norm = _norm(config)
+        self.cross_attention_norm = new_norm(config)
         self.feed_forward = _feed_forward(config, shape)
-        self.feed_forward_norm = _norm(config)
+        self.feed_forward_norm = new_norm(config)
 
     def forward(
         self,
@@ -101,17 +146,19 @@ class DecoderLayer(ResidualLayer):
         past: KeysValues | None,
         cross: KeysValues,
         cross_mask: Tensor,
+        position_bias: Tensor | None = None,
     ) -> tuple[Tensor, KeysValues]:
         """Decode `hidden` [rows, new_len, d_model] after `past`, the self-attention keys and values of earlier tokens.
 
-        `cross` is the memory as keys and values of this layer. Returns the new hidden states and the self-attention
+        `cross` is the memory as keys and values of this layer; `position_bias` [heads, new_len, past_len + new_len] is
+        added to the scores of self-attention. Returns the new hidden states and the self-attention
         keys and values of all tokens so far, each [rows, heads, past_len + new_len, head_dim].
         """
         query = self.sublayer_input(hidden, self.self_attention_norm)
         keys, values = self.self_attention.project_keys_values(query)
         if past is not None:
             keys, values = torch.cat([past[0], keys], dim=2), torch.cat([past[1], values], dim=2)
-        attended = self.self_attention(query, keys, values, self_mask)
+        attended = self.self_attention(query, keys, values, self_mask, position_bias)
         hidden = self.add_sublayer(hidden, attended, self.self_attention_norm)
 
         query = self.sublayer_input(hidden, self.cross_attention_norm)
@@ -130,12 +177,22 @@ class LayerList(nn.ModuleList, Generic[LayerType]):
 
 
 def _attention(config: TransformerConfig, shape: StackShape) -> MultiHeadAttention:
-    return MultiHeadAttention(config.d_model, shape.num_heads, shape.head_dim, config.attention_dropout)
+    return MultiHeadAttention(
+        config.d_model,
+        shape.num_heads,
+        shape.head_dim,
+        config.attention_dropout,
+        scale=config.scale_of_attention(shape),
+        biases=config.biases,
+    )
 
 
 def _feed_forward(config: TransformerConfig, shape: StackShape) -> FeedForward:
-    return FeedForward(config.d_model, shape.feed_forward_width, config.activation, config.activation_dropout)
-
-
-def _norm(config: TransformerConfig) -> nn.LayerNorm:
-    return nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
+    return FeedForward(
+        config.d_model,
+        shape.feed_forward_width,
+        config.activation,
+        config.activation_dropout,
+        gated=config.gated,
+        biases=config.biases,
+    )

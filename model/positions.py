@@ -1,4 +1,6 @@
-"""Positions of tokens: sinusoidal, computed for any length, and learned, from a table."""
+"""Positions of tokens: sinusoidal, computed for any length; learned, from a table; relative, as a bias on attention."""
+
+import math
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +13,15 @@ def sinusoidal_positions(length: int, d_model: int, layout: SinusoidLayout, offs
 
     Returns float32 [length, d_model]: sin(position / 10000 ** (2 i / d_model)) and the cosine of the same angle, for
     i = 0 to d_model / 2 - 1. "interleaved" puts each cosine after its sine, as in the paper; "halves" puts all sines
-    before all cosines, as in Marian. Angles are float64, so that distant positions are exact, too.
+    before all cosines, as in Marian; "halves_inclusive" has also another exponent, i / (d_model / 2 - 1), as in M2M100.
+    Angles are float64, so that distant positions are exact, too.
     """
     positions = torch.arange(offset, offset + length, dtype=torch.float64)
-    wavelengths = 10000.0 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    num_angles = d_model / 2 - 1 if layout == "halves_inclusive" else d_model / 2
+    wavelengths = 10000.0 ** (torch.arange(d_model // 2, dtype=torch.float64) / num_angles)
     angles = positions[:, None] / wavelengths  # [length, d_model / 2]
     sines, cosines = angles.sin(), angles.cos()
-    if layout == "halves":
+    if layout != "interleaved":
         return torch.cat([sines, cosines], dim=-1).to(torch.float32)
     return torch.stack([sines, cosines], dim=-1).flatten(-2).to(torch.float32)
 
@@ -57,3 +61,53 @@ class LearnedPositions(nn.Module):
             )
         start = self.offset + first
         return self.weight[start : start + length]
+
+
+class NoPositions(nn.Module):
+    """Absolute positions that add nothing, for models with relative positions only."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.d_model = d_model
+
+    def forward(self, first: int, length: int) -> Tensor:
+        """Return zeros [length, d_model]."""
+        return torch.zeros(length, self.d_model)
+
+
+class RelativePositionBias(nn.Module):
+    """A trained bias for each head and bucket of distances between two tokens (Raffel et al. 2020, section 2.1).
+
+    Half of the buckets have a single distance each, the others grow logarithmically up to `max_distance`. With
+    `both_directions`, as in encoders, half of all buckets are for keys after the query.
+    """
+
+    def __init__(self, num_heads: int, num_buckets: int, max_distance: int, both_directions: bool) -> None:
+        super().__init__()
+        self.num_buckets = num_buckets
+        self.max_distance = max_distance
+        self.both_directions = both_directions
+        self.weight = nn.Parameter(torch.empty(num_buckets, num_heads))
+        nn.init.normal_(self.weight, std=0.1)
+
+    def buckets(self, offsets: Tensor) -> Tensor:
+        """Return the bucket of each offset, the key's position minus the query's."""
+        num_buckets = self.num_buckets // 2 if self.both_directions else self.num_buckets
+        distances = offsets.abs() if self.both_directions else (-offsets).clamp(min=0)
+        num_single = num_buckets // 2
+        # float32 as in the reference: at the borders of buckets the logarithm is rounded.
+        share = torch.log(distances.clamp(min=1).float() / num_single) / math.log(self.max_distance / num_single)
+        wide = num_single + (share * (num_buckets - num_single)).long()
+        buckets = torch.where(distances < num_single, distances, wide.clamp(max=num_buckets - 1))
+        return buckets + (offsets > 0).long() * num_buckets if self.both_directions else buckets
+
+    def by_offset(self, first: int, last: int) -> Tensor:
+        """Return the biases [heads, last - first + 1] of the offsets `first` to `last`."""
+        return self.weight[self.buckets(torch.arange(first, last + 1, device=self.weight.device))].T
+
+    def forward(self, query_len: int, past_len: int = 0) -> Tensor:
+        """Return the biases [heads, query_len, past_len + query_len] of queries that follow `past_len` tokens."""
+        device = self.weight.device
+        queries = torch.arange(past_len, past_len + query_len, device=device)
+        keys = torch.arange(past_len + query_len, device=device)
+        return self.weight[self.buckets(keys - queries[:, None])].permute(2, 0, 1)

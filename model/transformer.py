@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from model.attention import KeysValues, causal_mask, padding_mask
 from model.config import StackShape, TransformerConfig
-from model.layers import DecoderLayer, EncoderLayer, LayerList
-from model.positions import LearnedPositions, SinusoidalPositions
+from model.layers import DecoderLayer, EncoderLayer, LayerList, Norm, new_norm
+from model.positions import LearnedPositions, NoPositions, RelativePositionBias, SinusoidalPositions
 
 CrossKeysValues = tuple[KeysValues, ...]
 """Cross-attention keys and values of every decoder layer."""
@@ -38,43 +38,64 @@ class DecoderCache:
 class TokenStack(nn.Module):
     """Base class of encoder and decoder: embeddings, positions, final norm."""
 
-    def __init__(self, config: TransformerConfig, shape: StackShape) -> None:
+    def __init__(self, config: TransformerConfig, shape: StackShape, *, both_directions: bool) -> None:
         super().__init__()
         self.embedding = nn.Embedding(shape.vocab_size, config.d_model, padding_idx=config.pad_token_id)
         self.embedding_scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
-        self.positions: SinusoidalPositions | LearnedPositions = (
-            LearnedPositions(shape.max_tokens, config.d_model, config.position_offset)
-            if config.positions == "learned"
-            else SinusoidalPositions(config.d_model, config.sinusoid_layout, config.position_offset)
+        self.positions = _positions(config, shape)
+        # One for all layers of the stack.
+        self.relative_bias = (
+            RelativePositionBias(
+                shape.num_heads, config.relative_buckets, config.relative_max_distance, both_directions
+            )
+            if config.relative_buckets
+            else None
         )
+        self.embedding_norm: Norm | None = new_norm(config) if config.embedding_norm else None
         self.dropout = nn.Dropout(config.dropout)
-        self.final_norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon) if config.final_norm else None
+        self.final_norm: Norm | None = new_norm(config) if config.final_norm else None
 
     def embed(self, tokens: Tensor, past_len: int = 0) -> Tensor:
-        """Return scaled embeddings plus positions [..., d_model] of tokens [rows, new_len] after `past_len` others."""
+        """Return the input [..., d_model] of the first layer for tokens [rows, new_len] after `past_len` others."""
         vectors: Tensor = self.embedding(tokens) * self.embedding_scale
         positions: Tensor = self.positions(past_len, tokens.shape[1])
-        embedded: Tensor = self.dropout(vectors + positions.to(vectors))
+        vectors = vectors + positions.to(vectors)
+        if self.embedding_norm is not None:
+            vectors = self.embedding_norm(vectors)
+        embedded: Tensor = self.dropout(vectors)
         return embedded
+
+    def position_bias(self, query_len: int, past_len: int = 0) -> Tensor | None:
+        """Return the bias [heads, query_len, past_len + query_len] on self-attention; None without such a bias."""
+        return None if self.relative_bias is None else self.relative_bias(query_len, past_len)
 
     def finish(self, hidden: Tensor) -> Tensor:
         """Apply the final norm, if the configuration has one."""
         return hidden if self.final_norm is None else self.final_norm(hidden)
 
 
+def _positions(config: TransformerConfig, shape: StackShape) -> SinusoidalPositions | LearnedPositions | NoPositions:
+    if config.positions == "learned":
+        return LearnedPositions(shape.max_tokens, config.d_model, config.position_offset)
+    if config.positions == "sinusoidal":
+        return SinusoidalPositions(config.d_model, config.sinusoid_layout, config.position_offset)
+    return NoPositions(config.d_model)
+
+
 class Encoder(TokenStack):
     """Encoder: source tokens to memory."""
 
     def __init__(self, config: TransformerConfig) -> None:
-        super().__init__(config, config.encoder_shape)
+        super().__init__(config, config.encoder_shape, both_directions=True)
         self.layers: LayerList[EncoderLayer] = LayerList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
 
     def forward(self, source: Tensor, source_mask: Tensor) -> Tensor:
         """Return the memory [rows, source_len, d_model] of `source`; both arguments are [rows, source_len]."""
         hidden = self.embed(source)
         mask = padding_mask(source_mask)
+        position_bias = self.position_bias(source.shape[1])
         for layer in self.layers:
-            hidden = layer(hidden, mask)
+            hidden = layer(hidden, mask, position_bias)
         return self.finish(hidden)
 
 
@@ -82,7 +103,7 @@ class Decoder(TokenStack):
     """Decoder: target tokens and memory to hidden states."""
 
     def __init__(self, config: TransformerConfig) -> None:
-        super().__init__(config, config.decoder_shape)
+        super().__init__(config, config.decoder_shape, both_directions=False)
         self.layers: LayerList[DecoderLayer] = LayerList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
 
     def project_memory(self, memory: Tensor) -> CrossKeysValues:
@@ -101,10 +122,12 @@ class Decoder(TokenStack):
         hidden = self.embed(tokens, past_len)
         self_mask = causal_mask(tokens.shape[1], past_len, tokens.device)
         cross_mask = padding_mask(source_mask)
+        position_bias = self.position_bias(tokens.shape[1], past_len)
         present: list[KeysValues] = []
         for index, layer in enumerate(self.layers):
             layer_past = None if past is None else past.self_attention[index]
-            hidden, keys_values = layer(hidden, self_mask, layer_past, cross_keys_values[index], cross_mask)
+            cross = cross_keys_values[index]
+            hidden, keys_values = layer(hidden, self_mask, layer_past, cross, cross_mask, position_bias)
             present.append(keys_values)
         return self.finish(hidden), DecoderCache(tuple(present), cross_keys_values)
 
@@ -150,7 +173,7 @@ class Transformer(nn.Module):
         else:
             cross_keys_values = memory
         hidden, cache = self.decoder(tokens, cross_keys_values, source_mask, past)
-        logits = self.output_projection(hidden)
+        logits = self.output_projection(hidden * self.config.output_scale)
         return logits if self.output_bias is None else logits + self.output_bias, cache
 
     def forward(self, source: Tensor, source_mask: Tensor, target_inputs: Tensor) -> Tensor:
@@ -167,7 +190,8 @@ class Transformer(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.Linear) and module is not self.output_projection:
                 nn.init.xavier_uniform_(module.weight)
-                nn.init.zeros_(module.bias)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
         tables = (self.output_projection.weight, self.encoder.embedding.weight, self.decoder.embedding.weight)
         for weight in tables:
             nn.init.normal_(weight, std=self.config.d_model**-0.5)

@@ -70,7 +70,7 @@ def make_bundle(size: Size, folder: Path, precision: Precision) -> Bundle:
             precision=precision,
             layout="parts",
             shapes=describe_shapes(config),
-            attention_scale=config.decoder_shape.head_dim**-0.5,
+            attention_scale=config.scale_of_attention(config.decoder_shape),
             special_tokens=SpecialTokens(
                 end_of_sequence=end, padding=pad, decoder_start=pad, unknown=1, suppressed=(end, pad)
             ),

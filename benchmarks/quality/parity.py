@@ -15,7 +15,7 @@ from typing import Annotated
 
 import torch
 import typer
-from transformers import MarianMTModel, MarianTokenizer
+from transformers import MarianMTModel, MarianTokenizer, PreTrainedModel
 
 from benchmarks.in_process import InProcessEngine
 from benchmarks.workloads import read_lines, target_language
@@ -74,12 +74,13 @@ def main(
     raise typer.Exit(1 if mistakes else 0)
 
 
-def _within(params: SentenceParams, model: MarianMTModel) -> SentenceParams:
+def _within(params: SentenceParams, model: PreTrainedModel) -> SentenceParams:
     # max_length of Hugging Face includes the start token.
     return SentenceParams(
         params.options.with_changes(return_scores=True, max_repetitions=0),
         beam_size=params.beam_size,
         max_new_tokens=model.generation_config.max_length - 1,
+        first_token=model.generation_config.forced_bos_token_id,
     )
 
 
@@ -88,10 +89,11 @@ def _ours(completion: Completion) -> Answer:
     return Answer(best.token_ids, best.score)
 
 
-def _reference(model: MarianMTModel, sources: Sequence[list[int]], params: SentenceParams) -> Iterator[Answer]:
+def _reference(model: PreTrainedModel, sources: Sequence[list[int]], params: SentenceParams) -> Iterator[Answer]:
     """Return the answers of `generate` in the order of `sources`. A batch has sentences of similar length."""
     pad, end = model.config.pad_token_id, model.config.eos_token_id
-    # A forced last token has no score.
+    # A forced token has no score.
+    num_free = int(model.generation_config.forced_bos_token_id is not None)
     is_forced = model.generation_config.forced_eos_token_id is not None
     forced_length = model.generation_config.max_length - 1 if is_forced else None
     order = sorted(range(len(sources)), key=lambda index: len(sources[index]))
@@ -115,7 +117,7 @@ def _reference(model: MarianMTModel, sources: Sequence[list[int]], params: Sente
             token_ids = generated[: generated.index(end)] if end in generated else generated
             if params.beam_size == 1:
                 with_end = generated[: len(token_ids) + 1]
-                score = _log_probability(output.logits, row, with_end, forced_length) / len(with_end)
+                score = _log_probability(output.logits, row, with_end, num_free, forced_length) / len(with_end)
             else:
                 score = float(output.sequences_scores[row])
             answers[index] = Answer(token_ids, score)
@@ -123,11 +125,12 @@ def _reference(model: MarianMTModel, sources: Sequence[list[int]], params: Sente
 
 
 def _log_probability(
-    logits: Sequence[torch.Tensor], row: int, generated: list[int], forced_length: int | None
+    logits: Sequence[torch.Tensor], row: int, generated: list[int], num_free: int, forced_length: int | None
 ) -> float:
-    """Return the log-probability of the generated tokens, without a forced last token."""
+    """Return the log-probability of the generated tokens, without forced first and last tokens."""
     chosen = generated[:-1] if len(generated) == forced_length else generated
-    return sum(float(torch.log_softmax(step[row], dim=-1)[token]) for step, token in zip(logits, chosen, strict=False))
+    scored = list(zip(logits, chosen, strict=False))[num_free:]
+    return sum(float(torch.log_softmax(step[row], dim=-1)[token]) for step, token in scored)
 
 
 def _report(name: str, sentences: list[str], ours: list[Answer], theirs: list[Answer]) -> int:

@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 import torch
 import typer
-from transformers import MarianConfig, MarianMTModel
+from transformers import MarianConfig, MarianMTModel, PreTrainedModel
 from transformers.utils.logging import disable_progress_bar
 
 from benchmarks.in_process import InProcessEngine
@@ -35,11 +35,15 @@ ENDING_SHARE = 0.2  # approximate share of positions at which an answer ends
 
 
 @dataclass(frozen=True, slots=True)
-class RandomMarian:
+class RandomModel:
     """A random checkpoint: the reference implementation's model, and the folder it was saved to."""
 
-    reference: MarianMTModel
+    reference: PreTrainedModel
     folder: Path
+
+
+class RandomMarian(RandomModel):
+    """A random Marian checkpoint."""
 
     def __str__(self) -> str:
         config = self.reference.config
@@ -147,13 +151,13 @@ def random_sources(bundle: Bundle, number: int, seed: int) -> list[TokenIds]:
     return [np.concatenate([random.choice(tokens, length), ends]).astype(np.int32) for length in lengths]
 
 
-def compare(marian: RandomMarian, bundle: Bundle, sources: Sequence[TokenIds], label: str = "") -> int:
+def compare(model: RandomModel, bundle: Bundle, sources: Sequence[TokenIds], label: str = "") -> int:
     """Decode with both, print the result of every search, and return the number of mistakes."""
     engine, mistakes = InProcessEngine(bundle), 0
     sentences = [" ".join(map(str, source.tolist())) for source in sources]
     for name, params in SETTINGS.items():
-        ours = [_ours(completion) for completion in engine.decode(sources, _within(params, marian.reference))]
-        theirs = list(_reference(marian.reference, [source.tolist() for source in sources], params))
+        ours = [_ours(completion) for completion in engine.decode(sources, _within(params, model.reference))]
+        theirs = list(_reference(model.reference, [source.tolist() for source in sources], params))
         different = len({tuple(answer.token_ids) for answer in ours})
         mistakes += _report(f"{label}{name:<22} | {different:>2} different answers", sentences, ours, theirs)
     return mistakes

@@ -1,6 +1,5 @@
 """Export of a model to the graphs of layout `parts`."""
 
-import copy
 from pathlib import Path
 
 import torch
@@ -8,6 +7,7 @@ from torch.export import Dim
 
 from bundle import tensors as names
 from export.graphs.parts_layout import DecoderPart, EncoderPart, add_candidates, choose_graph, move_graph, rank_graph
+from export.graphs.residual_range import within_float16
 from export.graphs.shapes import describe_shapes
 from export.graphs.tracing import EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, example_caches, save, traced
 from model.transformer import Transformer
@@ -21,7 +21,7 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
     """
     config, shapes = transformer.config, describe_shapes(transformer.config)
     num_layers, num_suppressed = config.num_decoder_layers, len(config.suppressed_token_ids)
-    rounded = copy.deepcopy(transformer)  # the bundle is verified against the unrounded model
+    rounded = within_float16(transformer)  # a copy: the bundle is verified against the unrounded model
     rows = Dim("rows", min=1, max=2**16)
     source_len = Dim("source_len", min=1, max=config.max_source_tokens)
     encoder = traced(
@@ -36,7 +36,7 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
         [names.CROSS_KEYS_VALUES],
     )
     save(encoder, folder / names.ENCODER_FILE, shapes)
-    rounded = copy.deepcopy(transformer)  # float32 again
+    rounded = within_float16(transformer)  # float32 again
     # Caches have their full length, so that no node reads their shape.
     caches = example_caches(transformer, EXAMPLE_ROWS, shapes.max_target_tokens, shapes.max_source_tokens, dtype)
     decoder = traced(

@@ -36,8 +36,9 @@ class EncoderPart(EncoderGraph):
         """Return cross-attention keys and values of every decoder layer."""
         hidden = self.embed(source_tokens)
         last_positions = source_lengths - 1
+        position_bias = None if self.source_bias is None else self.source_bias(source_tokens.shape[1])
         for layer in self.layers:
-            hidden = layer(hidden, last_positions, source_width)
+            hidden = layer(hidden, last_positions, source_width, position_bias)
         if self.final_norm is not None:
             hidden = self.final_norm(hidden)
         return self._split(self.keys_values(hidden)).permute(2, 0, 3, 1, 4)

@@ -6,9 +6,11 @@ No operation mixes rows: the result of a row does not depend on the other rows.
 import torch
 from torch import Tensor, nn
 
-from export.graphs.attention import Heads, attend_in_encoder, attend_in_step
+from export.graphs.attention import Heads, attend_in_encoder, attend_in_step, bias_of
+from export.graphs.position_bias import SourceBias, StepBias
 from export.graphs.ranking import BlockedVocabulary, Ranking
 from model.layers import DecoderLayer, EncoderLayer
+from model.positions import NoPositions
 from model.transformer import TokenStack, Transformer
 
 LayerCaches = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
@@ -22,7 +24,7 @@ class _FusedProjection(nn.Module):
         super().__init__()
         # Stored as [d_model, outputs], the layout of ONNX MatMul, so that no transposition runs.
         self.weight = nn.Parameter(torch.cat([p.weight.detach() for p in projections]).T.contiguous())
-        self.bias = nn.Parameter(torch.cat([p.bias.detach() for p in projections]))
+        self.bias = nn.Parameter(torch.cat([bias_of(p) for p in projections]))
 
     def forward(self, hidden: Tensor) -> Tensor:
         return hidden @ self.weight + self.bias
@@ -36,11 +38,16 @@ class _FeedForwardStep(nn.Module):
     def __init__(self, layer: EncoderLayer | DecoderLayer) -> None:
         super().__init__()
         self.inner = _fuse(layer.feed_forward.inner_proj)
+        gate = layer.feed_forward.gate_proj
+        self.gate = None if gate is None else _fuse(gate)
         self.activation = layer.feed_forward.activation
         self.outer = _fuse(layer.feed_forward.outer_proj)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        output: Tensor = self.outer(self.activation(self.inner(hidden)))
+        inner = self.activation(self.inner(hidden))
+        if self.gate is not None:
+            inner = inner * self.gate(hidden)
+        output: Tensor = self.outer(inner)
         return output
 
 
@@ -58,13 +65,20 @@ class _EncoderLayerStep(nn.Module):
         self.feed_forward = _FeedForwardStep(layer)
 
     def forward(
-        self, hidden: Tensor, last_positions: Tensor, total: Tensor, flat: tuple[int, int] | None = None
+        self,
+        hidden: Tensor,
+        last_positions: Tensor,
+        total: Tensor,
+        position_bias: Tensor | None,
+        flat: tuple[int, int] | None = None,
     ) -> Tensor:
         """Run the layer; `flat` is (rows, source_len) if tokens are flat."""
         fused = self.queries_keys_values(self.layer.sublayer_input(hidden, self.layer.self_attention_norm))
         if flat is not None:
             fused = fused.reshape(*flat, -1)
-        attended = attend_in_encoder(fused, last_positions, total, self.heads, keeps_keys_values=flat is None)
+        attended = attend_in_encoder(
+            fused, last_positions, total, self.heads, position_bias, keeps_keys_values=flat is None
+        )
         attended = self.output(attended if flat is None else attended.reshape(-1, self.heads.width))
         hidden = self.layer.add_sublayer(hidden, attended, self.layer.self_attention_norm)
         transformed = self.feed_forward(self.layer.sublayer_input(hidden, self.layer.feed_forward_norm))
@@ -84,6 +98,8 @@ class EncoderGraph(nn.Module):
         self.embed = _Embedding(transformer.encoder, config.max_source_tokens)
         self.layers = nn.ModuleList(_EncoderLayerStep(layer) for layer in transformer.encoder.layers)
         self.final_norm = transformer.encoder.final_norm
+        relative_bias = transformer.encoder.relative_bias
+        self.source_bias = None if relative_bias is None else SourceBias(relative_bias, config.max_source_tokens)
         decoder_layers = list(transformer.decoder.layers)
         # All layers' keys and values in one product.
         cross = [layer.cross_attention for layer in decoder_layers]
@@ -99,8 +115,9 @@ class EncoderGraph(nn.Module):
         hidden = self.embed(source_tokens).reshape(rows * source_len, -1)
         last_positions = source_lengths - 1
         total = torch.scalar_tensor(source_len, dtype=torch.int32)
+        position_bias = None if self.source_bias is None else self.source_bias(source_len)
         for layer in self.layers:
-            hidden = layer(hidden, last_positions, total, (rows, source_len))
+            hidden = layer(hidden, last_positions, total, position_bias, (rows, source_len))
         if self.final_norm is not None:
             hidden = self.final_norm(hidden)
         split = (rows, source_len, self.planes, self.heads.count, self.heads.padded_dim)
@@ -109,21 +126,34 @@ class EncoderGraph(nn.Module):
 
 
 class _Embedding(nn.Module):
-    """Scaled token embeddings plus positions; `table` has the vectors of all positions."""
+    """Input of the first layer: scaled embeddings plus positions, normalised if the model does that.
+
+    `table` has the vectors of all positions; it is None in a model without absolute positions.
+    """
 
     def __init__(self, stack: TokenStack, max_tokens: int) -> None:
         super().__init__()
         scaled = stack.embedding.weight.detach() * stack.embedding_scale
         self.weight = nn.Parameter(scaled)
-        self.register_buffer("table", stack.positions(0, max_tokens).detach().to(scaled.dtype, copy=True))
-        self.table: Tensor
+        has_table = not isinstance(stack.positions, NoPositions)
+        table = stack.positions(0, max_tokens).detach().to(scaled.dtype, copy=True) if has_table else None
+        self.register_buffer("table", table)
+        self.table: Tensor | None
+        self.norm = stack.embedding_norm
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return nn.functional.embedding(tokens, self.weight) + self.table[: tokens.shape[1]]
+        vectors = nn.functional.embedding(tokens, self.weight)
+        return self._normalise(vectors if self.table is None else vectors + self.table[: tokens.shape[1]])
 
     def at(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Embed tokens [rows, 1] at positions [rows, 1], to [rows, 1, d_model]."""
-        return nn.functional.embedding(tokens, self.weight) + nn.functional.embedding(positions, self.table)
+        vectors = nn.functional.embedding(tokens, self.weight)
+        if self.table is not None:
+            vectors = vectors + nn.functional.embedding(positions, self.table)
+        return self._normalise(vectors)
+
+    def _normalise(self, vectors: Tensor) -> Tensor:
+        return vectors if self.norm is None else self.norm(vectors)
 
 
 class _DecoderLayerStep(nn.Module):
@@ -142,13 +172,20 @@ class _DecoderLayerStep(nn.Module):
         self.feed_forward = _FeedForwardStep(layer)
 
     def forward(
-        self, hidden: Tensor, past_lengths: Tensor, last_source_positions: Tensor, caches: LayerCaches
+        self,
+        hidden: Tensor,
+        past_lengths: Tensor,
+        last_source_positions: Tensor,
+        caches: LayerCaches,
+        position_bias: Tensor | None,
     ) -> tuple[Tensor, list[Tensor]]:
         """Return the layer's output, its four caches and the queries of cross-attention."""
         self_keys, self_values, cross_keys, cross_values, last_key, last_value = caches
         layer = self.layer
         fused = self.self_queries_keys_values(layer.sublayer_input(hidden, layer.self_attention_norm))
-        attended, *present_self = attend_in_step((fused, None, None), self_keys, self_values, past_lengths, self.heads)
+        attended, *present_self = attend_in_step(
+            (fused, None, None), self_keys, self_values, past_lengths, self.heads, position_bias
+        )
         hidden = layer.add_sublayer(hidden, self.self_output(attended), layer.self_attention_norm)
 
         queries = self.cross_queries(layer.sublayer_input(hidden, layer.cross_attention_norm))
@@ -179,7 +216,9 @@ class DecoderStepGraph(nn.Module):
         self.embed = _Embedding(decoder, config.max_target_tokens)
         self.layers = nn.ModuleList(_DecoderLayerStep(layer) for layer in decoder.layers)
         self.final_norm = decoder.final_norm
-        weight = transformer.output_projection.weight.detach()
+        bias_by_distance = decoder.relative_bias
+        self.step_bias = None if bias_by_distance is None else StepBias(bias_by_distance, config.max_target_tokens)
+        weight = transformer.output_projection.weight.detach() * config.output_scale
         no_bias = weight.new_zeros(weight.shape[0])
         bias = no_bias if transformer.output_bias is None else transformer.output_bias.detach()
         self.vocabulary = BlockedVocabulary.of(weight.shape[0])
@@ -210,8 +249,9 @@ class DecoderStepGraph(nn.Module):
         hidden = self.embed.at(previous_tokens.unsqueeze(1), past_lengths.unsqueeze(1))
         last_source_positions = source_lengths - 1
         present: list[Tensor] = []
+        position_bias = None if self.step_bias is None else self.step_bias(past_lengths, caches[0][0].shape[2])
         for layer, layer_caches in zip(self.layers, caches, strict=True):
-            hidden, layer_present = layer(hidden, past_lengths, last_source_positions, layer_caches)
+            hidden, layer_present = layer(hidden, past_lengths, last_source_positions, layer_caches, position_bias)
             present += layer_present
         if self.final_norm is not None:
             hidden = self.final_norm(hidden)

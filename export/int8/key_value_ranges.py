@@ -79,7 +79,8 @@ def _rescale(attention: MultiHeadAttention, keys: Tensor, values: Tensor) -> Non
         (attention.value_proj, 1 / value_range),
     ):
         projection.weight.mul_(factor[:, None])
-        projection.bias.mul_(factor)
+        if projection.bias is not None:
+            projection.bias.mul_(factor)
     attention.out_proj.weight.mul_(value_range)
 
 

@@ -20,6 +20,8 @@ LINEAR_ADD_NORMALIZATION = "LinearAddNormalization"
 SELF_ATTENTION = "SelfAttention"
 CROSS_ATTENTION = "CrossAttention"
 SOURCE_ATTENTION = "SourceAttention"
+BIASED_SELF_ATTENTION = "BiasedSelfAttention"
+BIASED_SOURCE_ATTENTION = "BiasedSourceAttention"
 
 
 def in_panels(weight: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -112,13 +114,14 @@ def _linear(
     return body.function(name, inputs, ["output"], attributes)
 
 
-def _cached_attention(name: str, new: list[str]) -> FunctionProto:
+def _cached_attention(name: str, new: list[str], *, biased: bool = False) -> FunctionProto:
     """Return the function of attention of one token of each row over its int8 cache.
 
     `new` keys and values are stored at `positions`. Shapes are those of GroupQueryAttention; `step` is the factor of
-    the cached numbers.
+    the cached numbers. `biases` [heads, offsets] are those of the last keys up to the query's position.
     """
     body = FunctionBody()
+    bias = "position_bias" if biased else ""
     body.add("Shape", ["keys"], "cache_len", start=2, end=3)
     body.add("Squeeze", ["cache_len"], "cache_len_scalar")
     body.add("Cast", ["cache_len_scalar"], "total", to=TensorProto.INT32)
@@ -126,9 +129,11 @@ def _cached_attention(name: str, new: list[str]) -> FunctionProto:
     body.constant("flat", [1])
     body.add("Reshape", ["step", "flat"], "steps")
     fused = [*new, "", ""][:3]
+    if biased:
+        _add_step_bias(body)
     body.add(
         "GroupQueryAttention",
-        [*fused, "keys", "values", "positions", "total", *[""] * 5, "steps", "steps"],
+        [*fused, "keys", "values", "positions", "total", *[""] * 3, bias, "", "steps", "steps"],
         ["output", "present_keys", "present_values"],
         [("num_heads", AttributeProto.INT), ("kv_num_heads", AttributeProto.INT), ("scale", AttributeProto.FLOAT)],
         MICROSOFT,
@@ -138,25 +143,69 @@ def _cached_attention(name: str, new: list[str]) -> FunctionProto:
     )
     outputs = ["output", "present_keys", "present_values"]
     attributes = ["num_heads", "kv_num_heads", "scale", "step"]
-    return body.function(name, [*new, "keys", "values", "positions"], outputs, attributes)
+    inputs = [*new, "keys", "values", "positions", *(["biases"] if biased else [])]
+    return body.function(name, inputs, outputs, attributes)
 
 
-def _source_attention() -> FunctionProto:
-    """Return bidirectional attention over `fused` [rows, source_len, 3 * width] up to `last_positions` [rows]."""
+def _add_step_bias(body: FunctionBody) -> None:
+    """Add the nodes of `position_bias` [rows, heads, 1, cache_len] for keys up to `positions` in the cache."""
+    for name, value in (("zero", 0), ("one", 1), ("two", 2)):
+        body.constant(f"{name}_axis", [value])
+    body.add("Squeeze", ["zero_axis"], "zero")
+    body.add("Squeeze", ["one_axis"], "one")
+    body.add("Range", ["zero", "cache_len_scalar", "one"], "keys_of_cache")
+    body.add("Cast", ["positions"], "long_positions", to=TensorProto.INT64)
+    body.add("Unsqueeze", ["long_positions", "one_axis"], "queries")
+    body.add("Sub", ["keys_of_cache", "queries"], "offsets")
+    body.add("Shape", ["biases"], "num_biases", start=1, end=2)
+    body.add("Sub", ["num_biases", "one_axis"], "last_bias")
+    body.add("Add", ["offsets", "last_bias"], "found_biases")
+    # Keys after the query are invisible; any bias will do.
+    body.add("Min", ["found_biases", "last_bias"], "first_biases")
+    body.add("Max", ["first_biases", "zero_axis"], "bias_indices")
+    body.add("Gather", ["biases", "bias_indices"], "by_head", axis=1)
+    body.add("Transpose", ["by_head"], "by_row", perm=[1, 0, 2])
+    body.add("Unsqueeze", ["by_row", "two_axis"], "position_bias")
+
+
+def _add_source_bias(body: FunctionBody) -> None:
+    """Add the nodes of `position_bias` [1, heads, source_len, source_len]."""
+    for name, value in (("zero", 0), ("one", 1), ("two", 2)):
+        body.constant(f"{name}_axis", [value])
+    body.add("Squeeze", ["zero_axis"], "zero")
+    body.add("Squeeze", ["one_axis"], "one")
+    body.add("Range", ["zero", "source_len_scalar", "one"], "places")
+    body.add("Unsqueeze", ["places", "one_axis"], "queries")
+    body.add("Sub", ["places", "queries"], "offsets")
+    body.add("Shape", ["biases"], "num_biases", start=1, end=2)
+    body.add("Div", ["num_biases", "two_axis"], "middle_bias")
+    body.add("Add", ["offsets", "middle_bias"], "bias_indices")
+    body.add("Gather", ["biases", "bias_indices"], "by_head", axis=1)
+    body.add("Unsqueeze", ["by_head", "zero_axis"], "position_bias")
+
+
+def _source_attention(*, biased: bool = False) -> FunctionProto:
+    """Return bidirectional attention over `fused` [rows, source_len, 3 * width] up to `last_positions` [rows].
+
+    `biases` [heads, offsets] are added to the scores by the key's position minus the query's; the middle one is for 0.
+    """
     body = FunctionBody()
     body.add("Shape", ["fused"], "source_len", start=1, end=2)
     body.add("Squeeze", ["source_len"], "source_len_scalar")
     body.add("Cast", ["source_len_scalar"], "total", to=TensorProto.INT32)
+    if biased:
+        _add_source_bias(body)
     body.add(
         "GroupQueryAttention",
-        ["fused", "", "", "", "", "last_positions", "total"],
+        ["fused", "", "", "", "", "last_positions", "total", *(["", "", "", "position_bias"] if biased else [])],
         ["output"],
         [("num_heads", AttributeProto.INT), ("kv_num_heads", AttributeProto.INT), ("scale", AttributeProto.FLOAT)],
         MICROSOFT,
         causal=0,
     )
     attributes = ["num_heads", "kv_num_heads", "scale"]
-    return body.function(SOURCE_ATTENTION, ["fused", "last_positions"], ["output"], attributes)
+    name = BIASED_SOURCE_ATTENTION if biased else SOURCE_ATTENTION
+    return body.function(name, ["fused", "last_positions", *(["biases"] if biased else [])], ["output"], attributes)
 
 
 _FUNCTIONS = {
@@ -166,7 +215,9 @@ _FUNCTIONS = {
     LINEAR_ADD: lambda: _linear(LINEAR_ADD, residual=True),
     LINEAR_ADD_NORMALIZATION: lambda: _linear(LINEAR_ADD_NORMALIZATION, residual=True, normalization=True),
     SELF_ATTENTION: lambda: _cached_attention(SELF_ATTENTION, ["fused"]),
+    BIASED_SELF_ATTENTION: lambda: _cached_attention(BIASED_SELF_ATTENTION, ["fused"], biased=True),
+    BIASED_SOURCE_ATTENTION: lambda: _source_attention(biased=True),
     CROSS_ATTENTION: lambda: _cached_attention(CROSS_ATTENTION, ["query", "last_key", "last_value"]),
-    SOURCE_ATTENTION: _source_attention,
+    SOURCE_ATTENTION: lambda: _source_attention(),
     BEST_TOKENS: best_tokens,
 }

@@ -27,7 +27,7 @@ def rounded(transformer: Transformer) -> Transformer:
     positive = {
         module.outer_proj
         for module in twin.modules()
-        if isinstance(module, FeedForward) and module.activation is nn.functional.relu
+        if isinstance(module, FeedForward) and module.activation is nn.functional.relu and module.gate_proj is None
     }
     for module in twin.modules():
         if isinstance(module, nn.Embedding):

@@ -2,6 +2,8 @@
 #ifndef KVASIR_ATTENTION_H
 #define KVASIR_ATTENTION_H
 
+#include <stddef.h>
+
 #include "kernels.h"
 #include "vectors.h"
 
@@ -50,6 +52,7 @@ typedef struct {
     int64_t stride, length;
     float scale;       /* of products of queries and keys */
     float value_scale; /* of the values */
+    const float *biases; /* [length] added to the scores, or NULL */
     const int8_t *next_keys, *next_values; /* of the next row, `next_size` bytes each */
     int64_t next_size;
 } Attended;
@@ -89,6 +92,13 @@ ALWAYS_INLINE void attend_head(const Attended *head, const float *query, float *
         memcpy(scores + position, &sums_of_products, sizeof sums_of_products);
     }
     prefetch(head->next_values, head->next_size);
+    if (head->biases) {
+        for (int64_t at = 0; at < length; at += LANES) {
+            const int64_t count = at_most_lanes(length - at);
+            floats score = load_some(scores + at, count, 0.0f) + load_some(head->biases + at, count, 0.0f);
+            store_some(scores + at, score, count);
+        }
+    }
     float total = exponentials(scores, length);
     for (int64_t position = 0; position < length; position++) {
         floats probability = spread(scores[position]);
@@ -124,6 +134,7 @@ static void attend(const CachedAttention *attention, const float *query, const i
         const Attended attended = {
             .keys = keys, .values = values, .stride = head_dim, .length = length,
             .scale = attention->scale * attention->step, .value_scale = attention->step,
+            .biases = attention->biases ? attention->biases + (head + 1) * attention->num_biases - length : NULL,
             .next_keys = keys + row, .next_values = values + row, .next_size = next_length * head_dim};
         attend_any_head(&attended, head_dim, query + head * head_dim, scores, output + head * head_dim, 1);
     }
@@ -133,9 +144,12 @@ static void attend_in_source(const SourceAttention *attention, const float *fuse
                              float *scores, float *output) {
     const int64_t head_dim = attention->head_dim, width = attention->heads * head_dim;
     const float *queries = fused + head * head_dim;
-    const Attended attended = {.keys = queries + width, .values = queries + 2 * width, .stride = 3 * width,
-                               .length = length, .scale = attention->scale, .value_scale = 1.0f};
+    Attended attended = {.keys = queries + width, .values = queries + 2 * width, .stride = 3 * width,
+                         .length = length, .scale = attention->scale, .value_scale = 1.0f};
     for (int64_t position = 0; position < length; position++) {
+        if (attention->biases) {
+            attended.biases = attention->biases + head * attention->num_biases + attention->num_biases / 2 - position;
+        }
         attend_any_head(&attended, head_dim, queries + position * 3 * width, scores,
                         output + position * width + head * head_dim, 0);
     }

@@ -4,6 +4,8 @@
  * SelfAttention: queries, keys and values side by side [rows, .., 3 * width], the cached keys and values
  * [rows, heads, cache_len, head_dim] and positions [rows], at which the new ones are stored. Outputs are the result and the
  * cache, which is updated in place if both are bound to the same memory.
+ * BiasedSelfAttention and BiasedSourceAttention have one more input, biases of the scores by the key's position minus the
+ * query's: [heads, n] from -(n - 1) to 0, and [heads, 2 * n - 1] from -(n - 1) to n - 1.
  * CrossAttention: queries [rows, .., width], the last key and value, which the cache contains already, then as above.
  * SourceAttention: queries, keys and values side by side [rows, source_len, 3 * width] and the last position of each row
  * [rows]. Results after it are zero. */
@@ -69,9 +71,21 @@ static void attend_task(void *data, size_t task) {
     }
 }
 
+/* Read biases [heads, number of offsets] at this index. */
+static Status *read_biases(const Context *context, size_t index, const AttentionKernel *kernel, const float **biases,
+                           int64_t *num_biases) {
+    Tensor tensor;
+    RETURN_IF_ERROR(read_input(context, index, &tensor));
+    REQUIRE(tensor.num_dimensions == 2 && tensor.dimensions[0] == kernel->heads, "biases do not fit the heads");
+    *biases = tensor.data;
+    *num_biases = tensor.dimensions[1];
+    return NULL;
+}
+
 Status *compute_cached_attention(void *data, Context *context) {
     const AttentionKernel *kernel = data;
-    const int appends = kernel->definition->num_inputs == 4; /* SelfAttention */
+    const int is_biased = kernel->definition->num_inputs == 5;
+    const int appends = kernel->definition->num_inputs < 6; /* SelfAttention */
     const size_t first_cache = appends ? 1 : 3;
     Tensor fused, caches[2], positions;
     RETURN_IF_ERROR(read_input(context, 0, &fused));
@@ -82,17 +96,22 @@ Status *compute_cached_attention(void *data, Context *context) {
     REQUIRE(caches[0].num_dimensions == 4 && caches[0].size == caches[1].size, "caches differ in size");
     REQUIRE(fused.num_dimensions > 0, "queries have no dimensions");
     CachedTasks tasks = {
-        .attention = {dimensions[1], dimensions[3], dimensions[2], kernel->scale, kernel->step},
+        .attention = {dimensions[1], dimensions[3], dimensions[2], kernel->scale, kernel->step, NULL, 0},
         .fused = fused.data, .rows = dimensions[0], .appends = appends, .positions = positions.data};
     const int64_t width = dimensions[1] * dimensions[3];
     tasks.stride = appends ? 3 * width : width;
     REQUIRE(dimensions[1] == kernel->heads && dimensions[3] > 0 && dimensions[3] <= MAX_HEAD_DIM,
             "heads are too large or their number differs from the cache");
     REQUIRE(fused.size == tasks.rows * tasks.stride && positions.size == tasks.rows, "queries do not fit the cache");
+    int64_t max_positions = dimensions[2];
+    if (is_biased) {
+        RETURN_IF_ERROR(read_biases(context, 4, kernel, &tasks.attention.biases, &tasks.attention.num_biases));
+        if (tasks.attention.num_biases < max_positions) max_positions = tasks.attention.num_biases;
+    }
     int64_t cached_bytes = 0;
     for (int64_t row = 0; row < tasks.rows; row++) {
         int32_t position = tasks.positions[row];
-        REQUIRE(position >= 0 && position < dimensions[2], "a position is outside the cache");
+        REQUIRE(position >= 0 && position < max_positions, "a position is outside the cache");
         cached_bytes += 2 * width * (position + 1);
     }
     int64_t output_dimensions[MAX_DIMENSIONS];
@@ -150,9 +169,13 @@ Status *compute_source_attention(void *data, Context *context) {
             "queries, keys and values do not divide into heads");
     REQUIRE(fused.dimensions[2] <= 3 * kernel->heads * MAX_HEAD_DIM, "heads are too large");
     const int64_t rows = fused.dimensions[0], source_len = fused.dimensions[1], width = fused.dimensions[2] / 3;
-    SourceTasks tasks = {.attention = {source_len, kernel->heads, width / kernel->heads, kernel->scale},
+    SourceTasks tasks = {.attention = {source_len, kernel->heads, width / kernel->heads, kernel->scale, NULL, 0},
                          .fused = fused.data, .last_positions = last_positions.data};
     REQUIRE(last_positions.size == rows, "there must be one last position for each row");
+    if (kernel->definition->num_inputs == 3) {
+        RETURN_IF_ERROR(read_biases(context, 2, kernel, &tasks.attention.biases, &tasks.attention.num_biases));
+        REQUIRE(source_len <= (tasks.attention.num_biases + 1) / 2, "there are too few biases for the source");
+    }
     for (int64_t row = 0; row < rows; row++) {
         REQUIRE(tasks.last_positions[row] >= 0 && tasks.last_positions[row] < source_len,
                 "a last position is outside the source");

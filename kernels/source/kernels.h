@@ -26,11 +26,15 @@ typedef struct {
     int64_t heads, head_dim, cache_len;
     float scale;               /* of products of queries and keys */
     float step;                /* of int8 keys and values */
+    const float *biases;       /* [heads, num_biases] added to scores, by the key's offset; the last is 0. Or NULL */
+    int64_t num_biases;
 } CachedAttention;
 
 typedef struct {
     int64_t source_len, heads, head_dim;
     float scale;
+    const float *biases;       /* [heads, num_biases] added to scores, by the key's offset; the middle is 0. Or NULL */
+    int64_t num_biases;
 } SourceAttention;
 
 /* Columns of logits that are ranked together. The same for every batch: sums of exponentials depend on it. */

@@ -1,7 +1,7 @@
 """A model as a checkpoint describes it, in terms that no model family defines."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from torch import Tensor
@@ -10,24 +10,47 @@ from model.config import TransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
+class SourceTemplate:
+    """Tokens around the text of a source: `before`, the text, `after`; None after it is the end-of-sequence token.
+
+    A token of the source language, if the model has them, is the first token, or the last with `language_last`.
+    """
+
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] | None = None
+    language_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TokenizerFiles:
-    """Files of a tokenizer, by their names in a bundle, and the kind of tokenizer that reads them."""
+    """Files of a tokenizer, by their names in a bundle, and the kind of tokenizer that reads them.
+
+    `converted` are contents of files that the checkpoint has in another format.
+    """
 
     kind: str
     files: Mapping[str, Path]
+    template: SourceTemplate = SourceTemplate()
+    converted: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Languages:
     """Languages of a model: BCP 47 codes, as short as possible.
 
-    `source_prefix` maps a target language to the token with which a source begins; it is empty in models that do not
-    select the target language this way.
+    Models select languages in different ways, and each of these is empty in the others. `source_prefix` maps a target
+    language to the token with which a source begins, `prompts` to a text before the source's text, `first_tokens` to
+    the first token of its outputs. `source_tokens` maps a source language to its token in the template. `aliases` maps
+    the checkpoint's spelling of a language to its code.
     """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
-    source_prefix: Mapping[str, str]
+    source_prefix: Mapping[str, str] = field(default_factory=dict)
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    first_tokens: Mapping[str, int] = field(default_factory=dict)
+    source_tokens: Mapping[str, int] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

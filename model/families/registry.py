@@ -13,7 +13,9 @@ from model.checkpoints.hugging_face_files import (
     find_checkpoint,
     read_settings,
 )
+from model.families.bart.reading import BART, M2M100, MBART, PEGASUS
 from model.families.marian.reading import Marian
+from model.families.t5.reading import T5
 
 
 class Family(Protocol):
@@ -30,7 +32,7 @@ class Family(Protocol):
         """Read a checkpoint of the family. Raises `CheckpointError` that names the file, setting or weights."""
 
 
-FAMILIES: tuple[Family, ...] = (Marian(),)
+FAMILIES: tuple[Family, ...] = (Marian(), BART, MBART, M2M100, PEGASUS, T5())
 
 
 def read_checkpoint(folder_or_hub_name: str | Path) -> Checkpoint:

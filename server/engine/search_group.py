@@ -28,6 +28,7 @@ class SearchGroup:
     requests: list[Request] = field(default_factory=list)
     decoders: list[RequestDecoder | None] = field(default_factory=list)
     num_decoders: int = 0
+    awaiting_first_token: set[int] = field(default_factory=set)  # ids of requests with a first token to come
 
     @property
     def is_forced(self) -> bool:
@@ -54,6 +55,8 @@ class SearchGroup:
         self.requests.append(request)
         self.decoders.append(decoder)
         self.num_decoders += decoder is not None
+        if request.params.first_token is not None and not self.is_forced:
+            self.awaiting_first_token.add(request.id)
         self.search.add(request.params, None if decoder is None else decoder.end_bonus)
         return len(self.requests) - 1
 
@@ -62,6 +65,9 @@ class SearchGroup:
         holes, movers = fill_holes(is_kept)
         num_left = int(np.count_nonzero(is_kept))
         self.rows[holes] = self.rows[movers]
+        if self.awaiting_first_token:
+            removed = np.flatnonzero(~is_kept).tolist()
+            self.awaiting_first_token.difference_update(self.requests[index].id for index in removed)
         for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
             self.requests[hole] = self.requests[mover]
             self.decoders[hole] = self.decoders[mover]
@@ -86,6 +92,7 @@ class SearchGroup:
         candidates, num_candidates, rows = outputs.candidates, self.search.num_candidates, self.live_rows
         tokens, log_probs = candidates.tokens[rows, :num_candidates], candidates.log_probs[rows, :num_candidates]
         if not self.num_decoders:
+            self._force_first_tokens(tokens, log_probs)
             return self.search.advance(tokens, log_probs)
         if missing := num_candidates - tokens.shape[2]:  # the vocabulary is smaller
             tokens = np.pad(tokens, ((0, 0), (0, 0), (0, missing)))
@@ -93,11 +100,24 @@ class SearchGroup:
         for index, decoder in enumerate(self.decoders):
             if decoder is not None:
                 decoder.replace_candidates(self.search, index, outputs, rows[index], tokens[index], log_probs[index])
+        self._force_first_tokens(tokens, log_probs)
         choice = self.search.advance(tokens, log_probs)
         for index, decoder in enumerate(self.decoders):
             if decoder is not None and decoder.failure is not None:
                 choice.finished[index] = True
         return choice
+
+    def _force_first_tokens(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> None:
+        """Make the first token, at no cost, the only candidate of requests in their first step."""
+        if not self.awaiting_first_token:
+            return
+        for index, request in enumerate(self.requests):
+            first = request.params.first_token
+            if first is not None and request.id in self.awaiting_first_token:
+                tokens[index, :, 0] = first
+                log_probs[index] = -np.inf
+                log_probs[index, :, 0] = 0.0
+        self.awaiting_first_token.clear()
 
     def completion(self, index: int) -> Completion:
         """Return the completion of a finished request: its hypotheses, or the error of its decoder."""

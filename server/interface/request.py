@@ -75,9 +75,9 @@ class SentenceParams:
     `options` hold the defaults of the options that have a field here (`DecodingOptions.without_resolved`).
     `max_new_tokens` counts the end-of-sequence token and not the start token; `min_new_tokens` counts neither. Neither
     counts `target_prefix`, which every hypothesis begins with. `length_penalty` is the exponent of the hypothesis
-    length in the beam score: log-probability / num_tokens ** length_penalty. `forced_target` asks for the score of
-    these tokens, the end included, instead of a translation. Each of the `required_terms` has alternatives, of which
-    any one is enough.
+    length in the beam score: log-probability / num_tokens ** length_penalty. `first_token`, of a language, begins every
+    hypothesis at no cost; it counts as generated. `forced_target` asks for the score of these tokens, the end included,
+    instead of a translation. Each of the `required_terms` has alternatives, of which any one is enough.
     """
 
     options: DecodingOptions = NO_OPTIONS
@@ -86,6 +86,7 @@ class SentenceParams:
     max_new_tokens: int = 256
     min_new_tokens: int = 0
     sampling: Sampling | None = None
+    first_token: int | None = None
     target_prefix: Tokens = ()
     required_phrases: tuple[Tokens, ...] = ()
     required_terms: tuple[tuple[Tokens, ...], ...] = ()

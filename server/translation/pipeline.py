@@ -37,9 +37,9 @@ class Pipeline:
         self._limits = limits
         self._clock = clock
         self._tokenizer = open_tokenizer(engine.bundle)
-        self._shapes = engine.bundle.config.shapes
-        self._reader = TextReader(self._tokenizer, self._shapes, inline_characters)
-        self._plain_texts = PlainTextPath(engine, limits, self._tokenizer, self._shapes, self._reader)
+        self._config = engine.bundle.config
+        self._reader = TextReader(self._tokenizer, self._config.shapes, inline_characters)
+        self._plain_texts = PlainTextPath(engine, limits, self._tokenizer, self._config, self._reader)
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)
 
     @property
@@ -67,7 +67,7 @@ class Pipeline:
         texts = await self._reader.read(request, deadline)
         output = TextOutput(stream, texts, self._tokenizer)
         async with texts.deadline.interrupts():
-            encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._shapes, deadline.at)
+            encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
             restorer = Restorer(self._tokenizer, request.options.num_hypotheses)
             submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
             unsettled = texts.sentences
@@ -91,4 +91,4 @@ class Pipeline:
 
     def check(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` for options that this server or this model lacks, for any text."""
-        SentenceEncoder(request, self._limits, self._tokenizer, self._shapes).check_texts(len(request.texts))
+        SentenceEncoder(request, self._limits, self._tokenizer, self._config).check_texts(len(request.texts))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bundle.manifest import Shapes
+from bundle.manifest import BundleConfig
 from server.interface.engine_client import EngineClient
 from server.interface.interruption import checkpoint
 from server.interface.request import Completion, FinishReason, Request, TokenIds
@@ -34,12 +34,17 @@ class PlainTextPath:
     """Translates plain texts exactly as the general path does, in a fraction of its time."""
 
     def __init__(
-        self, engine: EngineClient, limits: TranslationLimits, tokenizer: Tokenizer, shapes: Shapes, reader: TextReader
+        self,
+        engine: EngineClient,
+        limits: TranslationLimits,
+        tokenizer: Tokenizer,
+        config: BundleConfig,
+        reader: TextReader,
     ) -> None:
         self._engine = engine
         self._limits = limits
         self._tokenizer = tokenizer
-        self._shapes = shapes
+        self._config = config
         self._reader = reader
 
     async def translate(
@@ -59,15 +64,15 @@ class PlainTextPath:
     def _encode(self, request: TranslationRequest, deadline: Deadline) -> _EncodedTexts | None:
         if any(map(self._reader.may_be_special, request.texts)):
             return None
-        encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._shapes, deadline.at)
-        encode, max_tokens, target = self._tokenizer.encode, self._shapes.max_source_tokens, request.target
+        encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
+        max_tokens = self._config.shapes.max_source_tokens
         sources: dict[str, TokenIds] = {}
 
         def fits(part: str) -> bool:
             checkpoint()
             if not any(map(str.isalnum, part)):
                 return True  # not decoded, so it may be of any length
-            sources[part] = source = encode(part, target)
+            sources[part] = source = encoder.tokens(part)
             return len(source) <= max_tokens
 
         encoded = _EncodedTexts([], [], 0, encoder.seed)

@@ -98,7 +98,7 @@ class TextReader:
             checkpoint()
             if not any(map(str.isalnum, part)):
                 return True  # not decoded, so it may be of any length
-            sources[part] = self._tokenizer.encode(part, request.target)
+            sources[part] = self._tokenizer.encode(part, request.target, request.source)
             return len(sources[part]) <= self._max_tokens
 
         unit = Unit(text, text, (), (), str)

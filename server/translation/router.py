@@ -1,7 +1,8 @@
 """Routes between languages: one model, or two through a third language."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from bundle.loading import Bundle
 from server.interface.errors import InvalidRequest, UnsupportedPair
@@ -9,6 +10,9 @@ from server.text.language_tags import match_language
 from server.translation.pipeline import Pipeline
 from server.translation.pivot import PivotPipeline, TextPipeline
 from server.translation.scoring import Scorer
+
+# Of an error message; languages are listed where there are more pairs.
+_MAX_LISTED_PAIRS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +91,16 @@ class Router:
                 f"two bundles have the name {', '.join(sorted(twice))}; export one of them with another --name"
             )
         self._routes: dict[tuple[str, str], Route] = {}
+        self._aliases: dict[str, str] = {}
         for pipeline in self._pipelines:
             config = pipeline.bundle.config
+            is_multilingual = len(config.source_languages) > 1 and len(config.target_languages) > 1
             for source in config.source_languages:
                 for target in config.target_languages:
-                    self._routes.setdefault((source, target), Route((RouteStep(pipeline, source, target),)))
+                    if source != target or not is_multilingual:
+                        self._routes.setdefault((source, target), Route((RouteStep(pipeline, source, target),)))
+            for spelling, language in config.language_aliases.items():
+                self._aliases.setdefault(_normalized(spelling), language)
         direct = list(self._routes.values())
         if pivot:
             self._add_pivots(pivot, direct)
@@ -115,12 +124,12 @@ class Router:
         """The routes of all pairs of languages, those with one model first."""
         return list(self._routes.values())
 
-    @property
+    @cached_property
     def source_languages(self) -> list[str]:
         """All source languages, in the order of the models."""
         return list(dict.fromkeys(route.source for route in self._routes.values()))
 
-    @property
+    @cached_property
     def target_languages(self) -> list[str]:
         """All target languages, in the order of the models."""
         return list(dict.fromkeys(route.target for route in self._routes.values()))
@@ -128,8 +137,10 @@ class Router:
     def find(self, source: str | None, target: str | None) -> Route:
         """Return the route from `source` to `target`; None is the only possible language.
 
-        Raises `UnsupportedPair` with the available pairs.
+        Other spellings of a model's languages are accepted: `deu_Latn` for `de`. Raises `UnsupportedPair` with what is
+        available.
         """
+        source, target = self.canonical(source), self.canonical(target)
         routes = self._matching(source, target)
         wanted = f"from {source or 'any language'} to {target or 'any language'}"
         if not routes:
@@ -138,25 +149,43 @@ class Router:
             raise UnsupportedPair(f"`source` and `target` are ambiguous: {wanted}; available: {self._pairs()}")
         return routes[0]
 
+    def canonical(self, language: str | None) -> str | None:
+        """Return the language of which this is another spelling in a checkpoint; otherwise the tag itself."""
+        return None if language is None else self._aliases.get(_normalized(language), language)
+
     def _matching(self, source: str | None, target: str | None) -> list[Route]:
         """Return the routes that match; equal tags go before other tags of the same language, one model before two."""
-        routes = [
-            route
-            for route in self._routes.values()
-            if (source is None or match_language(source, [route.source]))
-            and (target is None or match_language(target, [route.target]))
-        ]
+        # By language, not by route: a model of 200 languages has 40,000 routes.
+        sources = {each for each in self.source_languages if source is None or match_language(source, [each])}
+        targets = {each for each in self.target_languages if target is None or match_language(target, [each])}
+        if len(sources) * len(targets) < len(self._routes):
+            pairs = [
+                (one, other)
+                for one in self.source_languages
+                if one in sources
+                for other in self.target_languages
+                if other in targets
+            ]
+            routes = [self._routes[pair] for pair in pairs if pair in self._routes]
+        else:
+            routes = [route for pair, route in self._routes.items() if pair[0] in sources and pair[1] in targets]
         exact_source = source and match_language(source, [route.source for route in routes])
         exact_target = target and match_language(target, [route.target for route in routes])
-        for narrowed in (
-            [route for route in routes if not source or route.source == exact_source],
-            [route for route in routes if not target or route.target == exact_target],
-            [route for route in routes if route.pivot is None],
-        ):
-            both = [route for route in routes if route in narrowed]
-            routes = both or routes
+        preferences: tuple[Callable[[Route], bool], ...] = (
+            lambda route: not source or route.source == exact_source,
+            lambda route: not target or route.target == exact_target,
+            lambda route: route.pivot is None,
+        )
+        for is_preferred in preferences:
+            routes = [route for route in routes if is_preferred(route)] or routes
         return routes
 
     def _pairs(self) -> str:
+        if len(self._routes) > _MAX_LISTED_PAIRS:
+            return f"from {', '.join(sorted(self.source_languages))}; to {', '.join(sorted(self.target_languages))}"
         pairs = sorted(self._routes)
         return ", ".join(f"{source} to {target}" for source, target in pairs)
+
+
+def _normalized(spelling: str) -> str:
+    return spelling.strip().replace("-", "_").casefold()

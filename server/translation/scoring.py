@@ -12,7 +12,7 @@ from server.interface.request import Completion, Request, SentenceParams, Tokens
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
-from server.translation.sentence_encoder import RequestBuilder
+from server.translation.sentence_encoder import RequestBuilder, first_token
 from server.translation.submission import Submission, sentence_tokens
 from server.translation.token_details import sentence_details
 from server.translation.types import Phases, SentenceDetails, TranslationRequest
@@ -105,12 +105,14 @@ class Scorer:
             return_attention=options.return_attention or options.return_alignments,
             alignment_layer=options.alignment_layer,
         )
-        builder = RequestBuilder(self._tokenizer, request.target, deadline.at)
+        first = first_token(self._engine.bundle.config, request.target)
+        builder = RequestBuilder(self._tokenizer, request.source, request.target, deadline.at)
         requests = []
         for number, (text, translation) in enumerate(zip(request.texts, request.translations, strict=True)):
             checkpoint()
             source = builder.tokens(text)
             target: Tokens = (*self._tokenizer.encode_target(translation), self._tokenizer.end_token)
+            target = target if first is None else (first, *target)
             for name, length, limit in (
                 ("text", len(source), shapes.max_source_tokens),
                 ("translation", len(target), shapes.max_target_tokens),
@@ -119,5 +121,5 @@ class Scorer:
                     raise TextTooLong(
                         f"{name} {number} must have at most {limit} tokens with this model. Given: {length}"
                     )
-            requests.append(builder.request(source, replace(params, forced_target=target)))
+            requests.append(builder.request(source, replace(params, forced_target=target, first_token=first)))
         return requests

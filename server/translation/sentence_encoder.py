@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from bundle.manifest import Shapes
+from bundle.manifest import BundleConfig, Shapes
 from server.interface.decoding_options import MAX_REQUIRED_TOKENS
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.interruption import checkpoint
@@ -19,18 +19,26 @@ from server.translation.types import TranslationRequest
 _BEAMS_FOR_SUBSTITUTES = 4
 
 
+def first_token(config: BundleConfig, target: str) -> int | None:
+    """Return the first token of outputs in this language, or None if the model does not force one."""
+    return config.first_language_tokens.get(target, config.special_tokens.forced_first)
+
+
 class RequestBuilder:
     """Builds the engine requests of one call."""
 
-    def __init__(self, tokenizer: Tokenizer, target: str, deadline: float | None, *, cacheable: bool = True) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, source: str, target: str, deadline: float | None, *, cacheable: bool = True
+    ) -> None:
         self._tokenizer = tokenizer
+        self._source = source
         self._target = target
         self._deadline = deadline
         self._cacheable = cacheable
 
     def tokens(self, text: str) -> TokenIds:
         """Return the tokens of a source text."""
-        return self._tokenizer.encode(text, self._target)
+        return self._tokenizer.encode(text, self._target, self._source)
 
     def request(self, source: TokenIds, params: SentenceParams) -> Request:
         """Return the engine request for one sentence."""
@@ -48,11 +56,12 @@ class SentenceEncoder(RequestBuilder):
         request: TranslationRequest,
         limits: TranslationLimits,
         tokenizer: Tokenizer,
-        shapes: Shapes,
+        config: BundleConfig,
         deadline: float | None = None,
     ) -> None:
-        super().__init__(tokenizer, request.target, deadline, cacheable=not request.bypass_cache)
-        params = limits.sentence_params(request, shapes)
+        super().__init__(tokenizer, request.source, request.target, deadline, cacheable=not request.bypass_cache)
+        shapes = config.shapes
+        params = replace(limits.sentence_params(request, shapes), first_token=first_token(config, request.target))
         if request.format != "text" and request.options.is_about_whole_texts:
             raise InvalidRequest(
                 "`target_prefix`, `required_phrases` and `return_alternatives` are about whole texts; they cannot be "
@@ -99,7 +108,7 @@ class SentenceEncoder(RequestBuilder):
         """Return the request for a sentence of the text with this index. Raises `TextTooLong`."""
         if len(source) > self._shapes.max_source_tokens:
             raise self._too_long(PlainSentence(sentence), source)
-        return self.request(source, self._resolver.resolve(text, len(source)))
+        return self.request(source, _first_in_prefix(self._resolver.resolve(text, len(source)), self._shapes))
 
     def _too_long(self, part: Protected, source: TokenIds) -> TextTooLong:
         limit = self._shapes.max_source_tokens
@@ -126,7 +135,7 @@ class SentenceEncoder(RequestBuilder):
                 return None
         elif part.substitutes and _returns_beams(params):
             params = replace(params, num_hypotheses=params.beam_size)
-        return Job(part, self.request(source, params))
+        return Job(part, self.request(source, _first_in_prefix(params, self._shapes)))
 
     def _required(self, part: Protected) -> Sequence[Tokens] | None:
         """Return the tokens of the substitutes; None if a search cannot require them."""
@@ -148,6 +157,15 @@ class SentenceEncoder(RequestBuilder):
             sampling=None,
             required_phrases=tuple(dict.fromkeys((*params.required_phrases, *required))),
         )
+
+
+def _first_in_prefix(params: SentenceParams, shapes: Shapes) -> SentenceParams:
+    """Move the first token into the target prefix, if there is one or if hypotheses differ from their first token."""
+    if params.first_token is None or not (params.target_prefix or params.decodes_independently):
+        return params
+    prefix = (params.first_token, *params.target_prefix)
+    max_new_tokens = min(params.max_new_tokens, shapes.max_target_tokens - len(prefix))
+    return replace(params, first_token=None, target_prefix=prefix, max_new_tokens=max_new_tokens)
 
 
 def _returns_beams(params: SentenceParams) -> bool:

@@ -139,7 +139,7 @@ class TranslationService:
             if len(languages) != 1:
                 raise UnsupportedPair(f"`target` is required; available: {', '.join(languages)}")
             return languages[0]
-        found = match_language(target, languages)
+        found = match_language(self._router.canonical(target) or target, languages)
         if found is None:
             raise UnsupportedPair(f"no model translates to {target}; available: {', '.join(languages)}")
         return found

@@ -176,7 +176,7 @@ def test_more_layers_than_the_graph_has_inputs_for_are_noticed(saved: Bundle) ->
         ("surprise", 1, "surprise"),
         ("name", "", "name"),
         ("shapes", {"vocab_size": 0}, "shapes.vocab_size"),
-        ("tokenizer", {"kind": "bytes"}, "tokenizer.kind"),
+        ("tokenizer", {"kind": "words"}, "tokenizer.kind"),
     ],
 )
 def test_a_manifest_with_a_wrong_field_names_the_field(saved: Bundle, field: str, value: object, named: str) -> None:

@@ -27,6 +27,7 @@ _NORMALIZATION = {"norm_weight": TensorProto.FLOAT, "norm_bias": TensorProto.FLO
 _RANKING = {"mask": TensorProto.FLOAT, "num_candidates": TensorProto.INT64, "with_scores": TensorProto.BOOL}
 _CACHE = {"keys": TensorProto.INT8, "values": TensorProto.INT8, "positions": TensorProto.INT32}
 _QUERY = {"query": TensorProto.FLOAT, "last_key": TensorProto.FLOAT, "last_value": TensorProto.FLOAT}
+_BIASES = {"biases": TensorProto.FLOAT}
 _OUTPUT = {"output": TensorProto.FLOAT}
 _ATTENDED = _OUTPUT | {"present_keys": TensorProto.INT8, "present_values": TensorProto.INT8}
 _RANKED = {"logits": TensorProto.FLOAT, "tokens": TensorProto.INT64, "log_normalizer": TensorProto.FLOAT}
@@ -38,6 +39,11 @@ _SIGNATURES: dict[str, tuple[Mapping[str, int], Mapping[str, int]]] = {
     operators.LINEAR_ADD: (_LINEAR | _RESIDUAL, _OUTPUT),
     operators.LINEAR_ADD_NORMALIZATION: (_LINEAR | _RESIDUAL | _NORMALIZATION, _OUTPUT),
     operators.SELF_ATTENTION: ({"fused": TensorProto.FLOAT} | _CACHE, _ATTENDED),
+    operators.BIASED_SELF_ATTENTION: ({"fused": TensorProto.FLOAT} | _CACHE | _BIASES, _ATTENDED),
+    operators.BIASED_SOURCE_ATTENTION: (
+        {"fused": TensorProto.FLOAT, "last_positions": TensorProto.INT32} | _BIASES,
+        _OUTPUT,
+    ),
     operators.CROSS_ATTENTION: (_QUERY | _CACHE, _ATTENDED),
     operators.SOURCE_ATTENTION: ({"fused": TensorProto.FLOAT, "last_positions": TensorProto.INT32}, _OUTPUT),
     BEST_TOKENS: (_LINEAR | _RANKING, _RANKED),

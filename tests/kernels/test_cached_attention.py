@@ -152,3 +152,28 @@ def test_queries_that_fit_one_key_alone_find_it() -> None:
     found = _operator(operators.CROSS_ATTENTION, 32).run(inputs | {"query": query})["output"]
     expected = _expected(query, inputs, 32)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("head_dim", [8, 64, 72])
+def test_biased_self_attention_adds_the_bias_of_each_distance(head_dim: int) -> None:
+    inputs = _self_inputs(head_dim)
+    biases = np.random.default_rng(1).standard_normal((HEADS, CACHE_LEN + 3)).astype(np.float32)
+    native, function = (
+        _operator(operators.BIASED_SELF_ATTENTION, head_dim, is_native=is_native).run(inputs | {"biases": biases})
+        for is_native in (True, False)
+    )
+    query = _in_heads(inputs["fused"][:, 0, : HEADS * head_dim].astype(np.float32), head_dim).astype(np.float64)
+    caches = _expected_cache(inputs, head_dim)
+    for row, position in enumerate(POSITIONS):
+        keys, values = (caches[name][row, :, : position + 1].astype(np.float64) * STEP for name in CACHE_NAMES)
+        scores = np.einsum("hd,hld->hl", query[row], keys) * head_dim**-0.5 + biases[:, -position - 1 :]
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        expected = np.einsum("hl,hld->hd", weights / weights.sum(axis=1, keepdims=True), values).ravel()
+        np.testing.assert_allclose(native["output"][row, 0], expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(function["output"][row, 0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_position_beyond_the_biases_is_rejected() -> None:
+    biases = np.zeros((HEADS, CACHE_LEN - 2), np.float32)
+    with pytest.raises(Exception, match="outside the cache"):
+        _operator(operators.BIASED_SELF_ATTENTION, 8).run(_self_inputs(8) | {"biases": biases})

@@ -58,3 +58,36 @@ def test_the_function_in_the_graph_computes_the_same() -> None:
 def test_no_rows_give_no_rows() -> None:
     inputs = {name: array[:0] for name, array in _inputs(16).items()}
     assert _operator(16).run(inputs)["output"].shape == (0, SOURCE_LEN, HEADS * 16)
+
+
+@pytest.mark.parametrize("head_dim", [8, 64, 72])
+def test_biased_attention_adds_the_bias_of_each_offset(head_dim: int) -> None:
+    inputs = _inputs(head_dim, padding=1.0)
+    num_offsets = 2 * SOURCE_LEN + 3
+    biases = np.random.default_rng(1).standard_normal((HEADS, num_offsets)).astype(np.float32)
+    attributes = {"num_heads": HEADS, "kv_num_heads": HEADS, "scale": head_dim**-0.5}
+    native, function = (
+        OneOperator(operators.BIASED_SOURCE_ATTENTION, attributes, is_native=is_native).run(
+            inputs | {"biases": biases}
+        )["output"]
+        for is_native in (True, False)
+    )
+    for row, last in enumerate(LAST_POSITIONS):
+        parts = inputs["fused"][row, : last + 1].astype(np.float64).reshape(last + 1, 3, HEADS, head_dim)
+        queries, keys, values = np.moveaxis(parts, (1, 2), (0, 1))  # [heads, length, head_dim]
+        places = np.arange(last + 1)
+        offsets = places - places[:, None] + num_offsets // 2
+        scores = queries @ keys.transpose(0, 2, 1) * head_dim**-0.5 + biases[:, offsets]
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        expected = weights / weights.sum(axis=-1, keepdims=True) @ values
+        expected = np.moveaxis(expected, 0, 1).reshape(last + 1, -1)
+        np.testing.assert_allclose(native[row, : last + 1], expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(function[row, : last + 1], expected, rtol=1e-4, atol=1e-5)
+        assert not native[row, last + 1 :].any()
+
+
+def test_a_source_longer_than_the_biases_is_rejected() -> None:
+    attributes = {"num_heads": HEADS, "kv_num_heads": HEADS, "scale": 1.0}
+    biases = np.zeros((HEADS, 2 * SOURCE_LEN - 3), np.float32)
+    with pytest.raises(Exception, match="too few biases"):
+        OneOperator(operators.BIASED_SOURCE_ATTENTION, attributes).run(_inputs(8) | {"biases": biases})

@@ -16,6 +16,9 @@ SHAPES: list[dict[str, object]] = [
     {"head_dim": 5, "decoder_num_heads": 2, "decoder_feed_forward_width": 9, "num_decoder_layers": 3},
     {"target_vocab_size": 23, "tie_embeddings": False},
     {"target_vocab_size": 43, "tie_embeddings": False, "tie_output": False, "output_bias": True},
+    {"positions": "none", "relative_buckets": 8, "relative_max_distance": 6, "norm": "rms", "norm_placement": "pre"},
+    {"relative_buckets": 4, "relative_max_distance": 5, "gated": True, "biases": False, "activation": "gelu_tanh"},
+    {"attention_scale": 1.0, "output_scale": 0.4, "embedding_norm": True, "sinusoid_layout": "halves_inclusive"},
 ]
 
 
@@ -131,7 +134,7 @@ def test_post_norm_and_pre_norm_place_the_norm_as_their_papers_say() -> None:
 
 def test_layer_norm_divides_by_the_root_of_variance_plus_epsilon() -> None:
     norm = small_model({"layer_norm_epsilon": 0.3, "final_norm": True}).encoder.final_norm
-    assert norm is not None
+    assert isinstance(norm, torch.nn.LayerNorm)
     hidden = torch.randn(2, 12)
     centred = hidden - hidden.mean(dim=-1, keepdim=True)
     variance = centred.square().mean(dim=-1, keepdim=True)

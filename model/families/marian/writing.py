@@ -9,7 +9,7 @@ from torch import Tensor
 from model.atomic_files import replacing
 from model.checkpoints.hugging_face_files import CONFIG_FILE
 from model.config import TransformerConfig
-from model.families.marian.reading import SHARED_EMBEDDING, marian_names
+from model.families.bart_weights import SHARED_EMBEDDING, stored_names
 from model.transformer import Transformer
 
 WEIGHTS_FILE = "model.safetensors"
@@ -23,7 +23,7 @@ def write_marian(model: Transformer, folder: Path, source_language: str, target_
     config = model.config
     _require_marian(config)
     parameters = dict(model.named_parameters())
-    names = marian_names(config, parameters)
+    names = stored_names(config, parameters)
     weights: dict[str, Tensor] = {}
     for parameter, weight in parameters.items():
         name = SHARED_EMBEDDING if parameter == "encoder.embedding.weight" else names[parameter][0]
@@ -41,6 +41,14 @@ def _require_marian(config: TransformerConfig) -> None:
     supported = {
         "norm_placement": "post",
         "final_norm": False,
+        "norm": "layer",
+        "embedding_norm": False,
+        "relative_buckets": 0,
+        "gated": False,
+        "biases": True,
+        "attention_scale": None,
+        "output_scale": 1.0,
+        "forced_first_token_id": None,
         "positions": "sinusoidal",
         "sinusoid_layout": "halves",
         "position_offset": 0,

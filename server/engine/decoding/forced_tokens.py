@@ -14,6 +14,7 @@ class ForcedTokens:
 
     def __init__(self, params: SentenceParams) -> None:
         self.sequence = np.array(params.forced_target or params.target_prefix, np.int32)
+        self._num_free = int(params.first_token is not None)
         self._length_penalty = params.options.length_penalty
 
     @staticmethod
@@ -31,7 +32,7 @@ class ForcedTokens:
 
     def scored(self, recorder: TokenRecorder, coverage: CoveragePenalty | None) -> Hypothesis:
         """Return the forced translation, whose last token is the end of the sequence, with its score."""
-        log_probability = float(np.sum(recorder.log_probabilities(self.sequence)))
+        log_probability = float(np.sum(recorder.log_probabilities(self.sequence)[self._num_free :]))
         score = log_probability / self.sequence.size**self._length_penalty
         if coverage is not None:
             score += coverage.bonus(self.sequence)

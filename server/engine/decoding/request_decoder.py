@@ -99,10 +99,22 @@ class RequestDecoder:
         """Return candidates [beams, num_candidates], best first, after the tokens [beams, length] of the search."""
         forced = self._forced.sequence
         sequences = np.concatenate([np.broadcast_to(forced, (len(prefixes), forced.size)), prefixes], axis=1)
+        if self.params.first_token is not None and not sequences.size:
+            return self._first_token(sequences, rows)
         selected = self._selection.select(sequences, num_candidates, rows)
         if self._recorder is not None:
             self._recorder.record(sequences, selected.tokens, selected.log_probs, rows)
         return selected.tokens, selected.search_log_probs
+
+    def _first_token(
+        self, sequences: NDArray[np.int32], rows: RequestRows
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the first token, at no cost, as the only candidate of each beam."""
+        tokens = np.full((len(sequences), 1), self.params.first_token, np.int64)
+        log_probs = np.zeros(tokens.shape, np.float32)
+        if self._recorder is not None:
+            self._recorder.record(sequences, tokens, log_probs, rows)
+        return tokens, log_probs
 
     def annotate(self, hypothesis: Hypothesis) -> Hypothesis:
         """Return a hypothesis of the search with its target prefix, own log-probability and token details."""

@@ -1,4 +1,4 @@
-"""Tokenizer of kind `marian`: SentencePiece, with a vocabulary that numbers the pieces."""
+"""Tokenizers of kinds `marian` and `sentencepiece`: SentencePiece, with a vocabulary that numbers the pieces."""
 
 import codecs
 import json
@@ -20,6 +20,7 @@ from bundle.tokenizer_files import (
     TARGET_VOCABULARY_FILE,
     VOCABULARY_FILE,
 )
+from server.text.tokenizers.source_template import SourceTemplate
 from server.text.unicode_text import replace_lone_surrogates
 
 _WORD_START = "▁"
@@ -51,7 +52,9 @@ class MarianTokenizer:
             if id_ not in control and not _LANGUAGE_CODE.fullmatch(piece)
         }
         self._source = _load_sentencepiece(bundle.file(SOURCE_SENTENCEPIECE_FILE))
-        self._target = _load_sentencepiece(bundle.file(TARGET_SENTENCEPIECE_FILE))
+        has_one = bundle.config.tokenizer.kind == "sentencepiece"
+        self._target = self._source if has_one else _load_sentencepiece(bundle.file(TARGET_SENTENCEPIECE_FILE))
+        self._template = SourceTemplate(bundle.config)
         self._source_unknown = self._source.unk_id()
         # The token id of each piece of the source model. For single sentences a list is faster to index than an array.
         self._source_ids = [
@@ -68,16 +71,16 @@ class MarianTokenizer:
         }
         self._target_pieces = {id_: piece for piece, id_ in target_vocabulary.items() if id_ not in target_control}
 
-    def encode(self, text: str, target_language: str | None = None) -> NDArray[np.int32]:
-        """Return the token ids [source_len] of `text`, the end-of-sequence token last.
+    def encode(
+        self, text: str, target_language: str | None = None, source_language: str | None = None
+    ) -> NDArray[np.int32]:
+        """Return the token ids [source_len] of `text` with the control tokens of a source, usually the end.
 
-        Lone surrogates are read as U+FFFD. In a model with several target languages the token of `target_language`
-        comes first.
+        Lone surrogates are read as U+FFFD. A model with several languages has tokens, or a prompt, of the languages.
         """
-        ids = self._piece_ids(text)
+        ids = self._piece_ids(self._template.prompt(target_language) + text)
         language_id = None if target_language is None else self._language_ids.get(target_language)
-        prefix = () if language_id is None else (language_id,)
-        return np.array([*prefix, *ids, self._end_of_sequence], dtype=np.int32)
+        return self._template.source(ids if language_id is None else [language_id, *ids], source_language)
 
     @property
     def end_token(self) -> int:
@@ -123,15 +126,18 @@ class MarianTokenizer:
         Ranges are approximate where SentencePiece replaces characters before it splits (NFKC).
         """
         spans = _spans(self._source.encode(replace_lone_surrogates(text), out_type=str), text)
-        return [*([(0, 0)] if self._language_ids else []), *spans, (len(text), len(text))]
+        num_before = self._template.num_before + bool(self._language_ids)
+        num_after = self._template.num_added - self._template.num_before
+        return [*[(0, 0)] * num_before, *spans, *[(len(text), len(text))] * num_after]
 
     def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
         """Return the character range of `text`, decoded from `token_ids`, that each token covers."""
         return _spans([self._target_pieces.get(id_, "") for id_ in token_ids], text)
 
     def count_tokens(self, text: str) -> int:
-        """Return the length of `encode`, the end-of-sequence token and a language token included."""
-        return len(self._source.encode(replace_lone_surrogates(text))) + 1 + bool(self._language_ids)
+        """Return the length of the longest `encode` in any language."""
+        pieces = self._source.encode(replace_lone_surrogates(self._template.longest_prompt + text))
+        return len(pieces) + self._template.num_added + bool(self._language_ids)
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of generated `token_ids`, without control tokens and unknown tokens."""

@@ -5,11 +5,18 @@ from typing import Final
 
 from bundle.loading import Bundle
 from bundle.tokenizer_files import TokenizerKind
+from server.text.tokenizers.byte_tokens import ByteTokenizer
 from server.text.tokenizers.marian import MarianTokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
+from server.text.tokenizers.tokenizer_json import JsonTokenizer
 from server.text.tokenizers.word_tokens import continuation_tokens
 
-TOKENIZERS: Final[Mapping[TokenizerKind, Callable[[Bundle], Tokenizer]]] = {"marian": MarianTokenizer}
+TOKENIZERS: Final[Mapping[TokenizerKind, Callable[[Bundle], Tokenizer]]] = {
+    "marian": MarianTokenizer,
+    "sentencepiece": MarianTokenizer,
+    "tokenizer_json": JsonTokenizer,
+    "bytes": ByteTokenizer,
+}
 
 
 def open_tokenizer(bundle: Bundle) -> Tokenizer:

@@ -28,18 +28,19 @@ class Tokenizer(Protocol):
         A character that is only covered by byte tokens is not among them: models seldom reproduce it.
         """
 
-    def encode(self, text: str, target_language: str | None = None) -> NDArray[np.int32]:
-        """Return the token ids [source_len] of `text`, the end-of-sequence token last.
+    def encode(
+        self, text: str, target_language: str | None = None, source_language: str | None = None
+    ) -> NDArray[np.int32]:
+        """Return the token ids [source_len] of `text` with the control tokens of a source, usually the end.
 
-        Lone surrogates are read as U+FFFD. In a model with several target languages the token of `target_language`
-        comes first.
+        Lone surrogates are read as U+FFFD. A model with several languages has tokens, or a prompt, of the languages.
         """
 
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
 
     def count_tokens(self, text: str) -> int:
-        """Return the length of `encode`, the end-of-sequence token and a language token included."""
+        """Return the length of the longest `encode` in any language."""
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of generated `token_ids`, without control tokens and unknown tokens."""

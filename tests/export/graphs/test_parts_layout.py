@@ -14,6 +14,7 @@ from onnx import numpy_helper
 from bundle import tensors as names
 from bundle.loading import Bundle
 from bundle.manifest import Shapes
+from bundle.tensors import Precision
 from export.bundle_description import describe_bundle
 from export.graphs.parts_export import export_parts
 from export.graphs.parts_layout import add_candidates, choose_graph, move_graph, rank_graph
@@ -21,10 +22,11 @@ from export.graphs.ranking import BlockedVocabulary
 from export.graphs.tracing import save
 from export.verification.graph_runs import VerificationError
 from export.verification.verify import verify_bundle
-from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.checkpoint import Checkpoint, Languages, Provenance, TokenizerFiles
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from model.transformer import Transformer
+from tests.model.random_models import small_model
 
 SHAPES = Shapes(
     vocab_size=100,
@@ -182,3 +184,40 @@ def test_moves_take_the_named_positions_of_all_heads_and_planes_and_nothing_else
     expected[:, 1, :, :3] = source[:, 3, :, :3]
     expected[:, 6, :, 0] = source[:, 0, :, 4]
     np.testing.assert_array_equal(moved, expected)
+
+
+T5 = {
+    "positions": "none",
+    "relative_buckets": 8,
+    "relative_max_distance": 6,
+    "norm": "rms",
+    "norm_placement": "pre",
+    "final_norm": True,
+    "gated": True,
+    "biases": False,
+    "attention_scale": 1.0,
+    "scale_embedding": False,
+}
+
+
+def _bundle(transformer: Transformer, folder: Path, precision: Precision) -> Bundle:
+    parameters = dict(transformer.named_parameters())
+    checkpoint = Checkpoint(
+        transformer.config,
+        parameters,
+        TokenizerFiles("bytes", {}),
+        Languages(("en",), ("de",)),
+        Provenance("tiny", "t5", "0" * 64),
+    )
+    return Bundle(folder, describe_bundle(checkpoint, folder, precision, "tiny", 0))
+
+
+def test_a_feed_forward_beyond_the_range_of_float16_is_exported_in_float16(tmp_path: Path) -> None:
+    transformer = small_model(T5)
+    with torch.no_grad():
+        (feed_forward,) = (layer.feed_forward for layer in list(transformer.encoder.layers)[:1])
+        feed_forward.outer_proj.weight *= 1e5
+        written = feed_forward(torch.ones(1, 1, 12))
+    assert written.abs().max() > torch.finfo(torch.float16).max
+    export_parts(transformer, tmp_path, torch.float16)
+    assert verify_bundle(_bundle(transformer, tmp_path, "float16"), transformer)

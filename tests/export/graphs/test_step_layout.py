@@ -25,6 +25,14 @@ VARIANTS: dict[str, Options] = {
     "unscaled embeddings": {"scale_embedding": False},
     "gelu": {"activation": "gelu"},
     "silu": {"activation": "silu"},
+    "relative positions only": {"positions": "none", "relative_buckets": 8, "relative_max_distance": 6},
+    "relative positions and sinusoids": {"relative_buckets": 4, "relative_max_distance": 3, "decoder_num_heads": 2},
+    "RMS norms before each sub-layer": {"norm": "rms", "norm_placement": "pre", "final_norm": True},
+    "RMS norms after each sub-layer": {"norm": "rms"},
+    "a gated feed-forward without biases": {"gated": True, "biases": False, "activation": "gelu_tanh"},
+    "a gated feed-forward with ReLU": {"gated": True},
+    "unscaled attention": {"attention_scale": 1.0, "output_scale": 0.4},
+    "a norm of embeddings": {"embedding_norm": True, "sinusoid_layout": "halves_inclusive"},
     "one layer and three": {"num_encoder_layers": 1, "num_decoder_layers": 3},
 }
 
@@ -62,7 +70,7 @@ def test_zeros_in_a_head_change_no_product() -> None:
 
 
 def test_a_step_writes_its_own_position_and_no_other() -> None:
-    heads = Heads(count=2, head_dim=8, padded_dim=8)
+    heads = Heads(count=2, head_dim=8, padded_dim=8, scale=1.0)
     keys, values = torch.randn(3, 2, 6, 8), torch.randn(3, 2, 6, 8)
     fused = torch.randn(3, 1, 3 * heads.width)
     positions = torch.tensor([0, 5, 2], dtype=torch.int32)

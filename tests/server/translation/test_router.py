@@ -1,3 +1,5 @@
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,3 +90,42 @@ def test_a_model_goes_before_the_pivot(tmp_path: Path) -> None:
     router = Router(pipelines, pivot="en")
     assert router.find("de", "fr").models == ("echo-de-fr",)
     assert router.find(None, "en").models == ("echo-de-en",)
+
+
+MANY = tuple(f"q{first}{second}" for first in "abcdefghijklmn" for second in "abcdefghijklmn")
+
+
+def _multilingual(folder: Path) -> Router:
+    folder.mkdir()
+    bundle = make_bundle(folder, languages=("en", "de"))
+    config = bundle.config.model_copy(
+        update={
+            "source_languages": ("en", "de", "zh-Hant", *MANY),
+            "target_languages": ("en", "de", "zh-Hant", *MANY),
+            "language_aliases": {"deu_Latn": "de", "eng_Latn": "en", "zho_Hant": "zh-Hant"},
+        }
+    )
+    return Router([Pipeline(EchoGenerator(replace(bundle, config=config)), TranslationLimits())])
+
+
+@pytest.mark.parametrize("spelling", ["de", "deu_Latn", "DEU-latn", "de-AT"])
+def test_the_spelling_of_a_checkpoint_finds_its_language(spelling: str, tmp_path: Path) -> None:
+    route = _multilingual(tmp_path / "1").find("eng_Latn", spelling)
+    assert (route.source, route.target) == ("en", "de")
+
+
+def test_a_wrong_language_of_a_model_with_many_is_rejected_with_all_of_them(tmp_path: Path) -> None:
+    router = _multilingual(tmp_path / "1")
+    for source, target in (("en", "xx"), ("en", None), (None, None), ("en", "en")):
+        with pytest.raises(UnsupportedPair) as raised:
+            router.find(source, target)
+        assert "; to de, en, qaa, qab," in str(raised.value)
+        assert len(str(raised.value)) < 5000
+
+
+def test_a_model_with_many_languages_finds_a_pair_in_milliseconds(tmp_path: Path) -> None:
+    router = _multilingual(tmp_path / "1")
+    started = time.process_time()
+    for language in MANY[:50]:
+        assert router.find("en", language).target == language
+    assert time.process_time() - started < 5

@@ -1,0 +1,193 @@
+"""Parity with Hugging Face on random models of every family, of unusual sizes.
+
+    python -m benchmarks.quality.random_families [--family t5] [--count 5] [--sources 300] [--seed 1]
+
+Each model is saved as a checkpoint, read back, exported in float32 without a tokenizer, and decodes random token ids of
+different lengths in batches, greedily and with beams. benchmarks.quality.parity defines mistakes and ties.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import typer
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    MBartConfig,
+    MBartForConditionalGeneration,
+    MT5Config,
+    MT5ForConditionalGeneration,
+    PegasusConfig,
+    PegasusForConditionalGeneration,
+    PreTrainedModel,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+from transformers.utils.logging import disable_progress_bar
+
+from benchmarks.quality.random_models import ENDING_SHARE, RandomModel, compare, export_graphs, random_sources
+
+Draw = Callable[[int, int], int]
+_ACTIVATIONS = ("gelu", "relu", "swish", "gelu_new")
+_FEED_FORWARDS = ("gated-gelu", "relu", "gated-silu", "gated-relu", "gelu")
+
+
+def _bart_sizes(draw: Draw, index: int) -> dict[str, object]:
+    heads, decoder_heads = draw(1, 4), draw(1, 3)
+    return {
+        "d_model": 2 * heads * decoder_heads * draw(2, 4),
+        "encoder_layers": draw(1, 3),
+        "decoder_layers": draw(1, 3),
+        "encoder_attention_heads": heads,
+        "decoder_attention_heads": decoder_heads,
+        "encoder_ffn_dim": 2 * draw(5, 40) + 1,
+        "decoder_ffn_dim": 2 * draw(5, 40) + 1,
+        "activation_function": _ACTIVATIONS[index % len(_ACTIVATIONS)],
+        "scale_embedding": index % 3 != 1,
+        "vocab_size": 2 * draw(15, 70) + 1,
+        "max_position_embeddings": 2 * draw(12, 20) + 1,
+        "forced_eos_token_id": 2 if index % 2 else None,
+    }
+
+
+def _t5_sizes(draw: Draw, index: int) -> dict[str, object]:
+    return {
+        "d_model": draw(9, 40),
+        "d_kv": draw(3, 12),
+        "num_heads": draw(1, 5),
+        "num_layers": draw(1, 3),
+        "num_decoder_layers": draw(1, 3),
+        "d_ff": 2 * draw(5, 40) + 1,
+        "relative_attention_num_buckets": 4 * draw(2, 8),
+        "relative_attention_max_distance": draw(17, 40),
+        "feed_forward_proj": _FEED_FORWARDS[index % len(_FEED_FORWARDS)],
+        "vocab_size": 2 * draw(15, 70) + 1,
+        "n_positions": 2 * draw(12, 20) + 1,
+        "decoder_start_token_id": 0,
+    }
+
+
+def _bart(draw: Draw, index: int) -> PreTrainedModel:
+    return BartForConditionalGeneration(BartConfig(**_bart_sizes(draw, index)))
+
+
+def _mbart(draw: Draw, index: int) -> PreTrainedModel:
+    return MBartForConditionalGeneration(MBartConfig(**_bart_sizes(draw, index), decoder_start_token_id=2))
+
+
+def _m2m100(draw: Draw, index: int) -> PreTrainedModel:
+    return M2M100ForConditionalGeneration(M2M100Config(**_bart_sizes(draw, index)))
+
+
+def _pegasus(draw: Draw, index: int) -> PreTrainedModel:
+    sizes = _bart_sizes(draw, index) | {"forced_eos_token_id": 1 if index % 2 else None}
+    return PegasusForConditionalGeneration(PegasusConfig(**sizes))
+
+
+def _t5(draw: Draw, index: int) -> PreTrainedModel:
+    # The setting changes the scale of the output projection; transformers ties it all the same.
+    return T5ForConditionalGeneration(T5Config(**_t5_sizes(draw, index), tie_word_embeddings=index % 2 == 0))
+
+
+def _mt5(draw: Draw, index: int) -> PreTrainedModel:
+    return MT5ForConditionalGeneration(MT5Config(**_t5_sizes(draw, index)))
+
+
+FAMILIES: Mapping[str, Callable[[Draw, int], PreTrainedModel]] = {
+    "bart": _bart,
+    "mbart": _mbart,
+    "m2m100": _m2m100,
+    "pegasus": _pegasus,
+    "t5": _t5,
+    "mt5": _mt5,
+}
+# They begin an output with the token of a language.
+_FORCES_FIRST_TOKEN = ("mbart", "m2m100")
+
+
+def random_model(family: str, index: int, seed: int, folder: Path) -> RandomModel:
+    """Save random model number `index` of a family: choices depend on the number, sizes are drawn."""
+    random = np.random.default_rng((seed, index, sorted(FAMILIES).index(family)))
+    torch.manual_seed(int(random.integers(2**31)))
+    reference = FAMILIES[family](lambda low, high: int(random.integers(low, high + 1)), index)
+    reference.train(False)
+    with torch.no_grad():
+        for name, tensor in [*reference.named_parameters(), *_output_bias(reference)]:
+            tensor.add_(torch.randn_like(tensor) * _noise(name, tensor))
+        _end_sometimes(reference)
+    config, generation = reference.config, reference.generation_config
+    generation.bad_words_ids = [[config.pad_token_id]]
+    generation.max_length = getattr(config, "max_position_embeddings", None) or config.n_positions
+    generation.forced_eos_token_id = getattr(config, "forced_eos_token_id", None)
+    if family in _FORCES_FIRST_TOKEN:
+        generation.forced_bos_token_id = config.vocab_size - 2
+    reference.save_pretrained(folder)
+    return RandomModel(reference, folder)
+
+
+def _output_bias(reference: PreTrainedModel) -> list[tuple[str, torch.Tensor]]:
+    bias = getattr(reference, "final_logits_bias", None)
+    return [] if bias is None else [("final_logits_bias", bias)]
+
+
+def _noise(name: str, tensor: torch.Tensor) -> float:
+    """Return the standard deviation of the noise on a weight, so that no weight keeps an initial value like 0 or 1."""
+    if "embed_positions" in name:
+        return 0.3 if tensor.requires_grad else 0.0
+    if tensor.dim() == 1 or tensor.shape[0] == 1:
+        return 0.2
+    if "relative_attention_bias" in name:
+        return 1.0
+    is_sharp = any(part in name for part in ("q_proj", "k_proj", "embed", "shared", "lm_head"))
+    return float((5.0 if is_sharp else 1.5) * tensor.shape[-1] ** -0.5)
+
+
+def _end_sometimes(reference: PreTrainedModel) -> None:
+    """Let the end's logit win at a few positions, so that answers end at different lengths."""
+    config = reference.config
+    tokens = torch.randint(3, config.vocab_size, (50, 10))
+    states = reference(input_ids=tokens, decoder_input_ids=tokens, output_hidden_states=True)
+    end = states.logits[..., config.eos_token_id].clone()
+    states.logits[..., [config.eos_token_id, config.pad_token_id]] = -torch.inf
+    missing = torch.quantile(states.logits.amax(dim=-1) - end, ENDING_SHARE)
+    for _, bias in _output_bias(reference):
+        bias[:, config.eos_token_id] += missing
+        return
+    # Without a bias: a vector that all hidden states have in common.
+    mean = states.decoder_hidden_states[-1].mean(dim=(0, 1))
+    scale = missing / mean.square().sum()
+    if getattr(config, "scale_decoder_outputs", False):
+        scale = scale * config.d_model**0.5
+    reference.get_output_embeddings().weight[config.eos_token_id] += scale * mean
+
+
+def main(
+    family: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(FAMILIES)}; by default all.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="Models of each family.")] = 5,
+    sources: Annotated[int, typer.Option(min=1, help="Sources for each model.")] = 300,
+    seed: Annotated[int, typer.Option(help="Of sizes, weights and sources.")] = 1,
+) -> None:
+    """Compare Kvasir's answers with Hugging Face `generate` on random models of every family."""
+    disable_progress_bar()  # of saving
+    mistakes = num_models = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in family or FAMILIES:
+            for index in range(count):
+                folder = Path(temporary) / f"{name}-{index}"
+                model = random_model(name, index, seed, folder)
+                bundle = export_graphs(folder, Path(temporary) / f"bundle-{name}-{index}")
+                print(f"\n{name} {index}")
+                mistakes += compare(model, bundle, random_sources(bundle, sources, seed), label="    ")
+                num_models += 1
+    print(f"\n{mistakes} mistakes in {num_models} models")
+    raise typer.Exit(1 if mistakes else 0)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,83 @@
+"""Checkpoints of BART, mBART, M2M100 (NLLB-200 included) and Pegasus in Hugging Face's format."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from model.checkpoints.checkpoint import Checkpoint, Languages, Provenance, SourceTemplate, TokenizerFiles
+from model.checkpoints.hugging_face_files import CONFIG_FILE, CheckpointFolder, read_settings, read_weights
+from model.checkpoints.weights import parameter_shapes, select_weights
+from model.families.bart.languages import mbart_languages, no_languages, translation_languages
+from model.families.bart_settings import BartArchitecture, bart_config
+from model.families.bart_weights import ignored_names, stored_names
+from model.families.generation_settings import GenerationSettings
+from model.families.tokenizer_reading import PieceNumbers, read_tokenizer
+
+# Of fairseq: four tokens before the pieces of a SentencePiece model, which begins with three of its own.
+_FAIRSEQ = PieceNumbers({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}, offset=1)
+_PEGASUS = PieceNumbers({"<pad>": 0, "</s>": 1, "<mask_1>": 2, "<mask_2>": 3}, offset=103)
+
+ReadLanguages = Callable[[CheckpointFolder, GenerationSettings, SourceTemplate], tuple[Languages, SourceTemplate]]
+
+
+@dataclass(frozen=True, slots=True)
+class BartFamily:
+    """Reader of the checkpoints of one family: a `Family`."""
+
+    name: str
+    model_type: str
+    architecture: BartArchitecture
+    numbers: PieceNumbers
+    languages: ReadLanguages
+    begins_with_bos: bool = False
+    offset_follows_padding: bool = False
+
+    def matches(self, config: Mapping[str, object]) -> bool:
+        """Return whether config.json names this family."""
+        return config.get("model_type") == self.model_type
+
+    def read(self, folder: CheckpointFolder) -> Checkpoint:
+        """Read the checkpoint in a folder. Raises `CheckpointError` that names the file, setting or weights."""
+        config_file = read_settings(folder.path / CONFIG_FILE)
+        settings = GenerationSettings(
+            config_file, read_settings(folder.path / "generation_config.json", required=False)
+        )
+        stored = read_weights(folder.path)
+        architecture = self.architecture
+        if self.offset_follows_padding:
+            architecture = replace(architecture, position_offset=settings.integer("pad_token_id") + 1)
+        config = bart_config(settings, architecture, stored.tensors)
+        shapes = parameter_shapes(config)
+        weights = select_weights(
+            shapes, stored.tensors, stored_names(config, shapes), ignored_names(config), folder.name
+        )
+        template = SourceTemplate((settings.integer("bos_token_id"),)) if self.begins_with_bos else SourceTemplate()
+        languages, template = self.languages(folder, settings, template)
+        tokenizer: TokenizerFiles = read_tokenizer(folder, template, self.numbers)
+        return Checkpoint(
+            config=config,
+            weights=weights,
+            tokenizer=tokenizer,
+            languages=languages,
+            provenance=Provenance(folder.name, self.name, stored.sha256),
+        )
+
+
+_LEARNED = BartArchitecture(embedding_norm=True, positions="learned", position_offset=2)
+
+BART = BartFamily("bart", "bart", _LEARNED, PieceNumbers({}), no_languages, begins_with_bos=True)
+MBART = BartFamily("mbart", "mbart", replace(_LEARNED, pre_norm=True, final_norm=True), _FAIRSEQ, mbart_languages)
+M2M100 = BartFamily(
+    "m2m100",
+    "m2m_100",
+    BartArchitecture(
+        pre_norm=True,
+        final_norm=True,
+        sinusoid_layout="halves_inclusive",
+        output_bias=False,
+        default_activation="relu",
+    ),
+    _FAIRSEQ,
+    translation_languages,
+    offset_follows_padding=True,
+)
+PEGASUS = BartFamily("pegasus", "pegasus", BartArchitecture(pre_norm=True, final_norm=True), _PEGASUS, no_languages)

@@ -1,0 +1,171 @@
+"""Checkpoints of T5, mT5, Flan-T5, MADLAD-400 and ByT5 in Hugging Face's format (Raffel et al. 2020)."""
+
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import Tensor
+
+from model.checkpoints.checkpoint import Checkpoint, Provenance, TokenizerFiles
+from model.checkpoints.hugging_face_files import (
+    CONFIG_FILE,
+    CheckpointError,
+    CheckpointFolder,
+    Settings,
+    read_settings,
+    read_weights,
+)
+from model.checkpoints.weights import parameter_shapes, select_weights
+from model.config import Activation, TransformerConfig
+from model.families.generation_settings import GenerationSettings
+from model.families.t5.tokenizer import read_t5_tokenizer, t5_languages
+
+_ACTIVATIONS: dict[str, Activation] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+_SHARED, _OUTPUT = "shared.weight", "lm_head.weight"
+_EMBEDDINGS = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+# Saved by old versions and never used.
+_UNUSED = ("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",)
+# The architecture has no limit; these are the lengths of the training.
+_MAX_TOKENS, _MAX_BYTES = 512, 1024
+
+
+class T5:
+    """Reader of T5 checkpoints and their relatives: a `Family`."""
+
+    name = "t5"
+
+    def matches(self, config: Mapping[str, object]) -> bool:
+        """Return whether config.json names T5 or mT5."""
+        return config.get("model_type") in ("t5", "mt5")
+
+    def read(self, folder: CheckpointFolder) -> Checkpoint:
+        """Read the checkpoint in a folder. Raises `CheckpointError` that names the file, setting or weights."""
+        config_file = read_settings(folder.path / CONFIG_FILE)
+        generation = read_settings(folder.path / "generation_config.json", required=False)
+        stored = read_weights(folder.path)
+        tokenizer = read_t5_tokenizer(folder)
+        config = t5_config(GenerationSettings(config_file, generation), stored.tensors, tokenizer)
+        shapes = parameter_shapes(config)
+        names = _stored_names(config, shapes)
+        weights = select_weights(shapes, stored.tensors, names, _UNUSED, folder.name)
+        return Checkpoint(
+            config=config,
+            weights=weights,
+            tokenizer=tokenizer,
+            languages=t5_languages(folder, config_file),
+            provenance=Provenance(folder.name, self.name, stored.sha256),
+        )
+
+
+def t5_config(
+    settings: GenerationSettings, tensors: Mapping[str, Tensor], tokenizer: TokenizerFiles
+) -> TransformerConfig:
+    """Return the configuration of a checkpoint. Raises `CheckpointError` that names the file and the setting."""
+    config = settings.config
+    gated, activation = _feed_forward(config)
+    tie_output = _OUTPUT not in tensors or (
+        _SHARED in tensors
+        and tensors[_OUTPUT].shape == tensors[_SHARED].shape
+        and torch.equal(tensors[_OUTPUT], tensors[_SHARED])
+    )
+    d_model, num_heads = config.integer("d_model"), config.integer("num_heads")
+    pad_token_id = settings.integer("pad_token_id", 0)
+    # Only the first T5 scales its hidden states before the tied output projection. Later versions have a setting that
+    # unties it, and some of their checkpoints are tied all the same.
+    is_t5 = config.text("model_type", "t5") == "t5"
+    is_scaled = is_t5 and config.boolean("scale_decoder_outputs", config.boolean("tie_word_embeddings", True))
+    max_tokens = config.integer("n_positions", _MAX_BYTES if tokenizer.kind == "bytes" else _MAX_TOKENS)
+    try:
+        return TransformerConfig(
+            vocab_size=config.integer("vocab_size"),
+            d_model=d_model,
+            num_heads=num_heads,
+            head_dim=config.integer("d_kv"),
+            feed_forward_width=config.integer("d_ff"),
+            num_encoder_layers=config.integer("num_layers"),
+            num_decoder_layers=config.integer("num_decoder_layers", config.integer("num_layers")),
+            dropout=config.number("dropout_rate", 0.1),
+            attention_dropout=config.number("dropout_rate", 0.1),
+            activation_dropout=config.number("dropout_rate", 0.1),
+            activation=activation,
+            gated=gated,
+            biases=False,
+            attention_scale=1.0,
+            norm_placement="pre",
+            norm="rms",
+            final_norm=True,
+            layer_norm_epsilon=config.number("layer_norm_epsilon", 1e-6),
+            positions="none",
+            relative_buckets=config.integer("relative_attention_num_buckets", 32),
+            relative_max_distance=config.integer("relative_attention_max_distance", 128),
+            scale_embedding=False,
+            tie_embeddings=True,
+            tie_output=tie_output,
+            output_scale=float(d_model**-0.5) if is_scaled else 1.0,
+            max_source_tokens=max_tokens,
+            max_target_tokens=max_tokens,
+            pad_token_id=pad_token_id,
+            eos_token_id=settings.integer("eos_token_id", 1),
+            decoder_start_token_id=settings.integer("decoder_start_token_id", pad_token_id),
+            bos_token_id=settings.optional_integer("bos_token_id"),
+            suppressed_token_ids=settings.suppressed,
+            forced_first_token_id=settings.optional_integer("forced_bos_token_id"),
+            forced_eos=settings.forces_end,
+        )
+    except CheckpointError:
+        raise
+    except ValueError as error:
+        raise CheckpointError(f"{config.file_name}: {error}") from error
+
+
+def _feed_forward(config: Settings) -> tuple[bool, Activation]:
+    """Return whether the feed-forward is gated, and its activation."""
+    written = config.text("feed_forward_proj", "relu")
+    gated = written.startswith("gated-")
+    # This name has always stood for the approximation.
+    name = "gelu_new" if written == "gated-gelu" else written.removeprefix("gated-")
+    if name not in _ACTIVATIONS:
+        config.reject("feed_forward_proj", f"must be one of {', '.join(_ACTIVATIONS)}, alone or after gated-")
+    return gated, _ACTIVATIONS[name]
+
+
+def _stored_names(config: TransformerConfig, parameters: Iterable[str]) -> dict[str, list[str]]:
+    names = {parameter: [_stored_name(parameter, gated=config.gated)] for parameter in parameters}
+    output = [_OUTPUT] if config.tie_output else []
+    return names | {"encoder.embedding.weight": [_SHARED, *_EMBEDDINGS, *output]}
+
+
+def _stored_name(parameter: str, *, gated: bool) -> str:
+    stack, _, rest = parameter.partition(".")
+    if stack == "output_projection":
+        return _OUTPUT
+    if rest == "relative_bias.weight":
+        return f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+    if rest.startswith("final_norm"):
+        return f"{stack}.final_layer_norm.weight"
+    _, _, after = rest.partition("layers.")
+    index, _, part = after.partition(".")
+    feed_forward = 1 if stack == "encoder" else 2
+    renamed = (
+        ("self_attention_norm", "0.layer_norm"),
+        ("cross_attention_norm", "1.layer_norm"),
+        ("feed_forward_norm", f"{feed_forward}.layer_norm"),
+        ("self_attention.", "0.SelfAttention."),
+        ("cross_attention.", "1.EncDecAttention."),
+        ("feed_forward.", f"{feed_forward}.DenseReluDense."),
+        ("query_proj", "q"),
+        ("key_proj", "k"),
+        ("value_proj", "v"),
+        ("out_proj", "o"),
+        ("inner_proj", "wi_0" if gated else "wi"),
+        ("gate_proj", "wi_1"),
+        ("outer_proj", "wo"),
+    )
+    for ours, theirs in renamed:
+        part = part.replace(ours, theirs)
+    return f"{stack}.block.{index}.layer.{part}"

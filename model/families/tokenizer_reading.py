@@ -1,0 +1,143 @@
+"""Tokenizer files of a checkpoint, in the formats that several families have, and the language tokens in them."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sentencepiece import SentencePieceProcessor
+
+from model.checkpoints.checkpoint import SourceTemplate, TokenizerFiles
+from model.checkpoints.hugging_face_files import CheckpointError, CheckpointFolder, read_settings
+
+TOKENIZER_JSON = "tokenizer.json"
+SENTENCEPIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
+_VOCABULARY, _MERGES = "vocab.json", "merges.txt"
+# deu_Latn (NLLB), de_DE or en_XX (mBART).
+_LANGUAGE_TOKEN = re.compile(r"[a-z]{2,3}_(?:[A-Z]{2}|[A-Z][a-z]{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class PieceNumbers:
+    """Numbers of a SentencePiece model's pieces: those of `reserved`, and for the others their index plus `offset`.
+
+    A piece that is reserved has no other number.
+    """
+
+    reserved: Mapping[str, int]
+    offset: int = 0
+
+    def vocabulary(self, pieces: Sequence[str]) -> dict[str, int]:
+        """Return the number of every piece, and of every reserved token."""
+        numbered = {piece: index + self.offset for index, piece in enumerate(pieces) if piece not in self.reserved}
+        return {**self.reserved, **numbered}
+
+
+def read_tokenizer(folder: CheckpointFolder, template: SourceTemplate, numbers: PieceNumbers) -> TokenizerFiles:
+    """Return the tokenizer of a checkpoint: tokenizer.json, else vocabulary and merges, else a SentencePiece model.
+
+    `numbers` apply to a SentencePiece model without a vocabulary. A checkpoint without any of them has no files.
+    """
+    path = folder.path / TOKENIZER_JSON
+    if path.is_file():
+        return TokenizerFiles("tokenizer_json", {TOKENIZER_JSON: path}, template)
+    sentencepiece = next((folder.path / name for name in SENTENCEPIECE_FILES if (folder.path / name).is_file()), None)
+    vocabulary, merges = folder.path / _VOCABULARY, folder.path / _MERGES
+    if sentencepiece is None and vocabulary.is_file() and merges.is_file():
+        return TokenizerFiles("tokenizer_json", {}, template, {TOKENIZER_JSON: _byte_level_json(folder.path)})
+    if sentencepiece is None:
+        return TokenizerFiles("tokenizer_json", {}, template)
+    files = {"source.spm": sentencepiece}
+    if vocabulary.is_file():
+        return TokenizerFiles("sentencepiece", files | {_VOCABULARY: vocabulary}, template)
+    numbered = numbers.vocabulary(_pieces(sentencepiece))
+    return TokenizerFiles("sentencepiece", files, template, {_VOCABULARY: json.dumps(numbered).encode()})
+
+
+def language_tokens(folder: CheckpointFolder) -> dict[str, int]:
+    """Return the language tokens of a checkpoint and their ids, in the order of the ids.
+
+    They are added tokens of tokenizer.json, or follow the pieces of a SentencePiece model as in fairseq.
+    """
+    path = folder.path / TOKENIZER_JSON
+    if path.is_file():
+        added = read_settings(path).values.get("added_tokens")
+        entries = [entry for entry in added if isinstance(entry, dict)] if isinstance(added, list) else []
+        found = {str(entry.get("content")): entry.get("id") for entry in entries}
+        ids = {token: id_ for token, id_ in found.items() if isinstance(id_, int) and _LANGUAGE_TOKEN.fullmatch(token)}
+        return dict(sorted(ids.items(), key=lambda item: item[1]))
+    sentencepiece = folder.path / SENTENCEPIECE_FILES[0]
+    if not sentencepiece.is_file():
+        return {}
+    listed = [token for token in _listed_tokens(folder.path) if _LANGUAGE_TOKEN.fullmatch(token)]
+    first = len(_pieces(sentencepiece)) + 1
+    return {token: first + index for index, token in enumerate(listed)}
+
+
+def _listed_tokens(folder: Path) -> list[str]:
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        settings = read_settings(folder / name, required=False)
+        for key in ("additional_special_tokens", "extra_special_tokens"):
+            listed = settings.values.get(key)
+            if isinstance(listed, list) and listed:
+                return [str(token.get("content")) if isinstance(token, dict) else str(token) for token in listed]
+    return []
+
+
+def _pieces(path: Path) -> list[str]:
+    try:
+        model = SentencePieceProcessor(model_proto=path.read_bytes())
+    except RuntimeError as error:
+        raise CheckpointError(f"{path} is not a SentencePiece model: {error}") from error
+    return [model.id_to_piece(piece) for piece in range(model.get_piece_size())]
+
+
+def _byte_level_json(folder: Path) -> bytes:
+    """Return tokenizer.json of a byte-level BPE in two files, as GPT-2 and BART have it."""
+    vocabulary = read_settings(folder / _VOCABULARY).values
+    lines = (folder / _MERGES).read_text("utf-8").split("\n")
+    merges = [line for line in lines if line and not line.startswith("#version")]
+    add_prefix_space = read_settings(folder / "tokenizer_config.json", required=False).boolean(
+        "add_prefix_space", False
+    )
+    special = [
+        {
+            "id": vocabulary[name],
+            "content": name,
+            "single_word": False,
+            "lstrip": name == "<mask>",
+            "rstrip": False,
+            "normalized": False,
+            "special": True,
+        }
+        for name in ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+        if name in vocabulary
+    ]
+    content = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": special,
+        "normalizer": None,
+        "pre_tokenizer": {
+            "type": "ByteLevel",
+            "add_prefix_space": add_prefix_space,
+            "trim_offsets": True,
+            "use_regex": True,
+        },
+        "post_processor": None,
+        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": "",
+            "end_of_word_suffix": "",
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "vocab": vocabulary,
+            "merges": merges,
+        },
+    }
+    return json.dumps(content).encode()

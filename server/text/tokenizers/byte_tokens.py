@@ -1,0 +1,95 @@
+"""Tokenizer of kind `bytes`: a token for each byte of UTF-8, as in ByT5."""
+
+import codecs
+import unicodedata
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bundle.loading import Bundle
+from server.text.tokenizers.source_template import SourceTemplate
+from server.text.tokenizers.target_spans import spans_of_beginnings
+from server.text.unicode_text import replace_lone_surrogates
+
+# Padding, the end of the sequence and the unknown token come before the bytes.
+_FIRST_BYTE = 3
+_NUM_BYTES = 256
+
+
+class ByteTokenizer:
+    """Bytes of UTF-8; implements `Tokenizer`. Equal to Hugging Face `ByT5Tokenizer`. Thread-safe."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        special = bundle.config.special_tokens
+        self._template = SourceTemplate(bundle.config)
+        self._end_of_sequence, self._unknown = special.end_of_sequence, special.unknown
+
+    @property
+    def end_token(self) -> int:
+        """The end-of-sequence token."""
+        return self._end_of_sequence
+
+    @property
+    def unknown_token(self) -> int:
+        """The token of unknown pieces; no text produces it."""
+        return self._unknown
+
+    @cached_property
+    def known_characters(self) -> frozenset[str]:
+        """All assigned characters of the first two planes: a model that reads bytes reads them all."""
+        every = map(chr, range(0x20000))
+        return frozenset(each for each in every if unicodedata.category(each) not in ("Cn", "Co", "Cs"))
+
+    def encode(
+        self, text: str, target_language: str | None = None, source_language: str | None = None
+    ) -> NDArray[np.int32]:
+        """Return the token ids [source_len] of `text` with the control tokens of a source."""
+        return self._template.source(self.encode_target(self._template.prompt(target_language) + text), source_language)
+
+    def encode_target(self, text: str) -> list[int]:
+        """Return the token ids of `text` as a translation, without the end-of-sequence token."""
+        return [byte + _FIRST_BYTE for byte in replace_lone_surrogates(text).encode()]
+
+    def count_tokens(self, text: str) -> int:
+        """Return the length of the longest `encode` in any language."""
+        return len(self.encode_target(self._template.longest_prompt + text)) + self._template.num_added
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """Return the text of generated `token_ids`, without control tokens and bytes that are not UTF-8."""
+        return _bytes(token_ids).decode(errors="ignore")
+
+    def decode_beginning(self, token_ids: Sequence[int]) -> str:
+        """Return the text with which every translation that begins with `token_ids` begins."""
+        return codecs.getincrementaldecoder("utf-8")(errors="ignore").decode(_bytes(token_ids))
+
+    def source_pieces(self, token_ids: Sequence[int]) -> list[str]:
+        """Return the character of each byte, from U+0000 to U+00FF; nothing for control tokens."""
+        return [chr(id_ - _FIRST_BYTE) if _is_byte(id_) else "" for id_ in token_ids]
+
+    def target_pieces(self, token_ids: Sequence[int]) -> list[str]:
+        """Return the character of each byte, from U+0000 to U+00FF; nothing for control tokens."""
+        return self.source_pieces(token_ids)
+
+    def source_spans(self, text: str) -> list[tuple[int, int]]:
+        """Return the character of `text` to which each byte belongs, as a range."""
+        spans = [
+            (index, index + 1)
+            for index, character in enumerate(replace_lone_surrogates(text))
+            for _ in character.encode()
+        ]
+        num_after = self._template.num_added - self._template.num_before
+        return [*[(0, 0)] * self._template.num_before, *spans, *[(len(text), len(text))] * num_after]
+
+    def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
+        """Return the character range of `text`, decoded from `token_ids`, that each token covers."""
+        return spans_of_beginnings(token_ids, text, self.decode_beginning)
+
+
+def _is_byte(id_: int) -> bool:
+    return _FIRST_BYTE <= id_ < _FIRST_BYTE + _NUM_BYTES
+
+
+def _bytes(token_ids: Sequence[int]) -> bytes:
+    return bytes(id_ - _FIRST_BYTE for id_ in token_ids if _is_byte(id_))
