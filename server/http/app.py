@@ -13,6 +13,7 @@ from server.http.middleware.authentication import Authentication
 from server.http.middleware.body_limit import BodyLimit
 from server.http.middleware.form_charset import FormCharset
 from server.http.middleware.host_check import HostCheck, default_hosts
+from server.http.middleware.origins import origin_pattern
 from server.http.middleware.request_recorder import RequestRecorder
 from server.http.middleware.response_pacing import ResponsePacing
 from server.http.middleware.upload_admission import UploadAdmission
@@ -93,9 +94,11 @@ def create_app(
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
-            allow_origins=settings.cors_origins,
+            allow_origins=["*"] if "*" in settings.cors_origins else [],
+            allow_origin_regex=origin_pattern(settings.cors_origins).pattern,
             allow_methods=["GET", "POST", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
+            allow_headers=["*"],  # each protocol has its own header for keys
+            allow_private_network=True,
             expose_headers=["Content-Disposition", "Location", "Retry-After", "Server-Timing", "X-Request-ID"],
         )
     allowed_hosts = settings.allowed_hosts or default_hosts(settings.host)

@@ -274,7 +274,12 @@ class Settings(BaseSettings):
         ),
     ] = []
     cors_origins: Annotated[
-        list[str], NoDecode, Field(description="origins of other web pages that may call the API; unset: none")
+        list[str],
+        NoDecode,
+        Field(
+            description="origins of other web pages and browser extensions that may call the API; * is any, "
+            "moz-extension://* any extension of Firefox; unset: none"
+        ),
     ] = []
 
     @field_validator("model", "allowed_hosts", "cors_origins", "detect_languages", "protocols", mode="before")
