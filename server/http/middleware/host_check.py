@@ -42,7 +42,7 @@ class HostCheck:
         if message is None:
             await self._app(scope, receive, send)
             return
-        body = self._formats.of(scope).body("forbidden", message)
+        body = self._formats.of(scope).body(403, "forbidden", message)
         await JSONResponse(body, 403, {"Connection": "close"})(scope, receive, send)
 
     def _problem(self, scope: Scope) -> str | None:
