@@ -74,9 +74,9 @@ def _tags_of_names() -> dict[str, str]:
 
 
 @cache
-def display_name(tag: str) -> str:
-    """Return the English name of a language, or the tag itself without one."""
-    names = Locale("en").languages
+def display_name(tag: str, locale: str = "en") -> str:
+    """Return the name of a language, by default in English, or the tag itself without one."""
+    names = Locale(locale).languages
     parts = tag.strip().replace("-", "_").split("_")
     for num_parts in range(len(parts), 0, -1):
         spelled = [part.lower() if index == 0 else _spelled(part) for index, part in enumerate(parts[:num_parts])]

@@ -44,7 +44,17 @@ class DispatchRule:
 # The first rule that matches wins; a request that matches none belongs to LibreTranslate or to the native protocol.
 RULES: tuple[DispatchRule, ...] = (
     DispatchRule("deeplx", "/deeplx", ("/translate", "/v1/translate"), lambda signs: signs.has("text", "target_lang")),
+    DispatchRule(
+        "mtranserver",
+        "/mtranserver",
+        ("/translate",),
+        lambda signs: signs.method == "POST" and signs.has("text", "from", "to"),
+    ),
+    DispatchRule("mtranserver", "/mtranserver", ("/translate/batch",), lambda _: True),
+    DispatchRule("mtranserver", "/mtranserver", ("/detect",), lambda signs: signs.has("text") and not signs.has("q")),
 )
+# Addresses of MTranServer for other protocols: its users change the host only.
+_ALIASES: Mapping[str, str] = {"/deepl": "/v2/translate"}
 _DEFAULTS: Mapping[str, str] = {"/v1/translate": "native"}
 _DEFAULT = "libretranslate"
 
@@ -72,6 +82,8 @@ class ProtocolDispatch:
         """Handle one request; pass on other scopes and paths."""
         root = str(scope.get("root_path", ""))
         path = str(scope.get("path", "")).removeprefix(root)
+        if scope["type"] == "http" and path in _ALIASES:
+            scope["path"] = root + _ALIASES[path]
         rules = self._rules.get(path)
         if scope["type"] != "http" or rules is None or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)

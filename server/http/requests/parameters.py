@@ -1,6 +1,7 @@
 """Request parameters, read alike from a JSON object, a form or the query."""
 
 import json
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NoReturn
 from urllib.parse import parse_qsl
@@ -68,6 +69,21 @@ class Parameters:
                 return int(digits)
             case _:
                 raise ValueError(name)
+
+    def number(self, name: str) -> float | None:
+        """Return a finite number, also given as text, or None. Raises ValueError for other values."""
+        value = next(iter(self._values.get(name, ())), None)
+        if value is None or value == "":
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise ValueError(name)
+        try:
+            number = float(value)
+        except OverflowError as error:
+            raise ValueError(name) from error
+        if not math.isfinite(number):
+            raise ValueError(name)
+        return number
 
     def flag(self, name: str) -> bool | None:
         """Return a boolean, also given as 0, 1, true or false in text, or None. Raises ValueError for other values."""

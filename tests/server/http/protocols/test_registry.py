@@ -11,7 +11,11 @@ from server.operations.settings import ProtocolName, Settings
 from tests.fakes.echo import EchoGenerator
 
 READING = {"native": "/v1/models", "libretranslate": "/languages", "deepl": "/v2/usage"}
-WRITING = {"deeplx": ("/deeplx/translate", {"text": "Tea.", "target_lang": "de"})}
+WRITING = {
+    "deeplx": ("/deeplx/translate", {"text": "Tea.", "target_lang": "de"}),
+    "extensions": ("/kiss", {"text": "Tea.", "from": "en", "to": "de"}),
+    "mtranserver": ("/mtranserver/translate", {"text": "Tea.", "from": "en", "to": "de"}),
+}
 
 
 def test_the_setting_names_every_protocol() -> None:
