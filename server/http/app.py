@@ -13,6 +13,8 @@ from server.http.middleware.authentication import Authentication
 from server.http.middleware.body_limit import BodyLimit
 from server.http.middleware.form_charset import FormCharset
 from server.http.middleware.host_check import HostCheck, default_hosts
+from server.http.middleware.origins import origin_pattern
+from server.http.middleware.protocol_dispatch import ProtocolDispatch
 from server.http.middleware.request_recorder import RequestRecorder
 from server.http.middleware.response_pacing import ResponsePacing
 from server.http.middleware.upload_admission import UploadAdmission
@@ -34,8 +36,9 @@ from server.text.language_detection import load_identifier
 _DESCRIPTION = """Translation by encoder-decoder Transformers with continuous batching.
 
 Every response has an `X-Request-ID` (the request's, if it has one) and a `Server-Timing` in milliseconds; a stream ends
-with its timings instead. Every error has the body `{"error": {"code", "message"}}`, except in the other protocols:
-`{"error": "…"}` (LibreTranslate-compatible) and `{"message": "…"}` (DeepL-compatible)."""
+with its timings instead. Every error has the body `{"error": {"code", "message"}}`, except in the other protocols,
+whose operations describe theirs. Protocols below a prefix, such as `/deeplx/translate`, also answer at the path without
+it, where the names of a request's fields determine its protocol."""
 
 
 def create_app(
@@ -89,13 +92,16 @@ def create_app(
     )
     app.add_middleware(UploadAdmission, server=server, formats=formats, paths=upload_paths)
     app.add_middleware(Authentication, server=server, formats=formats, protocols=protocols)
+    app.add_middleware(ProtocolDispatch, protocols=settings.protocols, max_body_bytes=settings.max_body_bytes)
     app.add_middleware(ResponsePacing, unread=server.unread, formats=formats)
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
-            allow_origins=settings.cors_origins,
+            allow_origins=["*"] if "*" in settings.cors_origins else [],
+            allow_origin_regex=origin_pattern(settings.cors_origins).pattern,
             allow_methods=["GET", "POST", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
+            allow_headers=["*"],  # each protocol has its own header for keys
+            allow_private_network=True,
             expose_headers=["Content-Disposition", "Location", "Retry-After", "Server-Timing", "X-Request-ID"],
         )
     allowed_hosts = settings.allowed_hosts or default_hosts(settings.host)

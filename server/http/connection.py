@@ -268,7 +268,7 @@ def limited_connection(limits: ConnectionLimits, metrics: Metrics) -> type[Limit
 
 
 def _as_bytes(rejection: _Rejection) -> bytes:
-    body = json.dumps(NATIVE.body(rejection.code, rejection.message)).encode()
+    body = json.dumps(NATIVE.body(rejection.status, rejection.code, rejection.message)).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),

@@ -21,7 +21,7 @@ ENVIRONMENT_PREFIX = "KVASIR_"
 _READ_ELSEWHERE = ("KERNELS",)  # read by the kernels package
 DEFAULT_MODEL = Path(__file__).resolve().parents[2] / "models" / "en-de"
 
-ProtocolName = Literal["native", "libretranslate", "deepl"]
+ProtocolName = Literal["native", "libretranslate", "deepl", "deeplx", "extensions", "mtranserver"]
 LogFormat = Literal["auto", "text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Device = Literal["cpu", "cuda"]
@@ -274,7 +274,12 @@ class Settings(BaseSettings):
         ),
     ] = []
     cors_origins: Annotated[
-        list[str], NoDecode, Field(description="origins of other web pages that may call the API; unset: none")
+        list[str],
+        NoDecode,
+        Field(
+            description="origins of other web pages and browser extensions that may call the API; * is any, "
+            "moz-extension://* any extension of Firefox; unset: none"
+        ),
     ] = []
 
     @field_validator("model", "allowed_hosts", "cors_origins", "detect_languages", "protocols", mode="before")

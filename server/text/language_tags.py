@@ -1,37 +1,82 @@
 """Language tags: the language of a model that a tag matches, and English names of languages."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from babel import Locale
+from babel.core import get_global
+
+_MAX_TAG_CHARACTERS = 64  # the longest real language tags have half as many
+_DETECTION = frozenset({"", "auto", "auto-detect", "und"})
+
+# Codes of clients that are neither tags nor in the aliases of Unicode.
+_CLIENT_TAGS = {
+    "zt": "zh-hant",  # LibreTranslate
+    "cht": "zh-hant",  # Baidu
+    "pb": "pt-br",  # Subtitle Edit
+    "\u4e2d\u6587(\u7b80\u4f53)": "zh-hans",  # "Chinese (simplified)", of Selection Translator
+    "\u4e2d\u6587(\u7e41\u4f53)": "zh-hant",
+}
+_TRADITIONAL = frozenset({"hant", "tw", "hk", "mo"})
+_NAME_LOCALES = ("zh", "en")  # prompts and extensions name languages in these two
+_MACROLANGUAGES = {"nb": "no", "nn": "no"}  # without a model for one, the other serves
 
 
 def match_language(tag: str, languages: Sequence[str]) -> str | None:
     """Return the language that `tag` matches, or None.
 
-    Compared without regard to case and `_` against `-`: the same tag first, then the same primary language, so that
-    "en-US" finds "en" and "pt" finds "pt-BR".
+    Compared without regard to case and `_` against `-`: the same tag first, then another spelling of it ("iw", "heb"
+    and "Hebrew" find "he", "zh-TW" finds "zh-Hant"), then the same primary language, so that "en-US" finds "en" and
+    "pt" finds "pt-BR".
     """
-    wanted = _normalized(tag)
-    by_tag = {_normalized(language): language for language in reversed(languages)}
-    if wanted in by_tag:
-        return by_tag[wanted]
-    by_primary = {_primary(_normalized(language)): language for language in reversed(languages)}
-    return by_primary.get(_primary(wanted))
+    for spelled in (_folded, _normalized, _primary):
+        wanted = spelled(tag)
+        for language in languages:
+            if spelled(language) == wanted:
+                return language
+    return None
+
+
+def means_detection(tag: str | None) -> bool:
+    """Return whether a source language, as clients write it, requests its detection: missing, empty or `auto`."""
+    return tag is None or _folded(tag) in _DETECTION
+
+
+def _folded(tag: str) -> str:
+    return tag[: _MAX_TAG_CHARACTERS + 1].strip().replace("_", "-").casefold()
 
 
 def _normalized(tag: str) -> str:
-    return tag.strip().replace("_", "-").casefold()
+    return _without_aliases(_folded(tag))
 
 
 def _primary(tag: str) -> str:
-    return tag.partition("-")[0]
+    primary = _normalized(tag).partition("-")[0]
+    return _MACROLANGUAGES.get(primary, primary)
+
+
+@lru_cache(maxsize=4096)
+def _without_aliases(tag: str) -> str:
+    tag = _CLIENT_TAGS.get(tag) or _tags_of_names().get(tag, tag)
+    primary, _, rest = tag.partition("-")
+    alias = str(get_global("language_aliases").get(primary, primary)).replace("_", "-").casefold()
+    tag = f"{alias}-{rest}" if rest else alias
+    primary, *subtags = tag.split("-")
+    if primary == "zh":
+        is_traditional = "hans" not in subtags and not _TRADITIONAL.isdisjoint(subtags)
+        return "zh-hant" if is_traditional else "zh-hans"
+    return tag
 
 
 @cache
-def display_name(tag: str) -> str:
-    """Return the English name of a language, or the tag itself without one."""
-    names = Locale("en").languages
+def _tags_of_names() -> dict[str, str]:
+    return {_folded(name): _folded(code) for locale in _NAME_LOCALES for code, name in Locale(locale).languages.items()}
+
+
+@cache
+def display_name(tag: str, locale: str = "en") -> str:
+    """Return the name of a language, by default in English, or the tag itself without one."""
+    names = Locale(locale).languages
     parts = tag.strip().replace("-", "_").split("_")
     for num_parts in range(len(parts), 0, -1):
         spelled = [part.lower() if index == 0 else _spelled(part) for index, part in enumerate(parts[:num_parts])]

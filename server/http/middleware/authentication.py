@@ -35,7 +35,7 @@ class Authentication:
         if protocol is None:
             await self._app(scope, receive, send)
             return
-        key = _key_in_head(scope, protocol.key_parameter)
+        key = _key_in_head(scope, protocol)
         try:
             if key:
                 begin_request(self._server, scope["state"]["record"], key)
@@ -52,17 +52,22 @@ class Authentication:
         if scope["type"] != "http" or self._server.key_gate is None:
             return None
         path = str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
-        for protocol in self._protocols:
-            if protocol.owns(path):
-                return None if protocol.is_open(path) else protocol
+        owners = [protocol for protocol in self._protocols if protocol.owns(path)]
+        exact = [protocol for protocol in owners if path in protocol.paths]
+        for protocol in exact or owners:
+            return None if protocol.is_open(path) else protocol
         return None
 
 
-def _key_in_head(scope: Scope, parameter: str | None) -> str | None:
-    scheme, _, credentials = Headers(scope=scope).get("authorization", "").partition(" ")
-    if scheme.lower() in _SCHEMES and credentials.strip():
-        return credentials.strip()
-    if parameter is None:
-        return None
-    query = parse_qs(scope["query_string"].decode("latin-1"))
-    return next(iter(query.get(parameter, ())), None)
+def _key_in_head(scope: Scope, protocol: Protocol) -> str | None:
+    headers = Headers(scope=scope)
+    for name in ("authorization", *protocol.key_headers):
+        value = headers.get(name, "").strip()
+        scheme, _, credentials = value.partition(" ")
+        if scheme.lower() in _SCHEMES and credentials.strip():
+            return credentials.strip()
+        if value and scheme.lower() not in _SCHEMES and name in protocol.key_headers:
+            return value
+    names = protocol.key_queries if protocol.key_parameter is None else (protocol.key_parameter, *protocol.key_queries)
+    query = parse_qs(scope["query_string"].decode("latin-1")) if names else {}
+    return next((query[name][0] for name in names if name in query), None)

@@ -8,6 +8,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from server.http.middleware.origins import origin_pattern
 from server.http.responses.error_formats import ErrorFormats
 
 _READING_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -32,7 +33,8 @@ class HostCheck:
         self._formats = formats
         self._any_host = "*" in allowed_hosts
         self._hosts = tuple(host.lower() for host in (*allowed_hosts, *_LOOPBACK_NAMES))
-        self._origins = frozenset(allowed_origins)
+        self._any_origin = "*" in allowed_origins
+        self._origins = origin_pattern(allowed_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request; pass on other scopes."""
@@ -40,7 +42,7 @@ class HostCheck:
         if message is None:
             await self._app(scope, receive, send)
             return
-        body = self._formats.of(scope).body("forbidden", message)
+        body = self._formats.of(scope).body(403, "forbidden", message)
         await JSONResponse(body, 403, {"Connection": "close"})(scope, receive, send)
 
     def _problem(self, scope: Scope) -> str | None:
@@ -53,7 +55,7 @@ class HostCheck:
         if scope["method"] in _READING_METHODS:
             return None
         origin = headers.get("origin", "")
-        if not origin or origin in self._origins or "*" in self._origins or not _is_foreign(headers, origin, host):
+        if not origin or self._any_origin or self._origins.fullmatch(origin) or not _is_foreign(headers, origin, host):
             return None
         return f"origin {origin[:100]} is not allowed; add it with --cors-origins"
 

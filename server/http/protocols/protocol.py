@@ -13,7 +13,8 @@ class Protocol:
 
     `paths` belong to the protocol even where no route exists, so that their errors have its format; a path that ends
     with a slash is a prefix. `upload_paths` accept files. With API keys, `open_paths` need none, and clients of the
-    protocol may send theirs as the parameter `key_parameter`.
+    protocol may send theirs as the parameter `key_parameter`, in the query as one of `key_queries`, or in one of the
+    headers `key_headers`, without a scheme.
     """
 
     name: str
@@ -23,6 +24,8 @@ class Protocol:
     upload_paths: tuple[str, ...] = ()
     open_paths: tuple[str, ...] = ()
     key_parameter: str | None = None
+    key_queries: tuple[str, ...] = ()
+    key_headers: tuple[str, ...] = ()
 
     def owns(self, path: str) -> bool:
         """Return whether a path of an address, without its query, belongs to the protocol."""

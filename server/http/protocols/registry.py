@@ -3,12 +3,25 @@
 from collections.abc import Sequence
 
 from server.http.protocols.deepl.protocol import DEEPL_PROTOCOL
+from server.http.protocols.deeplx.protocol import DEEPLX_PROTOCOL
+from server.http.protocols.extensions.protocol import EXTENSIONS_PROTOCOL
 from server.http.protocols.libretranslate.protocol import LIBRETRANSLATE_PROTOCOL
+from server.http.protocols.mtranserver.protocol import MTRANSERVER_PROTOCOL
 from server.http.protocols.native.protocol import NATIVE_PROTOCOL
 from server.http.protocols.protocol import Protocol
 from server.http.responses.error_formats import ErrorFormats
 
-PROTOCOLS = {each.name: each for each in (NATIVE_PROTOCOL, LIBRETRANSLATE_PROTOCOL, DEEPL_PROTOCOL)}
+PROTOCOLS = {
+    each.name: each
+    for each in (
+        NATIVE_PROTOCOL,
+        LIBRETRANSLATE_PROTOCOL,
+        DEEPL_PROTOCOL,
+        DEEPLX_PROTOCOL,
+        EXTENSIONS_PROTOCOL,
+        MTRANSERVER_PROTOCOL,
+    )
+}
 
 
 def error_formats(protocols: Sequence[Protocol]) -> ErrorFormats:

@@ -1,6 +1,7 @@
 """Request parameters, read alike from a JSON object, a form or the query."""
 
 import json
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NoReturn
 from urllib.parse import parse_qsl
@@ -13,6 +14,7 @@ from server.text.unicode_text import replace_lone_surrogates
 
 _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "False"})
 
+_MAX_BLANK_BYTES = 256  # before JSON
 _MAX_FIELD_BYTES = 1024 * 1024  # of a URL-encoded form; Starlette has the same limit for multipart forms
 
 
@@ -68,6 +70,21 @@ class Parameters:
             case _:
                 raise ValueError(name)
 
+    def number(self, name: str) -> float | None:
+        """Return a finite number, also given as text, or None. Raises ValueError for other values."""
+        value = next(iter(self._values.get(name, ())), None)
+        if value is None or value == "":
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise ValueError(name)
+        try:
+            number = float(value)
+        except OverflowError as error:
+            raise ValueError(name) from error
+        if not math.isfinite(number):
+            raise ValueError(name)
+        return number
+
     def flag(self, name: str) -> bool | None:
         """Return a boolean, also given as 0, 1, true or false in text, or None. Raises ValueError for other values."""
         value = next(iter(self._values.get(name, ())), None)
@@ -93,13 +110,20 @@ async def closes_forms(request: Request) -> AsyncIterator[None]:
 
 
 async def read_parameters(request: Request, max_fields: int) -> Parameters:
-    """Read parameters from the body, and from the query unless the body is JSON. Raises `InvalidRequest`."""
-    if _media_type(request) == "application/json":
+    """Read parameters from the body, and from the query unless the body is JSON. Raises `InvalidRequest`.
+
+    A body that begins like JSON is JSON whatever its media type: browsers avoid a preflight with `text/plain`, and
+    `curl -d` declares a form.
+    """
+    media_type = _media_type(request)
+    if media_type == "application/json" or (
+        media_type != "multipart/form-data" and looks_like_json(await request.body())
+    ):
         return Parameters(_json_object(await request.body()), is_json=True)
     values: dict[str, list[object]] = {}
     for name, query_value in _form_fields(request.scope["query_string"], max_fields):
         values.setdefault(name, []).append(query_value)
-    if _media_type(request) == "application/x-www-form-urlencoded":
+    if media_type == "application/x-www-form-urlencoded":
         for name, text in _form_fields(await request.body(), max_fields):
             values.setdefault(name, []).append(text)
         return Parameters(values, is_json=False)
@@ -107,6 +131,11 @@ async def read_parameters(request: Request, max_fields: int) -> Parameters:
     for name, form_value in form.multi_items():
         values.setdefault(name, []).append(form_value)
     return Parameters(values, is_json=False)
+
+
+def looks_like_json(body: bytes) -> bool:
+    """Return whether a body begins like a JSON object or list."""
+    return body[:_MAX_BLANK_BYTES].lstrip()[:1] in (b"{", b"[")
 
 
 def _media_type(request: Request) -> str:

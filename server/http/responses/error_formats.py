@@ -12,6 +12,7 @@ _DESCRIPTIONS: Mapping[int, str] = {
     401: "The server requires an API key, and the request has none that is valid.",
     400: "The body cannot be read, or the request is invalid; the message gives the reason.",
     403: "The server does not offer this operation.",
+    406: "No model translates between these languages.",
     404: "The resource does not exist, or no longer exists.",
     409: "The document is not translated yet, or could not be; the message has its status.",
     413: "The body exceeds the size limit.",
@@ -41,11 +42,11 @@ class ErrorResponse(BaseModel):
 class ErrorFormat:
     """One protocol's error responses.
 
-    `body` builds the JSON body from a code and a message; `model` describes it. `statuses` are those of error classes
-    with another status than in the native protocol.
+    `body` builds the JSON body from the status, a code and a message; `model` describes it. `statuses` are those of
+    error classes with another status than in the native protocol.
     """
 
-    body: Callable[[str, str], dict[str, object]]
+    body: Callable[[int, str, str], dict[str, object]]
     model: type[BaseModel]
     statuses: Mapping[type[KvasirError], int] = field(default_factory=dict)
 
@@ -54,7 +55,7 @@ class ErrorFormat:
         return {status: {"model": self.model, "description": _DESCRIPTIONS[status]} for status in statuses}
 
 
-NATIVE = ErrorFormat(lambda code, message: {"error": {"code": code, "message": message}}, ErrorResponse)
+NATIVE = ErrorFormat(lambda _, code, message: {"error": {"code": code, "message": message}}, ErrorResponse)
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,4 +162,4 @@ def _shown(value: object) -> str:
 def _response(
     error_format: ErrorFormat, status: int, code: str, message: str, headers: Mapping[str, str]
 ) -> JSONResponse:
-    return JSONResponse(error_format.body(code, replace_lone_surrogates(message)), status, dict(headers))
+    return JSONResponse(error_format.body(status, code, replace_lone_surrogates(message)), status, dict(headers))

@@ -24,6 +24,9 @@ OPEN = {
     "/frontend/settings",
     "/spec",
     "/download_file/{name}",
+    "/version",
+    "/__heartbeat__",
+    "/__lbheartbeat__",
 }
 
 

@@ -20,7 +20,7 @@ class DeepLError(BaseModel):
 
 
 DEEPL = ErrorFormat(
-    lambda _, message: {"message": message},
+    lambda _, __, message: {"message": message},
     DeepLError,
     {
         InvalidRequest: 400,

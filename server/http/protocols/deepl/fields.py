@@ -7,7 +7,7 @@ from server.http.requests.parameters import Parameters
 from server.http.state import ServerState
 from server.interface.errors import InvalidRequest, NotFound, UnsupportedPair
 from server.text.glossary import Glossary
-from server.text.language_tags import match_language
+from server.text.language_tags import match_language, means_detection
 from server.translation.router import Router
 from server.translation.worker_threads import run_on_glossary_thread
 
@@ -40,7 +40,7 @@ def names_of(sent: Parameters, name: str) -> frozenset[str]:
 def source_tag(sent: Parameters, model_router: Router) -> str | None:
     """Return `source_lang` as the models name it, or None if the language must be detected."""
     code = _code(sent, "source_lang")
-    if not code:
+    if means_detection(code):
         return None
     tag = match_language(code, model_router.source_languages)
     if tag is None or "-" in code:
@@ -56,7 +56,8 @@ def target_tag(sent: Parameters, model_router: Router) -> str:
     tag = match_language(code, model_router.target_languages)
     if tag is None:
         raise InvalidRequest("Value for 'target_lang' not supported.")
-    if source := _code(sent, "source_lang"):
+    source = _code(sent, "source_lang")
+    if not means_detection(source):
         try:
             return model_router.find(source, code).target
         except UnsupportedPair as error:

@@ -13,7 +13,7 @@ class LibreTranslateError(BaseModel):
 
 
 LIBRETRANSLATE = ErrorFormat(
-    lambda _, message: {"error": message},
+    lambda _, __, message: {"error": message},
     LibreTranslateError,
     {InvalidRequest: 400, MissingApiKey: 400, InvalidApiKey: 403},
 )

@@ -5,11 +5,17 @@ from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from server.http.app import create_app
+from server.http.middleware.protocol_dispatch import RULES, DispatchRule
 from server.http.protocols.registry import PROTOCOLS
 from server.operations.settings import ProtocolName, Settings
 from tests.fakes.echo import EchoGenerator
 
-ADDRESSES = {"native": "/v1/models", "libretranslate": "/languages", "deepl": "/v2/usage"}
+READING = {"native": "/v1/models", "libretranslate": "/languages", "deepl": "/v2/usage"}
+WRITING = {
+    "deeplx": ("/deeplx/translate", {"text": "Tea.", "target_lang": "de"}),
+    "extensions": ("/kiss", {"text": "Tea.", "from": "en", "to": "de"}),
+    "mtranserver": ("/mtranserver/translate", {"text": "Tea.", "from": "en", "to": "de"}),
+}
 
 
 def test_the_setting_names_every_protocol() -> None:
@@ -29,10 +35,19 @@ def test_every_route_and_upload_path_of_a_protocol_has_its_error_format(name: st
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_a_protocol_that_is_not_selected_is_not_found(echo: EchoGenerator, name: ProtocolName) -> None:
     with TestClient(create_app(Settings(protocols=[name]), [echo])) as client:
-        statuses = {each: client.get(address).status_code for each, address in ADDRESSES.items()}
+        statuses = {each: client.get(address).status_code for each, address in READING.items()}
+        statuses |= {each: client.post(address, json=body).status_code for each, (address, body) in WRITING.items()}
+        assert set(statuses) == set(PROTOCOLS)
         assert {each for each, status in statuses.items() if status == 200} == {name}
         assert {status for each, status in statuses.items() if each != name} == {404}
         assert (client.get("/").status_code == 200) == (name == "native")
         assert client.get("/health/live").status_code == 200
-        answer = client.get(next(address for each, address in ADDRESSES.items() if each != name))
+        answer = client.get(next(address for each, address in READING.items() if each != name))
         assert answer.json()["error"]["code"] == "not_found"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.prefix)
+def test_every_shared_path_has_a_route_of_its_protocol(rule: DispatchRule) -> None:
+    protocol = PROTOCOLS[rule.protocol]
+    paths = {route.path for router in protocol.routers for route in router.routes if isinstance(route, APIRoute)}
+    assert {rule.prefix + path for path in rule.paths} <= paths

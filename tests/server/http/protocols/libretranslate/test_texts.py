@@ -39,6 +39,16 @@ def test_a_text_in_json_in_a_form_and_in_the_query(client: TestClient) -> None:
         assert (answer.status_code, answer.json()) == (200, {"translatedText": ENGLISH}), answer.text
 
 
+@pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", "application/json+protobuf"])
+def test_json_is_read_whatever_its_media_type(client: TestClient, media_type: str) -> None:
+    body = json.dumps({"q": [ENGLISH], "source": "eng_Latn", "target": "German"})
+    answer = client.post("/translate", content=" \n" + body, headers={"Content-Type": media_type})
+    assert (answer.status_code, answer.json()) == (200, {"translatedText": [ENGLISH]}), answer.text
+    broken = client.post("/translate", content="{" + body, headers={"Content-Type": media_type})
+    assert broken.status_code == 400
+    assert "not JSON" in broken.json()["error"]
+
+
 @pytest.mark.parametrize(
     "text", ["Größe, Übermut", "Gr%C3%B6%C3%9Fe,+Übermut", "Größe%2C%20%C3%9Cbermut", "Größe, Übermut&q=&x"]
 )

@@ -1,0 +1,138 @@
+"""Choice among protocols that share a path: `POST /translate` belongs to several, told apart by their field names.
+
+Each protocol serves its routes below a prefix of its own. A request to a shared path gets that prefix, so that error
+formats, API keys and metrics are those of its protocol.
+"""
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from server.http.requests.parameters import looks_like_json
+
+_MAX_NAMES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Names of the fields that a request has in its query, and in its JSON object or form."""
+
+    method: str
+    headers: Headers
+    query: frozenset[str]
+    body: frozenset[str] = frozenset()
+
+    def has(self, *names: str) -> bool:
+        """Return whether the query or the body has all these fields."""
+        return self.query.issuperset(names) or self.body.issuperset(names)
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchRule:
+    """Paths at which a protocol answers requests with a sign; its own routes for them have the prefix."""
+
+    protocol: str
+    prefix: str
+    paths: tuple[str, ...]
+    sign: Callable[[Signs], bool]
+
+
+# The first rule that matches wins; a request that matches none belongs to LibreTranslate or to the native protocol.
+RULES: tuple[DispatchRule, ...] = (
+    DispatchRule("deeplx", "/deeplx", ("/translate", "/v1/translate"), lambda signs: signs.has("text", "target_lang")),
+    DispatchRule(
+        "mtranserver",
+        "/mtranserver",
+        ("/translate",),
+        lambda signs: signs.method == "POST" and signs.has("text", "from", "to"),
+    ),
+    DispatchRule("mtranserver", "/mtranserver", ("/translate/batch",), lambda _: True),
+    DispatchRule("mtranserver", "/mtranserver", ("/detect",), lambda signs: signs.has("text") and not signs.has("q")),
+)
+# Addresses of MTranServer for other protocols: its users change the host only.
+_ALIASES: Mapping[str, str] = {"/deepl": "/v2/translate"}
+_DEFAULTS: Mapping[str, str] = {"/v1/translate": "native"}
+_DEFAULT = "libretranslate"
+
+
+class ProtocolDispatch:
+    """ASGI middleware that gives a request to a shared path the prefix of the protocol that its fields belong to.
+
+    It reads the body of such a request, up to `max_body_bytes`, and replays it. Without a sign, the default protocol
+    of the path answers; if that is not selected, the first selected one.
+    """
+
+    def __init__(self, app: ASGIApp, protocols: Collection[str], max_body_bytes: int) -> None:
+        self._app = app
+        self._max_body_bytes = max_body_bytes
+        self._rules: dict[str, list[DispatchRule]] = {}
+        for rule in RULES:
+            for path in rule.paths if rule.protocol in protocols else ():
+                self._rules.setdefault(path, []).append(rule)
+        self._prefixes = {
+            path: "" if _DEFAULTS.get(path, _DEFAULT) in protocols else rules[0].prefix
+            for path, rules in self._rules.items()
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request; pass on other scopes and paths."""
+        root = str(scope.get("root_path", ""))
+        path = str(scope.get("path", "")).removeprefix(root)
+        if scope["type"] == "http" and path in _ALIASES:
+            scope["path"] = root + _ALIASES[path]
+        rules = self._rules.get(path)
+        if scope["type"] != "http" or rules is None or scope["method"] == "OPTIONS":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        body = b""
+        if self._has_readable_body(scope, headers):
+            body, receive = await _read(receive, self._max_body_bytes)
+        signs = Signs(scope["method"], headers, _form_names(scope["query_string"]), _body_names(body))
+        matching = (rule.prefix for rule in rules if rule.sign(signs))
+        scope["path"] = f"{root}{next(matching, self._prefixes[path])}{path}"
+        await self._app(scope, receive, send)
+
+    def _has_readable_body(self, scope: Scope, headers: Headers) -> bool:
+        announced = headers.get("content-length", "")
+        is_too_large = announced.isdecimal() and int(announced) > self._max_body_bytes
+        is_multipart = headers.get("content-type", "").lower().startswith("multipart/")
+        return scope["method"] == "POST" and not is_too_large and not is_multipart
+
+
+async def _read(receive: Receive, max_bytes: int) -> tuple[bytes, Receive]:
+    """Return the body, and a function that receives it again. Of a larger body, the beginning is returned."""
+    messages: list[Message] = []
+    num_bytes = 0
+    while num_bytes <= max_bytes:
+        messages.append(await receive())
+        num_bytes += len(messages[-1].get("body", b""))
+        if not messages[-1].get("more_body", False):
+            break
+    body = b"".join(message.get("body", b"") for message in messages)
+    remaining = iter(messages)
+
+    async def replay() -> Message:
+        return next(remaining, None) or await receive()
+
+    return body, replay
+
+
+def _body_names(body: bytes) -> frozenset[str]:
+    if not looks_like_json(body):
+        return _form_names(body)
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):  # the protocol that reads it describes the error
+        return frozenset()
+    return frozenset(content) if isinstance(content, dict) else frozenset()
+
+
+def _form_names(fields: bytes) -> frozenset[str]:
+    if fields.count(b"&") >= _MAX_NAMES:
+        return frozenset()
+    return frozenset(name for name, _ in parse_qsl(fields.decode("latin-1"), keep_blank_values=True))

@@ -1,0 +1,71 @@
+"""Each protocol answers damaged requests with its own error, and never with 500.
+
+`FUZZED_REQUESTS=5000` sends more of them.
+"""
+
+import os
+import random
+
+import pytest
+from starlette.testclient import TestClient
+
+from server.http.protocols.registry import PROTOCOLS
+from tests.server.http.protocols.fuzzing import Fuzzed, random_request
+
+NUM_REQUESTS = int(os.environ.get("FUZZED_REQUESTS", "200"))
+FUZZED = {
+    "deeplx": Fuzzed(
+        ("/translate", "/v1/translate", "/deeplx", "/deeplx/translate", "/deeplx/jsonrpc", "/deeplx/x"),
+        (
+            {"text": "Tea.", "source_lang": "EN", "target_lang": "DE", "tag_handling": "html"},
+            {
+                "id": 1,
+                "method": "LMT_handle_texts",
+                "params": {
+                    "texts": [{"text": "Tea."}],
+                    "lang": {"source_lang_user_selected": "auto", "target_lang": "DE"},
+                },
+            },
+        ),
+        {"token": "x"},
+    ),
+    "extensions": Fuzzed(
+        ("/imme", "/kiss", "/hcfy"),
+        (
+            {"source_lang": "auto", "target_lang": "de", "text_list": ["Tea.", "Tee."]},
+            {"text": "Tea.", "from": "auto", "to": "de"},
+            {"texts": ["Tea.", "Tee."], "from": "auto", "to": "de"},
+            {"name": "Kvasir", "text": "Tea.", "destination": ["英语", "德语"], "source": "英语"},
+        ),
+        {"token": "x"},
+    ),
+    "mtranserver": Fuzzed(
+        ("/translate", "/translate/batch", "/mtranserver/translate", "/mtranserver/translate/batch", "/detect"),
+        (
+            {"from": "en", "to": "de", "text": "Tea.", "html": False},
+            {"from": "auto", "to": "de", "texts": ["Tea.", "Tee."], "html": True},
+            {"text": "Tea.", "minConfidence": 0.5},
+        ),
+        {"token": "x"},
+    ),
+}
+
+
+def test_every_compatible_protocol_is_fuzzed() -> None:
+    assert set(FUZZED) == set(PROTOCOLS) - {"native", "libretranslate", "deepl"}  # these have tests of their own
+
+
+@pytest.mark.parametrize("name", FUZZED)
+def test_a_damaged_request_gets_the_error_of_its_protocol(compatible: TestClient, name: str) -> None:
+    protocol, chance = PROTOCOLS[name], random.Random(name)
+    statuses = []
+    for _ in range(NUM_REQUESTS):
+        request = random_request(compatible, FUZZED[name], chance)
+        answer = compatible.send(request)
+        shown = f"{request.method} {request.url} {request.content[:300]!r}: {answer.status_code} {answer.text[:300]}"
+        assert answer.status_code < 500, shown
+        if answer.status_code >= 400 and protocol.owns(request.url.path):
+            protocol.error_format.model.model_validate(answer.json())
+        statuses.append(answer.status_code)
+    assert 200 in statuses
+    assert 400 in statuses

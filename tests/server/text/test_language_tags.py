@@ -1,0 +1,60 @@
+import pytest
+
+from server.text.language_tags import match_language, means_detection
+
+SERVED = ["en", "he", "jv", "fil", "nb", "zh", "zh-Hant", "pt", "pt-BR", "de"]
+
+
+@pytest.mark.parametrize(
+    ("language", "spellings"),
+    [
+        ("he", "iw heb heb_Hebr Hebrew IW"),
+        ("jv", "jw jav"),
+        ("fil", "tl tgl_Latn Filipino"),
+        ("nb", "no nob nn nno_Latn"),
+        ("zh", "zh-CN zh-Hans ZH-HANS zh_SG cmn zho_Hans chi Chinese"),
+        ("zh-Hant", "zh-TW zh_HK zh-MO ZH-HANT zh_HANT zho_Hant zt cht"),
+        ("pt-BR", "pb pt_br PT-BR"),
+        ("pt", "por por_Latn pt-PT Portuguese"),
+        ("en", "EN en-GB eng eng_Latn English english 英语"),
+        ("de", "ger deu German 德语 de-AT"),
+    ],
+)
+def test_each_spelling_of_a_client_finds_its_language(language: str, spellings: str) -> None:
+    assert {tag: match_language(tag, SERVED) for tag in spellings.split()} == dict.fromkeys(spellings.split(), language)
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        ("Simplified Chinese", "zh"),
+        ("Traditional Chinese", "zh-Hant"),
+        ("中文(简体)", "zh"),
+        ("中文(繁体)", "zh-Hant"),
+        ("Brazilian Portuguese", "pt-BR"),
+    ],
+)
+def test_a_name_of_two_words_finds_its_language(name: str, language: str) -> None:
+    assert match_language(name, SERVED) == language
+
+
+def test_the_same_tag_goes_before_another_spelling() -> None:
+    assert match_language("zh-Hans", ["zh", "zh-Hans"]) == "zh-Hans"
+    assert match_language("nn", ["nb", "nn"]) == "nn"
+    assert match_language("srp_Latn", ["srp_Cyrl", "srp_Latn"]) == "srp_Latn"
+    assert match_language("iw", ["iw", "he"]) == "iw"
+
+
+def test_one_script_serves_where_the_other_is_missing() -> None:
+    assert match_language("zh-TW", ["en", "zh"]) == "zh"
+    assert match_language("zh", ["en", "zh-Hant"]) == "zh-Hant"
+
+
+@pytest.mark.parametrize("tag", ["xx", "Klingonese", "e" * 10_000, "-", "--", "zz-TW", "\ud800"])
+def test_unknown_languages_find_nothing(tag: str) -> None:
+    assert match_language(tag, SERVED) is None
+
+
+def test_clients_request_detection_in_several_ways() -> None:
+    assert all(means_detection(tag) for tag in (None, "", " ", "auto", "AUTO", "auto-detect", "und"))
+    assert not any(means_detection(tag) for tag in ("en", "automatic", "a"))
