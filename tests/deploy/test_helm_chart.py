@@ -1,0 +1,53 @@
+"""The Helm chart: its settings exist, pods drain before they are killed, and helm accepts it."""
+
+import re
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from server.operations.settings import unknown_variables
+from tests.architecture.project_files import ROOT, text_of
+
+CHART = "deploy/helm/kvasir"
+needs_helm = pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+
+
+def _values() -> dict[str, Any]:
+    values: dict[str, Any] = yaml.safe_load(text_of(f"{CHART}/values.yaml"))
+    return values
+
+
+def test_every_variable_is_a_setting() -> None:
+    in_template = re.findall(r"name: (KVASIR_\w+)", text_of(f"{CHART}/templates/deployment.yaml"))
+    assert in_template
+    assert not unknown_variables([*in_template, *_values()["settings"]])
+
+
+def test_a_pod_drains_before_it_is_killed() -> None:
+    values = _values()
+    drain = float(values["settings"]["KVASIR_DRAIN_TIMEOUT_SECONDS"])
+    assert values["preStopSeconds"] + drain < values["terminationGracePeriodSeconds"]
+
+
+def test_the_user_of_the_pod_is_that_of_the_image() -> None:
+    [user] = re.findall(r"--uid (\d+)", text_of("Dockerfile"))
+    assert f"runAsUser: {user}\n" in text_of(f"{CHART}/templates/deployment.yaml")
+
+
+@needs_helm
+@pytest.mark.parametrize("scaling", ["", "cpu", "keda"])
+def test_helm_renders_the_chart(scaling: str) -> None:
+    subprocess.run(["helm", "lint", "--strict", CHART], cwd=ROOT, check=True, capture_output=True)
+    command = ["helm", "template", "kvasir", CHART, "--set", f"autoscaling.kind={scaling}"]
+    rendered = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    kinds = {manifest["kind"]: manifest for manifest in yaml.safe_load_all(rendered) if manifest}
+    assert set(kinds) - {"HorizontalPodAutoscaler", "ScaledObject"} == {
+        "Deployment",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "Service",
+    }
+    assert ("replicas" in kinds["Deployment"]["spec"]) == (not scaling)
