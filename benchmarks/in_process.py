@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 
 from bundle.loading import Bundle
+from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES
 from server.engine.decoding.search import SearchLimits
 from server.engine.engine import Engine
 from server.engine.model_runner import ModelRunner
@@ -35,7 +36,7 @@ class InProcessEngine:
         self._engine = Engine(
             runner,
             self._scheduler,
-            SearchLimits.of(bundle.config, max_rows, continuation_tokens_of(bundle)),
+            SearchLimits.of(bundle.config, max_rows, _continuation_tokens(bundle)),
             time.monotonic,
         )
 
@@ -55,3 +56,10 @@ class InProcessEngine:
                     raise completion.error
                 completions[completion.request] = completion
         return [completions[request] for request in requests]
+
+
+def _continuation_tokens(bundle: Bundle) -> frozenset[int]:
+    """Return the tokens that continue a word; none for a model without a tokenizer, made for measurements."""
+    required = REQUIRED_TOKENIZER_FILES[bundle.config.tokenizer.kind]
+    has_tokenizer = all(bundle.file(name).exists() for name in required)
+    return continuation_tokens_of(bundle) if has_tokenizer else frozenset()

@@ -9,7 +9,7 @@ from benchmarks.quality.random_families import FAMILIES, random_model
 from benchmarks.quality.random_models import compare, export_graphs, random_sources
 
 
-@pytest.mark.parametrize(("index", "family"), enumerate(FAMILIES), ids=FAMILIES)
+@pytest.mark.parametrize(("index", "family"), list(enumerate(FAMILIES)), ids=FAMILIES)
 def test_random_models_of_a_family_answer_what_hugging_face_answers(index: int, family: str, tmp_path: Path) -> None:
     torch.set_num_threads(1)
     model = random_model(family, index, seed=2, folder=tmp_path / "checkpoint")

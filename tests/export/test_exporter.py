@@ -1,5 +1,6 @@
 import json
 import shutil
+from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +15,7 @@ from bundle.manifest import MANIFEST_FILE
 from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES
 from export.checkpoint_checks import ExportError
 from export.exporter import export_bundle
+from export.graphs.attention import Heads
 from export.verification.graph_runs import VerificationError
 from export.verification.verify import verify_bundle
 from model.checkpoints.hugging_face_files import CheckpointError
@@ -226,7 +228,8 @@ def test_a_bundle_that_differs_from_its_model_is_not_written(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As if attention had been exported with another scale than the model has.
-    monkeypatch.setattr("export.graphs.attention.Heads.scale", 0.5)
+    of = Heads.of
+    monkeypatch.setattr(Heads, "of", lambda attention: replace(of(attention), scale=0.5))
     reports: list[str] = []
     folder = tmp_path / "out" / "bundle"
     with pytest.raises(VerificationError, match="cross keys 0"):

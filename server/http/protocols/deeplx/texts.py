@@ -31,7 +31,7 @@ class TranslateFields(BaseModel):
     tag_handling: str = Field("", description="html or xml: tags are kept")
 
 
-class TranslateAnswer(BaseModel):
+class DeepLXAnswer(BaseModel):
     """The translation as `data`. `alternatives` is empty: some clients prefer its first entry to `data`."""
 
     code: int = 200
@@ -51,7 +51,7 @@ class TranslateAnswer(BaseModel):
     openapi_extra=body_of(TranslateFields),
     responses=deeplx_responses(400, 404, 406, 413, 429, 500, 503, 504),
 )
-async def translate(request: Request) -> TranslateAnswer:
+async def translate(request: Request) -> DeepLXAnswer:
     """Translate one text. Answers also at `/translate` and `/v1/translate`, recognised by `target_lang`."""
     sent = await read_parameters(request, server_state(request).settings.max_texts + 10)
     if sent.is_list("text"):
@@ -65,7 +65,7 @@ async def translate(request: Request) -> TranslateAnswer:
         raise InvalidRequest("`tag_handling` must be html or xml")
     outcome = await translate_texts(request, [text], source, target, format=text_format)
     detected = source_codes(outcome, source)[0]
-    return TranslateAnswer(
+    return DeepLXAnswer(
         id=time.time_ns() // 1_000_000,
         data=outcome.result.translations[0].text,
         source_lang=detected.upper() if outcome.detected else detected,

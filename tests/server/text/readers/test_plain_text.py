@@ -159,7 +159,7 @@ def echo_bundle_of_letters(tmp_path_factory: pytest.TempPathFactory) -> EchoGene
 
 def test_sentences_without_placeholders_have_the_parameters_of_plain_text(identity: Identity) -> None:
     identity.engine.batches.clear()
-    identity(["Where is it? the dog %s"])
+    identity(["Where is it? The dog %s"])
     plain, special = sorted(
         (request for batch in identity.engine.batches for request in batch), key=lambda r: len(r.source)
     )
