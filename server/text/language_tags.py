@@ -1,9 +1,9 @@
-"""Language tags: the language of a model that a tag matches, and English names of languages."""
+"""Language tags: the language of a model that a tag matches, and names of languages."""
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
-from babel import Locale
+from babel import Locale, UnknownLocaleError
 from babel.core import get_global
 
 _MAX_TAG_CHARACTERS = 64  # the longest real language tags have half as many
@@ -73,16 +73,36 @@ def _tags_of_names() -> dict[str, str]:
     return {_folded(name): _folded(code) for locale in _NAME_LOCALES for code, name in Locale(locale).languages.items()}
 
 
-@cache
+@lru_cache(maxsize=4096)
 def display_name(tag: str, locale: str = "en") -> str:
-    """Return the name of a language, by default in English, or the tag itself without one."""
-    names = Locale(locale).languages
+    """Return the name of a language in another one, else in English, else the tag itself."""
+    name = _name(tag, _locale(locale))
+    return name or _name(tag, _locale("en")) or tag
+
+
+@lru_cache(maxsize=4096)
+def own_name(tag: str) -> str | None:
+    """Return the name of a language in that language, or None."""
+    return _name(tag, _locale(tag))
+
+
+def _locale(tag: str) -> Locale | None:
+    try:
+        return Locale.parse(_primary(tag).replace("-", "_"))
+    except (UnknownLocaleError, ValueError):
+        return None
+
+
+def _name(tag: str, locale: Locale | None) -> str | None:
+    if locale is None:
+        return None
+    names = locale.languages
     parts = tag.strip().replace("-", "_").split("_")
     for num_parts in range(len(parts), 0, -1):
         spelled = [part.lower() if index == 0 else _spelled(part) for index, part in enumerate(parts[:num_parts])]
         if name := names.get("_".join(spelled)):
             return str(name)
-    return tag
+    return None
 
 
 def _spelled(subtag: str) -> str:

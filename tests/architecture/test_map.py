@@ -137,7 +137,7 @@ def _folders(paths: Iterable[str]) -> set[str]:
         if not parts or parts[0].startswith(".") or parts[0] in DATA_FOLDERS:
             continue
         if parts[0] == "tests":
-            if len(parts) > 1 and parts[1] in top_level:
+            if len(parts) > 1 and parts[1] in top_level - TESTS_OF_THE_WHOLE:
                 continue
             parts = parts[:2]
         folders.add("/".join(parts))

@@ -136,6 +136,31 @@ def test_a_language_is_found_by_its_names_and_its_tag(many_languages: Visit, que
     assert many_languages.find("target-language").text == first
 
 
+def test_names_that_the_browser_does_not_have_come_from_the_server(first_visit: Visit) -> None:
+    names = """
+    const original = fetch;
+    window.fetch = async (path, options) => {
+      const response = await original(path, options);
+      if (String(path) === "v1/models") {
+        const models = await response.json();
+        models.pairs.push({ source: "en", target: "cv", models: [], pivot: null });
+        return new Response(JSON.stringify(models));
+      }
+      if (String(path) !== "v1/languages?in=de") return response;
+      return new Response('{"languages": [{"language": "cv", "name": "Tschuwaschisch", "own_name": "чӑваш"}]}');
+    };
+    """
+    script = first_visit.before_each_page(names)
+    try:
+        first_visit.switch_interface("de")
+        first_visit.open()
+        first_visit.find("target-language").click()
+        first_visit.press("tschu")
+        assert first_visit.options[0].text == "Tschuwaschisch\nЧӑваш"
+    finally:
+        first_visit.forget_script(script)
+
+
 def test_accents_and_case_need_not_be_typed(many_languages: Visit) -> None:
     many_languages.find("target-language").click()
     many_languages.press("FRANCAIS")

@@ -1,12 +1,24 @@
 /** Names of languages: in the language of the interface, and in their own. */
 
-import { interfaceLanguage } from "./interface.js";
+import { getJson } from "./api.js";
+import { interfaceLanguage, showAll } from "./interface.js";
 
 export const AUTO = "auto";
 
+const fromServer = new Map(); // tag -> { name, own_name }, of languages for which this browser has no name
+
+/** Reads the names that this browser does not have, in the language of the interface. */
+export async function readMissingNames(tags) {
+  const isNamed = (tag) => nameOfBrowser(interfaceLanguage(), tag) && nameOfBrowser(bcp47(tag), tag);
+  if (tags.every(isNamed)) return;
+  const answer = await getJson(`v1/languages?in=${interfaceLanguage()}`).catch(() => ({ languages: [] }));
+  for (const { language, ...names } of answer.languages) fromServer.set(language, names);
+  showAll();
+}
+
 /** Returns the name as it stands in a sentence; the tag itself if it has no name. */
 export function languageName(tag) {
-  return nameIn(interfaceLanguage(), tag);
+  return nameOfBrowser(interfaceLanguage(), tag) ?? fromServer.get(tag)?.name ?? tag;
 }
 
 /** Returns the name as a title: with a capital in every language. */
@@ -17,17 +29,18 @@ export function languageTitle(tag) {
 
 /** Returns the name of a language in that language. */
 export function ownName(tag) {
-  const name = nameIn(bcp47(tag), tag);
-  return name === tag ? "" : capitalised(name, bcp47(tag));
+  return capitalised(nameOfBrowser(bcp47(tag), tag) ?? fromServer.get(tag)?.own_name ?? "", bcp47(tag));
 }
 
 export const bcp47 = (tag) => tag.replaceAll("_", "-");
 
-function nameIn(language, tag) {
+/** Returns a name, or null if the browser has none in this language: it would give one in another language. */
+function nameOfBrowser(language, tag) {
   try {
-    return new Intl.DisplayNames([language], { type: "language" }).of(bcp47(tag)) ?? tag;
+    if (!Intl.DisplayNames.supportedLocalesOf([language]).length) return null;
+    return new Intl.DisplayNames([language], { type: "language", fallback: "none" }).of(bcp47(tag)) ?? null;
   } catch {
-    return tag; // not a BCP 47 tag
+    return null; // not a BCP 47 tag
   }
 }
 

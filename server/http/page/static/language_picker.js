@@ -84,7 +84,7 @@ export class LanguagePicker extends EventTarget {
     showLabel(search, this.#label);
     const list = element("div", { id: `${id}-list`, className: "options", role: "listbox", tabIndex: -1 });
     showLabel(list, this.#label);
-    const count = element("p", { className: "unseen", role: "status" });
+    const count = element("p", { className: "none quiet", role: "status" });
     const root = element("div", { className: "picker" }, search, list, count);
     this.#popup = { root, search, list, count, options: [], active: -1 };
     this.#button.after(root);
@@ -128,11 +128,9 @@ export class LanguagePicker extends EventTarget {
     const options = groups.flatMap(([, tags]) => tags);
     this.#popup.options = [];
     list.replaceChildren(...groups.filter(([, tags]) => tags.length).map(([title, tags]) => this.#group(title, tags)));
-    if (!options.length) {
-      const none = element("p", { className: "none quiet" });
-      showText(none, "languages.none");
-      list.replaceChildren(none);
-    }
+    list.hidden = !options.length;
+    search.ariaExpanded = String(options.length > 0);
+    count.classList.toggle("unseen", options.length > 0);
     showText(count, options.length ? "languages.found" : "languages.none", { count: options.length });
     const chosen = options.indexOf(this.value);
     this.#activate(query || chosen < 0 ? 0 : chosen);

@@ -1,7 +1,7 @@
 /** Source and target language: the selection, its restriction to the server's pairs, and the swap. */
 
-import { interfaceLanguage, showTitle } from "./interface.js";
-import { AUTO, bcp47, languageName, languageTitle } from "./language_names.js";
+import { interfaceChanges, interfaceLanguage, showTitle } from "./interface.js";
+import { AUTO, bcp47, languageName, languageTitle, readMissingNames } from "./language_names.js";
 import { recentLanguages, rememberLanguage } from "./recent_languages.js";
 import { store, stored } from "./storage.js";
 
@@ -25,6 +25,7 @@ export class Languages extends EventTarget {
     source.addEventListener("change", ({ detail }) => detail.isChange && this.#onSource());
     target.addEventListener("change", ({ detail }) => detail.isChange && this.#onTarget());
     swap.addEventListener("click", () => this.dispatchEvent(new Event("swap")));
+    interfaceChanges.addEventListener("change", () => this.#readNames());
   }
 
   /** Offers the server's pairs. The selection is the current one, else `wanted`, else that of the last visit. */
@@ -35,6 +36,7 @@ export class Languages extends EventTarget {
     const sources = unique(pairs.map((pair) => pair.source));
     this.#source.offer(sources.length > 1 ? [AUTO, ...sources] : sources);
     this.choose(...before);
+    this.#readNames();
     if (!sources.includes(this.#detected?.language)) this.showDetected(null);
   }
 
@@ -174,6 +176,10 @@ export class Languages extends EventTarget {
 
   #pairOf(source, target) {
     return this.#pairs.find((pair) => pair.source === source && pair.target === target);
+  }
+
+  #readNames() {
+    readMissingNames(unique(this.#pairs.flatMap(({ source, target }) => [source, target])));
   }
 
   #keep() {
