@@ -8,6 +8,7 @@ from server.http.protocols.extensions.protocol import EXTENSIONS_PROTOCOL
 from server.http.protocols.libretranslate.protocol import LIBRETRANSLATE_PROTOCOL
 from server.http.protocols.mtranserver.protocol import MTRANSERVER_PROTOCOL
 from server.http.protocols.native.protocol import NATIVE_PROTOCOL
+from server.http.protocols.openai.protocol import OPENAI_PROTOCOL
 from server.http.protocols.protocol import Protocol
 from server.http.responses.error_formats import ErrorFormats
 
@@ -20,6 +21,7 @@ PROTOCOLS = {
         DEEPLX_PROTOCOL,
         EXTENSIONS_PROTOCOL,
         MTRANSERVER_PROTOCOL,
+        OPENAI_PROTOCOL,
     )
 }
 

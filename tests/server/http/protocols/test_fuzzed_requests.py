@@ -39,6 +39,22 @@ FUZZED = {
         ),
         {"token": "x"},
     ),
+    "openai": Fuzzed(
+        ("/v1/chat/completions", "/chat/completions", "/v1/chat/completions/x"),
+        (
+            {"model": "kvasir:en-de", "messages": [{"role": "user", "content": "Tea."}], "stream": True},
+            {"model": "m", "messages": [{"role": "user", "content": 'Translate into German:\n"""\nTea.\n"""'}]},
+            {
+                "messages": [
+                    {"role": "system", "content": "Answer in JSON."},
+                    {"role": "user", "content": '{"targetLanguage": "de", "segments": [{"id": 1, "text": "Tea."}]}'},
+                ],
+                "stream_options": {"include_usage": True},
+                "translation_options": {"source_lang": "auto", "target_lang": "German"},
+            },
+        ),
+        {},
+    ),
     "mtranserver": Fuzzed(
         ("/translate", "/translate/batch", "/mtranserver/translate", "/mtranserver/translate/batch", "/detect"),
         (
