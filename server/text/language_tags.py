@@ -1,9 +1,9 @@
 """Language tags: the language of a model that a tag matches, and English names of languages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 
-from babel import Locale
+from babel import Locale, UnknownLocaleError
 from babel.core import get_global
 
 _MAX_TAG_CHARACTERS = 64  # the longest real language tags have half as many
@@ -73,16 +73,26 @@ def _tags_of_names() -> dict[str, str]:
     return {_folded(name): _folded(code) for locale in _NAME_LOCALES for code, name in Locale(locale).languages.items()}
 
 
-@cache
+@lru_cache(maxsize=4096)
 def display_name(tag: str, locale: str = "en") -> str:
-    """Return the name of a language, by default in English, or the tag itself without one."""
-    names = Locale(locale).languages
+    """Return the name of a language, by default in English, or the tag itself without one.
+
+    An unknown `locale` counts as English.
+    """
+    names = _names_in(locale) or _names_in("en")
     parts = tag.strip().replace("-", "_").split("_")
     for num_parts in range(len(parts), 0, -1):
         spelled = [part.lower() if index == 0 else _spelled(part) for index, part in enumerate(parts[:num_parts])]
         if name := names.get("_".join(spelled)):
             return str(name)
     return tag
+
+
+def _names_in(locale: str) -> Mapping[str, str]:
+    try:
+        return Locale.parse(locale[:_MAX_TAG_CHARACTERS].replace("-", "_")).languages
+    except (ValueError, UnknownLocaleError):
+        return {}
 
 
 def _spelled(subtag: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from server.http.protocols.deepl.protocol import DEEPL_PROTOCOL
 from server.http.protocols.deeplx.protocol import DEEPLX_PROTOCOL
 from server.http.protocols.extensions.protocol import EXTENSIONS_PROTOCOL
+from server.http.protocols.google.protocol import GOOGLE_PROTOCOL
 from server.http.protocols.libretranslate.protocol import LIBRETRANSLATE_PROTOCOL
 from server.http.protocols.mtranserver.protocol import MTRANSERVER_PROTOCOL
 from server.http.protocols.native.protocol import NATIVE_PROTOCOL
@@ -22,6 +23,7 @@ PROTOCOLS = {
         EXTENSIONS_PROTOCOL,
         MTRANSERVER_PROTOCOL,
         OPENAI_PROTOCOL,
+        GOOGLE_PROTOCOL,
     )
 }
 

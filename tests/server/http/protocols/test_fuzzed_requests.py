@@ -55,6 +55,20 @@ FUZZED = {
         ),
         {},
     ),
+    "google": Fuzzed(
+        (
+            "/language/translate/v2",
+            "/language/translate/v2/detect",
+            "/language/translate/v2/languages/",
+            "/translate_a/single",
+            "/translate_a/t",
+        ),
+        (
+            {"q": ["Tea.", "Water."], "target": "de", "source": None, "format": "text", "cid": []},
+            {"q": "Tea.", "sl": "en", "tl": "de", "target": "de", "dj": 1},
+        ),
+        {"client": "gtx", "sl": "auto", "tl": "de", "dj": "1", "q": "Tea.", "target": "de"},
+    ),
     "mtranserver": Fuzzed(
         ("/translate", "/translate/batch", "/mtranserver/translate", "/mtranserver/translate/batch", "/detect"),
         (

@@ -10,7 +10,12 @@ from server.http.protocols.registry import PROTOCOLS
 from server.operations.settings import ProtocolName, Settings
 from tests.fakes.echo import EchoGenerator
 
-READING = {"native": "/v1/limits", "libretranslate": "/languages", "deepl": "/v2/usage"}
+READING = {
+    "native": "/v1/limits",
+    "libretranslate": "/languages",
+    "deepl": "/v2/usage",
+    "google": "/language/translate/v2/languages",
+}
 WRITING = {
     "deeplx": ("/deeplx/translate", {"text": "Tea.", "target_lang": "de"}),
     "extensions": ("/kiss", {"text": "Tea.", "from": "en", "to": "de"}),
