@@ -21,7 +21,9 @@ ENVIRONMENT_PREFIX = "KVASIR_"
 _READ_ELSEWHERE = ("KERNELS",)  # read by the kernels package
 DEFAULT_MODEL = Path(__file__).resolve().parents[2] / "models" / "en-de"
 
-ProtocolName = Literal["native", "libretranslate", "deepl", "deeplx", "extensions", "mtranserver", "openai", "google"]
+ProtocolName = Literal[
+    "native", "libretranslate", "deepl", "deeplx", "extensions", "mtranserver", "openai", "google", "apertium", "games"
+]
 LogFormat = Literal["auto", "text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Device = Literal["cpu", "cuda"]

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from server.http.protocols.apertium.protocol import APERTIUM_PROTOCOL
 from server.http.protocols.deepl.protocol import DEEPL_PROTOCOL
 from server.http.protocols.deeplx.protocol import DEEPLX_PROTOCOL
 from server.http.protocols.extensions.protocol import EXTENSIONS_PROTOCOL
+from server.http.protocols.games.protocol import GAMES_PROTOCOL
 from server.http.protocols.google.protocol import GOOGLE_PROTOCOL
 from server.http.protocols.libretranslate.protocol import LIBRETRANSLATE_PROTOCOL
 from server.http.protocols.mtranserver.protocol import MTRANSERVER_PROTOCOL
@@ -24,6 +26,8 @@ PROTOCOLS = {
         MTRANSERVER_PROTOCOL,
         OPENAI_PROTOCOL,
         GOOGLE_PROTOCOL,
+        APERTIUM_PROTOCOL,
+        GAMES_PROTOCOL,
     )
 }
 

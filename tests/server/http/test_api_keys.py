@@ -27,6 +27,7 @@ OPEN = {
     "/version",
     "/__heartbeat__",
     "/__lbheartbeat__",
+    "/apertium/listPairs",
 }
 
 

@@ -69,6 +69,19 @@ FUZZED = {
         ),
         {"client": "gtx", "sl": "auto", "tl": "de", "dj": "1", "q": "Tea.", "target": "de"},
     ),
+    "apertium": Fuzzed(
+        ("/translate", "/apertium/translate", "/listPairs", "/identifyLang"),
+        ({"langpair": "eng|deu", "q": "Tea.", "format": "txt", "markUnknown": "no"},),
+        {"langpair": "en|de", "q": "Tea.", "callback": "show"},
+    ),
+    "games": Fuzzed(
+        ("/translate", "/xunity/translate", "/sugoi/", "/"),
+        (
+            {"message": "translate sentences", "content": ["Tea.", "Water."]},
+            {"message": "translate batch", "batch": ["Tea."]},
+        ),
+        {"from": "en", "to": "de", "text": "Tea."},
+    ),
     "mtranserver": Fuzzed(
         ("/translate", "/translate/batch", "/mtranserver/translate", "/mtranserver/translate/batch", "/detect"),
         (

@@ -15,6 +15,7 @@ READING = {
     "libretranslate": "/languages",
     "deepl": "/v2/usage",
     "google": "/language/translate/v2/languages",
+    "apertium": "/listPairs",
 }
 WRITING = {
     "deeplx": ("/deeplx/translate", {"text": "Tea.", "target_lang": "de"}),
@@ -23,6 +24,7 @@ WRITING = {
         "/v1/chat/completions",
         {"model": "kvasir:de", "messages": [{"role": "user", "content": "Where is the station?"}]},
     ),
+    "games": ("/sugoi/", {"message": "translate sentences", "content": "Tea."}),
     "mtranserver": ("/mtranserver/translate", {"text": "Tea.", "from": "en", "to": "de"}),
 }
 
