@@ -43,6 +43,12 @@ class DispatchRule:
 
 # The first rule that matches wins; a request that matches none belongs to LibreTranslate or to the native protocol.
 RULES: tuple[DispatchRule, ...] = (
+    DispatchRule(
+        "microsoft",
+        "/microsoft",
+        ("/translate", "/detect", "/languages", "/breaksentence"),
+        lambda signs: "api-version" in signs.query,
+    ),
     DispatchRule("apertium", "/apertium", ("/translate",), lambda signs: signs.has("langpair")),
     DispatchRule(
         "games", "/xunity", ("/translate",), lambda signs: signs.method == "GET" and signs.has("from", "to", "text")

@@ -9,6 +9,7 @@ from server.http.protocols.extensions.protocol import EXTENSIONS_PROTOCOL
 from server.http.protocols.games.protocol import GAMES_PROTOCOL
 from server.http.protocols.google.protocol import GOOGLE_PROTOCOL
 from server.http.protocols.libretranslate.protocol import LIBRETRANSLATE_PROTOCOL
+from server.http.protocols.microsoft.protocol import MICROSOFT_PROTOCOL
 from server.http.protocols.mtranserver.protocol import MTRANSERVER_PROTOCOL
 from server.http.protocols.native.protocol import NATIVE_PROTOCOL
 from server.http.protocols.openai.protocol import OPENAI_PROTOCOL
@@ -28,6 +29,7 @@ PROTOCOLS = {
         GOOGLE_PROTOCOL,
         APERTIUM_PROTOCOL,
         GAMES_PROTOCOL,
+        MICROSOFT_PROTOCOL,
     )
 }
 

@@ -28,6 +28,8 @@ OPEN = {
     "/__heartbeat__",
     "/__lbheartbeat__",
     "/apertium/listPairs",
+    "/microsoft/languages",
+    "/translator/text/v3.0/languages",
 }
 
 

@@ -82,6 +82,14 @@ FUZZED = {
         ),
         {"from": "en", "to": "de", "text": "Tea."},
     ),
+    "microsoft": Fuzzed(
+        ("/translate", "/detect", "/breaksentence", "/microsoft/translate", "/translator/text/v3.0/translate"),
+        (
+            [{"Text": "Tea."}, {"text": "Water."}],
+            {"inputs": [{"text": "Tea.", "language": "en", "targets": [{"language": "de"}]}]},
+        ),
+        {"api-version": "3.0", "to": "de", "from": "en", "textType": "plain"},
+    ),
     "mtranserver": Fuzzed(
         ("/translate", "/translate/batch", "/mtranserver/translate", "/mtranserver/translate/batch", "/detect"),
         (

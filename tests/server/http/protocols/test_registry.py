@@ -12,10 +12,11 @@ from tests.fakes.echo import EchoGenerator
 
 READING = {
     "native": "/v1/limits",
-    "libretranslate": "/languages",
+    "libretranslate": "/frontend/settings",
     "deepl": "/v2/usage",
     "google": "/language/translate/v2/languages",
     "apertium": "/listPairs",
+    "microsoft": "/microsoft/languages",
 }
 WRITING = {
     "deeplx": ("/deeplx/translate", {"text": "Tea.", "target_lang": "de"}),
