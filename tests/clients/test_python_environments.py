@@ -43,6 +43,23 @@ except BadRequest as error:
     print(error.code)
 """
 
+AZURE = """
+import sys
+from azure.ai.translation.text import TextTranslationClient
+from azure.core.credentials import AzureKeyCredential
+from azure.core.exceptions import HttpResponseError
+client = TextTranslationClient(endpoint=sys.argv[1], credential=AzureKeyCredential("any"))
+[item] = client.translate(body=["Good morning."], to_language=["de", "fr"], from_language="en")
+print([(each.to, each.text) for each in item.translations])
+[item] = client.translate(body=["Where is the railway station?"], to_language=["de"])
+print(item.detected_language.language)
+print(sorted(client.get_supported_languages(scope="translation").translation)[0])
+try:
+    client.translate(body=["Tea."], to_language=["xx"])
+except HttpResponseError as error:
+    print(error.status_code, error.error.code)
+"""
+
 PO_FILE = r"""
 msgid ""
 msgstr ""
@@ -75,6 +92,12 @@ def test_google_cloud_translate(url: str) -> None:
     programs = python_environment("google-cloud-translate==3.28.0")
     printed = run(str(programs / "python"), "-c", GOOGLE, url).split("\n")
     assert printed == ["Guten Morgen.", "Guten Morgen. en", "en", "['German']", "400", ""]
+
+
+def test_azure(url: str) -> None:
+    programs = python_environment("azure-ai-translation-text==1.0.1")
+    printed = run(str(programs / "python"), "-c", AZURE, url).split("\n")
+    assert printed == ["[('de', 'Guten Morgen.'), ('fr', 'Guten Morgen.')]", "en", "de", "400 400019", ""]
 
 
 def _transpolibre(url: str, po_file: Path) -> str:
