@@ -43,6 +43,17 @@ class DispatchRule:
 
 # The first rule that matches wins; a request that matches none belongs to LibreTranslate or to the native protocol.
 RULES: tuple[DispatchRule, ...] = (
+    DispatchRule(
+        "microsoft",
+        "/microsoft",
+        ("/translate", "/detect", "/languages", "/breaksentence"),
+        lambda signs: "api-version" in signs.query,
+    ),
+    DispatchRule("apertium", "/apertium", ("/translate",), lambda signs: signs.has("langpair")),
+    DispatchRule(
+        "games", "/xunity", ("/translate",), lambda signs: signs.method == "GET" and signs.has("from", "to", "text")
+    ),
+    DispatchRule("games", "/sugoi", ("/",), lambda signs: signs.method == "POST" and signs.has("message")),
     DispatchRule("deeplx", "/deeplx", ("/translate", "/v1/translate"), lambda signs: signs.has("text", "target_lang")),
     DispatchRule(
         "mtranserver",
@@ -54,8 +65,12 @@ RULES: tuple[DispatchRule, ...] = (
     DispatchRule("mtranserver", "/mtranserver", ("/detect",), lambda signs: signs.has("text") and not signs.has("q")),
 )
 # Addresses of MTranServer for other protocols: its users change the host only.
-_ALIASES: Mapping[str, str] = {"/deepl": "/v2/translate"}
-_DEFAULTS: Mapping[str, str] = {"/v1/translate": "native"}
+_ALIASES: Mapping[str, str] = {
+    "/deepl": "/v2/translate",
+    "/google/language/translate/v2": "/language/translate/v2",
+    "/google/translate_a/single": "/translate_a/single",
+}
+_DEFAULTS: Mapping[str, str] = {"/v1/translate": "native", "/": "native"}
 _DEFAULT = "libretranslate"
 
 

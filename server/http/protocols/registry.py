@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 
+from server.http.protocols.apertium.protocol import APERTIUM_PROTOCOL
 from server.http.protocols.deepl.protocol import DEEPL_PROTOCOL
 from server.http.protocols.deeplx.protocol import DEEPLX_PROTOCOL
 from server.http.protocols.extensions.protocol import EXTENSIONS_PROTOCOL
+from server.http.protocols.games.protocol import GAMES_PROTOCOL
+from server.http.protocols.google.protocol import GOOGLE_PROTOCOL
 from server.http.protocols.libretranslate.protocol import LIBRETRANSLATE_PROTOCOL
+from server.http.protocols.microsoft.protocol import MICROSOFT_PROTOCOL
 from server.http.protocols.mtranserver.protocol import MTRANSERVER_PROTOCOL
 from server.http.protocols.native.protocol import NATIVE_PROTOCOL
+from server.http.protocols.openai.protocol import OPENAI_PROTOCOL
 from server.http.protocols.protocol import Protocol
 from server.http.responses.error_formats import ErrorFormats
 
@@ -20,6 +25,11 @@ PROTOCOLS = {
         DEEPLX_PROTOCOL,
         EXTENSIONS_PROTOCOL,
         MTRANSERVER_PROTOCOL,
+        OPENAI_PROTOCOL,
+        GOOGLE_PROTOCOL,
+        APERTIUM_PROTOCOL,
+        GAMES_PROTOCOL,
+        MICROSOFT_PROTOCOL,
     )
 }
 

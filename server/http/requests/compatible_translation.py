@@ -44,7 +44,7 @@ def source_codes(outcome: TranslationOutcome, source: str | None) -> list[str]:
     """
     num_texts = len(outcome.result.translations)
     if not outcome.detected:
-        return [source or outcome.routes[0].source] * num_texts
+        return [source or outcome.routes[0].source] * num_texts if num_texts else []
     found = [None if each is None else each.language for each in outcome.detected]
     default = next((tag for tag in found if tag is not None), "en")
     return [tag or default for tag in found]

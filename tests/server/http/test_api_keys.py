@@ -27,6 +27,9 @@ OPEN = {
     "/version",
     "/__heartbeat__",
     "/__lbheartbeat__",
+    "/apertium/listPairs",
+    "/microsoft/languages",
+    "/translator/text/v3.0/languages",
 }
 
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from bundle.loading import Bundle
 from bundle.tensors import Precision
+from server.http.requests.model_names import model_names
 from server.http.state import ServerState, server_state
 
 router = APIRouter(prefix="/v1", tags=["translation"])
@@ -46,11 +47,22 @@ class PairAnswer(BaseModel):
     pivot: str | None = Field(description="language between the two models")
 
 
+class ModelName(BaseModel):
+    """A name that `model` may have in `/v1/chat/completions`."""
+
+    id: str
+    object: str = "model"
+    created: int = 0
+    owned_by: str = "kvasir"
+
+
 class ModelsAnswer(BaseModel):
-    """All models, in order of preference, and all language pairs."""
+    """All models, in order of preference, and all language pairs. `object` and `data` are for OpenAI's clients."""
 
     models: list[ModelAnswer]
     pairs: list[PairAnswer]
+    object: str = "list"
+    data: list[ModelName] = []
 
 
 @router.head("/models", include_in_schema=False)
@@ -63,7 +75,11 @@ async def models(server: Annotated[ServerState, Depends(server_state)]) -> Model
         PairAnswer(source=route.source, target=route.target, models=list(route.models), pivot=route.pivot)
         for route in server.router.routes
     ]
-    return ModelsAnswer(models=[_model(bundle) for bundle in server.router.bundles], pairs=pairs)
+    return ModelsAnswer(
+        models=[_model(bundle) for bundle in server.router.bundles],
+        pairs=pairs,
+        data=[ModelName(id=name) for name in model_names(server.router)],
+    )
 
 
 def _model(bundle: Bundle) -> ModelAnswer:

@@ -39,6 +39,57 @@ FUZZED = {
         ),
         {"token": "x"},
     ),
+    "openai": Fuzzed(
+        ("/v1/chat/completions", "/chat/completions", "/v1/chat/completions/x"),
+        (
+            {"model": "kvasir:en-de", "messages": [{"role": "user", "content": "Tea."}], "stream": True},
+            {"model": "m", "messages": [{"role": "user", "content": 'Translate into German:\n"""\nTea.\n"""'}]},
+            {
+                "messages": [
+                    {"role": "system", "content": "Answer in JSON."},
+                    {"role": "user", "content": '{"targetLanguage": "de", "segments": [{"id": 1, "text": "Tea."}]}'},
+                ],
+                "stream_options": {"include_usage": True},
+                "translation_options": {"source_lang": "auto", "target_lang": "German"},
+            },
+        ),
+        {},
+    ),
+    "google": Fuzzed(
+        (
+            "/language/translate/v2",
+            "/language/translate/v2/detect",
+            "/language/translate/v2/languages/",
+            "/translate_a/single",
+            "/translate_a/t",
+        ),
+        (
+            {"q": ["Tea.", "Water."], "target": "de", "source": None, "format": "text", "cid": []},
+            {"q": "Tea.", "sl": "en", "tl": "de", "target": "de", "dj": 1},
+        ),
+        {"client": "gtx", "sl": "auto", "tl": "de", "dj": "1", "q": "Tea.", "target": "de"},
+    ),
+    "apertium": Fuzzed(
+        ("/translate", "/apertium/translate", "/listPairs", "/identifyLang"),
+        ({"langpair": "eng|deu", "q": "Tea.", "format": "txt", "markUnknown": "no"},),
+        {"langpair": "en|de", "q": "Tea.", "callback": "show"},
+    ),
+    "games": Fuzzed(
+        ("/translate", "/xunity/translate", "/sugoi/", "/"),
+        (
+            {"message": "translate sentences", "content": ["Tea.", "Water."]},
+            {"message": "translate batch", "batch": ["Tea."]},
+        ),
+        {"from": "en", "to": "de", "text": "Tea."},
+    ),
+    "microsoft": Fuzzed(
+        ("/translate", "/detect", "/breaksentence", "/microsoft/translate", "/translator/text/v3.0/translate"),
+        (
+            [{"Text": "Tea."}, {"text": "Water."}],
+            {"inputs": [{"text": "Tea.", "language": "en", "targets": [{"language": "de"}]}]},
+        ),
+        {"api-version": "3.0", "to": "de", "from": "en", "textType": "plain"},
+    ),
     "mtranserver": Fuzzed(
         ("/translate", "/translate/batch", "/mtranserver/translate", "/mtranserver/translate/batch", "/detect"),
         (

@@ -10,10 +10,22 @@ from server.http.protocols.registry import PROTOCOLS
 from server.operations.settings import ProtocolName, Settings
 from tests.fakes.echo import EchoGenerator
 
-READING = {"native": "/v1/models", "libretranslate": "/languages", "deepl": "/v2/usage"}
+READING = {
+    "native": "/v1/limits",
+    "libretranslate": "/frontend/settings",
+    "deepl": "/v2/usage",
+    "google": "/language/translate/v2/languages",
+    "apertium": "/listPairs",
+    "microsoft": "/microsoft/languages",
+}
 WRITING = {
     "deeplx": ("/deeplx/translate", {"text": "Tea.", "target_lang": "de"}),
     "extensions": ("/kiss", {"text": "Tea.", "from": "en", "to": "de"}),
+    "openai": (
+        "/v1/chat/completions",
+        {"model": "kvasir:de", "messages": [{"role": "user", "content": "Where is the station?"}]},
+    ),
+    "games": ("/sugoi/", {"message": "translate sentences", "content": "Tea."}),
     "mtranserver": ("/mtranserver/translate", {"text": "Tea.", "from": "en", "to": "de"}),
 }
 

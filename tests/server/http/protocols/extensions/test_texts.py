@@ -23,6 +23,13 @@ def test_paragraphs_are_decoded_in_one_batch(compatible: TestClient, engines: li
     assert [len(batch) for batch in engines[0].batches] == [3]
 
 
+@pytest.mark.parametrize("source", ["auto", "en", None])
+def test_no_paragraphs_have_no_translations(compatible: TestClient, source: str | None) -> None:
+    immersive = compatible.post("/imme", json={"source_lang": source, "target_lang": "de", "text_list": []})
+    kiss = compatible.post("/kiss", json={"from": source, "to": "de", "texts": []})
+    assert (immersive.status_code, immersive.json()) == (kiss.status_code, kiss.json()) == (200, {"translations": []})
+
+
 @pytest.mark.parametrize("source", ["auto", "de", "ja", None, ""])
 def test_the_language_of_a_page_is_only_a_hint(compatible: TestClient, source: str | None) -> None:
     fields = {"source_lang": source, "target_lang": "de", "text_list": [ENGLISH, GERMAN]}

@@ -1,0 +1,14 @@
+"""The Google-compatible protocol as a value for the registry."""
+
+from server.http.protocols.google import cloud, web
+from server.http.protocols.google.errors import GOOGLE
+from server.http.protocols.protocol import Protocol
+
+GOOGLE_PROTOCOL = Protocol(
+    name="google",
+    routers=(cloud.router, web.router),
+    error_format=GOOGLE,
+    paths=(cloud.PATH, f"{cloud.PATH}/", "/translate_a/"),
+    key_parameter="key",
+    key_headers=("x-goog-api-key",),
+)

@@ -1,0 +1,111 @@
+"""Fields of chat completions: the request, the answer and the chunks of a stream."""
+
+import json
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from server.interface.request import FinishReason
+from server.text.unicode_text import replace_lone_surrogates
+from server.translation.types import Translation
+
+
+class TextPart(BaseModel):
+    """Part of a message."""
+
+    type: Literal["text"]
+    text: str
+
+
+class Message(BaseModel):
+    """One message of a conversation."""
+
+    role: str
+    content: str | list[TextPart] | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of all parts."""
+        parts = [self.content] if isinstance(self.content, str) else [part.text for part in self.content or ()]
+        return replace_lone_surrogates("".join(parts))
+
+
+class TranslationOptions(BaseModel):
+    """Languages of the text, as codes or English names."""
+
+    source_lang: str = "auto"
+    target_lang: str
+
+
+class StreamOptions(BaseModel):
+    """Content of a stream."""
+
+    include_usage: bool | None = False
+
+
+class ChatBody(BaseModel):
+    """A text to translate, as a message. Sampling options of language models are ignored."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"model": "kvasir:en-de", "messages": [{"role": "user", "content": "Good morning."}]}]
+        }
+    )
+
+    model: str | None = Field(None, description="`kvasir:en-de`, `kvasir:de` to detect the source, or a bundle's name")
+    messages: list[Message] = Field(description="the last user message is the text, or a known prompt with the text")
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    translation_options: TranslationOptions | None = Field(None, description="the user message is the text itself")
+
+
+class Usage(BaseModel):
+    """Tokens of the source and of the translation."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class AnswerMessage(BaseModel):
+    """The translation."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str
+
+
+class Choice(BaseModel):
+    """The only choice."""
+
+    index: int = 0
+    message: AnswerMessage
+    finish_reason: Literal["stop", "length"]
+
+
+class ChatAnswer(BaseModel):
+    """A chat completion with a translation."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: Usage
+
+
+def usage_of(translations: list[Translation]) -> Usage:
+    """Return the token counts of translations."""
+    num_source = sum(each.source_tokens for each in translations)
+    num_target = sum(each.target_tokens for each in translations)
+    return Usage(prompt_tokens=num_source, completion_tokens=num_target, total_tokens=num_source + num_target)
+
+
+def finish_reason_of(translations: list[Translation]) -> Literal["stop", "length"]:
+    """Return `length` if a limit ended one of the translations."""
+    return "stop" if all(each.finish_reason is FinishReason.STOP for each in translations) else "length"
+
+
+def event(content: dict[str, object]) -> bytes:
+    """Return an event with one blank behind the colon, and no other `data:`, at which some clients split the stream."""
+    data = json.dumps(content, ensure_ascii=False).replace("data:", "data\\u003a")
+    return f"data: {data}\n\n".encode()

@@ -1,0 +1,134 @@
+"""The Google-compatible protocol, with engines that answer with their source."""
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from server.http.app import create_app
+from server.operations.api_keys.key_file import KeyFile, KeyLimits
+from server.operations.settings import Settings
+from tests.fakes.echo import EchoGenerator
+
+V2 = "/language/translate/v2"
+ENGLISH, GERMAN = "Where is the railway station?", "Wo ist der Bahnhof? Er ist 300 Meter von hier."
+
+
+def _translations(data: dict[str, dict[str, list[dict[str, str]]]]) -> list[dict[str, str]]:
+    return data["data"]["translations"]
+
+
+@pytest.mark.parametrize("path", [V2, f"{V2}/", "/google/language/translate/v2"])
+def test_texts_in_json_in_a_form_and_in_the_query(compatible: TestClient, path: str) -> None:
+    fields = {"q": [ENGLISH, "Tea."], "target": "de", "source": "en"}
+    nulls: dict[str, object] = {"format": None, "model": None, "cid": []}
+    answers = [
+        compatible.post(path, json=fields | nulls),
+        compatible.post(path, params={"target": "de", "source": "en", "key": "x"}, data={"q": fields["q"]}),
+        compatible.post(path, params={"target": "de", "source": "en", "prettyPrint": "false"}, json={"q": fields["q"]}),
+        compatible.post(path, data=fields, headers={"X-HTTP-Method-Override": "GET"}),
+        compatible.get(path, params={**fields, "key": "x"}),
+    ]
+    for answer in answers:
+        assert answer.status_code == 200, answer.text
+        assert _translations(answer.json()) == [{"translatedText": ENGLISH}, {"translatedText": "Tea."}]
+
+
+def test_a_missing_source_is_detected_for_each_text(compatible: TestClient) -> None:
+    answer = compatible.post(V2, json={"q": [ENGLISH, GERMAN], "target": "de", "source": None})
+    assert [each["detectedSourceLanguage"] for each in _translations(answer.json())] == ["en", "de"]
+
+
+def test_texts_are_html_unless_they_are_declared_as_text(compatible: TestClient) -> None:
+    text = "Tea\nand water."
+    fields = {"q": text, "target": "de", "source": "en"}
+    assert _translations(compatible.post(V2, json=fields | {"format": "text"}).json())[0]["translatedText"] == text
+    markup = "<p>Tea &amp; <b>water</b>.</p>"
+    assert _translations(compatible.post(V2, json=fields | {"q": markup}).json())[0]["translatedText"] == markup
+
+
+def test_each_text_has_one_detection(compatible: TestClient) -> None:
+    answer = compatible.post(f"{V2}/detect", json={"q": [GERMAN, "5"]}).json()
+    [[german], [nothing]] = answer["data"]["detections"]
+    assert german["language"] == "de"
+    assert 0.5 < german["confidence"] <= 1
+    assert nothing == {"language": "und", "confidence": 0, "isReliable": False}
+
+
+def test_languages_have_names_in_the_language_of_the_caller(compatible: TestClient) -> None:
+    plain = compatible.get(f"{V2}/languages").json()["data"]["languages"]
+    assert plain == [{"language": "de"}, {"language": "en"}, {"language": "zh-TW"}]
+    for locale, name in {"en": "German", "fr": "allemand", "xx-yy": "German", "../": "German"}.items():
+        named = compatible.get(f"{V2}/languages", params={"target": locale}).json()["data"]["languages"]
+        assert named[0] == {"language": "de", "name": name}, locale
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"q": "Tea."},
+        {"target": "de"},
+        {"q": "Tea.", "target": "ja"},
+        {"q": "Tea.", "target": "de", "format": "pdf"},
+        {"q": [5], "target": "de"},
+        {"q": ["a"] * 21, "target": "de", "source": "en"},
+    ],
+)
+def test_errors_have_googles_form(compatible: TestClient, fields: dict[str, object]) -> None:
+    answer = compatible.post(V2, json=fields)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["status"]) == (400, 400, "INVALID_ARGUMENT")
+    assert error["errors"] == [{"message": error["message"], "domain": "global", "reason": "invalid"}]
+
+
+@pytest.mark.parametrize("path", ["/translate_a/single", "/google/translate_a/single"])
+def test_the_web_page_has_an_array(compatible: TestClient, path: str) -> None:
+    query = {"client": "gtx", "sl": "auto", "tl": "de", "dt": ["t", "at", "md"], "q": ENGLISH}
+    answer = compatible.get(path, params=query).json()
+    confidence = answer[6]
+    assert 0.5 < confidence <= 1
+    languages = [["en"], None, [confidence], ["en"]]
+    assert answer == [
+        [[ENGLISH, ENGLISH, None, None, 10]], None, "en", None, None, None, confidence, [], languages,
+    ]  # fmt: skip
+    form = compatible.post(path, params={"client": "gtx", "sl": "en", "tl": "zh-TW"}, data={"q": ENGLISH}).json()
+    assert (form[0][0][0], form[2]) == (ENGLISH, "en")
+
+
+def test_each_line_is_a_piece_with_its_break(compatible: TestClient) -> None:
+    query = {"client": "gtx", "sl": "en", "tl": "de", "q": "Tea.\n\nWater.\nGood morning."}
+    pieces = compatible.get("/translate_a/single", params=query).json()[0]
+    assert [piece[0] for piece in pieces] == ["Tea.\n", "\n", "Water.\n", "Good morning."]
+
+
+def test_the_web_page_has_an_object_on_request(compatible: TestClient) -> None:
+    query = {"client": "gtx", "sl": "en", "tl": "de", "dj": "1", "q": "Tea."}
+    assert compatible.get("/translate_a/single", params=query).json() == {
+        "sentences": [{"trans": "Tea.", "orig": "Tea.", "backend": 10}],
+        "src": "en",
+        "confidence": 1,
+        "spell": {},
+        "ld_result": {"srclangs": ["en"], "srclangs_confidences": [1], "extended_srclangs": ["en"]},
+    }
+
+
+def test_several_texts_are_a_list(compatible: TestClient, engines: list[EchoGenerator]) -> None:
+    engines[0].batches.clear()
+    query = {"client": "at", "sl": "en", "tl": "de"}
+    answer = compatible.post("/translate_a/t", params=query, data={"q": ["Good water.", "Tea, please."]})
+    assert answer.json() == ["Good water.", "Tea, please."]
+    assert [len(batch) for batch in engines[0].batches] == [2]
+    detected = compatible.post("/translate_a/t", params=query | {"sl": "auto"}, data={"q": [ENGLISH, GERMAN]})
+    assert detected.json() == [[ENGLISH, "en"], [GERMAN, "de"]]
+
+
+def test_the_key_is_sent_in_each_of_googles_places(tmp_path: Path, echo: EchoGenerator) -> None:
+    _, key = KeyFile(tmp_path / "keys.sqlite").add("team", KeyLimits())
+    fields = {"q": "Tea.", "target": "de", "source": "en"}
+    with TestClient(create_app(Settings(api_keys=tmp_path / "keys.sqlite"), [echo])) as client:
+        assert client.post(V2, json=fields, params={"key": key}).status_code == 200
+        assert client.post(V2, data=fields | {"key": key}).status_code == 200
+        assert client.post(V2, json=fields, headers={"X-Goog-Api-Key": key}).status_code == 200
+        assert client.post(V2, json=fields, headers={"Authorization": f"Bearer {key}"}).status_code == 200
+        assert client.post(V2, json=fields).json()["error"]["code"] == 403
+        assert client.post(V2, json=fields, params={"key": "x"}).json()["error"]["code"] == 400

@@ -1,0 +1,106 @@
+"""The Microsoft-compatible protocol, with engines that answer with their source."""
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from server.http.app import create_app
+from server.operations.api_keys.key_file import KeyFile, KeyLimits
+from server.operations.settings import Settings
+from tests.fakes.echo import EchoGenerator
+
+ENGLISH, GERMAN = "Where is the railway station?", "Wo ist der Bahnhof? Er ist 300 Meter von hier."
+VERSION = "api-version=3.0"
+
+
+@pytest.mark.parametrize("path", ["/translate", "/microsoft/translate", "/translator/text/v3.0/translate"])
+def test_each_target_gets_its_translation(compatible: TestClient, path: str) -> None:
+    body = [{"Text": ENGLISH}, {"text": "Tea."}]
+    answer = compatible.post(f"{path}?{VERSION}&from=en&to=de&to=zh-TW", json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == [
+        {"translations": [{"text": text, "to": "de"}, {"text": text, "to": "zh-TW"}]} for text in (ENGLISH, "Tea.")
+    ]
+
+
+@pytest.mark.parametrize("source", ["", "&from="])
+def test_a_missing_source_is_detected_for_each_text(compatible: TestClient, source: str) -> None:
+    answer = compatible.post(f"/translate?{VERSION}&to=de{source}", json=[{"Text": ENGLISH}, {"Text": GERMAN}]).json()
+    assert [each["detectedLanguage"]["language"] for each in answer] == ["en", "de"]
+    assert all(0 < each["detectedLanguage"]["score"] <= 1 for each in answer)
+    assert [each["translations"][0]["text"] for each in answer] == [ENGLISH, GERMAN]
+
+
+def test_texts_are_decoded_together(compatible: TestClient, engines: list[EchoGenerator]) -> None:
+    engines[0].batches.clear()
+    compatible.post(f"/translate?{VERSION}&from=en&to=de", json=[{"Text": "More tea."}, {"Text": "More water."}])
+    assert [len(batch) for batch in engines[0].batches] == [2]
+
+
+def test_html_keeps_its_tags(compatible: TestClient) -> None:
+    markup = "<p>Tea &amp; <b>water</b>.</p>"
+    query = f"{VERSION}&from=en&to=de&textType=html"
+    answer = compatible.post(f"/translate?{query}", json=[{"Text": markup}]).json()
+    assert answer[0]["translations"][0]["text"] == markup
+
+
+def test_the_later_version_has_targets_in_each_input(compatible: TestClient) -> None:
+    inputs = [
+        {"text": ENGLISH, "language": "en", "targets": [{"language": "de"}, {"language": "zh-Hant"}]},
+        {"text": GERMAN, "targets": [{"language": "en", "tone": "formal"}]},
+    ]
+    answer = compatible.post("/translate?api-version=2026-06-06", json={"inputs": inputs}).json()
+    first, second = answer["value"]
+    assert first == {"translations": [{"text": ENGLISH, "language": "de"}, {"text": ENGLISH, "language": "zh-Hant"}]}
+    assert second["translations"] == [{"text": GERMAN, "language": "en"}]
+    assert second["detectedLanguage"]["language"] == "de"
+
+
+def test_detection_and_sentences(compatible: TestClient) -> None:
+    [german, nothing] = compatible.post(f"/detect?{VERSION}", json=[{"Text": GERMAN}, {"Text": "5"}]).json()
+    assert german.pop("score") > 0.5
+    assert german == {"language": "de", "isTranslationSupported": True, "isTransliterationSupported": False}
+    assert nothing["score"] == 0
+    text = "Good morning 😀. How are you?\nTea."
+    [sentences] = compatible.post(f"/breaksentence?{VERSION}&language=en", json=[{"Text": text}]).json()
+    assert sum(sentences["sentLen"]) == len(text) + 1  # the emoji has two code units
+    assert len(sentences["sentLen"]) == 3
+
+
+def test_languages_have_names_and_directions(compatible: TestClient) -> None:
+    found = compatible.get("/languages?api-version=3.0&scope=translation%20").json()["translation"]
+    assert found["de"] == {"name": "German", "nativeName": "Deutsch", "dir": "ltr"}
+    assert set(found) == {"de", "en", "zh-Hant"}
+    assert isinstance(compatible.get("/languages").json(), list)  # LibreTranslate
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "code"),
+    [
+        ("to=ja", [{"Text": "Tea."}], 400019),
+        ("", [{"Text": "Tea."}], 400000),
+        ("to=de", {"Text": "Tea."}, 400000),
+        ("to=de", [{"Texts": "Tea."}], 400000),
+        ("to=de", [{"Text": 5}], 400000),
+        ("to=de", [{"Text": "Tea. " * 500}], 400050),
+        ("to=de", [{"Text": "a"}] * 21, 400000),
+        ("to=de&textType=pdf", [{"Text": "Tea."}], 400000),
+        ("", {"inputs": [{"text": "Tea."}]}, 400000),
+    ],
+)
+def test_errors_have_a_code_of_six_digits(compatible: TestClient, query: str, body: object, code: int) -> None:
+    answer = compatible.post(f"/translate?{VERSION}&{query}", json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
+    assert answer.json()["error"]["message"]
+
+
+def test_the_subscription_key_is_an_api_key(tmp_path: Path, echo: EchoGenerator) -> None:
+    _, key = KeyFile(tmp_path / "keys.sqlite").add("team", KeyLimits())
+    address, body = f"/translate?{VERSION}&from=en&to=de", [{"Text": "Tea."}]
+    with TestClient(create_app(Settings(api_keys=tmp_path / "keys.sqlite"), [echo])) as client:
+        headers = {"Ocp-Apim-Subscription-Key": key, "Ocp-Apim-Subscription-Region": "x"}
+        assert client.post(address, json=body, headers=headers).status_code == 200
+        rejected = client.post(address, json=body)
+        assert (rejected.status_code, rejected.json()["error"]["code"]) == (401, 401000)
+        assert client.get("/languages?api-version=3.0").status_code == 200
