@@ -13,7 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Annotated, NamedTuple
@@ -31,7 +33,7 @@ SHORT_LINE = "Where is the station?\n"
 NUM_STARTS = 5
 
 
-class _Run(NamedTuple):
+class Run(NamedTuple):
     """Seconds of one run: without loading, of the whole command, and of processors."""
 
     seconds: float
@@ -47,8 +49,10 @@ def main(
     repetitions: Annotated[int, typer.Option(min=1)] = 5,
     beam_size: Annotated[list[int], typer.Option(min=1)] = [1, 4],  # noqa: B006 - Typer copies it
     output: Annotated[Path, typer.Option(help="folder of converted models")] = OUTPUT,
+    floors: Annotated[Path | None, typer.Option(help="TOML file of floors; exit with 1 below one of them")] = None,
 ) -> None:
     """Print a table of ratios for each beam size, and the time to the translation of one short line."""
+    missed: list[str] = []
     print(f"{describe_machine().cpu}, {usable_cpus()} processors, load before {describe_machine().load_before}")
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder) / "lines.txt"
@@ -57,8 +61,32 @@ def main(
         print(f"{sum(map(bool, kept))} lines, {repetitions} repetitions\n")
         for beams in beam_size:
             commands = _commands(bundle, checkpoint, lines, beams, output)
-            print(_table(_measured(commands, repetitions), beams))
+            measured = _measured(commands, repetitions)
+            print(_table(measured, beams))
+            if floors is not None:
+                missed += below_floors(seconds_ratios(measured), beams, tomllib.loads(floors.read_text("utf-8")))
         print(_start(bundle, Path(folder)))
+    if missed:
+        print("\n".join(missed))
+        raise typer.Exit(1)
+
+
+def seconds_ratios(measured: Mapping[str, Sequence[Run]]) -> dict[str, float]:
+    """Return the median ratio of the seconds of each kind to those of Kvasir in the same repetition."""
+    own = measured[KVASIR]
+    return {
+        name: median([theirs.seconds / ours.seconds for theirs, ours in zip(runs, own, strict=True)])
+        for name, runs in measured.items()
+    }
+
+
+def below_floors(ratios: Mapping[str, float], beams: int, floors: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Return a line for each ratio below its floor, of those that were measured."""
+    return [
+        f"beam size {beams}, {name}: {ratios[name]:.2f} times Kvasir's seconds; the floor is {floor}"
+        for name, floor in floors[f"beam-{beams}"].items()
+        if name in ratios and ratios[name] < floor
+    ]
 
 
 def _commands(bundle: Path, checkpoint: Path | None, lines: Path, beams: int, output: Path) -> dict[str, list[str]]:
@@ -86,8 +114,8 @@ def _commands(bundle: Path, checkpoint: Path | None, lines: Path, beams: int, ou
     return commands
 
 
-def _measured(commands: dict[str, list[str]], repetitions: int) -> dict[str, list[_Run]]:
-    measured: dict[str, list[_Run]] = defaultdict(list)
+def _measured(commands: dict[str, list[str]], repetitions: int) -> dict[str, list[Run]]:
+    measured: dict[str, list[Run]] = defaultdict(list)
     for repetition in range(repetitions):
         for name, command in commands.items():
             measured[name].append(_run(command))
@@ -95,7 +123,7 @@ def _measured(commands: dict[str, list[str]], repetitions: int) -> dict[str, lis
     return measured
 
 
-def _run(command: list[str]) -> _Run:
+def _run(command: list[str]) -> Run:
     """Run a module of this project."""
     start, busy = time.perf_counter(), _children_seconds()
     ran = subprocess.run(  # noqa: S603 - a command of this project
@@ -106,7 +134,7 @@ def _run(command: list[str]) -> _Run:
         report = json.loads(Path(command[command.index("--stats") + 1]).read_text("utf-8"))
     else:
         report = json.loads(ran.stdout.splitlines()[-1])
-    return _Run(float(report["seconds"]), whole, processor)
+    return Run(float(report["seconds"]), whole, processor)
 
 
 def _children_seconds() -> float:
@@ -114,7 +142,7 @@ def _children_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _table(measured: dict[str, list[_Run]], beams: int) -> str:
+def _table(measured: dict[str, list[Run]], beams: int) -> str:
     own = measured[KVASIR]
     titles = ["seconds", "command, s", "processor, s", "seconds / Kvasir", "command / Kvasir", "processor / Kvasir"]
     rows = [f"| beam size {beams} | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
