@@ -37,7 +37,7 @@ SMOKE_PORT ?= 8137
 SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format docs reference loadtest loadtest-smoke peers clients page-test faults bench venv venv-dev constraints \
+.PHONY: help serve test check lint types contracts tests format docs reference loadtest loadtest-smoke peers clients page-test faults bench bench-gate venv venv-dev constraints \
 	constraints-check wheel-smoke clean
 
 help:  ## List the targets
@@ -140,6 +140,9 @@ faults: $(DEV_STAMP)  ## Fifty hostile documents of every format, in some ten mi
 
 bench: $(BENCH_STAMP)  ## Compare with other engines; flags: make bench ARGS="--limit 200 --repetitions 3"
 	$(BIN)/python -m benchmarks.engines.compare $(ARGS)
+
+bench-gate: $(BENCH_STAMP)  ## Fail if kvasir translate is slower than its floors: ARGS="--data LINES.txt --checkpoint FOLDER"
+	$(BIN)/python -m benchmarks.offline --floors benchmarks/offline/floors.toml $(ARGS)
 
 # A separate environment, so that packages installed by hand stay out of the file. pip resolves for the Python that runs
 # it; the check then compares the result with the oldest supported one.

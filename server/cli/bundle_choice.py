@@ -6,11 +6,9 @@ from typing import cast
 
 from bundle.loading import Bundle, load_bundle
 from server.operations.bundle_search import bundle_folders
-from server.operations.settings import Settings
+from server.operations.defaults import DEFAULT_PIVOT
 from server.translation.pipeline import Pipeline
 from server.translation.router import Router
-
-PIVOT: str = Settings.model_fields["pivot"].default
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,5 +24,5 @@ def chosen_bundles(folder: Path, source: str | None, target: str | None) -> list
     `folder` is a bundle or contains bundles. Raises `BundleError`, and `UnsupportedPair` with the available pairs.
     """
     bundles = [load_bundle(each) for each in bundle_folders([folder])]
-    router = Router([cast(Pipeline, _NotStarted(bundle)) for bundle in bundles], PIVOT)
+    router = Router([cast(Pipeline, _NotStarted(bundle)) for bundle in bundles], DEFAULT_PIVOT)
     return [step.pipeline.bundle for step in router.find(source, target).steps]

@@ -17,7 +17,7 @@ from server.cli.option_flags import with_options
 from server.cli.translate.lines import translate_file
 from server.cli.translate.stats import OfflineStats
 from server.interface.decoding_options import DecodingOptions
-from server.operations.settings import DEFAULT_MODEL
+from server.operations.defaults import DEFAULT_MODEL
 from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES
 
 

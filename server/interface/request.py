@@ -1,7 +1,7 @@
 """Requests to the engine, each for one sentence, and their completions."""
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from itertools import count
@@ -226,6 +226,25 @@ class Request:
                 raise InvalidRequest(
                     f"tokens of `{name}` must be from 0 to {vocab_size - 1} with this model. Given: {wrong}"
                 )
+
+
+def check_all_tokens(requests: Sequence[Request], shapes: Shapes) -> None:
+    """Raise the error of `Request.check_tokens` for the first request that has one.
+
+    All sources are searched at once where no request has other tokens: NumPy takes microseconds for each search.
+    """
+    sources = [request.source for request in requests]
+    if len(requests) > 1 and all(
+        0 < len(request.source) <= shapes.max_source_tokens
+        and not request.params.target_prefix
+        and not request.params.forced_target
+        for request in requests
+    ):
+        tokens = np.concatenate(sources)
+        if tokens.min() >= 0 and tokens.max() < shapes.vocab_size:
+            return
+    for request in requests:
+        request.check_tokens(shapes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import StoreOptions
 from server.interface.decoding_options import MAX_BEAM_SIZE
 from server.operations.cpu_count import usable_cpus
+from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
 from server.translation.glossary_store import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
 from server.translation.limits import TranslationLimits
 from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
 
 ENVIRONMENT_PREFIX = "KVASIR_"
 _READ_ELSEWHERE = ("KERNELS",)  # read by the kernels package
-DEFAULT_MODEL = Path(__file__).resolve().parents[2] / "models" / "en-de"
 
 ProtocolName = Literal[
     "native",
@@ -67,7 +67,7 @@ class Settings(BaseSettings):
             max_length=64,
             description="language between two models for pairs without a model of their own; empty disables such pairs",
         ),
-    ] = "en"
+    ] = DEFAULT_PIVOT
     detect_languages: Annotated[
         list[str],
         NoDecode,

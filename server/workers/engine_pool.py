@@ -17,7 +17,7 @@ from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.engine.stream_tracker import StreamUpdate
 from server.interface.errors import Draining, EngineFailed
-from server.interface.request import Completion, FinishReason, Request
+from server.interface.request import Completion, FinishReason, Request, check_all_tokens
 from server.text.tokenizers.registry import continuation_tokens_of
 from server.workers.messages import EngineSettings
 from server.workers.process_worker import ProcessWorker
@@ -213,8 +213,7 @@ class EnginePool:
         no hypotheses. Raises `InvalidRequest` for tokens that the model does not have, `QueueFull` or `Draining` (no
         request is queued then), and the error of a request that failed.
         """
-        for request in requests:
-            request.check_tokens(self.bundle.config.shapes)
+        check_all_tokens(requests, self.bundle.config.shapes)
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Completion]] = [loop.create_future() for _ in requests]
         with self._admission_lock:

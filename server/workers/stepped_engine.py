@@ -16,7 +16,7 @@ from server.engine.scheduler import Admission
 from server.engine.warm_up import warm_up
 from server.interface.engine_client import EngineStatus
 from server.interface.errors import Draining
-from server.interface.request import Completion, FinishReason, Request
+from server.interface.request import Completion, FinishReason, Request, check_all_tokens
 
 
 class SteppedEngine:
@@ -68,8 +68,7 @@ class SteppedEngine:
             raise Draining("the engine is closed")
         if not requests:
             return []
-        for request in requests:
-            request.check_tokens(self.bundle.config.shapes)
+        check_all_tokens(requests, self.bundle.config.shapes)
         call = _Call(len(requests), asyncio.get_running_loop().create_future())
         self._calls.update((request.id, call) for request in requests)
         self._queue.waiting.extend(requests)

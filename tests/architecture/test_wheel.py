@@ -4,7 +4,7 @@ import fnmatch
 import tomllib
 from pathlib import Path
 
-from server.operations.settings import DEFAULT_MODEL
+from server.operations.defaults import DEFAULT_MODEL
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"

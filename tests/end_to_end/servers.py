@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 
 from bundle.manifest import MANIFEST_FILE
-from server.operations.settings import DEFAULT_MODEL
+from server.operations.defaults import DEFAULT_MODEL
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE_SECONDS = 60.0

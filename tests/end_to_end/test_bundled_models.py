@@ -8,7 +8,7 @@ from bundle.loading import load_bundle
 from server.cli.offline_options import OfflineOptions
 from server.cli.translate.lines import translate_file
 from server.interface.decoding_options import DecodingOptions
-from server.operations.settings import DEFAULT_MODEL
+from server.operations.defaults import DEFAULT_MODEL
 
 MODELS = DEFAULT_MODEL.parent
 MAX_BYTES = 40_000_000

@@ -12,7 +12,7 @@ from bundle.loading import load_bundle
 from bundle.tensors import Precision
 from model.transformer import Transformer
 from server.interface.request import Completion, Request, SentenceParams
-from server.operations.settings import DEFAULT_MODEL
+from server.operations.defaults import DEFAULT_MODEL
 from server.text.tokenizers.registry import open_tokenizer
 from tests.end_to_end.exported import MAX_SOURCE_TOKENS, Exported, driven_engine
 from tests.fakes.engine import DrivenEngine, request

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bundle.loading import Bundle, load_bundle
-from server.operations.settings import DEFAULT_MODEL
+from server.operations.defaults import DEFAULT_MODEL
 from tests.fakes.echo import EchoFor, EchoGenerator, make_bundle
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bundle.loading import Bundle
-from server.cli.bundle_choice import PIVOT
 from server.cli.json_lines import json_line
 from server.cli.offline_options import OfflineOptions
 from server.cli.translate.observers import StatsRecorder
 from server.cli.translate.stats import OfflineStats
+from server.operations.defaults import DEFAULT_PIVOT
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.router import Router
@@ -63,7 +63,7 @@ class BlockTranslator:
             )
             for engine in self._engines
         ]
-        self._route = Router(pipelines, PIVOT).find(options.source, options.target)
+        self._route = Router(pipelines, DEFAULT_PIVOT).find(options.source, options.target)
         self._may_be_special = self._route.steps[0].pipeline.may_be_special
         self._recorder.take()  # the first sentence was no part of the input
         self._loop = asyncio.new_event_loop()

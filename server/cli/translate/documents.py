@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bundle.loading import Bundle
-from server.cli.bundle_choice import PIVOT
 from server.cli.offline_options import OfflineOptions, check_document_options
 from server.cli.translate.observers import StatsRecorder
 from server.cli.translate.stats import OfflineStats
@@ -17,6 +16,7 @@ from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.rewriting import InProcessRewrite, Translate, translate_document
 from server.documents.text_translation import document_translation
 from server.operations.cpu_count import usable_cpus
+from server.operations.defaults import DEFAULT_PIVOT
 from server.text.language_detection import Detector
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
@@ -78,7 +78,7 @@ def translate_document_file(
             stack.callback(engines[-1].close)
         started = time.perf_counter()
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=sink.parent))
-        router = Router([Pipeline(engine, TranslationLimits()) for engine in engines], PIVOT)
+        router = Router([Pipeline(engine, TranslationLimits()) for engine in engines], DEFAULT_PIVOT)
         service = TranslationService(router, Detector(()), TranslationLimits())
         request = TranslationRequest((), "", "", options.decoding)
         translate = document_translation(service, request, options.source, options.target, observe)

@@ -2,9 +2,6 @@
 
 from bundle.loading import Bundle
 from server.engine.model_runner import ModelRunner
-from server.engine.runners.device.memory import HostMemory
-from server.engine.runners.device.runner import DeviceRunner
-from server.engine.runners.device.sessions import DeviceSessions, DeviceUnavailable, open_cuda, require_device_bundle
 from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 
 
@@ -17,6 +14,19 @@ def open_runners(
     Raises `BundleError` if a graph cannot be loaded, and `DeviceUnavailable` if the device or a bundle for it is
     missing.
     """
+    if device == "cpu" and bundle.config.layout == "step":
+        sessions = OnnxSessions.open(bundle, threads)
+        return [OnnxRunner(sessions, max_rows, max_encoder_tokens) for _ in range(replicas)]
+    # Imported where they are needed: programs on a CPU start sooner.
+    from server.engine.runners.device.memory import HostMemory
+    from server.engine.runners.device.runner import DeviceRunner
+    from server.engine.runners.device.sessions import (
+        DeviceSessions,
+        DeviceUnavailable,
+        open_cuda,
+        require_device_bundle,
+    )
+
     if device == "cuda":
         memories = [open_cuda() for _ in range(replicas)]
         require_device_bundle(bundle)
@@ -26,8 +36,5 @@ def open_runners(
         ]
     if device != "cpu":
         raise DeviceUnavailable(f"`device` must be cpu or cuda. Given: {device}")
-    if bundle.config.layout == "parts":
-        on_host = DeviceSessions.open(bundle, HostMemory(), threads)
-        return [DeviceRunner(on_host, max_rows, max_encoder_tokens) for _ in range(replicas)]
-    sessions = OnnxSessions.open(bundle, threads)
-    return [OnnxRunner(sessions, max_rows, max_encoder_tokens) for _ in range(replicas)]
+    on_host = DeviceSessions.open(bundle, HostMemory(), threads)
+    return [DeviceRunner(on_host, max_rows, max_encoder_tokens) for _ in range(replicas)]

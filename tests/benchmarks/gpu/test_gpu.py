@@ -10,7 +10,7 @@ from benchmarks.gpu.equality import share_of_equal
 from benchmarks.gpu.measuring import random_sources
 from benchmarks.gpu.models import SIZES, cache_bytes, make_bundle, open_bundle, weight_bytes
 from bundle.loading import load_bundle
-from server.operations.settings import DEFAULT_MODEL
+from server.operations.defaults import DEFAULT_MODEL
 from tests.fakes.sentence_params import sentence_params
 
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kvasir import app
-from server.operations.settings import DEFAULT_MODEL
+from server.operations.defaults import DEFAULT_MODEL
 
 ROOT = Path(__file__).resolve().parents[3]
 

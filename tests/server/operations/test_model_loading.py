@@ -55,7 +55,7 @@ def test_a_program_that_worker_processes_cannot_import_gets_an_error_with_the_re
         """
 from bundle.loading import load_bundle
 from server.workers.engine_pool import PoolOptions, EnginePool
-from server.operations.settings import DEFAULT_MODEL
+from server.operations.defaults import DEFAULT_MODEL
 
 EnginePool.open(load_bundle(DEFAULT_MODEL), PoolOptions(processes=True))
 """

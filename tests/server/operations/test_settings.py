@@ -4,8 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from server.cli.settings_flags import settings_from_flags
+from server.operations.defaults import DEFAULT_MODEL
 from server.operations.settings import (
-    DEFAULT_MODEL,
     ENVIRONMENT_PREFIX,
     Settings,
     unknown_variables,

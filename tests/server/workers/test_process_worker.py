@@ -21,7 +21,7 @@ from bundle.manifest import MANIFEST_FILE, BundleError
 from bundle.tensors import DECODER_FILE
 from server.interface.errors import Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, Request, Sampling, SentenceParams, Timings
-from server.operations.settings import DEFAULT_MODEL
+from server.operations.defaults import DEFAULT_MODEL
 from server.text.tokenizers.registry import open_tokenizer
 from server.workers.engine_pool import EnginePool, PoolOptions
 from server.workers.process_worker import ProcessWorker
@@ -276,7 +276,7 @@ def test_processes_end_when_the_one_that_started_them_is_killed() -> None:
 import time
 from bundle.loading import load_bundle
 from server.workers.engine_pool import PoolOptions, EnginePool
-from server.operations.settings import DEFAULT_MODEL
+from server.operations.defaults import DEFAULT_MODEL
 
 if __name__ == "__main__":
     replicas = EnginePool.open(load_bundle(DEFAULT_MODEL), PoolOptions(processes=True))

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from server.interface.errors import Draining, EngineFailed
+from server.interface.errors import Draining, EngineFailed, InvalidRequest
 from server.interface.request import Completion
 from server.workers.stepped_engine import SteppedEngine
 from tests.fakes.engine import FakeEngine, FakeRunner, fake_bundle, random_table, request
@@ -86,5 +86,15 @@ def test_a_closed_engine_rejects_requests() -> None:
         assert await engine.drain(0.0)
         with pytest.raises(Draining):
             await engine.generate([request(SOURCES[0])])
+
+    asyncio.run(scenario())
+
+
+def test_tokens_outside_the_vocabulary_are_rejected() -> None:
+    async def scenario() -> None:
+        engine, _ = _engine()
+        with pytest.raises(InvalidRequest, match=r"tokens of `source` must be from 0 to 11 .* Given: 12"):
+            await engine.generate([request(SOURCES[0]), request([12, 0])])
+        assert not engine.has_work
 
     asyncio.run(scenario())

@@ -26,7 +26,8 @@ from server.engine.runners.device.sessions import (
 )
 from server.engine.runners.onnx import OnnxRunner
 from server.engine.runners.registry import open_runners
-from server.operations.settings import DEFAULT_MODEL, Settings
+from server.operations.defaults import DEFAULT_MODEL
+from server.operations.settings import Settings
 from tests.server.engine.runners.device.conftest import Layouts
 
 needs_no_gpu = pytest.mark.skipif(

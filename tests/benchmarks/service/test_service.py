@@ -1,0 +1,18 @@
+from benchmarks.paths import DEFAULT_BUNDLE
+from benchmarks.service import texts
+from benchmarks.service.requests import bodies, request_table
+from bundle.loading import load_bundle
+
+
+def test_every_protocol_is_measured() -> None:
+    table = request_table(DEFAULT_BUNDLE, "en", "de", seconds=0.5, connections=2)
+    lines = [line.split(" | ") for line in table.splitlines()[2:]]
+    assert [line[0].removeprefix("| ") for line in lines] == list(bodies("en", "de"))
+    assert all(float(requests) > 0 for _, requests, _ in lines)
+
+
+def test_every_kind_of_text_is_measured() -> None:
+    table = texts.text_table(load_bundle(DEFAULT_BUNDLE), "en", "de")
+    lines = table.splitlines()[2:]
+    assert [line.split(" | ")[0].removeprefix("| ") for line in lines] == list(texts.TEXTS)
+    assert all(float(cell) > 0 for line in lines for cell in line.rstrip(" |").split(" | ")[1:])
