@@ -91,13 +91,27 @@ def export(
     source: Annotated[
         list[str] | None, typer.Option(help="Source language, if the checkpoint lists none; may be repeated.")
     ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="Target language, if the checkpoint lists none; may be repeated.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON file of your own model; CHECKPOINT is the file of its weights."),
+    ] = None,
 ) -> None:
     """Convert a checkpoint into a bundle, and verify the bundle."""
     with one_line_errors():
         with needs_extra("export"):
             from export.exporter import export_bundle
         written = export_bundle(
-            checkpoint, bundle, precision, name, lambda message: typer.echo(message, err=True), source or ()
+            checkpoint,
+            bundle,
+            precision,
+            name,
+            lambda message: typer.echo(message, err=True),
+            source or (),
+            target or (),
+            config,
         )
         typer.echo(f"{written.config.name} is in {written.path}: kvasir serve --model {written.path}")
 

@@ -30,6 +30,6 @@ def require_languages(checkpoint: Checkpoint) -> None:
     """Raise `ExportError` for a checkpoint without source or target languages."""
     if not checkpoint.languages.source or not checkpoint.languages.target:
         raise ExportError(
-            f"{checkpoint.provenance.source}: tokenizer_config.json names no languages; "
-            'add "source_lang" and "target_lang" to it'
+            f"{checkpoint.provenance.source} names no languages; "
+            'add "source_lang" and "target_lang" to its tokenizer_config.json, or set --source and --target'
         )

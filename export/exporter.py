@@ -29,6 +29,7 @@ from export.tokenizer_checks import require_tokenizer
 from export.verification.verify import verify_bundle
 from model.checkpoints.language_codes import language_code
 from model.checkpoints.weights import build_model
+from model.families.own.reading import read_own_model
 from model.families.registry import read_checkpoint
 from model.transformer import Transformer
 
@@ -40,22 +41,31 @@ def export_bundle(
     name: str | None = None,
     report: Callable[[str], None] = lambda _: None,
     source_languages: Sequence[str] = (),
+    target_languages: Sequence[str] = (),
+    config_file: Path | None = None,
 ) -> Bundle:
     """Write the bundle of a checkpoint, a local folder or a hub name, to `folder`, which must be empty or missing.
 
     `report` receives a line for each phase. `source_languages` replace those of a checkpoint that has one code for many
-    (`mul`, `roa`). Raises `ExportError`, or `CheckpointError` for a checkpoint that cannot be read; then nothing is
-    written.
+    (`mul`, `roa`), and `target_languages` those of a checkpoint that names none. With a `config_file`, the checkpoint
+    is the file of its weights. Raises `ExportError`, or `CheckpointError` for a checkpoint that cannot be read; then
+    nothing is written.
     """
     if folder.exists() and not folder.is_dir():
         raise ExportError(f"{folder} is a file; choose another folder")
     if folder.exists() and any(folder.iterdir()):
         raise ExportError(f"{folder} is not empty; remove it or choose another folder")
     report("reading the checkpoint")
-    checkpoint = read_checkpoint(folder_or_hub_name)
+    if config_file is None:
+        checkpoint = read_checkpoint(folder_or_hub_name)
+    else:
+        checkpoint = read_own_model(config_file, Path(folder_or_hub_name))
+    languages = checkpoint.languages
     if source_languages:
-        codes = tuple(dict.fromkeys(map(language_code, source_languages)))
-        checkpoint = replace(checkpoint, languages=replace(checkpoint.languages, source=codes))
+        languages = replace(languages, source=tuple(dict.fromkeys(map(language_code, source_languages))))
+    if target_languages and not languages.target:
+        languages = replace(languages, target=tuple(dict.fromkeys(map(language_code, target_languages))))
+    checkpoint = replace(checkpoint, languages=languages)
     require_sizes(checkpoint.config, precision)
     require_languages(checkpoint)
     unknown_token_id = require_tokenizer(checkpoint, report)

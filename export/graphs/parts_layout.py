@@ -90,7 +90,7 @@ def add_candidates(model: ModelProto, shapes: Shapes, num_suppressed: int) -> Mo
     graph = model.graph
     num_ranked = _num_ranked(shapes, num_suppressed)
     (projection,) = (node for node in graph.node if names.STEP_LOGITS in node.output)
-    hidden, weight, bias = projection.input
+    hidden, weight, *biases = projection.input  # the tracer omits a bias of zeros
     float32 = int(TensorProto.FLOAT)
     body = FunctionBody()
     tokens = _best(body, BlockedVocabulary.of(shapes.target_vocab_size), num_ranked)
@@ -100,10 +100,12 @@ def add_candidates(model: ModelProto, shapes: Shapes, num_suppressed: int) -> Mo
     body.add("Unsqueeze", ["exact_hidden", "within"], "hidden_column")
     body.add("MatMul", ["exact_rows", "hidden_column"], "exact_products")
     body.add("Squeeze", ["exact_products", "within"], "exact_sums")
-    body.add("Gather", [bias, tokens], "candidate_biases", axis=0)
-    body.add("Cast", ["candidate_biases"], "exact_biases", to=float32)
-    body.add("Add", ["exact_sums", "exact_biases"], "exact_logits")
-    body.add("TopK", ["exact_logits", "num_best"], [names.CANDIDATE_LOGITS, "order"], axis=-1)
+    for bias in biases:
+        body.add("Gather", [bias, tokens], "candidate_biases", axis=0)
+        body.add("Cast", ["candidate_biases"], "exact_biases", to=float32)
+        body.add("Add", ["exact_sums", "exact_biases"], "exact_logits")
+    exact = "exact_logits" if biases else "exact_sums"
+    body.add("TopK", [exact, "num_best"], [names.CANDIDATE_LOGITS, "order"], axis=-1)
     body.add("GatherElements", [tokens, "order"], names.CANDIDATE_TOKENS, axis=1)
     graph.node.extend(body.nodes)
     graph.output.extend(_candidates(num_ranked))

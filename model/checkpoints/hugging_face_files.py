@@ -122,7 +122,7 @@ def read_weights(folder: Path) -> Weights:
     for path in paths:
         if not path.is_file():
             raise CheckpointError(f"{path} is missing; the index of shards lists it")
-        tensors.update(_read_weight_file(path))
+        tensors.update(read_weight_file(path))
         with path.open("rb") as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)
@@ -152,7 +152,8 @@ def _shard_paths(index: Path) -> list[Path]:
     return [index.parent / shard for shard in shards]
 
 
-def _read_weight_file(path: Path) -> dict[str, Tensor]:
+def read_weight_file(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of one file. Raises `CheckpointError` for a file that contains anything else."""
     try:
         if path.suffix == ".safetensors":
             return load_file(path)

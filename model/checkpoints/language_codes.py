@@ -1,5 +1,6 @@
 """Language codes: from the spelling in a checkpoint to the one that clients use."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from langcodes import Language, standardize_tag
@@ -21,30 +22,33 @@ def language_code(written: str, *, macro_language: bool = True) -> str:
 def language_codes(written: Iterable[str]) -> dict[str, str]:
     """Return the shortest code of each language that no other one of the model has, by its spelling in a checkpoint.
 
-    "de" for "deu_Latn" and "en" for "en_XX", but "zh-Hant" beside "zh" for "zho_Hant" beside "zho_Hans".
+    "de" for "deu_Latn" and "en" for "en_XX". Of several with one language, the one in its usual script has the short
+    code: "zh" for "zho_Hans", "zh-Hant" for "zho_Hant".
     """
+    spellings = list(written)
+    tags = {spelling: language_code(spelling.removesuffix("_XX")) for spelling in spellings}
+    languages = {spelling: tag.partition("-")[0] for spelling, tag in tags.items()}
+    num_with_language = Counter(languages.values())
     codes: dict[str, str] = {}
     taken: set[str] = set()
-    for spelling in written:
-        tag = spelling.removesuffix("_XX")
-        plain = language_code(tag, macro_language=False)
-        candidates = (_without_usual_parts(tag), _without_usual_script(plain), plain, spelling)
+    for spelling in spellings:
+        tag, language = tags[spelling], languages[spelling]
+        narrow = language_code(spelling.removesuffix("_XX"), macro_language=False)
+        candidates = [] if num_with_language[language] > 1 else [language]
+        candidates += [_without_usual_script(tag), _without_usual_script(narrow), narrow, spelling]
         codes[spelling] = next(code for code in candidates if code not in taken)
         taken.add(codes[spelling])
     return codes
 
 
-def _without_usual_parts(tag: str) -> str:
-    """Return the code of a tag without its usual script, and without its region."""
-    try:
-        language = Language.get(language_code(tag)).simplify_script()
-    except LanguageTagError:
-        return tag
-    return Language.make(language=language.language, script=language.script).to_tag()
-
-
 def _without_usual_script(tag: str) -> str:
     try:
-        return str(Language.get(tag).simplify_script().to_tag())
+        language = Language.get(tag)
+        usual = Language.make(language=language.language).maximize().script
+        return (
+            tag
+            if language.script != usual
+            else Language.make(language=language.language, territory=language.territory).to_tag()
+        )
     except LanguageTagError:
         return tag

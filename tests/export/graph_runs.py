@@ -204,3 +204,12 @@ def _logits(transformer: Transformer, source: list[int], target: list[int]) -> T
     mask = torch.ones_like(tokens, dtype=torch.bool)
     logits, _ = transformer.decode(torch.tensor([target]), transformer.encode(tokens, mask), mask)
     return logits[0, -1]
+
+
+def decode_together(rows: Rows, targets: Sequence[Sequence[int]], num_candidates: int) -> list[Step]:
+    """Decode all rows together, each its own tokens."""
+    steps = []
+    for previous in zip(*targets, strict=True):
+        steps.append(rows.step(previous, num_candidates))
+        rows.past_lengths += 1
+    return steps

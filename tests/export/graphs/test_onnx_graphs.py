@@ -1,6 +1,5 @@
 """The exported graphs, run by ONNX Runtime."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ from numpy.typing import NDArray
 
 from bundle import tensors as names
 from bundle.loading import Bundle
-from bundle.tensors import Precision
 from export.exporter import export_decoder, export_encoder
 from export.graphs.shapes import describe_shapes
 from model.checkpoints.weights import build_model
@@ -18,7 +16,14 @@ from model.families.registry import read_checkpoint
 from model.layers import DecoderLayer
 from model.transformer import Transformer
 from server.engine.decoding.cross_attention import attention_weights
-from tests.export.graph_runs import EagerGraphs, OnnxGraphs, Rows, Step, assert_equal_to_the_model, random_tokens
+from tests.export.graph_runs import (
+    EagerGraphs,
+    OnnxGraphs,
+    Rows,
+    assert_equal_to_the_model,
+    decode_together,
+    random_tokens,
+)
 from tests.model.random_models import small_model
 
 UNLIKE_MARIAN = {
@@ -36,39 +41,6 @@ UNLIKE_MARIAN = {
     "output_bias": False,
     "activation": "gelu",
     "suppressed_token_ids": (0, 5),
-}
-# One model for each family's choices; heads, layers and widths are odd on purpose.
-COMBINATIONS: dict[str, dict[str, object]] = {
-    "T5": {
-        "positions": "none",
-        "relative_buckets": 8,
-        "relative_max_distance": 6,
-        "norm": "rms",
-        "norm_placement": "pre",
-        "final_norm": True,
-        "gated": True,
-        "biases": False,
-        "activation": "gelu_tanh",
-        "attention_scale": 1.0,
-        "output_scale": 0.4,
-        "scale_embedding": False,
-        "decoder_num_heads": 2,
-    },
-    "BART": {
-        "positions": "learned",
-        "position_offset": 2,
-        "embedding_norm": True,
-        "scale_embedding": False,
-        "activation": "gelu",
-        "output_bias": True,
-    },
-    "M2M100": {
-        "sinusoid_layout": "halves_inclusive",
-        "position_offset": 2,
-        "norm_placement": "pre",
-        "final_norm": True,
-        "num_decoder_layers": 1,
-    },
 }
 # Sources of very different scale, lengths from one to the most there may be.
 LENGTHS = (1, 2, 3, 5, 5, 8, 13, 24, 1, 4)
@@ -93,15 +65,6 @@ def _graphs(bundle: Bundle) -> OnnxGraphs:
     return OnnxGraphs(bundle.file(names.ENCODER_FILE), bundle.file(names.DECODER_FILE))
 
 
-def _steps(rows: Rows, targets: Sequence[Sequence[int]], num_candidates: int) -> list[Step]:
-    """Decode all rows together, each its own tokens."""
-    steps = []
-    for previous in zip(*targets, strict=True):
-        steps.append(rows.step(previous, num_candidates))
-        rows.past_lengths += 1
-    return steps
-
-
 def test_the_exported_graphs_equal_the_model(marian: Transformer, float32_bundle: Bundle) -> None:
     assert_equal_to_the_model(_graphs(float32_bundle), marian)
 
@@ -113,36 +76,6 @@ def test_the_exported_graphs_of_a_model_that_shares_nothing_with_marian_equal_it
     assert_equal_to_the_model(graphs, transformer)
 
 
-@pytest.mark.parametrize("family", COMBINATIONS)
-def test_the_exported_graphs_equal_a_model_of_each_family(family: str, tmp_path: Path) -> None:
-    transformer = small_model(COMBINATIONS[family])
-    encoder, decoder = tmp_path / names.ENCODER_FILE, tmp_path / names.DECODER_FILE
-    export_encoder(transformer, encoder, "float32")
-    export_decoder(transformer, decoder, "float32")
-    assert_equal_to_the_model(OnnxGraphs(encoder, decoder), transformer)
-
-
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_a_row_of_a_model_with_relative_positions_gets_the_same_bits_alone_and_batched(
-    precision: Precision, tmp_path: Path
-) -> None:
-    transformer = small_model(COMBINATIONS["T5"] | {"max_source_tokens": 24, "max_target_tokens": 20})
-    encoder, decoder = tmp_path / names.ENCODER_FILE, tmp_path / names.DECODER_FILE
-    export_encoder(transformer, encoder, precision)
-    export_decoder(transformer, decoder, precision)
-    graphs, shapes, random = OnnxGraphs(encoder, decoder), describe_shapes(transformer.config), np.random.default_rng(3)
-    sources = [random_tokens(random, shapes.vocab_size, length) for length in LENGTHS]
-    targets = [random_tokens(random, shapes.target_vocab_size, 18) for _ in LENGTHS]
-    company = Rows(graphs, shapes, sources)
-    together = _steps(company, targets, 8)
-    for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        single = Rows(graphs, shapes, [source])
-        assert np.array_equal(single.cross[:, 0], company.cross[:, row, :, : len(source)])
-        for alone, among in zip(_steps(single, [target], 8), together, strict=True):
-            assert np.array_equal(alone.logits[0], among.logits[row])
-            assert np.array_equal(alone.tokens[0], among.tokens[row])
-
-
 @pytest.mark.parametrize("lengths", [(1,), (24,), (1,) * 70, tuple(range(1, 25))], ids=str)
 def test_any_number_of_rows_and_any_lengths_run(
     marian: Transformer, float32_bundle: Bundle, lengths: tuple[int, ...]
@@ -150,8 +83,8 @@ def test_any_number_of_rows_and_any_lengths_run(
     shapes, random = float32_bundle.config.shapes, np.random.default_rng(2)
     sources = [random_tokens(random, shapes.vocab_size, length) for length in lengths]
     targets = [random_tokens(random, shapes.target_vocab_size, shapes.max_target_tokens) for _ in sources]
-    by_onnx = _steps(Rows(_graphs(float32_bundle), shapes, sources), targets, 5)
-    by_torch = _steps(Rows(EagerGraphs(marian), shapes, sources), targets, 5)
+    by_onnx = decode_together(Rows(_graphs(float32_bundle), shapes, sources), targets, 5)
+    by_torch = decode_together(Rows(EagerGraphs(marian), shapes, sources), targets, 5)
     assert len(by_onnx) == shapes.max_target_tokens
     for found, expected in zip(by_onnx, by_torch, strict=True):
         np.testing.assert_allclose(found.logits, expected.logits, atol=2e-5)
@@ -199,11 +132,11 @@ def test_a_row_gets_the_same_bits_alone_and_in_company(precision: str, request: 
     sources = [random_tokens(random, shapes.vocab_size, length) for length in LENGTHS]
     targets = [random_tokens(random, shapes.target_vocab_size, 6) for _ in LENGTHS]
     company = Rows(graphs, shapes, sources)
-    together = _steps(company, targets, 8)
+    together = decode_together(company, targets, 8)
     for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
         single = Rows(graphs, shapes, [source])
         assert np.array_equal(single.cross[:, 0], company.cross[:, row, :, : len(source)])
-        for alone, among in zip(_steps(single, [target], 8), together, strict=True):
+        for alone, among in zip(decode_together(single, [target], 8), together, strict=True):
             assert np.array_equal(alone.tokens[0], among.tokens[row])
             assert np.array_equal(alone.logits[0], among.logits[row])
             assert alone.log_normalizer[0] == among.log_normalizer[row]

@@ -221,3 +221,10 @@ def test_a_feed_forward_beyond_the_range_of_float16_is_exported_in_float16(tmp_p
     assert written.abs().max() > torch.finfo(torch.float16).max
     export_parts(transformer, tmp_path, torch.float16)
     assert verify_bundle(_bundle(transformer, tmp_path, "float16"), transformer)
+
+
+def test_a_vocabulary_of_whole_blocks_without_a_bias_is_exported(tmp_path: Path) -> None:
+    transformer = small_model({"vocab_size": 32})
+    assert BlockedVocabulary.of(32).num_blocks * BlockedVocabulary.of(32).block_size == 32
+    export_parts(transformer, tmp_path, torch.float16)
+    assert verify_bundle(_bundle(transformer, tmp_path, "float16"), transformer)
