@@ -27,7 +27,7 @@ class Options(TypedDict, total=False):
     diversity_penalty: float
     early_stopping: bool
     format: str
-    glossary: Mapping[str, str]
+    glossary: Mapping[str, str | Sequence[str]]
     glossary_id: str
     length_penalty: float
     max_length_ratio: float

@@ -12,7 +12,7 @@ from server.text.protection.protected_sentence import PlainSentence, Protected, 
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.protection_strategies import Protection
-from server.translation.sentence_params import ParamsResolver
+from server.translation.sentence_params import ParamsResolver, num_required_tokens
 from server.translation.sentences import Job, Sentence
 from server.translation.types import TranslationRequest
 
@@ -131,7 +131,7 @@ class SentenceEncoder(RequestBuilder):
             params = replace(params, return_attention=True, alignment_layer=layer)
         if required:
             params = self._requiring(params, required)
-            if _total(params.required_phrases) > min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1):
+            if num_required_tokens(params) > min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1):
                 return None
         elif part.substitutes and _returns_beams(params):
             params = replace(params, num_hypotheses=params.beam_size)

@@ -87,8 +87,6 @@ class TranslationService:
             route = self._router.find(source, target)
             result = await route.pipeline.translate(_part(request, range(len(request.texts)), route), stream)
             return TranslationOutcome(result, (), (route,))
-        if request.glossary is not None:
-            raise InvalidRequest("a glossary requires `source`: it cannot be combined with detection")
         target = self._target(target)
         detected = await self.detect(request)
         parts = self._route_parts(detected, target)
@@ -177,9 +175,11 @@ def _part(request: TranslationRequest, indices: Sequence[int], route: Route) -> 
                 "send one for each text, or a single one for all"
             )
         options = options.with_changes(target_prefix=tuple(options.target_prefix[index] for index in indices))
+    has_terms = request.glossary_source is None or bool(match_language(request.glossary_source, [route.source]))
     return replace(
         request,
         texts=tuple(request.texts[index] for index in indices),
+        glossary=request.glossary if has_terms else None,
         source=route.source,
         target=route.target,
         options=options,

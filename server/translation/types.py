@@ -18,7 +18,8 @@ class TranslationRequest:
     """Texts to translate, and options; None selects the default of the server.
 
     `source` and `target` are languages of the model's bundle. Where a sentence has terms of the `glossary`, its
-    translation has theirs, and is found with beams. `max_new_tokens` counts for each sentence; by default it is three
+    translation has theirs, and is found with beams; `glossary_source` is the language of the terms, None if they are
+    for texts of any. `max_new_tokens` counts for each sentence; by default it is three
     times its source's tokens, and 50 in any case, as far as the model can write them. With `bypass_cache`
     every sentence is decoded; none comes from the cache or from another request.
     """
@@ -29,6 +30,7 @@ class TranslationRequest:
     options: DecodingOptions = NO_OPTIONS
     timeout_seconds: float | None = None
     glossary: Glossary | None = None
+    glossary_source: str | None = None
     size_is_checked: bool = False  # a part, or the second step, of a request whose size was checked
     accepted_earlier: bool = False  # the second step of an accepted request: a full queue does not reject it
     format: TextFormat = "text"

@@ -85,7 +85,7 @@ async def glossary_of(sent: Parameters, server: ServerState, source: str | None,
         raise InvalidRequest(f"`glossary_ids` must have at most {_MAX_GLOSSARIES} entries. Given: {len(names)}")
     if source is None:
         raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified.")
-    store, entries = server.stored_glossaries(), dict[str, str]()
+    store, entries = server.stored_glossaries(), dict[str, str | Sequence[str]]()
     for name in dict.fromkeys(names):
         try:
             info = await asyncio.to_thread(store.info, name)
