@@ -9,6 +9,7 @@ from functools import cache
 
 import regex
 
+from server.interface.interruption import checkpoint
 from server.text.segmentation.abbreviations import Abbreviations, abbreviations_of
 
 _REACH = 48  # characters that the rules look at on each side
@@ -54,6 +55,7 @@ class BoundaryRules:
         """Yield the sentences of a line with the white space behind them; together they are the line."""
         start = 0
         for match in _CANDIDATE.finditer(line):
+            checkpoint()
             if match.end() < len(line) and (match["wide"] or self._ends(line, start, match)):
                 yield line[start : match.end()]
                 start = match.end()
