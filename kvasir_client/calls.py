@@ -26,6 +26,7 @@ class Options(TypedDict, total=False):
     coverage_penalty: float
     diversity_penalty: float
     early_stopping: bool
+    formal: bool
     format: str
     glossary: Mapping[str, str | Sequence[str]]
     glossary_id: str

@@ -68,7 +68,7 @@ class PivotPipeline:
         self._second.check(request)  # before the first one begins
         begun = self._clock()
         options = DecodingOptions(beam_size=request.options.beam_size, length_penalty=request.options.length_penalty)
-        to_pivot = replace(request, target=self._pivot[0], options=options)
+        to_pivot = replace(request, target=self._pivot[0], options=options, formality=None)
         glossaries = await self._glossaries(to_pivot)
         if glossaries != _NO_GLOSSARIES:
             to_pivot = replace(to_pivot, timeout_seconds=self._seconds_left(request, begun), accepted_earlier=True)

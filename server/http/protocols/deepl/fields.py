@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from server.http.requests.parameters import Parameters
 from server.http.state import ServerState
 from server.interface.errors import InvalidRequest, NotFound, UnsupportedPair
+from server.text.formality import Formality, formality_languages, has_formality
 from server.text.glossary import Glossary
 from server.text.language_tags import match_language, means_detection
 from server.translation.router import Router
@@ -74,6 +75,22 @@ def target_codes(tag: str) -> Sequence[str]:
     """Return a target language as this protocol writes it: one code for each variant."""
     code = tag.replace("_", "-")
     return _VARIANTS.get(code.casefold(), (code.upper(),))
+
+
+def formality_of(sent: Parameters, target: str) -> Formality | None:
+    """Return the form of address; None by default, or if it is only preferred and `target` has no rules for it.
+
+    Raises `InvalidRequest` for an unknown value, and for a form that is required of a target without rules.
+    """
+    value = one_of(sent, "formality", ("default", "more", "less", "prefer_more", "prefer_less"))
+    if value is None or value == "default":
+        return None
+    if not has_formality(target):
+        if value.startswith("prefer_"):
+            return None
+        supported = ", ".join(formality_languages())
+        raise InvalidRequest(f"Target language does not support formality. Supported: {supported}. Given: {target}")
+    return Formality.FORMAL if value.endswith("more") else Formality.INFORMAL
 
 
 async def glossary_of(sent: Parameters, server: ServerState, source: str | None, target: str) -> Glossary | None:

@@ -25,6 +25,7 @@ from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest
 from server.interface.request import FinishReason
+from server.text.formality import Formality
 from server.text.glossary import Glossary
 from server.text.language_detection import Detection
 from server.translation.deadline import Deadline
@@ -60,6 +61,11 @@ class TranslateBody(DecodingOptions):
         "translation has one",
     )
     glossary_id: str | None = Field(None, max_length=64, description="id of a stored glossary; see /v2/glossaries")
+    formal: bool | None = Field(
+        None,
+        description="true for formal address, false for informal address, in languages with rules for both; sentences "
+        "without an address do not change",
+    )
     stream: bool = Field(False, description="answer with server-sent events as text becomes final")
     timeout_seconds: Timeout = None
     format: TextFormat = Field("text", description="html and xml keep their tags")
@@ -152,6 +158,7 @@ async def translate(
         options=DecodingOptions.of(body),
         glossary=glossary,
         glossary_source=glossary_source,
+        formality=None if body.formal is None else Formality.FORMAL if body.formal else Formality.INFORMAL,
         timeout_seconds=body.timeout_seconds,
         format=body.format,
     )

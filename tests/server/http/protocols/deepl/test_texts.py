@@ -71,7 +71,7 @@ def test_the_model_type_is_greedy_or_beams(
         ({"text": "a", "target_lang": "de", "split_sentences": "2"}, "Value for 'split_sentences' not supported."),
         ({"text": "a", "target_lang": "de", "tag_handling": "sgml"}, "Value for 'tag_handling' not supported."),
         ({"text": "a", "target_lang": "de", "formality": "rude"}, "Value for 'formality' not supported."),
-        ({"text": "a", "target_lang": "de", "formality": "less"}, "Target language does not support formality"),
+        ({"text": "a", "target_lang": "en-gb", "formality": "less"}, "Target language does not support formality"),
         ({"text": "a", "target_lang": "de", "preserve_formatting": "yes"}, "Value for 'preserve_formatting' not"),
         ({"text": "a", "target_lang": "de", "model_type": "best"}, "Value for 'model_type' not supported."),
         ({"text": "a", "target_lang": "de", "style_id": "x"}, "Parameter 'style_id' is not supported by this server."),
@@ -102,6 +102,9 @@ def test_errors_have_the_wording_of_the_protocol(client: TestClient, fields: dic
         {"preserve_formatting": "1", "context": "at sea"},
         {"preserve_formatting": False, "outline_detection": True},
         {"formality": "prefer_less", "show_billed_characters": True},
+        {"formality": "prefer_more", "target_lang": "EN-GB", "source_lang": "DE"},
+        {"formality": "less"},
+        {"formality": "more", "target_lang": "PT-BR", "source_lang": "EN"},
         {"nobody_knows_this": {"a": 1}, "style_id": None, "custom_instructions": []},
         {"target_lang": "pt-br"},
         {"target_lang": "PT", "source_lang": "EN"},
@@ -160,7 +163,7 @@ def test_languages(client: TestClient) -> None:
     assert client.get("/v2/languages").json() == source
     targets = client.request("GET", "/v2/languages", data={"type": "target"}).json()
     assert [each["language"] for each in targets] == ["DE", "EN-GB", "EN-US", "PT-PT", "PT-BR"]
-    assert all(each["supports_formality"] is False for each in targets)
+    assert [each["supports_formality"] for each in targets] == [True, False, False, True, True]
     assert client.post("/v2/languages", json={"type": "target"}).json() == targets
     assert client.get("/v2/languages?type=both").status_code == 400
 
