@@ -19,16 +19,18 @@ class InProcessEngine:
 
     def __init__(self, bundle: Bundle, threads: int = 1, max_rows: int = 64, max_encoder_tokens: int = 512) -> None:
         runner = OnnxRunner(OnnxSessions.open(bundle, threads), max_rows, max_encoder_tokens)
-        self._open(bundle, runner, max_encoder_tokens)
+        self._open(bundle, runner, max_encoder_tokens, continuation_tokens_of(bundle))
 
     @classmethod
     def over(cls, runner: ModelRunner, bundle: Bundle, max_encoder_tokens: int = 1 << 20) -> "InProcessEngine":
-        """Return an engine over any runner of this bundle."""
+        """Return an engine over any runner of this bundle, which needs no tokenizer."""
         engine = cls.__new__(cls)
-        engine._open(bundle, runner, max_encoder_tokens)
+        engine._open(bundle, runner, max_encoder_tokens, frozenset())
         return engine
 
-    def _open(self, bundle: Bundle, runner: ModelRunner, max_encoder_tokens: int) -> None:
+    def _open(
+        self, bundle: Bundle, runner: ModelRunner, max_encoder_tokens: int, continuations: frozenset[int]
+    ) -> None:
         max_rows = runner.cache.max_rows
         self._scheduler = Scheduler(
             SchedulerLimits(1, max_rows, max_encoder_tokens, max_waiting=2**31, max_rows_ahead=max_rows)
@@ -36,7 +38,7 @@ class InProcessEngine:
         self._engine = Engine(
             runner,
             self._scheduler,
-            SearchLimits.of(bundle.config, max_rows, _continuation_tokens(bundle)),
+            SearchLimits.of(bundle.config, max_rows, continuations),
             time.monotonic,
         )
 

@@ -26,8 +26,9 @@ class Options(TypedDict, total=False):
     coverage_penalty: float
     diversity_penalty: float
     early_stopping: bool
+    formal: bool
     format: str
-    glossary: Mapping[str, str]
+    glossary: Mapping[str, str | Sequence[str]]
     glossary_id: str
     length_penalty: float
     max_length_ratio: float

@@ -19,7 +19,7 @@ import typer
 from benchmarks.workloads import target_language
 from bundle.loading import load_bundle
 from server.interface.decoding_options import DecodingOptions
-from server.interface.request import Request
+from server.interface.request import Request, Tokens
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.protection_strategies import Protection, protections_for
@@ -80,12 +80,17 @@ def main(
     last_protections: dict[int, Protection] = {}
     encode = SentenceEncoder.encode
 
-    def recorded(self: SentenceEncoder, sentences: Iterable[Sentence], protection: Protection) -> list[Request]:
+    def recorded(
+        self: SentenceEncoder,
+        sentences: Iterable[Sentence],
+        protection: Protection,
+        suppressed: tuple[Tokens, ...] = (),
+    ) -> list[Request]:
         unsettled = list(sentences)
         for sentence in unsettled:
             if any(sentence.start <= each.start < sentence.end for each in sentence.unit.protected):
                 last_protections[id(sentence)] = protection
-        return encode(self, unsettled, protection)
+        return encode(self, unsettled, protection, suppressed)
 
     SentenceEncoder.encode = recorded  # type: ignore[method-assign]
     bundle = load_bundle(bundle_folder)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import sentencex
 
+from server.text.segmentation.boundaries import rules_of
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -15,13 +17,14 @@ class Part:
 
 
 def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Part]:
-    """Return parts whose concatenation is `text`. `sentencex` and line breaks end sentences.
+    """Return parts whose concatenation is `text`. Kvasir's rules, or `sentencex`, and line breaks end sentences.
 
     A sentence that does not fit is halved at a space until it does. Text without letters and digits is no sentence.
     """
     parts: list[Part] = []
+    rules = rules_of(language)
     for line in text.splitlines(keepends=True):
-        for sentence in sentencex.segment(language, line):
+        for sentence in sentencex.segment(language, line) if rules is None else rules.sentences(line):
             words = sentence.strip()
             start = sentence.find(words)
             parts.append(Part(sentence[:start], is_sentence=False))

@@ -1,4 +1,7 @@
-"""Glossaries: the terms that a sentence has, and those that its translation must have."""
+"""Glossaries: the terms that a sentence has, and those that its translation must have.
+
+A term has one translation, or alternatives such as a singular and a plural, of which the model chooses one.
+"""
 
 import csv
 import io
@@ -11,10 +14,13 @@ from server.text.term_index import TermIndex
 
 MAX_TERM_CHARACTERS = 200
 MAX_ENTRIES = 10_000
+MAX_ALTERNATIVES = 8
 _BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 # Languages written without spaces: a term may stand anywhere.
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+
+Targets = tuple[str, ...]  # alternatives of one another
 
 
 class Glossary:
@@ -24,52 +30,74 @@ class Glossary:
     Raises `InvalidRequest` for invalid entries.
     """
 
-    def __init__(self, entries: Mapping[str, str]) -> None:
+    def __init__(self, entries: Mapping[str, str | Sequence[str]]) -> None:
         self.entries = dict(entries)
         if not entries:
             raise InvalidRequest("a glossary must have at least 1 entry. Given: 0")
         if len(entries) > MAX_ENTRIES:
             raise InvalidRequest(f"a glossary must have at most {MAX_ENTRIES} entries. Given: {len(entries)}")
-        for term in (*entries, *entries.values()):
-            _check_term(term)
-        self._targets: dict[str, dict[str, str]] = {}
-        self._targets_in_caps: dict[tuple[str, str], str] = {}
-        for term, target in entries.items():
+        self._targets: dict[str, dict[str, Targets]] = {}
+        self._terms_in_caps: dict[tuple[str, str], str] = {}
+        for term, translation in entries.items():
+            targets = (translation,) if isinstance(translation, str) else tuple(translation)
+            if not 1 <= len(targets) <= MAX_ALTERNATIVES:
+                raise InvalidRequest(
+                    f"a term of a glossary must have 1 to {MAX_ALTERNATIVES} translations. Given: {len(targets)}"
+                )
+            for each in (term, *targets):
+                _check_term(each)
             folded = term.lower()
-            self._targets.setdefault(folded, {})[term] = target
-            self._targets_in_caps.setdefault((folded, term.upper()), target.upper())
+            self._targets.setdefault(folded, {})[term] = targets
+            self._terms_in_caps.setdefault((folded, term.upper()), term)
         unspaced = {folded for folded in self._targets if _UNSPACED.search(folded)}
         self._indexes = (TermIndex(self._targets.keys() - unspaced), TermIndex(unspaced, anywhere=True))
 
-    def target_terms(self, sentence: str) -> tuple[str, ...]:
-        """Return the terms that the translation of `sentence` must have, in the order of the source terms."""
+    def target_terms(self, sentence: str) -> tuple[Targets, ...]:
+        """Return the terms that the translation of `sentence` must have, in the order of the source terms.
+
+        Of each term any alternative will do.
+        """
+        return tuple(dict.fromkeys(targets for _, targets in self._found(sentence)))
+
+    def source_terms(self, text: str) -> tuple[str, ...]:
+        """Return the terms that `text` has, in their order."""
+        return tuple(dict.fromkeys(term for term, _ in self._found(text)))
+
+    def _found(self, sentence: str) -> list[tuple[str, Targets]]:
+        """Return the terms of a sentence and their translations, in all caps where the term is."""
         lowered = sentence.lower()
         if len(lowered) != len(sentence):  # some letters become two in lower case: then only the same case matches
             lowered = sentence
-        found: dict[int, str] = {}
+        found: dict[int, tuple[str, Targets]] = {}
         for index in self._indexes:
             last = 0  # end of the last term: one inside it does not count, unless the longer one's case did not match
             for start, end in index.find(lowered):
-                target = self._target(lowered[start:end], sentence[start:end])
-                if start >= last and target is not None:
-                    found[start] = target
+                entry = self._entry(lowered[start:end], sentence[start:end])
+                if start >= last and entry is not None:
+                    found[start] = entry
                     last = end
-        return tuple(dict.fromkeys(target for _, target in sorted(found.items())))
+        return [entry for _, entry in sorted(found.items())]
 
-    def _target(self, folded: str, written: str) -> str | None:
+    def _entry(self, folded: str, written: str) -> tuple[str, Targets] | None:
         targets = self._targets[folded]
         if written in targets:
-            return targets[written]
+            return written, targets[written]
         is_in_caps = written.isupper() and len(written) > 1
         if folded in targets and not is_in_caps:
-            return targets[folded]
-        return self._targets_in_caps.get((folded, written)) if is_in_caps else None
+            return folded, targets[folded]
+        term = self._terms_in_caps.get((folded, written)) if is_in_caps else None
+        return None if term is None else (term, tuple(target.upper() for target in targets[term]))
 
 
-def capitalized_like(source: str, translation: str, targets: Iterable[str]) -> str:
+def with_capital(term: str) -> str:
+    """Return a term with a capital at its beginning."""
+    return term[:1].upper() + term[1:]
+
+
+def capitalized_like(source: str, translation: str, terms: Iterable[Targets]) -> str:
     """Return `translation` with a capital at its beginning if `source` has one and a target term comes first."""
-    if source[:1].isupper() and any(translation.startswith(target) for target in targets):
-        return translation[:1].upper() + translation[1:]
+    if source[:1].isupper() and any(translation.startswith(targets) for targets in terms):
+        return with_capital(translation)
     return translation
 
 

@@ -5,7 +5,7 @@ import sqlite3
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -49,10 +49,11 @@ class GlossaryInfo:
     num_entries: int
 
 
-def memory_of(entries: Mapping[str, str]) -> int:
-    """Return the approximate memory of a glossary with these entries, in bytes."""
-    num_characters = sum(map(len, entries)) + sum(map(len, entries.values()))
-    return _ENTRY_BYTES * len(entries) + _CHARACTER_BYTES * num_characters
+def memory_of(entries: Mapping[str, str | Sequence[str]]) -> int:
+    """Return the approximate memory of a glossary with these entries, in bytes. Every alternative counts as one."""
+    alternatives = [(target,) if isinstance(target, str) else target for target in entries.values()]
+    num_characters = sum(map(len, entries)) + sum(sum(map(len, each)) for each in alternatives)
+    return _ENTRY_BYTES * max(len(entries), sum(map(len, alternatives))) + _CHARACTER_BYTES * num_characters
 
 
 class GlossaryStore:

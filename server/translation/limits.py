@@ -61,6 +61,10 @@ class TranslationLimits:
             raise InvalidRequest(
                 "a glossary cannot be combined with sampling, `return_alternatives` or `num_beam_groups`"
             )
+        if request.formality is not None and (options.decodes_independently or groups > 1):
+            raise InvalidRequest(
+                "`formal` cannot be combined with sampling, `return_alternatives` or `num_beam_groups`"
+            )
         if options.decodes_independently:
             _check_range("num_hypotheses", num_hypotheses, self.max_beam_size, "on this server")
         else:

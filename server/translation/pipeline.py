@@ -8,9 +8,10 @@ from server.interface.engine_client import EngineClient
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.assembly import assemble
 from server.translation.deadline import Deadline
+from server.translation.formality_choice import FormalityChoice
 from server.translation.limits import TranslationLimits
 from server.translation.plain_texts import PlainTextPath
-from server.translation.reading import TextReader
+from server.translation.reading import SegmentedTexts, TextReader
 from server.translation.restoration import Restorer
 from server.translation.scoring import Scorer
 from server.translation.sentence_encoder import SentenceEncoder
@@ -68,7 +69,8 @@ class Pipeline:
         output = TextOutput(stream, texts, self._tokenizer)
         async with texts.deadline.interrupts():
             encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
-            restorer = Restorer(self._tokenizer, request.options.num_hypotheses)
+            choice = FormalityChoice.of(request)
+            restorer = Restorer(self._tokenizer, request.options.num_hypotheses, choice)
             submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
             unsettled = texts.sentences
             for protection in texts.protections:
@@ -80,6 +82,9 @@ class Pipeline:
                 if not unsettled:
                     break
                 submission.next_round()
+            if choice is not None:
+                restorer = Restorer(self._tokenizer, request.options.num_hypotheses, choice.of_addresses())
+                await self._correct_formality(choice, texts, encoder, restorer, submission)
             result = await texts.run(assemble, texts, request, self._tokenizer, submission.phases, encoder.seed)
             texts.deadline.check()
         output.assembled(result.translations)
@@ -88,6 +93,32 @@ class Pipeline:
     def may_be_special(self, text: str) -> bool:
         """Return whether a text takes the slower path, because a plain translation might lose something."""
         return self._reader.may_be_special(text)
+
+    async def _correct_formality(
+        self,
+        choice: FormalityChoice,
+        texts: SegmentedTexts,
+        encoder: SentenceEncoder,
+        restorer: Restorer,
+        submission: Submission,
+    ) -> None:
+        """Decode sentences again whose hypotheses all have the wrong form of address, without the words of that form.
+
+        A sentence keeps its first answer if that loses something, or does not help.
+        """
+        wrong = [(sentence, sentence.parts, sentence.jobs) for sentence in texts.sentences if choice.is_wrong(sentence)]
+        if not wrong:
+            return
+        submission.next_round()
+        sentences = [sentence for sentence, _, _ in wrong]
+        suppressed = choice.suppressed(self._tokenizer)
+        requests = await texts.run(encoder.encode, texts.deadline.in_time(sentences), texts.protections[0], suppressed)
+        completions = await submission.submit(requests)
+        lost = await texts.run(restorer.restore, texts.deadline.in_time(sentences), completions)
+        lost_ids = {id(sentence) for sentence in lost}
+        for sentence, parts, jobs in wrong:
+            if id(sentence) in lost_ids or not choice.improves(sentence, jobs):
+                sentence.parts, sentence.jobs = parts, jobs
 
     def check(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` for options that this server or this model lacks, for any text."""

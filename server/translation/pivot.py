@@ -1,15 +1,22 @@
 """Translation through a third language: the second model reads the first model's translation."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest
+from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason
+from server.text.glossary import MAX_TERM_CHARACTERS, Glossary
+from server.text.readers.visible_text import visible_text
+from server.translation.deadline import Deadline
 from server.translation.text_stream import TextStream
 from server.translation.types import Phases, TranslationRequest, TranslationResult
+from server.translation.worker_threads import runner_for
+
+_NO_GLOSSARIES = (None, None)
 
 
 class TextPipeline(Protocol):
@@ -32,6 +39,8 @@ class PivotPipeline:
     """Two pipelines, one after the other. `pivot` is the language between them, by its tags in both.
 
     Beams count for both; hypotheses, scores and options about the translation apply to the second.
+    With a glossary, the first translates its terms on their own and then must use these translations, which the second
+    takes for the terms.
     """
 
     def __init__(
@@ -56,38 +65,67 @@ class PivotPipeline:
                 f"no model translates from {request.source} to {request.target} directly: "
                 f"through {self._pivot[0]} there are no scores, alternatives or alignments of tokens"
             )
-        if request.glossary is not None:
-            raise InvalidRequest(
-                f"no model translates from {request.source} to {request.target} directly: "
-                f"a glossary does not work through {self._pivot[0]}"
-            )
         self._second.check(request)  # before the first one begins
         begun = self._clock()
-        first = await self._first.translate(
-            replace(
-                request,
-                target=self._pivot[0],
-                options=DecodingOptions(
-                    beam_size=request.options.beam_size, length_penalty=request.options.length_penalty
-                ),
-            )
-        )
-        seconds_left = request.timeout_seconds
-        if seconds_left is not None:
-            # At least a moment, so that the second pipeline raises the error for the deadline.
-            seconds_left = max(seconds_left - (self._clock() - begun), 1e-3)
+        options = DecodingOptions(beam_size=request.options.beam_size, length_penalty=request.options.length_penalty)
+        to_pivot = replace(request, target=self._pivot[0], options=options, formality=None)
+        glossaries = await self._glossaries(to_pivot)
+        if glossaries != _NO_GLOSSARIES:
+            to_pivot = replace(to_pivot, timeout_seconds=self._seconds_left(request, begun), accepted_earlier=True)
+        first = await self._first.translate(replace(to_pivot, glossary=glossaries[0]))
         second = await self._second.translate(
             replace(
                 request,
                 texts=tuple(translation.text for translation in first.translations),
                 source=self._pivot[1],
-                timeout_seconds=seconds_left,
+                glossary=glossaries[1],
+                timeout_seconds=self._seconds_left(request, begun),
                 size_is_checked=True,
                 accepted_earlier=True,
             ),
             stream,
         )
         return _joined(first, second)
+
+    async def _glossaries(self, request: TranslationRequest) -> tuple[Glossary | None, Glossary | None]:
+        """Return a glossary for each step: the pivot has the first model's translations of the terms in these texts."""
+        glossary = request.glossary
+        if glossary is None:
+            return _NO_GLOSSARIES
+        begun, seconds = self._clock(), request.timeout_seconds
+        deadline = Deadline.of(None if seconds is None else begun + seconds, begun, self._clock)
+        run = runner_for(request.num_characters, request.format == "text", deadline)
+        terms = await run(_terms_of, request, glossary)
+        if not terms:
+            return _NO_GLOSSARIES
+        alone = replace(request, texts=tuple(terms), glossary=None, format="text", size_is_checked=True)
+        result = await self._first.translate(alone)
+        to_pivot: dict[str, tuple[str, ...]] = {}
+        from_pivot: dict[str, str | Sequence[str]] = {}
+        for term, translation in zip(terms, result.translations, strict=True):
+            found = " ".join(translation.text.split()).rstrip(".!?…;:, ") or term
+            if len(found) > MAX_TERM_CHARACTERS:
+                continue
+            lowered = found.lower()
+            # A model gives a lone word a capital that it has in no sentence.
+            to_pivot[term] = (found, lowered) if term == term.lower() else (found,)
+            from_pivot.setdefault(lowered, glossary.entries[term])
+        return (Glossary(to_pivot), Glossary(from_pivot)) if to_pivot else _NO_GLOSSARIES
+
+    def _seconds_left(self, request: TranslationRequest, begun: float) -> float | None:
+        """Return the rest of the time; at least a moment, so that the next step raises the error for the deadline."""
+        if request.timeout_seconds is None:
+            return None
+        return max(request.timeout_seconds - (self._clock() - begun), 1e-3)
+
+
+def _terms_of(request: TranslationRequest, glossary: Glossary) -> list[str]:
+    """Return the terms of a glossary that the texts of a request have, each once."""
+    found: dict[str, None] = {}
+    for text in request.texts:
+        checkpoint()
+        found |= dict.fromkeys(glossary.source_terms(visible_text(text, request.format, request.markup)))
+    return list(found)
 
 
 def _joined(first: TranslationResult, second: TranslationResult) -> TranslationResult:

@@ -136,6 +136,7 @@ def _has_plain_options(request: TranslationRequest) -> bool:
     return (
         request.format == "text"
         and request.glossary is None
+        and request.formality is None
         and options.num_hypotheses == 1
         and not options.wants_details
         and not options.is_about_whole_texts

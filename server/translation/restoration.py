@@ -8,15 +8,17 @@ from server.interface.interruption import checkpoint
 from server.interface.request import Completion, Hypothesis
 from server.text.protection.protected_sentence import Restored, TokenAttention
 from server.text.tokenizers.tokenizer import Tokenizer
+from server.translation.formality_choice import Answers, FormalityChoice
 from server.translation.sentences import Job, Sentence
 
 
 class Restorer:
     """Decodes completions, and restores sentences from them."""
 
-    def __init__(self, tokenizer: Tokenizer, num_hypotheses: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, num_hypotheses: int, choice: FormalityChoice | None = None) -> None:
         self._tokenizer = tokenizer
         self._num_hypotheses = num_hypotheses
+        self._choice = choice
 
     def restore(self, sentences: Iterable[Sentence], completions: Mapping[int, Completion]) -> list[Sentence]:
         """Give sentences their answers, and return those that lost something in all hypotheses of a part."""
@@ -34,7 +36,7 @@ class Restorer:
             lost_something |= not job.answers
         return not lost_something
 
-    def _answers(self, job: Job, hypotheses: Sequence[Hypothesis]) -> list[tuple[Restored, Hypothesis]]:
+    def _answers(self, job: Job, hypotheses: Sequence[Hypothesis]) -> Answers:
         """Return as many of the hypotheses as are wanted, restored, without those that lost something."""
         answers: list[tuple[Restored, Hypothesis]] = []
         for hypothesis in hypotheses:
@@ -43,9 +45,11 @@ class Restorer:
             restored = job.protected.restore(text, attention)
             if restored is not None:
                 answers.append((restored, hypothesis))
-                if len(answers) == self._num_hypotheses:
+                if len(answers) == self._num_hypotheses and self._choice is None:
                     break
-        return answers
+        if self._choice is None:
+            return answers
+        return self._choice.ordered(job.protected.text, answers)[: self._num_hypotheses]
 
     def _attention(self, job: Job, hypothesis: Hypothesis, text: str) -> TokenAttention | None:
         """Return the attention between a text and the model input; None unless it was recorded for these tokens."""

@@ -12,7 +12,7 @@ from server.text.protection.protected_sentence import PlainSentence, Protected, 
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.protection_strategies import Protection
-from server.translation.sentence_params import ParamsResolver
+from server.translation.sentence_params import ParamsResolver, num_required_tokens
 from server.translation.sentences import Job, Sentence
 from server.translation.types import TranslationRequest
 
@@ -69,6 +69,7 @@ class SentenceEncoder(RequestBuilder):
             )
         self._resolver = ParamsResolver(params, request.options, tokenizer, shapes)
         self._glossary = request.glossary
+        self._returns_candidates = request.formality is not None
         self._shapes = shapes
         self._max_beam_size = limits.max_beam_size
         self.seed = params.sampling.seed if params.sampling else None
@@ -78,8 +79,10 @@ class SentenceEncoder(RequestBuilder):
         for index in range(num_texts):
             self._resolver.resolve(index, 1)
 
-    def encode(self, sentences: Iterable[Sentence], protection: Protection) -> list[Request]:
-        """Return requests for sentences, whose parts become those of this protection.
+    def encode(
+        self, sentences: Iterable[Sentence], protection: Protection, suppressed: tuple[Tokens, ...] = ()
+    ) -> list[Request]:
+        """Return requests for sentences, whose parts become those of this protection, without `suppressed` phrases.
 
         A sentence keeps its earlier parts if the protection is not applicable, or too long for the model. Raises
         `TextTooLong` for a part without substitutes that is too long, and `InvalidRequest` for glossary terms that the
@@ -93,7 +96,7 @@ class SentenceEncoder(RequestBuilder):
             for part in protection.protect(sentence) or ():
                 if isinstance(part, Restored):
                     parts.append(part)
-                elif (job := self._job(sentence, part)) is not None:
+                elif (job := self._job(sentence, part, suppressed)) is not None:
                     parts.append(job)
                     jobs.append(job)
                 else:
@@ -114,7 +117,7 @@ class SentenceEncoder(RequestBuilder):
         limit = self._shapes.max_source_tokens
         return TextTooLong(f"{part.description} has {len(source)} tokens; this model takes {limit}")
 
-    def _job(self, sentence: Sentence, part: Protected) -> Job | None:
+    def _job(self, sentence: Sentence, part: Protected, suppressed: tuple[Tokens, ...]) -> Job | None:
         """Return a part with its request; None if it is too long for the model or the search."""
         required = self._required(part) if part.must_have_substitutes else ()
         if required is None:
@@ -131,10 +134,15 @@ class SentenceEncoder(RequestBuilder):
             params = replace(params, return_attention=True, alignment_layer=layer)
         if required:
             params = self._requiring(params, required)
-            if _total(params.required_phrases) > min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1):
+            if num_required_tokens(params) > min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1):
                 return None
+        elif self._returns_candidates and _returns_beams(params):
+            beam_size = min(max(params.beam_size, _BEAMS_FOR_SUBSTITUTES), self._max_beam_size)
+            params = replace(params, beam_size=beam_size, num_hypotheses=beam_size)
         elif part.substitutes and _returns_beams(params):
             params = replace(params, num_hypotheses=params.beam_size)
+        if suppressed:
+            params = replace(params, suppress_phrases=(*params.suppress_phrases, *suppressed))
         return Job(part, self.request(source, _first_in_prefix(params, self._shapes)))
 
     def _required(self, part: Protected) -> Sequence[Tokens] | None:

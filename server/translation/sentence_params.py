@@ -1,7 +1,7 @@
 """Resolution of decoding options for one sentence: text becomes tokens, and relative lengths become limits."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -9,6 +9,7 @@ from bundle.manifest import Shapes
 from server.interface.decoding_options import MAX_REQUIRED_TOKENS, DecodingOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.request import SentenceParams, Tokens
+from server.text.glossary import Targets, with_capital
 from server.text.tokenizers.tokenizer import Tokenizer
 
 _BEAMS_FOR_TERMS = 4  # minimum: a single beam cannot search for required phrases
@@ -21,6 +22,11 @@ _SHORT_TARGET_TOKENS = 50
 @lru_cache(maxsize=1024)
 def _limited(params: SentenceParams, max_new_tokens: int) -> SentenceParams:
     return replace(params, max_new_tokens=max_new_tokens)
+
+
+def num_required_tokens(params: SentenceParams) -> int:
+    """Return the number of tokens of all required phrases and terms, all alternatives included."""
+    return sum(len(phrase) for group in params.required_groups for phrase in group)
 
 
 def _without_beginning(params: SentenceParams) -> SentenceParams:
@@ -66,10 +72,12 @@ class ParamsResolver:
         if num_required > limit:
             raise InvalidRequest(f"`required_phrases` may have {limit} tokens together. Given: {num_required}")
 
-    def resolve(self, text: int, source_len: int, terms: Sequence[str] = (), goes_on: bool = False) -> SentenceParams:
+    def resolve(
+        self, text: int, source_len: int, terms: Sequence[Targets] = (), goes_on: bool = False
+    ) -> SentenceParams:
         """Return the parameters of a sentence of `source_len` tokens in the text with this number.
 
-        `terms` are required phrases of a glossary. With `goes_on` the sentence continues another one, and options about
+        `terms` are required terms of a glossary. With `goes_on` the sentence continues another one, and options about
         the whole do not apply.
         """
         params = self._params if self._is_plain else self._of_text(text, source_len)
@@ -80,7 +88,7 @@ class ParamsResolver:
         return params if self._names_length else self._of_length(params, source_len)
 
     def _of_length(self, params: SentenceParams, source_len: int) -> SentenceParams:
-        limit = max(_MAX_TARGET_FACTOR * source_len, _SHORT_TARGET_TOKENS) + sum(map(len, params.required_phrases))
+        limit = max(_MAX_TARGET_FACTOR * source_len, _SHORT_TARGET_TOKENS) + num_required_tokens(params)
         return params if limit >= params.max_new_tokens else _limited(params, limit)
 
     def _of_text(self, text: int, source_len: int) -> SentenceParams:
@@ -96,16 +104,27 @@ class ParamsResolver:
             min_new_tokens=min(params.min_new_tokens, max_new_tokens - 1),
         )
 
-    def _with_terms(self, params: SentenceParams, terms: Sequence[str]) -> SentenceParams:
+    def _with_terms(self, params: SentenceParams, terms: Sequence[Targets]) -> SentenceParams:
         """Require as many of these terms as the limit allows, with enough beams to search for them."""
-        phrases = list(params.required_phrases)
-        tokens_left = min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1) - sum(map(len, phrases))
-        for term in terms:
-            phrase = self._tokens(term, "glossary")
-            if phrase not in phrases and len(phrase) <= tokens_left:
-                phrases.append(phrase)
-                tokens_left -= len(phrase)
-        return replace(params, required_phrases=tuple(phrases), beam_size=max(params.beam_size, _BEAMS_FOR_TERMS))
+        required: list[tuple[Tokens, ...]] = []
+        tokens_left = min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1) - num_required_tokens(params)
+        for targets in terms:
+            phrases: list[Tokens] = []
+            for phrase in self._spellings(targets):
+                if phrase not in phrases and len(phrase) <= tokens_left:
+                    phrases.append(phrase)
+                    tokens_left -= len(phrase)
+            if phrases:
+                required.append(tuple(phrases))
+        return replace(params, required_terms=tuple(required), beam_size=max(params.beam_size, _BEAMS_FOR_TERMS))
+
+    def _spellings(self, targets: Targets) -> Iterator[Tokens]:
+        """Yield the tokens of each alternative, then those with a capital, which a sentence may begin with."""
+        yield from (self._tokens(target, "glossary") for target in targets)
+        for target in targets:
+            tokens = tuple(self._tokenizer.encode_target(with_capital(target)))
+            if tokens and self._tokenizer.unknown_token not in tokens:
+                yield tokens
 
     def _prefix(self, prefix: str) -> Tokens:
         if prefix not in self._prefixes:

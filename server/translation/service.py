@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from server.interface.errors import InvalidRequest, UnsupportedPair
 from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason
+from server.text.formality import Formality, formality_languages, has_formality
 from server.text.language_detection import Detection, Detector
 from server.text.language_tags import match_language
 from server.text.readers.visible_text import visible_text
@@ -74,8 +75,8 @@ class TranslationService:
         The `stream` receives the texts as they become final. A text that is already in the target language, or in none,
         stays as it is. Raises as `Router.find` and `Pipeline.translate` do.
         """
-        if stream is not None and request.glossary is not None:
-            # Its terms may change the beginning of a translation once it is complete.
+        if stream is not None and (request.glossary is not None or request.formality is not None):
+            # They may change the beginning of a translation once it is complete.
             done = await self.translate(request, source, target)
             for index, translation in enumerate(done.result.translations):
                 stream.add_text(index, translation.text)
@@ -87,8 +88,6 @@ class TranslationService:
             route = self._router.find(source, target)
             result = await route.pipeline.translate(_part(request, range(len(request.texts)), route), stream)
             return TranslationOutcome(result, (), (route,))
-        if request.glossary is not None:
-            raise InvalidRequest("a glossary requires `source`: it cannot be combined with detection")
         target = self._target(target)
         detected = await self.detect(request)
         parts = self._route_parts(detected, target)
@@ -109,6 +108,7 @@ class TranslationService:
         if source == AUTO:
             return self._target(target)
         route = self._router.find(source, target)
+        _formality(request, route.target)
         self._limits.sentence_params(request, route.steps[-1].pipeline.bundle.config.shapes)
         return route.target
 
@@ -177,13 +177,27 @@ def _part(request: TranslationRequest, indices: Sequence[int], route: Route) -> 
                 "send one for each text, or a single one for all"
             )
         options = options.with_changes(target_prefix=tuple(options.target_prefix[index] for index in indices))
+    has_terms = request.glossary_source is None or bool(match_language(request.glossary_source, [route.source]))
     return replace(
         request,
+        formality=_formality(request, route.target),
         texts=tuple(request.texts[index] for index in indices),
+        glossary=request.glossary if has_terms else None,
         source=route.source,
         target=route.target,
         options=options,
         size_is_checked=True,
+    )
+
+
+def _formality(request: TranslationRequest, target: str) -> Formality | None:
+    if request.formality is None or has_formality(target):
+        return request.formality
+    if request.formality_is_optional:
+        return None
+    raise InvalidRequest(
+        f"`formal` requires a target language with rules for its forms of address: {', '.join(formality_languages())}. "
+        f"Given: {target}"
     )
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.request import FinishReason
+from server.text.formality import Formality
 from server.text.glossary import Glossary
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions
 
@@ -18,8 +19,11 @@ class TranslationRequest:
     """Texts to translate, and options; None selects the default of the server.
 
     `source` and `target` are languages of the model's bundle. Where a sentence has terms of the `glossary`, its
-    translation has theirs, and is found with beams. `max_new_tokens` counts for each sentence; by default it is three
-    times its source's tokens, and 50 in any case, as far as the model can write them. With `bypass_cache`
+    translation has theirs, and is found with beams; `glossary_source` is the language of the terms, None if they are
+    for texts of any. `max_new_tokens` counts for each sentence; by default it is three
+    times its source's tokens, and 50 in any case, as far as the model can write them. The form of
+    address is `formality` where the translation has one; `formality_is_optional` for target languages without rules.
+    With `bypass_cache`
     every sentence is decoded; none comes from the cache or from another request.
     """
 
@@ -29,6 +33,9 @@ class TranslationRequest:
     options: DecodingOptions = NO_OPTIONS
     timeout_seconds: float | None = None
     glossary: Glossary | None = None
+    glossary_source: str | None = None
+    formality: Formality | None = None
+    formality_is_optional: bool = False
     size_is_checked: bool = False  # a part, or the second step, of a request whose size was checked
     accepted_earlier: bool = False  # the second step of an accepted request: a full queue does not reject it
     format: TextFormat = "text"

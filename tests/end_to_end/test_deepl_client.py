@@ -72,14 +72,15 @@ def test_what_is_not_possible_raises_what_the_client_expects(client: deepl.DeepL
     with pytest.raises(deepl.DeepLException, match=r"source_lang.*not supported"):
         client.translate_text("Tea.", source_lang="JA", target_lang="DE")
     with pytest.raises(deepl.DeepLException, match=r"Target language.*formality"):
-        client.translate_text("Tea.", target_lang="DE", formality="more")
+        client.translate_text("Tee.", source_lang="DE", target_lang="EN-GB", formality="more")
 
 
 def test_languages_and_usage(client: deepl.DeepLClient) -> None:
     assert [language.code for language in client.get_source_languages()] == ["DE", "EN"]
     targets = {language.code: language for language in client.get_target_languages()}
     assert set(targets) == {"DE", "EN-GB", "EN-US", "ES", "FR"}
-    assert targets["DE"].supports_formality is False
+    assert targets["DE"].supports_formality is True
+    assert targets["EN-GB"].supports_formality is False
     before = client.get_usage().character.count
     client.translate_text("Good morning.", target_lang="DE")
     usage = client.get_usage()

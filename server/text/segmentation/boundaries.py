@@ -9,6 +9,7 @@ from functools import cache
 
 import regex
 
+from server.interface.interruption import checkpoint
 from server.text.segmentation.abbreviations import Abbreviations, abbreviations_of
 
 _REACH = 48  # characters that the rules look at on each side
@@ -28,7 +29,8 @@ _DUTCH_ARTICLE = regex.compile(r"\s*['’][stnmr]\s+\p{Lu}")
 _ROMAN = regex.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})|X+")
 _ORDINAL_LANGUAGES = frozenset({"de", "pl"})  # a number with a full stop is an ordinal number
 _ACRONYM = regex.compile(r"(?:\p{L}\p{M}*[.\-]+)+\p{L}\p{M}*")
-_INITIAL = regex.compile(r"\p{Lu}\p{M}*|(?:Th|Ch|Ph|St|Cz|Sz|Dz|Rz)")
+# Capitals of names, also behind a hyphen; a lone small letter is seldom a word.
+_INITIAL = regex.compile(r"(?:\p{Lu}[\p{L}\p{M}]+-)?\p{Lu}\p{M}*|\p{Ll}|(?:Th|Ch|Ph|St|Cz|Sz|Dz|Rz)")
 _INITIAL_BEFORE = regex.compile(r"(?<![\p{L}\p{M}\p{N}])\p{Lu}\p{M}*$")
 _VOWEL = regex.compile(r"[aeiouyàáâäãåæèéêëìíîïòóôöõøœùúûüýÿąęó]", regex.IGNORECASE)
 _SOUNDS_AND_UNITS = frozenset(
@@ -54,6 +56,7 @@ class BoundaryRules:
         """Yield the sentences of a line with the white space behind them; together they are the line."""
         start = 0
         for match in _CANDIDATE.finditer(line):
+            checkpoint()
             if match.end() < len(line) and (match["wide"] or self._ends(line, start, match)):
                 yield line[start : match.end()]
                 start = match.end()

@@ -35,32 +35,33 @@ _SENTENCES = st.lists(st.sampled_from(_CHARACTERS), max_size=40).map("".join)
 )
 def test_terms_are_found_as_words_with_regard_to_case(sentence: str, targets: tuple[str, ...]) -> None:
     glossary = Glossary({"house": "Gebäude", "river": "Strom", "White House": "Weißes Haus", "US": "USA"})
-    assert glossary.target_terms(sentence) == targets
+    assert glossary.target_terms(sentence) == tuple((target,) for target in targets)
 
 
 def test_the_longest_term_counts() -> None:
     glossary = Glossary({"translation": "A", "translation memory": "B", "memory": "C"})
-    assert glossary.target_terms("a translation memory and a translation") == ("B", "A")
+    assert glossary.target_terms("a translation memory and a translation") == (("B",), ("A",))
 
 
 def test_two_cases_of_a_word_are_two_terms() -> None:
     glossary = Glossary({"apple": "Apfel", "Apple": "Apple Inc."})
-    assert glossary.target_terms("An apple of Apple. An Apple.") == ("Apfel", "Apple Inc.")
+    assert glossary.target_terms("An apple of Apple. An Apple.") == (("Apfel",), ("Apple Inc.",))
 
 
 def test_in_languages_without_spaces_a_term_may_stand_anywhere() -> None:
-    assert Glossary({"東京": "Tokio"}).target_terms("私は東京に住んでいます。") == ("Tokio",)
+    assert Glossary({"東京": "Tokio"}).target_terms("私は東京に住んでいます。") == (("Tokio",),)
 
 
 def test_letters_that_change_their_number_in_lower_case_do_no_harm() -> None:
-    assert Glossary({"istanbul": "x", "tea": "Tee"}).target_terms("İSTANBUL tea") == ("Tee",)
+    assert Glossary({"istanbul": "x", "tea": "Tee"}).target_terms("İSTANBUL tea") == (("Tee",),)
 
 
 @given(st.lists(_TERMS, min_size=1, max_size=30), _SENTENCES)
 def test_the_search_finds_the_terms_that_a_pattern_of_all_terms_finds(terms: list[str], sentence: str) -> None:
     entries = {term: f"t{index}" for index, term in enumerate(terms)}
     for text in (sentence, sentence.upper(), " ".join((*terms, sentence))):
-        assert Glossary(entries).target_terms(text) == reference_target_terms(entries, text)
+        found = tuple(target for (target,) in Glossary(entries).target_terms(text))
+        assert found == reference_target_terms(entries, text)
 
 
 def _word(drawn: random.Random, length: int) -> str:
@@ -111,7 +112,7 @@ def test_terms_of_a_glossary_are_never_compiled(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(regex, "compile", fail)
     for name in ("finditer", "search", "match", "sub"):
         monkeypatch.setattr(regex, name, fail)
-    assert Glossary({"house": "Gebäude"}).target_terms("The house is old.") == ("Gebäude",)
+    assert Glossary({"house": "Gebäude"}).target_terms("The house is old.") == (("Gebäude",),)
 
 
 def test_nested_terms_do_not_make_the_search_quadratic() -> None:
@@ -120,10 +121,23 @@ def test_nested_terms_do_not_make_the_search_quadratic() -> None:
     assert _seconds(nested, [sentence]) < 1
 
 
+def test_a_term_may_have_alternatives() -> None:
+    glossary = Glossary({"stop": ["Haltestelle", "Haltestellen"], "bus": "Bus"})
+    assert glossary.target_terms("A bus stop. A STOP!") == (
+        ("Bus",),
+        ("Haltestelle", "Haltestellen"),
+        ("HALTESTELLE", "HALTESTELLEN"),
+    )
+    assert glossary.source_terms("A bus stop. A STOP!") == ("bus", "stop")
+    for alternatives in ([], ["x"] * 9, ["a", " "], ["a\tb"]):
+        with pytest.raises(InvalidRequest, match="glossary must"):
+            Glossary({"stop": alternatives})
+
+
 def test_a_translation_that_begins_with_a_term_begins_as_its_source_does() -> None:
-    assert capitalized_like("House for sale", "gebäude frei", ["gebäude"]) == "Gebäude frei"
-    assert capitalized_like("house for sale", "gebäude frei", ["gebäude"]) == "gebäude frei"
-    assert capitalized_like("House for sale", "ein gebäude", ["gebäude"]) == "ein gebäude"
+    assert capitalized_like("House for sale", "gebäude frei", [("gebäude",)]) == "Gebäude frei"
+    assert capitalized_like("house for sale", "gebäude frei", [("gebäude",)]) == "gebäude frei"
+    assert capitalized_like("House for sale", "ein gebäude", [("gebäude",)]) == "ein gebäude"
 
 
 def test_entries_are_read_from_tsv_and_csv() -> None:

@@ -67,7 +67,7 @@ def test_sentences_require_the_glossary_terms_that_they_have(echo: EchoGenerator
     )
     _translate(echo, request)
     [batch] = echo.batches
-    asked = sorted((len(each.params.required_phrases), each.params.beam_size) for each in batch)
+    asked = sorted((len(each.params.required_terms), each.params.beam_size) for each in batch)
     assert asked == [(0, 1), (1, 4), (2, 4)]
 
 

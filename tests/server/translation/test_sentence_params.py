@@ -1,9 +1,9 @@
 import pytest
 
 from bundle.loading import Bundle
-from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
+from server.interface.decoding_options import MAX_REQUIRED_TOKENS, NO_OPTIONS, DecodingOptions
 from server.text.tokenizers.registry import open_tokenizer
-from server.translation.sentence_params import ParamsResolver
+from server.translation.sentence_params import ParamsResolver, num_required_tokens
 from tests.fakes.sentence_params import sentence_params
 
 
@@ -42,5 +42,21 @@ def test_required_phrases_fit_into_the_limit(echo_bundle: Bundle) -> None:
 def test_a_prefix_or_a_glossary_term_does_not_replace_the_limit(echo_bundle: Bundle) -> None:
     prefixed = DecodingOptions(target_prefix="Wasser")
     assert _resolver(echo_bundle, prefixed).resolve(0, 10).max_new_tokens == 50
-    with_term = _resolver(echo_bundle, NO_OPTIONS).resolve(0, 10, ["Wasser"])
-    assert with_term.max_new_tokens == 50 + len(with_term.required_phrases[0])
+    with_term = _resolver(echo_bundle, NO_OPTIONS).resolve(0, 10, [("Wasser",)])
+    assert with_term.max_new_tokens == 50 + len(with_term.required_terms[0][0])
+
+
+def test_the_alternatives_of_a_term_are_one_group_with_their_capitals(echo_bundle: Bundle) -> None:
+    params = _resolver(echo_bundle, NO_OPTIONS).resolve(0, 10, [("where", "water"), ("Tea",)])
+    tokenizer = open_tokenizer(echo_bundle)
+    spelled = [tuple(tokenizer.encode_target(text)) for text in ("where", "water", "Where", "Water", "Tea")]
+    assert params.required_terms == (tuple(spelled[:4]), (spelled[4],))
+    assert params.beam_size == 4
+    assert num_required_tokens(params) == sum(map(len, spelled))
+
+
+def test_terms_beyond_the_limit_of_tokens_are_not_required(echo_bundle: Bundle) -> None:
+    terms = [("the " * number + "water",) for number in range(50)]
+    params = _resolver(echo_bundle, NO_OPTIONS).resolve(0, 10, terms)
+    assert 0 < num_required_tokens(params) <= MAX_REQUIRED_TOKENS
+    assert len(params.required_terms) < len(terms)

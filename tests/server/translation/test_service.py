@@ -11,6 +11,7 @@ from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, QueueFull, TextTooLong, UnsupportedPair
 from server.text.glossary import Glossary
 from server.text.language_detection import Detector
+from server.text.tokenizers.registry import open_tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.router import Router
@@ -185,3 +186,45 @@ def test_a_stream_receives_texts_through_a_pivot_and_with_a_glossary(service: Tr
     asked = replace(_asked("Where is the water?"), glossary=Glossary({"water": "where"}))
     streamed, whole = _streamed(service, asked, "en", "de")
     assert streamed == whole
+
+
+def _required(echo: EchoGenerator) -> list[list[str]]:
+    """Return the first alternative of each required term of every request, in the order of the requests."""
+    tokenizer = open_tokenizer(echo.bundle)
+    return [
+        [tokenizer.decode(alternatives[0]) for alternatives in request.params.required_terms]
+        for batch in echo.batches
+        for request in sorted(batch, key=lambda each: each.id)
+    ]
+
+
+def test_through_a_pivot_each_step_requires_the_terms_of_its_own_target(
+    service: TranslationService, echoes: Echoes
+) -> None:
+    asked = replace(_asked("Wo ist der Bahnhof? Er ist hier."), glossary=Glossary({"Bahnhof": "station", "Tee": "tea"}))
+    done = _translate(service, asked, "de", "fr")
+    assert _texts(done) == ["Wo ist der Bahnhof? Er ist hier."]
+    # The first batch is the term alone, which the model translates by itself.
+    assert [len(batch) for batch in echoes["de-en"].batches] == [1, 2]
+    assert _required(echoes["de-en"]) == [[], ["Bahnhof"], []]
+    assert _required(echoes["en-fr"]) == [["station"], []]
+
+
+def test_texts_without_terms_pay_nothing_for_a_glossary_through_a_pivot(
+    service: TranslationService, echoes: Echoes
+) -> None:
+    _translate(service, replace(_asked(GERMAN), glossary=Glossary({"Tee": "tea"})), "de", "fr")
+    assert [len(echo.batches) for echo in (echoes["de-en"], echoes["en-fr"])] == [1, 1]
+
+
+def test_with_detection_a_glossary_is_for_the_texts_in_its_language(
+    service: TranslationService, echoes: Echoes
+) -> None:
+    glossary = Glossary({"is": "water", "ist": "water"})
+    asked = replace(_asked(GERMAN, ENGLISH), glossary=glossary)
+    for source, both in ((None, True), ("en-GB", False)):
+        for echo in echoes.values():
+            echo.batches.clear()
+        _translate(service, replace(asked, glossary_source=source), AUTO, "fr")
+        assert any(map(any, _required(echoes["de-en"]))) == both
+        assert any(terms == ["water"] for terms in _required(echoes["en-fr"]))

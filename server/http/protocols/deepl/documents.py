@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from server.documents.job_store import DocumentJob, JobStatus
 from server.documents.text_translation import document_translation
 from server.http.protocols.deepl.errors import deepl_responses
-from server.http.protocols.deepl.fields import glossary_of, one_of, source_tag, target_tag
+from server.http.protocols.deepl.fields import formality_of, glossary_of, source_tag, target_tag
 from server.http.requests.api_keys import charged
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, closes_forms, read_parameters
@@ -83,14 +83,12 @@ async def submit(request: Request) -> DocumentHandle:
         raise InvalidRequest("Invalid file data.")
     interpreter, catalogue = server.accept()
     source, target = source_tag(sent, catalogue), _target(sent, server)
-    if one_of(sent, "formality", ("default", "more", "less", "prefer_more", "prefer_less")) in ("more", "less"):
-        raise InvalidRequest(
-            "Target language does not support formality: the models of this server have one tone only."
-        )
+    formality = formality_of(sent, target)
     name = sent.text("filename") or file.filename or ""
     if (wanted := sent.text("output_format")) and not name.lower().endswith(f".{wanted.lower().lstrip('.')}"):
         raise InvalidRequest("output_format not supported.")
-    asked = TranslationRequest((), "", "", glossary=await glossary_of(sent, server, source, target))
+    glossary = await glossary_of(sent, server, source, target)
+    asked = TranslationRequest((), "", "", glossary=glossary, formality=formality)
     translate = document_translation(
         interpreter, asked, source or AUTO, target, lambda done: server.metrics.translated(done.result)
     )

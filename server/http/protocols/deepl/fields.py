@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from server.http.requests.parameters import Parameters
 from server.http.state import ServerState
 from server.interface.errors import InvalidRequest, NotFound, UnsupportedPair
+from server.text.formality import Formality, formality_languages, has_formality
 from server.text.glossary import Glossary
 from server.text.language_tags import match_language, means_detection
 from server.translation.router import Router
@@ -76,6 +77,22 @@ def target_codes(tag: str) -> Sequence[str]:
     return _VARIANTS.get(code.casefold(), (code.upper(),))
 
 
+def formality_of(sent: Parameters, target: str) -> Formality | None:
+    """Return the form of address; None by default, or if it is only preferred and `target` has no rules for it.
+
+    Raises `InvalidRequest` for an unknown value, and for a form that is required of a target without rules.
+    """
+    value = one_of(sent, "formality", ("default", "more", "less", "prefer_more", "prefer_less"))
+    if value is None or value == "default":
+        return None
+    if not has_formality(target):
+        if value.startswith("prefer_"):
+            return None
+        supported = ", ".join(formality_languages())
+        raise InvalidRequest(f"Target language does not support formality. Supported: {supported}. Given: {target}")
+    return Formality.FORMAL if value.endswith("more") else Formality.INFORMAL
+
+
 async def glossary_of(sent: Parameters, server: ServerState, source: str | None, target: str) -> Glossary | None:
     """Return the glossary that the request names. Raises `InvalidRequest` if it is missing or for other languages."""
     names = [name for name in (*sent.texts("glossary_id"), *sent.texts("glossary_ids")) if name]
@@ -85,7 +102,7 @@ async def glossary_of(sent: Parameters, server: ServerState, source: str | None,
         raise InvalidRequest(f"`glossary_ids` must have at most {_MAX_GLOSSARIES} entries. Given: {len(names)}")
     if source is None:
         raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified.")
-    store, entries = server.stored_glossaries(), dict[str, str]()
+    store, entries = server.stored_glossaries(), dict[str, str | Sequence[str]]()
     for name in dict.fromkeys(names):
         try:
             info = await asyncio.to_thread(store.info, name)

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.fields import (
+    formality_of,
     glossary_of,
     language_code,
     names_of,
@@ -23,6 +24,7 @@ from server.http.requests.translation_call import run_translation
 from server.http.state import ServerState, request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, TextTooLong
+from server.text.formality import has_formality
 from server.text.language_tags import display_name
 from server.text.readers.pieces import MarkupOptions
 from server.translation.service import TranslationOutcome
@@ -37,7 +39,6 @@ _LINE_BREAK = re.compile(r"(?<=\S)[ \t]*(?:\r\n|\r|\n)[ \t]*(?=\S)")  # a single
 _QUALITY_BEAMS = 4  # minimum with model_type quality_optimized
 
 _SPLITTINGS = ("0", "1", "nonewlines")
-_FORMALITIES = ("default", "more", "less", "prefer_more", "prefer_less")
 _UNSUPPORTED = ("style_id", "translation_memory_id", "custom_instructions")
 ModelType = Literal["quality_optimized", "latency_optimized"]
 
@@ -128,6 +129,7 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
         "",
         DecodingOptions(beam_size=_beam_size(model_type, server)),
         glossary=await glossary_of(sent, server, source, target),
+        formality=formality_of(sent, target),
         format="xml" if tag_handling == "xml" else "html" if tag_handling == "html" else "text",
         markup=MarkupOptions(
             splitting_tags=names_of(sent, "splitting_tags"),
@@ -153,7 +155,9 @@ async def languages(request: Request, type: str | None = None) -> list[LanguageA
         codes = dict.fromkeys(language_code(tag) for tag in sorted(model_router.source_languages))
         return [LanguageAnswer(language=code, name=display_name(code)) for code in codes]
     codes = dict.fromkeys(code for tag in sorted(model_router.target_languages) for code in target_codes(tag))
-    return [LanguageAnswer(language=code, name=display_name(code), supports_formality=False) for code in codes]
+    return [
+        LanguageAnswer(language=code, name=display_name(code), supports_formality=has_formality(code)) for code in codes
+    ]
 
 
 @router.get("/usage")
@@ -194,10 +198,6 @@ def _check_accepted(sent: Parameters) -> None:
             sent.flag(name)
         except ValueError as error:
             raise InvalidRequest(f"Value for '{name}' not supported.") from error
-    if one_of(sent, "formality", _FORMALITIES) in ("more", "less"):
-        raise InvalidRequest(
-            "Target language does not support formality: the models of this server have one tone only."
-        )
     for name in _UNSUPPORTED:
         if sent.has(name):
             raise InvalidRequest(f"Parameter '{name}' is not supported by this server.")

@@ -25,6 +25,7 @@ from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest
 from server.interface.request import FinishReason
+from server.text.formality import Formality
 from server.text.glossary import Glossary
 from server.text.language_detection import Detection
 from server.translation.deadline import Deadline
@@ -54,8 +55,17 @@ class TranslateBody(DecodingOptions):
         max_length=MAX_TAG_CHARACTERS,
         description="language to translate into; optional if only one is possible",
     )
-    glossary: dict[str, str] | None = Field(None, description="terms of the source language and their translations")
+    glossary: dict[str, str | list[str]] | None = Field(
+        None,
+        description="terms of the source language and their translations; a list has alternatives, of which the "
+        "translation has one",
+    )
     glossary_id: str | None = Field(None, max_length=64, description="id of a stored glossary; see /v2/glossaries")
+    formal: bool | None = Field(
+        None,
+        description="true for formal address, false for informal address, in languages with rules for both; sentences "
+        "without an address do not change",
+    )
     stream: bool = Field(False, description="answer with server-sent events as text becomes final")
     timeout_seconds: Timeout = None
     format: TextFormat = Field("text", description="html and xml keep their tags")
@@ -140,12 +150,15 @@ async def translate(
     With `stream` the response is a stream of events with text as soon as it is final.
     """
     texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
+    glossary, glossary_source = await _glossary(body, request)
     asked = TranslationRequest(
         texts=texts,
         source="",
         target="",
         options=DecodingOptions.of(body),
-        glossary=await _glossary(body, request),
+        glossary=glossary,
+        glossary_source=glossary_source,
+        formality=None if body.formal is None else Formality.FORMAL if body.formal else Formality.INFORMAL,
         timeout_seconds=body.timeout_seconds,
         format=body.format,
     )
@@ -160,7 +173,8 @@ async def translate(
     return _answer(asked, outcome)
 
 
-async def _glossary(body: TranslateBody, request: Request) -> Glossary | None:
+async def _glossary(body: TranslateBody, request: Request) -> tuple[Glossary | None, str | None]:
+    """Return the glossary of a request, and the language of its terms if it is a stored one."""
     server, record = server_state(request), request_record(request)
     if body.glossary is not None and body.glossary_id is not None:
         raise InvalidRequest("`glossary` cannot be combined with `glossary_id`")
@@ -171,10 +185,12 @@ async def _glossary(body: TranslateBody, request: Request) -> Glossary | None:
         now = time.monotonic()
         allowed = min(body.timeout_seconds or math.inf, server.settings.request_timeout_seconds)
         deadline = Deadline.of(now + allowed, now, time.monotonic)
-        return await ThreadRunner(GLOSSARIES, deadline)(Glossary, body.glossary)
+        return await ThreadRunner(GLOSSARIES, deadline)(Glossary, body.glossary), None
     if body.glossary_id is not None:
-        return await asyncio.to_thread(server.stored_glossaries().glossary, body.glossary_id)
-    return None
+        store = server.stored_glossaries()
+        info = await asyncio.to_thread(store.info, body.glossary_id)
+        return await asyncio.to_thread(store.glossary, body.glossary_id), info.source
+    return None, None
 
 
 def _answer(asked: TranslationRequest, done: TranslationOutcome) -> TranslateAnswer:

@@ -78,7 +78,7 @@ def test_what_is_not_done_cannot_be_fetched(client: TestClient, echo: EchoGenera
         ("a.txt", TEXT, {"source_lang": "DE"}, "Value for 'source_lang' not supported."),
         ("a.txt", TEXT, {"source_lang": "EN", "target_lang": "EN"}, "Source and target language are equal."),
         ("a.txt", TEXT, {"output_format": "docx"}, "output_format not supported."),
-        ("a.txt", TEXT, {"formality": "more"}, "Target language does not support formality"),
+        ("a.txt", TEXT, {"formality": "rude"}, "Value for 'formality' not supported."),
         ("a.txt", TEXT, {"glossary_id": "x"}, "Use of a glossary requires the source_lang parameter"),
     ],
 )

@@ -71,7 +71,7 @@ def test_the_model_type_is_greedy_or_beams(
         ({"text": "a", "target_lang": "de", "split_sentences": "2"}, "Value for 'split_sentences' not supported."),
         ({"text": "a", "target_lang": "de", "tag_handling": "sgml"}, "Value for 'tag_handling' not supported."),
         ({"text": "a", "target_lang": "de", "formality": "rude"}, "Value for 'formality' not supported."),
-        ({"text": "a", "target_lang": "de", "formality": "less"}, "Target language does not support formality"),
+        ({"text": "a", "target_lang": "en-gb", "formality": "less"}, "Target language does not support formality"),
         ({"text": "a", "target_lang": "de", "preserve_formatting": "yes"}, "Value for 'preserve_formatting' not"),
         ({"text": "a", "target_lang": "de", "model_type": "best"}, "Value for 'model_type' not supported."),
         ({"text": "a", "target_lang": "de", "style_id": "x"}, "Parameter 'style_id' is not supported by this server."),
@@ -102,6 +102,9 @@ def test_errors_have_the_wording_of_the_protocol(client: TestClient, fields: dic
         {"preserve_formatting": "1", "context": "at sea"},
         {"preserve_formatting": False, "outline_detection": True},
         {"formality": "prefer_less", "show_billed_characters": True},
+        {"formality": "prefer_more", "target_lang": "EN-GB", "source_lang": "DE"},
+        {"formality": "less"},
+        {"formality": "more", "target_lang": "PT-BR", "source_lang": "EN"},
         {"nobody_knows_this": {"a": 1}, "style_id": None, "custom_instructions": []},
         {"target_lang": "pt-br"},
         {"target_lang": "PT", "source_lang": "EN"},
@@ -160,7 +163,7 @@ def test_languages(client: TestClient) -> None:
     assert client.get("/v2/languages").json() == source
     targets = client.request("GET", "/v2/languages", data={"type": "target"}).json()
     assert [each["language"] for each in targets] == ["DE", "EN-GB", "EN-US", "PT-PT", "PT-BR"]
-    assert all(each["supports_formality"] is False for each in targets)
+    assert [each["supports_formality"] for each in targets] == [True, False, False, True, True]
     assert client.post("/v2/languages", json={"type": "target"}).json() == targets
     assert client.get("/v2/languages?type=both").status_code == 400
 
@@ -180,7 +183,7 @@ def test_a_stored_glossary_is_asked_for_in_both_protocols(client: TestClient, ec
     native = {"text": "Some tea.", "source": "en", "target": "de"}
     assert client.post("/v1/translate", json=native | {"glossary_id": made["glossary_id"]}).status_code == 200
     assert client.post("/v1/translate", json=native | {"glossary": {"tea": "Tee"}}).status_code == 200
-    assert [len(batch[0].params.required_phrases) for batch in echoes[0].batches] == [1, 1, 1, 1]
+    assert [len(batch[0].params.required_terms) for batch in echoes[0].batches] == [1, 1, 1, 1]
 
 
 def test_of_several_glossaries_the_first_that_has_a_term_counts(
@@ -190,7 +193,7 @@ def test_of_several_glossaries_the_first_that_has_a_term_counts(
     ids = [first["glossary_id"], second["glossary_id"]]
     fields = {"text": ["Tea and water."], "target_lang": "DE", "source_lang": "EN", "glossary_ids": ids}
     assert client.post("/v2/translate", json=fields).status_code == 200
-    phrases = echoes[0].batches[0][0].params.required_phrases
+    phrases = echoes[0].batches[0][0].params.required_terms
     assert len(phrases) == 2
 
 
@@ -229,10 +232,18 @@ def test_a_native_glossary_that_makes_no_sense_is_refused(client: TestClient) ->
     both = client.post("/v1/translate", json=body | {"glossary": {"a": "b"}, "glossary_id": "x"})
     assert both.status_code == 422
     assert client.post("/v1/translate", json=body | {"glossary_id": "x"}).status_code == 404
-    auto = client.post("/v1/translate", json=body | {"source": "auto", "glossary": {"a": "b"}})
-    assert "requires `source`" in auto.json()["error"]["message"]
-    pivot = client.post("/v1/translate", json=body | {"source": "de", "target": "pt", "glossary": {"a": "b"}})
-    assert "does not work through en" in pivot.json()["error"]["message"]
+    for translations in ([], ["b"] * 9, ["b", " "], 1):
+        wrong = {"glossary": {"a": translations}}
+        assert client.post("/v1/translate", json=body | wrong).status_code == 422
+
+
+def test_a_native_glossary_works_with_detection_through_a_pivot_and_with_alternatives(client: TestClient) -> None:
+    body: dict[str, object] = {"text": "Tea.", "target": "de", "glossary": {"tea": ["Tee", "Tees"]}}
+    for languages in ({"source": "en"}, {"source": "auto"}, {"source": "de", "target": "pt"}):
+        answer = client.post("/v1/translate", json=body | languages)
+        assert (answer.status_code, len(answer.json()["translations"])) == (200, 1), answer.text
+    stored = {"glossary_id": _create(client)["glossary_id"], "glossary": None, "source": "auto"}
+    assert client.post("/v1/translate", json=body | stored).status_code == 200
 
 
 def test_entries_and_deletion(client: TestClient) -> None:
