@@ -16,9 +16,11 @@ from server.engine.model_runner import ModelRunner
 from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.engine.stream_tracker import StreamUpdate
+from server.interface.client_identity import client_of_call
 from server.interface.errors import Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, Request
 from server.text.tokenizers.registry import continuation_tokens_of
+from server.workers.call_feeder import CallFeeder
 from server.workers.messages import EngineSettings
 from server.workers.process_worker import ProcessWorker
 from server.workers.thread_worker import ThreadWorker
@@ -29,6 +31,7 @@ _DRAIN_POLL_SECONDS = 0.01
 _TIMER_SECONDS = 0.01  # after a deadline, when it has passed on every clock
 # Rows for each row that may be encoded ahead: enough to share encoder runs, without a second queue.
 _ROWS_PER_ROW_AHEAD = 4
+_CALL_SHARE = 4  # one call has at most a quarter of the queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,9 @@ class EnginePool:
                 max_queue_seconds=options.max_queue_seconds,
             )
         )
+        # Enough for all engines to stay busy until more is fed.
+        num_engine_rows = num_replicas * (options.max_rows + -(-options.max_rows // _ROWS_PER_ROW_AHEAD))
+        self._max_call_sentences = max(options.max_waiting // _CALL_SHARE, 2 * num_engine_rows)
         self._futures: dict[Request, asyncio.Future[Completion]] = {}
         self._draining = False
         # Orders `generate` and `close`: a request is completed or rejected, never lost.
@@ -215,7 +221,7 @@ class EnginePool:
         """
         for request in requests:
             request.check_tokens(self.bundle.config.shapes)
-        loop = asyncio.get_running_loop()
+        loop, client = asyncio.get_running_loop(), client_of_call.get()
         futures: list[asyncio.Future[Completion]] = [loop.create_future() for _ in requests]
         with self._admission_lock:
             if self._draining:
@@ -226,11 +232,12 @@ class EnginePool:
             loop.call_at(deadline + _TIMER_SECONDS, self._wake)
             for deadline in {request.deadline for request in requests if request.deadline is not None}
         ]
+        feeder = CallFeeder(self._scheduler, requests, futures, self._max_call_sentences, self._wake)
         try:
-            self._scheduler.submit(requests)
-            self._wake()
+            feeder.start(client)
             completions = await asyncio.gather(*futures)
         except BaseException:
+            feeder.stop()
             for request in requests:
                 self._futures.pop(request, None)
             self._scheduler.cancel(requests)
@@ -246,7 +253,7 @@ class EnginePool:
 
     def check_admission(self) -> None:
         """Raise `QueueFull` if a call that begins now would be rejected."""
-        self._scheduler.check_admission(time.monotonic())
+        self._scheduler.check_admission(time.monotonic(), client_of_call.get())
 
     def _wake(self) -> None:
         for engine in self._engines:

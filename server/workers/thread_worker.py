@@ -8,6 +8,7 @@ import time
 from server.engine.engine import Engine
 from server.engine.scheduler import Scheduler
 from server.engine.warm_up import warm_up
+from server.interface.request import Request
 from server.workers.listener import EngineListener
 
 _IDLE_SECONDS = 1.0  # period of the heartbeat of an idle engine
@@ -30,7 +31,7 @@ class ThreadWorker:
 
     def warm_up(self) -> None:
         """Decode a first sentence on the calling thread."""
-        warm_up(self._engine, lambda request: self._scheduler.submit([request]))
+        warm_up(self._engine, self._submit)
 
     def start(self) -> None:
         """Start the thread."""
@@ -54,6 +55,9 @@ class ThreadWorker:
         self._is_closed = True
         if self._thread.ident is not None:
             self._thread.join()
+
+    def _submit(self, request: Request) -> None:
+        self._scheduler.submit([request])
 
     def _run(self) -> None:
         if sys.platform == "linux" and self._niceness:  # elsewhere, threads have no priority of their own
