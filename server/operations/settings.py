@@ -251,7 +251,8 @@ class Settings(BaseSettings):
         Field(
             ge=2,
             le=3600,
-            description="seconds without an engine heartbeat until /health/live and /health/ready return 503",
+            description="seconds without an engine heartbeat until the engine's process is killed and started again, "
+            "and /health/live and /health/ready return 503",
         ),
     ] = 30.0
     protocols: Annotated[

@@ -21,6 +21,7 @@ from server.interface.errors import Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, Request
 from server.text.tokenizers.registry import continuation_tokens_of
 from server.workers.call_feeder import CallFeeder
+from server.workers.delivery import settle, stream
 from server.workers.messages import EngineSettings
 from server.workers.process_worker import ProcessWorker
 from server.workers.thread_worker import ThreadWorker
@@ -40,7 +41,8 @@ class PoolOptions:
 
     `max_queue_seconds` is the longest wait for rows that a call may expect, except during a burst. Engines run with
     `niceness` added to that of the process (threads on Linux only), so that the event loop answers without delay. With
-    `processes` each engine has its own process and a copy of the weights, and never waits for the Python of another.
+    `processes` each engine has its own process and a copy of the weights, and never waits for the Python of another. A
+    process that is silent for `heartbeat_limit_seconds` while it has work is killed and started again.
     """
 
     replicas: int = 1
@@ -52,6 +54,7 @@ class PoolOptions:
     max_queue_seconds: float = math.inf
     niceness: int = 0
     processes: bool = False
+    heartbeat_limit_seconds: float = math.inf
     observe: EngineObserver | None = None
 
 
@@ -65,6 +68,7 @@ class WorkerStatus:
     rows: int
     heartbeat_age_seconds: float
     draining: bool
+    has_engine: bool
 
 
 class EnginePool:
@@ -120,7 +124,9 @@ class EnginePool:
         settings = EngineSettings(
             options.device, options.threads_per_replica, options.max_rows, options.max_encoder_tokens, options.niceness
         )
-        return ProcessWorker(self.bundle, settings, self._scheduler, self, replica, options.observe)
+        return ProcessWorker(
+            self.bundle, settings, self._scheduler, self, replica, options.observe, options.heartbeat_limit_seconds
+        )
 
     @classmethod
     def open(cls, bundle: Bundle, options: PoolOptions) -> "EnginePool":
@@ -175,7 +181,7 @@ class EnginePool:
                 by_loop.setdefault(future.get_loop(), []).append((future, completion))
         for loop, settled in by_loop.items():
             try:
-                loop.call_soon_threadsafe(_settle, settled)
+                loop.call_soon_threadsafe(settle, settled)
             except RuntimeError:
                 _log.warning("completions discarded: event loop closed", extra={"completions": len(settled)})
 
@@ -207,7 +213,7 @@ class EnginePool:
                 by_loop.setdefault(future.get_loop(), []).append(update)
         for loop, of_loop in by_loop.items():
             with suppress(RuntimeError):  # the loop is closed; `ended` logs it
-                loop.call_soon_threadsafe(_stream, of_loop)
+                loop.call_soon_threadsafe(stream, of_loop)
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Decode these requests, batched with all others, and return completions in their order.
@@ -268,6 +274,7 @@ class EnginePool:
             rows=self._options.max_rows * len(self._engines),
             heartbeat_age_seconds=max(engine.silent_seconds for engine in self._engines),
             draining=self._draining,
+            has_engine=any(engine.is_responsive for engine in self._engines),
         )
 
     async def drain(self, timeout_seconds: float) -> bool:
@@ -287,19 +294,3 @@ class EnginePool:
         self._scheduler.close()
         for engine in self._engines:
             engine.close()
-
-
-def _settle(settled: list[tuple[asyncio.Future[Completion], Completion]]) -> None:
-    for future, completion in settled:
-        if not future.done():
-            future.set_result(completion)
-            if completion.request.on_progress is not None and completion.hypotheses:
-                completion.request.on_progress(completion.hypotheses[0].token_ids, True)
-
-
-def _stream(updates: list[StreamUpdate]) -> None:
-    for request, tokens in updates:
-        # After the death of an engine, another one decodes the same tokens from the beginning.
-        if request.on_progress is not None and len(tokens) > request.num_streamed:
-            request.num_streamed = len(tokens)
-            request.on_progress(tokens, False)

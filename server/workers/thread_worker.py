@@ -11,6 +11,7 @@ from server.engine.warm_up import warm_up
 from server.interface.request import Request
 from server.workers.listener import EngineListener
 
+SILENCE_SECONDS = 5.0  # after which an engine with work takes no more of it
 _IDLE_SECONDS = 1.0  # period of the heartbeat of an idle engine
 
 
@@ -49,6 +50,11 @@ class ThreadWorker:
     def silent_seconds(self) -> float:
         """Seconds since the last iteration of its loop."""
         return time.monotonic() - self._last_step
+
+    @property
+    def is_responsive(self) -> bool:
+        """Whether it has stepped lately."""
+        return self.silent_seconds < SILENCE_SECONDS
 
     def close(self) -> None:
         """End the thread after its step. The scheduler must be closed before, which wakes the thread."""
