@@ -55,9 +55,21 @@ def load_bundle(folder: Path, *, verify_digests: bool = True) -> Bundle:
     expected = decoder_input_names(config.shapes.num_decoder_layers, config.layout)
     if missing := sorted(set(expected) - set(config.decoder_inputs)):
         problems.append(f"{DECODER_FILE}: {MANIFEST_FILE} must list the inputs {', '.join(missing)}")
+    problems += _wrong_tokens(config)
     if problems:
         raise BundleError(f"{folder} cannot be served: " + "; ".join(problems))
     return Bundle(folder, config, read_card(folder, config.precision))
+
+
+def check_unchanged(bundle: Bundle) -> None:
+    """Raise `BundleError` unless the files on disk are those that were loaded."""
+    problems = [
+        problem
+        for name, record in sorted(bundle.config.files.items())
+        for problem in _check_file(bundle.path, name, record, verify_digest=True)
+    ]
+    if problems:
+        raise BundleError(f"{bundle.path} has changed since it was loaded: " + "; ".join(problems))
 
 
 def check_graph(bundle: Bundle, file: str, metadata: Mapping[str, str]) -> None:
@@ -79,6 +91,19 @@ def check_graph(bundle: Bundle, file: str, metadata: Mapping[str, str]) -> None:
         raise BundleError(f"{path} contradicts its {MANIFEST_FILE}: " + "; ".join(differing))
 
 
+def _wrong_tokens(config: BundleConfig) -> list[str]:
+    """Return problems of special tokens outside the vocabularies, for which a graph would read beyond its weights."""
+    shapes, tokens = config.shapes, config.special_tokens
+    size = min(shapes.vocab_size, shapes.target_vocab_size)
+    named = {"end_of_sequence": tokens.end_of_sequence, "unknown": tokens.unknown}
+    problems = [f"{name} must be below {size}. Given: {token}" for name, token in named.items() if token >= size]
+    of_target = (tokens.decoder_start, *tokens.suppressed)
+    size = max(shapes.vocab_size, shapes.target_vocab_size)
+    if wrong := [token for token in (tokens.padding, *of_target) if token >= size]:
+        problems.append(f"special tokens must be below {size}. Given: {wrong[0]}")
+    return problems
+
+
 def _details(error: ValidationError) -> str:
     return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
 
@@ -91,7 +116,7 @@ def _read_manifest(folder: Path) -> BundleConfig:
         raise BundleError(f"{manifest} is missing; {folder} is not a Kvasir bundle, or its export did not finish")
     try:
         content = json.loads(manifest.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BundleError(f"{manifest} is not JSON: {error}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT_NAME:
         found = content.get("format") if isinstance(content, dict) else type(content).__name__
@@ -111,6 +136,8 @@ def _check_file(folder: Path, name: str, record: FileRecord, verify_digest: bool
     # A name from a file must not point outside its folder.
     if Path(name).name != name:
         return [f"{name}: the files of a bundle must be in its folder"]
+    if path.is_symlink() and path.resolve().parent != folder.resolve():
+        return [f"{name}: a symbolic link that leads out of the bundle; copy the file"]
     if not path.is_file():
         return [f"{name}: missing"]
     if (size := path.stat().st_size) != record.bytes:

@@ -174,16 +174,18 @@ class _DrainingServer(uvicorn.Server):
     async def _drain_and_exit(self) -> None:
         state = self._state
         state.draining = True
-        _log.info("draining", extra={"requests": state.num_in_flight})
+        _log.info("draining", extra={"requests": state.num_in_flight, "documents": state.documents.num_unfinished})
         drained, urged = asyncio.create_task(self._drain()), asyncio.create_task(self._was_urged.wait())
         await asyncio.wait(
             {drained, urged}, timeout=state.settings.drain_timeout_seconds, return_when=asyncio.FIRST_COMPLETED
         )
         drained.cancel()
         urged.cancel()
-        self.num_lost = state.num_in_flight
-        _log.log(logging.WARNING if self.num_lost else logging.INFO, "drained", extra={"lost": self.num_lost})
-        if self.num_lost:
+        num_documents = state.documents.num_unfinished
+        self.num_lost = state.num_in_flight + num_documents
+        lost = {"lost": state.num_in_flight, "lost_documents": num_documents}
+        _log.log(logging.WARNING if self.num_lost else logging.INFO, "drained", extra=lost)
+        if state.num_in_flight:
             # Closing the engines answers the waiting requests with an error; uvicorn would drop them.
             for engine in state.engines:
                 await asyncio.to_thread(engine.close)
@@ -195,5 +197,6 @@ class _DrainingServer(uvicorn.Server):
         # HTTP requests first: some are accepted and not yet submitted to an engine.
         if self._state.num_in_flight:
             await self._state.idle.wait()
+        await self._state.documents.finish()  # clients can fetch them until the server exits
         for engine in self._state.engines:
             await engine.drain(math.inf)

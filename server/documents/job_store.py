@@ -8,46 +8,33 @@ event loop's thread; documents are read in processes of their own.
 import asyncio
 import logging
 import shutil
-import tempfile
+import threading
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
-from secrets import token_hex
 from typing import BinaryIO
 
-from server.documents.formats.registry import DocumentFormat, format_of
+from server.documents.capacity import CapacityLimits, DocumentCapacity
+from server.documents.formats.registry import format_of
 from server.documents.input.limits import FileLimits
-from server.documents.input.uploads import copy_upload, shown_name
+from server.documents.input.uploads import copy_upload, new_folder, shown_name
 from server.documents.isolation.pool import DocumentProcessPool, RunningSlots
 from server.documents.isolation.process import ProcessLimits
+from server.documents.jobs import DocumentJob, JobStatus, StoredJob
 from server.documents.rewriting import Translate, in_thread, translate_document
-from server.documents.steps import DocumentSize
+from server.interface.client_identity import client_of_call
 from server.interface.errors import (
     DocumentNotReady,
     EngineFailed,
     KvasirError,
-    QueueFull,
     UnknownDocument,
 )
 
 _log = logging.getLogger("kvasir.documents")
 
-_RETRY_SECONDS = 10.0  # while no document is finished, so that none has a known expiry
-
 # Receives the extension and the outcome (done, error, cancelled) of every document.
 OnFinished = Callable[[str, str], None]
-
-
-class JobStatus(StrEnum):
-    """Status of a document."""
-
-    QUEUED = "queued"
-    TRANSLATING = "translating"
-    DONE = "done"
-    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +43,12 @@ class StoreOptions:
 
     limits: FileLimits = field(default_factory=FileLimits)
     process_limits: ProcessLimits = field(default_factory=ProcessLimits)
-    max_documents: int = 100  # in all states together: they take space on the disk
+    max_documents: int = 100  # in all states together; finished ones make room for new ones
+    max_of_client: int = 25  # queued and in progress
+    max_bytes: int = 2_000_000_000  # of all files
     max_running: int = 2  # as many again may run while they are read for long
     lifetime_seconds: float = 3600.0  # of a document that is translated, or has failed
     folder: Path | None = None  # for temporary files; None is the system's folder for them
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentJob:
-    """State of a document at one moment. Counts are 0 until it has been read once."""
-
-    id: str
-    key: str
-    name: str
-    status: JobStatus
-    units_done: int
-    num_units: int
-    num_characters: int
-    seconds_remaining: float | None  # estimated, while it is being translated
-    error: KvasirError | None
-
-    @property
-    def progress(self) -> float:
-        """Translated share, 0 to 1."""
-        if self.status is JobStatus.DONE:
-            return 1.0
-        return self.units_done / self.num_units if self.num_units else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +59,6 @@ class DocumentContent:
     media_type: str
     num_bytes: int
     stream: BinaryIO
-
-
-@dataclass(slots=True)
-class _Job:
-    """A document with its folder and its task."""
-
-    name: str
-    kind: DocumentFormat
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    key: str = field(default_factory=lambda: token_hex(32))
-    status: JobStatus = JobStatus.QUEUED
-    size: DocumentSize = field(default_factory=lambda: DocumentSize(0, 0))
-    units_done: int = 0
-    begun: float = 0.0
-    finished: float | None = None
-    error: KvasirError | None = None
-    folder: Path | None = None
-    task: asyncio.Task[None] | None = None
-    timer: asyncio.TimerHandle | None = None
 
 
 class DocumentStore:
@@ -125,10 +73,13 @@ class DocumentStore:
         self._options = options
         self._on_finished = on_finished
         self._clock = clock
-        self._jobs: dict[str, _Job] = {}
+        self._jobs: dict[str, StoredJob] = {}
         self._slots = RunningSlots(options.max_running)
         self._processes = DocumentProcessPool(options.process_limits)
         self._folder: Path | None = None
+        self._folder_lock = threading.Lock()  # uploads are copied in threads
+        limits = CapacityLimits(options.max_documents, options.max_of_client, options.max_bytes)
+        self.capacity = DocumentCapacity(limits, self._jobs.values, self._discard, clock)
 
     def __len__(self) -> int:
         """Return the number of documents in all states."""
@@ -144,16 +95,13 @@ class DocumentStore:
         """
         kind = format_of(name, delimiter)
         self._remove_expired()
-        if len(self._jobs) >= self._options.max_documents:
-            raise QueueFull(
-                f"the server keeps {self._options.max_documents} documents and has {len(self._jobs)} documents; try "
-                "again later",
-                self._wait(),
-            )
-        job = _Job(shown_name(name), kind)
+        client = client_of_call.get()
+        self.capacity.make_room(client, 0)
+        job = StoredJob(shown_name(name), kind, client)
         self._jobs[job.id] = job
         try:
             job.folder = await in_thread(self._copy, content)
+            job.num_bytes = (job.folder / "source").stat().st_size
         except BaseException:
             self._jobs.pop(job.id, None)
             raise
@@ -163,6 +111,17 @@ class DocumentStore:
     def get(self, job_id: str) -> DocumentJob:
         """Return the state of a document; raises `UnknownDocument`."""
         return self._state_of(self._job(job_id))
+
+    @property
+    def num_unfinished(self) -> int:
+        """The number of documents that are queued or in progress."""
+        return sum(job.finished is None for job in self._jobs.values())
+
+    async def finish(self) -> None:
+        """Wait until no document is queued or in progress."""
+        while tasks := [job.task for job in self._jobs.values() if job.finished is None and job.task is not None]:
+            await asyncio.wait(tasks)
+            await asyncio.sleep(0)  # a task has ended before its job is finished
 
     async def wait(self, job_id: str) -> DocumentJob:
         """Wait until a document is done or has failed; raises `UnknownDocument`. Cancelling stops only the wait."""
@@ -188,20 +147,20 @@ class DocumentStore:
 
     async def close(self) -> None:
         """Stop everything and remove all files."""
-        jobs, self._jobs = list(self._jobs.values()), {}
-        for job in jobs:
-            await self._end(job)
+        while self._jobs:
+            await self._end(self._jobs.popitem()[1])
         await self._processes.close()
         if self._folder is not None:
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
             self._folder = None
 
     def _copy(self, content: BinaryIO) -> Path:
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="kvasir-documents-", dir=self._options.folder))
+        with self._folder_lock:
+            if self._folder is None:
+                self._folder = new_folder(self._options.folder)
         return copy_upload(content, self._folder, self._options.limits.max_file_bytes)
 
-    async def _run(self, job: _Job, folder: Path, translate: Translate) -> None:
+    async def _run(self, job: StoredJob, folder: Path, translate: Translate) -> None:
         try:
             async with self._slots.slot() as on_long_step:
                 job.status, job.begun = JobStatus.TRANSLATING, self._clock()
@@ -217,11 +176,14 @@ class DocumentStore:
             job.status = JobStatus.ERROR
             job.error = EngineFailed("the server failed on this document; its log has the cause")
         (folder / "source").unlink(missing_ok=True)
+        job.num_bytes = _num_bytes(folder)
         self._on_finished(job.kind.extension, str(job.status))
         job.finished = self._clock()
         job.timer = asyncio.get_running_loop().call_later(self._options.lifetime_seconds, self._remove_expired)
 
-    async def _translate(self, job: _Job, folder: Path, translate: Translate, on_long_step: Callable[[], None]) -> None:
+    async def _translate(
+        self, job: StoredJob, folder: Path, translate: Translate, on_long_step: Callable[[], None]
+    ) -> None:
         def on_progress(units_done: int, _num_units: int) -> None:
             job.units_done = units_done
 
@@ -230,7 +192,7 @@ class DocumentStore:
             job.size = await steps.measure()
             await translate_document(steps, translate, job.size, on_progress)
 
-    def _job(self, job_id: str) -> _Job:
+    def _job(self, job_id: str) -> StoredJob:
         self._remove_expired()
         try:
             return self._jobs[job_id]
@@ -244,40 +206,28 @@ class DocumentStore:
         now = self._clock()
         for job in list(self._jobs.values()):
             if job.finished is not None and now - job.finished >= self._options.lifetime_seconds:
-                del self._jobs[job.id]
-                self._remove(job)
+                self._discard(job)
 
-    def _wait(self) -> float:
-        """Return the seconds until the first document expires, at most 10."""
-        now = self._clock()
-        left = [job.finished + self._options.lifetime_seconds - now for job in self._jobs.values() if job.finished]
-        return min([_RETRY_SECONDS, *left])
+    def _discard(self, job: StoredJob) -> None:
+        """Remove a finished document."""
+        del self._jobs[job.id]
+        self._remove(job)
 
-    async def _end(self, job: _Job) -> None:
+    async def _end(self, job: StoredJob) -> None:
         if job.task is not None:
             job.task.cancel()
             await asyncio.wait([job.task])
         self._remove(job)
 
-    def _remove(self, job: _Job) -> None:
+    def _remove(self, job: StoredJob) -> None:
         if job.timer is not None:
             job.timer.cancel()
         if job.folder is not None:
             shutil.rmtree(job.folder, ignore_errors=True)
 
-    def _state_of(self, job: _Job) -> DocumentJob:
-        remaining = None
-        if job.status is JobStatus.TRANSLATING and job.units_done:
-            elapsed = self._clock() - job.begun
-            remaining = elapsed / job.units_done * (job.size.num_units - job.units_done)
-        return DocumentJob(
-            job.id,
-            job.key,
-            job.name,
-            job.status,
-            job.units_done,
-            job.size.num_units,
-            job.size.num_characters,
-            remaining,
-            job.error,
-        )
+    def _state_of(self, job: StoredJob) -> DocumentJob:
+        return job.state(self._clock())
+
+
+def _num_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir())

@@ -8,15 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from server.engine.fair_shares import FairShares, QueuedCall
 from server.engine.overload import DelayControl, Pace
 from server.interface.errors import QueueFull
 from server.interface.request import FinishReason, Request
 
-# A sentence is queued as if it had arrived later than the sentence before it in its call, by this multiple of the time
-# that its rows take: short calls pass the rest of a long one, which keeps half of the engine meanwhile. The order
-# depends on time only, so every request is admitted eventually.
-_QUEUE_SHARE = 2
-_QUEUE_SECONDS = 0.05  # instead, while the pace is unknown
+_MAX_EXCESS = 4  # multiple of `max_waiting` that all clients within their shares may reach together
 _RETRY_AFTER_SECONDS = (1.0, 60.0)
 
 
@@ -66,7 +63,7 @@ class AdmissionSource(Protocol):
 
 
 class Scheduler:
-    """Queue of all replicas: first come, first served, where the sentences of different calls take turns.
+    """Queue of all replicas: first come, first served, where the sentences of different calls and clients take turns.
 
     A beam request at the head of the queue blocks admission until its rows are free. A request reserves a row for each
     beam or sample from admission to retirement. A replica takes at most its even share of all requested rows, so that
@@ -82,7 +79,8 @@ class Scheduler:
         self._running: list[dict[Request, None]] = [{} for _ in range(limits.num_replicas)]
         self._rows_reserved = [0] * limits.num_replicas
         self._is_absent = [False] * limits.num_replicas
-        self._present: set[Request] = set()  # waiting or running
+        self._present: dict[Request, QueuedCall] = {}  # waiting or running
+        self._shares = FairShares()
         self._cancelled: dict[Request, FinishReason] = {}  # present, to be dropped at the next admission
         self._deadlines: list[
             tuple[float, int, Request]
@@ -106,12 +104,12 @@ class Scheduler:
         """Rows reserved for running requests, over all replicas."""
         return sum(self._rows_reserved)
 
-    def submit(self, requests: Sequence[Request]) -> None:
-        """Queue all of these requests, or none.
+    def submit(self, requests: Sequence[Request], client: str = "", call: QueuedCall | None = None) -> QueuedCall:
+        """Queue all of these requests, or none. Return their call, with which more of its requests can be queued.
 
-        Raises `QueueFull` if `max_waiting` requests are waiting, or if the first of these expects a longer wait than
-        `max_queue_seconds` during an overload. Requests that continue a call accepted earlier are never rejected. A
-        call is accepted as a whole, so the queue may exceed its limit by one call.
+        Raises `QueueFull` if `max_waiting` requests are waiting, those of this client its share among them, or if the
+        first of these expects a longer wait than `max_queue_seconds` during an overload. Requests that continue a call
+        accepted earlier are never rejected. A call is accepted as a whole, so the queue may exceed its limit by one.
         """
         for request in requests:
             assert 1 <= request.params.num_rows <= self._limits.max_rows, "no replica has enough rows for this request"
@@ -120,20 +118,27 @@ class Scheduler:
                 # The pace is that of a busy server: idle hours must not count.
                 self._pace.clear()
                 self._delay.clear()
-            if requests and not requests[0].accepted_earlier:
-                self._check_admission(requests[0].timings.arrived)
-            self._queue(requests)
+            arrived = requests[0].timings.arrived if requests else 0.0
+            if requests and call is None and not requests[0].accepted_earlier:
+                self._check_admission(arrived, client)
+            pace = self._pace.rows_per_second()
+            if call is None:
+                call = self._shares.begin_call(client, arrived)
+            for request in requests:
+                time = self._shares.queue(call, request.params.num_rows, pace)
+                insort(self._waiting, _QueueEntry(time, request.id, request))
             self._rows_waiting += sum(request.params.num_rows for request in requests)
-            self._present.update(requests)
+            self._present.update(dict.fromkeys(requests, call))
             for request in requests:
                 if request.deadline is not None:
                     heapq.heappush(self._deadlines, (request.deadline, request.id, request))
             self._work_arrived.notify_all()
+            return call
 
-    def check_admission(self, now: float) -> None:
-        """Raise `QueueFull` if `submit` would, for a call that begins `now`."""
+    def check_admission(self, now: float, client: str = "") -> None:
+        """Raise `QueueFull` if `submit` would, for a call of this client that begins `now`."""
         with self._lock:
-            self._check_admission(now)
+            self._check_admission(now, client)
 
     def cancel(self, requests: Iterable[Request]) -> None:
         """Drop these requests at the next admission, unless they have ended."""
@@ -189,6 +194,7 @@ class Scheduler:
                     self._rows_waiting -= rows
                     self._rows_reserved[replica] += rows
                     self._running[replica][request] = None
+                    self._shares.admit(self._present[request])
                     request.timings.admitted = now
                     admitted.append(request)
             return Admission(admitted, dropped)
@@ -200,17 +206,10 @@ class Scheduler:
                 self._forget(replica, request)
                 self._pace.add(now, request.params.num_rows)
 
-    def _queue(self, requests: Sequence[Request]) -> None:
-        pace = self._pace.rows_per_second()
-        later = 0.0
-        for request in requests:
-            insort(self._waiting, _QueueEntry(request.timings.arrived + later, request.id, request))
-            later += _QUEUE_SHARE * request.params.num_rows / pace if pace else _QUEUE_SECONDS
-
     def _forget(self, replica: int, request: Request) -> None:
         del self._running[replica][request]
         self._rows_reserved[replica] -= request.params.num_rows
-        self._present.discard(request)
+        self._shares.end(self._present.pop(request), request.params.num_rows)
         self._cancelled.pop(request, None)
 
     def _drop(self, replica: int) -> list[tuple[Request, FinishReason]]:
@@ -223,22 +222,34 @@ class Scheduler:
         if waiting:
             self._waiting = [entry for entry in self._waiting if entry.request not in self._cancelled]
             self._rows_waiting -= sum(request.params.num_rows for request in waiting)
-            self._present.difference_update(waiting)
+            for request in waiting:
+                call = self._present.pop(request)
+                self._shares.admit(call)
+                self._shares.end(call, request.params.num_rows)
             dropped += [(request, self._cancelled.pop(request)) for request in waiting]
         return dropped
 
-    def _check_admission(self, now: float) -> None:
-        """Raise `QueueFull` for a call that begins `now` if the queue is full, or has been too slow for a while."""
+    def _check_admission(self, now: float, client: str) -> None:
+        """Raise `QueueFull` for a call that begins `now` if the queue is full, or has been too slow for a while.
+
+        A full queue still takes calls of clients that have less than their share of it.
+        """
         waiting, max_waiting = len(self._waiting), self._limits.max_waiting
-        if waiting >= max_waiting:
+        num_clients = self._shares.num_clients(client)
+        has_its_share = self._shares.num_waiting(client) >= max_waiting // num_clients
+        if waiting >= max_waiting and (has_its_share or waiting >= _MAX_EXCESS * max_waiting):
             retry_after = self._retry_after_seconds()
             raise QueueFull(
                 f"the queue is full: {waiting} of {max_waiting} sentences waiting; "
                 f"retry after {math.ceil(retry_after)} s",
                 retry_after,
             )
-        delay = self._expected_delay_seconds(now)
-        if self._delay.rejects(now, delay):
+        if num_clients > 1 and self._shares.is_below_share(client, self._limits.num_replicas * self._limits.max_rows):
+            return  # the queue is long because of others
+        delay = self._expected_delay_seconds(self._shares.start_time(client, now))
+        # Beside others, a client above its share has no bursts.
+        is_too_long = delay > self._limits.max_queue_seconds if num_clients > 1 else self._delay.rejects(now, delay)
+        if is_too_long:
             retry_after, limit = self._retry_after_seconds(), self._limits.max_queue_seconds
             raise QueueFull(
                 f"the queue is too slow: the expected wait is {delay:.2f} s of at most {limit:g} s; "

@@ -13,6 +13,7 @@ from server.http.middleware.authentication import Authentication
 from server.http.middleware.body_limit import BodyLimit
 from server.http.middleware.form_charset import FormCharset
 from server.http.middleware.host_check import HostCheck, default_hosts
+from server.http.middleware.json_values import JsonValues
 from server.http.middleware.origins import origin_pattern
 from server.http.middleware.protocol_dispatch import ProtocolDispatch
 from server.http.middleware.request_recorder import RequestRecorder
@@ -39,6 +40,8 @@ Every response has an `X-Request-ID` (the request's, if it has one) and a `Serve
 with its timings instead. Every error has the body `{"error": {"code", "message"}}`, except in the other protocols,
 whose operations describe theirs. Protocols below a prefix, such as `/deeplx/translate`, also answer at the path without
 it, where the names of a request's fields determine its protocol."""
+
+_MAX_JSON_VALUES = 50_000  # besides texts: two for each entry of the largest glossary, and more
 
 
 def create_app(
@@ -87,6 +90,7 @@ def create_app(
     upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
     upload_paths = [path for protocol in protocols for path in protocol.upload_paths]
     app.add_middleware(FormCharset, formats=formats)
+    app.add_middleware(JsonValues, max_values=_MAX_JSON_VALUES + settings.max_texts)
     app.add_middleware(
         BodyLimit, max_body_bytes=settings.max_body_bytes, upload_bytes=dict.fromkeys(upload_paths, upload_bytes)
     )

@@ -9,6 +9,7 @@ from typing import cast
 
 from fastapi import Request
 
+from server.documents.capacity import Upload
 from server.documents.input.limits import MEGABYTE
 from server.documents.job_store import DocumentStore
 from server.http.unread_bytes import UnreadBytes
@@ -27,7 +28,6 @@ from server.translation.types import Phases, TranslationResult
 
 _log = logging.getLogger("kvasir")
 
-_UPLOAD_RETRY_SECONDS = 10.0
 _USAGE_SECONDS = 5.0
 
 
@@ -49,7 +49,6 @@ class ServerState:
     num_in_flight: int = 0  # HTTP requests received and not yet answered
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while no request is in flight
     key_gate: KeyGate | None = field(init=False)  # None: the server requires no API keys
-    num_uploads: int = 0  # whose body is being received
     documents: DocumentStore = field(init=False)
     unread: UnreadBytes = field(init=False)  # responses being sent
     expected: UnreadBytes = field(init=False)  # responses with many details whose requests are running
@@ -127,18 +126,10 @@ class ServerState:
             raise Draining("the server is starting; retry in a moment")
         return self.glossaries
 
-    def begin_upload(self) -> None:
+    def begin_upload(self, client: str, num_bytes: int) -> Upload:
         """Count a document whose upload starts. Raises `Draining`, and `QueueFull` if there are too many documents."""
         self.accept()
-        num_documents, limit = len(self.documents) + self.num_uploads, self.settings.max_documents
-        if num_documents >= limit:
-            message = f"the server has {num_documents} of {limit} documents; retry in {_UPLOAD_RETRY_SECONDS:g} s"
-            raise QueueFull(message, _UPLOAD_RETRY_SECONDS)
-        self.num_uploads += 1
-
-    def end_upload(self) -> None:
-        """Count an upload that was received or interrupted."""
-        self.num_uploads -= 1
+        return self.documents.capacity.begin_upload(client, num_bytes)
 
     def refund(self, record: "RequestRecord") -> None:
         """Return the characters that a failed request was charged."""

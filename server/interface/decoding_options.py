@@ -111,7 +111,12 @@ class DecodingOptions(DetailOptions):
     num_beam_groups: Annotated[
         int,
         Applies(BEAM),
-        Field(ge=1, le=8, description="number of beam groups, which choose one after the other; must divide beam_size"),
+        Field(
+            ge=1,
+            le=8,
+            description="number of beam groups, which choose one after the other and end each by itself; must divide "
+            "beam_size",
+        ),
     ] = 1
     diversity_penalty: Annotated[
         float,

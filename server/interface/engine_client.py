@@ -43,6 +43,11 @@ class EngineStatus(Protocol):
         """Whether new requests are rejected because the server stops."""
         ...
 
+    @property
+    def has_engine(self) -> bool:
+        """Whether a replica can decode now: it runs, and reports while it has work."""
+        ...
+
 
 class EngineClient(Protocol):
     """An engine behind an asyncio interface, such as `server.workers.engine_pool.EnginePool`."""

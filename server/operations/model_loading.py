@@ -16,6 +16,7 @@ from server.operations.cpu_count import usable_cpus
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
 from server.text.language_detection import Detector, load_identifier
+from server.text.tokenizers.registry import open_tokenizer
 from server.translation.glossary_store import GlossaryStore
 from server.workers.engine_pool import EnginePool, PoolOptions
 from server.workers.sentence_cache import CachedEngineClient
@@ -56,6 +57,7 @@ def open_engines(settings: Settings, observer: Metrics) -> list[EngineClient]:
         device=settings.device,
         max_queue_seconds=settings.max_queue_seconds,
         niceness=_ENGINE_NICENESS,
+        heartbeat_limit_seconds=settings.heartbeat_limit_seconds,
         observe=observer,
     )
     launched: list[EnginePool] = []
@@ -63,6 +65,7 @@ def open_engines(settings: Settings, observer: Metrics) -> list[EngineClient]:
         # Launch all before waiting for the first: processes load their graphs in parallel.
         for folder in folders:
             bundle = load_bundle(folder)
+            open_tokenizer(bundle)  # a damaged one is reported before anything is served
             processes = settings.engine_processes
             if processes is None:
                 processes = settings.device == "cpu" and _num_bytes(bundle) < _MAX_COPIED_BYTES

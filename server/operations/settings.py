@@ -226,8 +226,25 @@ class Settings(BaseSettings):
         ),
     ] = 512
     max_documents: Annotated[
-        int, Field(ge=1, le=100_000, description="documents queued, in progress and stored; more receive 429")
+        int,
+        Field(
+            ge=1,
+            le=100_000,
+            description="documents queued, in progress and stored; finished ones are deleted to make room, then 429",
+        ),
     ] = 100
+    max_client_documents: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=100_000,
+            description="documents of one client (API key or address) queued and in progress; more receive 429",
+        ),
+    ] = 25
+    max_documents_megabytes: Annotated[
+        int,
+        Field(ge=1, le=10_000_000, description="size of the files of all documents, uploads included, in megabytes"),
+    ] = 2000
     max_running_documents: Annotated[
         int,
         Field(
@@ -256,14 +273,21 @@ class Settings(BaseSettings):
         float, Field(gt=0, le=3600, description="seconds without progress of a response until its connection is closed")
     ] = 30.0
     drain_timeout_seconds: Annotated[
-        float, Field(ge=0, le=3600, description="seconds for running requests to finish after SIGTERM")
-    ] = 30.0
+        float,
+        Field(
+            ge=0,
+            le=3600,
+            description="seconds for running requests and documents to finish after SIGTERM; the default is shorter "
+            "than the 30 seconds that Kubernetes waits",
+        ),
+    ] = 25.0
     heartbeat_limit_seconds: Annotated[
         float,
         Field(
             ge=2,
             le=3600,
-            description="seconds without an engine heartbeat until /health/live and /health/ready return 503",
+            description="seconds without an engine heartbeat until the engine's process is killed and started again, "
+            "and /health/live and /health/ready return 503",
         ),
     ] = 30.0
     protocols: Annotated[
@@ -342,6 +366,8 @@ class Settings(BaseSettings):
             limits=limits,
             process_limits=ProcessLimits(self.document_max_cpu_seconds, self.document_max_memory_megabytes * MEGABYTE),
             max_documents=self.max_documents,
+            max_of_client=self.max_client_documents,
+            max_bytes=self.max_documents_megabytes * MEGABYTE,
             max_running=self.max_running_documents,
             lifetime_seconds=self.document_lifetime_seconds,
             folder=self.documents_folder,

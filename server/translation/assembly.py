@@ -12,7 +12,7 @@ from server.text.readers.units import Unit
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.reading import SegmentedTexts
 from server.translation.sentences import Job, SegmentedText, Sentence
-from server.translation.submission import num_tokens, sentence_tokens
+from server.translation.submission import mean_score, num_tokens, sentence_tokens
 from server.translation.token_details import sentence_details
 from server.translation.types import Alternative, Phases, Translation, TranslationRequest, TranslationResult
 
@@ -60,10 +60,9 @@ def _alternative(text: SegmentedText, rank: int, hypotheses: Sequence[Hypothesis
         for index, part in enumerate(text.document)
     ]
     lengths = [num_tokens(hypothesis) for hypothesis in hypotheses]
-    total = sum(lengths)
-    if not total:
+    if not hypotheses:
         return Alternative("".join(parts), math.nan)
-    score = sum([hypothesis.score * length for hypothesis, length in zip(hypotheses, lengths, strict=True)]) / total
+    score = mean_score([hypothesis.score for hypothesis in hypotheses], lengths)
     return Alternative("".join(parts), score, math.fsum([hypothesis.log_probability for hypothesis in hypotheses]))
 
 

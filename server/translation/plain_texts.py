@@ -15,7 +15,7 @@ from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.reading import TextReader
 from server.translation.sentence_encoder import SentenceEncoder
-from server.translation.submission import Submission, num_tokens
+from server.translation.submission import Submission, mean_score, num_tokens
 from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
 from server.translation.worker_threads import runner_for
 
@@ -105,7 +105,8 @@ class PlainTextPath:
     def _translation(self, parts: Sequence[str | Request], completions: Mapping[int, Completion]) -> Translation:
         written: list[str] = []
         source_tokens = total = 0
-        weighted: list[float] = []
+        scores: list[float] = []
+        lengths: list[int] = []
         log_probabilities: list[float] = []
         reasons: list[FinishReason] = []
         for part in parts:
@@ -117,7 +118,8 @@ class PlainTextPath:
             length = num_tokens(best)
             source_tokens += len(part.source)
             total += length
-            weighted.append(best.score * length)
+            scores.append(best.score)
+            lengths.append(length)
             log_probabilities.append(best.log_probability)
             reasons.append(best.finish_reason)
         return Translation(
@@ -125,8 +127,8 @@ class PlainTextPath:
             source_tokens,
             total,
             FinishReason.of_all(reasons),
-            sum(weighted) / total if total else math.nan,
-            log_probability=math.fsum(log_probabilities) if total else math.nan,
+            mean_score(scores, lengths),
+            log_probability=math.fsum(log_probabilities) if log_probabilities else math.nan,
         )
 
 

@@ -1,5 +1,6 @@
 """Requests to the engine and back: all of a round at once, with failures as errors and times as phases."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
@@ -68,6 +69,16 @@ class Submission:
 def num_tokens(hypothesis: Hypothesis) -> int:
     """Return the number of generated tokens: the end-of-sequence token counts where it was generated."""
     return len(hypothesis.token_ids) + (hypothesis.finish_reason is FinishReason.STOP)
+
+
+def mean_score(scores: Sequence[float], lengths: Sequence[int]) -> float:
+    """Return the mean score of sentences, weighted by their lengths; NaN without sentences.
+
+    Sentences that a limit ended before their first token have the same weight.
+    """
+    if not any(lengths):
+        lengths = [1] * len(scores)
+    return sum([score * length for score, length in zip(scores, lengths, strict=True)]) / (sum(lengths) or math.nan)
 
 
 def sentence_tokens(completions: Iterable[Completion]) -> list[tuple[int, int]]:

@@ -16,9 +16,12 @@ from server.engine.model_runner import ModelRunner
 from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.engine.stream_tracker import StreamUpdate
+from server.interface.client_identity import client_of_call
 from server.interface.errors import Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, Request, check_all_tokens
 from server.text.tokenizers.registry import continuation_tokens_of
+from server.workers.call_feeder import CallFeeder
+from server.workers.delivery import settle, stream
 from server.workers.messages import EngineSettings
 from server.workers.process_worker import ProcessWorker
 from server.workers.thread_worker import ThreadWorker
@@ -29,6 +32,7 @@ _DRAIN_POLL_SECONDS = 0.01
 _TIMER_SECONDS = 0.01  # after a deadline, when it has passed on every clock
 # Rows for each row that may be encoded ahead: enough to share encoder runs, without a second queue.
 _ROWS_PER_ROW_AHEAD = 4
+_CALL_SHARE = 4  # one call has at most a quarter of the queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,8 @@ class PoolOptions:
 
     `max_queue_seconds` is the longest wait for rows that a call may expect, except during a burst. Engines run with
     `niceness` added to that of the process (threads on Linux only), so that the event loop answers without delay. With
-    `processes` each engine has its own process and a copy of the weights, and never waits for the Python of another.
+    `processes` each engine has its own process and a copy of the weights, and never waits for the Python of another. A
+    process that is silent for `heartbeat_limit_seconds` while it has work is killed and started again.
     """
 
     replicas: int = 1
@@ -49,6 +54,7 @@ class PoolOptions:
     max_queue_seconds: float = math.inf
     niceness: int = 0
     processes: bool = False
+    heartbeat_limit_seconds: float = math.inf
     observe: EngineObserver | None = None
 
 
@@ -62,6 +68,7 @@ class WorkerStatus:
     rows: int
     heartbeat_age_seconds: float
     draining: bool
+    has_engine: bool
 
 
 class EnginePool:
@@ -89,6 +96,9 @@ class EnginePool:
                 max_queue_seconds=options.max_queue_seconds,
             )
         )
+        # Enough for all engines to stay busy until more is fed.
+        num_engine_rows = num_replicas * (options.max_rows + -(-options.max_rows // _ROWS_PER_ROW_AHEAD))
+        self._max_call_sentences = max(options.max_waiting // _CALL_SHARE, 2 * num_engine_rows)
         self._futures: dict[Request, asyncio.Future[Completion]] = {}
         self._draining = False
         # Orders `generate` and `close`: a request is completed or rejected, never lost.
@@ -114,7 +124,9 @@ class EnginePool:
         settings = EngineSettings(
             options.device, options.threads_per_replica, options.max_rows, options.max_encoder_tokens, options.niceness
         )
-        return ProcessWorker(self.bundle, settings, self._scheduler, self, replica, options.observe)
+        return ProcessWorker(
+            self.bundle, settings, self._scheduler, self, replica, options.observe, options.heartbeat_limit_seconds
+        )
 
     @classmethod
     def open(cls, bundle: Bundle, options: PoolOptions) -> "EnginePool":
@@ -169,7 +181,7 @@ class EnginePool:
                 by_loop.setdefault(future.get_loop(), []).append((future, completion))
         for loop, settled in by_loop.items():
             try:
-                loop.call_soon_threadsafe(_settle, settled)
+                loop.call_soon_threadsafe(settle, settled)
             except RuntimeError:
                 _log.warning("completions discarded: event loop closed", extra={"completions": len(settled)})
 
@@ -201,7 +213,7 @@ class EnginePool:
                 by_loop.setdefault(future.get_loop(), []).append(update)
         for loop, of_loop in by_loop.items():
             with suppress(RuntimeError):  # the loop is closed; `ended` logs it
-                loop.call_soon_threadsafe(_stream, of_loop)
+                loop.call_soon_threadsafe(stream, of_loop)
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Decode these requests, batched with all others, and return completions in their order.
@@ -214,7 +226,7 @@ class EnginePool:
         request is queued then), and the error of a request that failed.
         """
         check_all_tokens(requests, self.bundle.config.shapes)
-        loop = asyncio.get_running_loop()
+        loop, client = asyncio.get_running_loop(), client_of_call.get()
         futures: list[asyncio.Future[Completion]] = [loop.create_future() for _ in requests]
         with self._admission_lock:
             if self._draining:
@@ -225,11 +237,12 @@ class EnginePool:
             loop.call_at(deadline + _TIMER_SECONDS, self._wake)
             for deadline in {request.deadline for request in requests if request.deadline is not None}
         ]
+        feeder = CallFeeder(self._scheduler, requests, futures, self._max_call_sentences, self._wake)
         try:
-            self._scheduler.submit(requests)
-            self._wake()
+            feeder.start(client)
             completions = await asyncio.gather(*futures)
         except BaseException:
+            feeder.stop()
             for request in requests:
                 self._futures.pop(request, None)
             self._scheduler.cancel(requests)
@@ -245,7 +258,7 @@ class EnginePool:
 
     def check_admission(self) -> None:
         """Raise `QueueFull` if a call that begins now would be rejected."""
-        self._scheduler.check_admission(time.monotonic())
+        self._scheduler.check_admission(time.monotonic(), client_of_call.get())
 
     def _wake(self) -> None:
         for engine in self._engines:
@@ -260,6 +273,7 @@ class EnginePool:
             rows=self._options.max_rows * len(self._engines),
             heartbeat_age_seconds=max(engine.silent_seconds for engine in self._engines),
             draining=self._draining,
+            has_engine=any(engine.is_responsive for engine in self._engines),
         )
 
     async def drain(self, timeout_seconds: float) -> bool:
@@ -279,19 +293,3 @@ class EnginePool:
         self._scheduler.close()
         for engine in self._engines:
             engine.close()
-
-
-def _settle(settled: list[tuple[asyncio.Future[Completion], Completion]]) -> None:
-    for future, completion in settled:
-        if not future.done():
-            future.set_result(completion)
-            if completion.request.on_progress is not None and completion.hypotheses:
-                completion.request.on_progress(completion.hypotheses[0].token_ids, True)
-
-
-def _stream(updates: list[StreamUpdate]) -> None:
-    for request, tokens in updates:
-        # After the death of an engine, another one decodes the same tokens from the beginning.
-        if request.on_progress is not None and len(tokens) > request.num_streamed:
-            request.num_streamed = len(tokens)
-            request.on_progress(tokens, False)

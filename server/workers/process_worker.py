@@ -1,11 +1,13 @@
 """An engine in its own process, as seen by the server process: no step waits for the Python of another thread."""
 
 import logging
+import math
 import multiprocessing
+import selectors
 import threading
 import time
 
-from bundle.loading import Bundle
+from bundle.loading import Bundle, check_unchanged
 from server.engine.engine import EngineObserver
 from server.engine.scheduler import Scheduler
 from server.engine.stream_tracker import StreamUpdate
@@ -15,9 +17,12 @@ from server.workers.listener import EngineListener
 from server.workers.message_pipe import MessagePipe
 from server.workers.messages import AdmissionMessage, CompletionMessage, EngineSettings, StatusMessage, SubmitMessage
 from server.workers.process_main import run_engine
+from server.workers.thread_worker import SILENCE_SECONDS
 
 _log = logging.getLogger("kvasir.workers")
 
+_WATCH_SECONDS = 0.5  # between looks at a process that sends nothing
+_START_SECONDS = 120.0  # for a process to start again
 _RESTART_SECONDS = 1.0  # between attempts to restart a process
 _END_SECONDS = 5.0  # for a process to exit by itself
 _UNGUARDED = (
@@ -43,6 +48,7 @@ class ProcessWorker:
         listener: EngineListener,
         replica: int,
         observer: EngineObserver | None,
+        heartbeat_limit_seconds: float = math.inf,
     ) -> None:
         self._bundle = bundle
         self._settings = settings
@@ -56,6 +62,9 @@ class ProcessWorker:
         self._num_rows_taken = 0
         self._last_status = time.monotonic()
         self._is_down = False
+        self._is_silent = False
+        # Before probes report it as stuck.
+        self._kill_seconds = max(heartbeat_limit_seconds - 2 * _WATCH_SECONDS, _WATCH_SECONDS)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._listen, name=self._name, daemon=True)
         self._launch()
@@ -104,6 +113,11 @@ class ProcessWorker:
         """Seconds since the last status of an engine that has work or is down; otherwise 0."""
         return time.monotonic() - self._last_status if self._running or self._is_down else 0.0
 
+    @property
+    def is_responsive(self) -> bool:
+        """Whether the process runs, and reports while it has work."""
+        return not (self._is_down or self._is_silent)
+
     def close(self) -> None:
         """End the process after its step, and the thread that listens to it."""
         self._closing.set()
@@ -123,6 +137,9 @@ class ProcessWorker:
         process.start()
         theirs.close()  # otherwise the pipe would not end with the process
         self._connection, self._process = ours, process
+        # Connection.poll creates a selector in every call.
+        self._incoming = selectors.DefaultSelector()
+        self._incoming.register(ours, selectors.EVENT_READ)
         self._pipe = MessagePipe(ours, f"messages-{self._replica}")
 
     def _end(self) -> None:
@@ -134,6 +151,9 @@ class ProcessWorker:
     def _listen(self) -> None:
         while True:
             try:
+                if not self._incoming.select(_WATCH_SECONDS):
+                    self._watch()
+                    continue
                 status = self._receive()
                 assert isinstance(status, StatusMessage), "a running engine sends only status messages"
                 self._handle(status)
@@ -142,6 +162,21 @@ class ProcessWorker:
                     return
                 self._restart()
             self.wake()
+
+    def _watch(self) -> None:
+        """Send no more work to a process that is silent, and kill it at the limit; `_restart` follows."""
+        silent = self.silent_seconds
+        if silent >= SILENCE_SECONDS and not self._is_silent:
+            self._set_silent(True)
+            fields = {"worker": self._name, "seconds": round(silent, 1), "requests": len(self._running)}
+            _log.warning("worker process silent", extra=fields)
+        if silent >= self._kill_seconds:
+            _log.error("worker process killed", extra={"worker": self._name, "seconds": round(silent, 1)})
+            self._process.kill()
+
+    def _set_silent(self, is_silent: bool) -> None:
+        self._is_silent = is_silent
+        self._scheduler.set_absent(self._replica, is_silent)
 
     def _receive(self) -> StatusMessage | Exception | None:
         """Return the next message that is not a log record; log records are written."""
@@ -152,6 +187,8 @@ class ProcessWorker:
             logging.getLogger(message.name).handle(message)
 
     def _handle(self, status: StatusMessage) -> None:
+        if self._is_silent:
+            self._set_silent(False)
         with self._lock:  # a request is dropped or completed, never both
             self._last_status = now = time.monotonic()
             self._num_rows_taken = status.num_rows_taken
@@ -181,6 +218,7 @@ class ProcessWorker:
         self._pipe.end()
         with self._lock:
             self._is_down, self._num_rows_taken, self._last_status = True, 0, time.monotonic()
+            self._is_silent = False
             lost = list(self._running.values())
             self._running.clear()
             self._scheduler.retire(self._replica, lost, self._last_status)
@@ -190,7 +228,10 @@ class ProcessWorker:
         self._listener.lost(lost, f"the worker process of this request exited {exit_status}")
         while not self._closing.is_set():
             try:
+                check_unchanged(self._bundle)
                 self._launch()
+                if not self._incoming.select(_START_SECONDS):
+                    self._process.kill()
                 self.warm_up()
             except Exception:  # noqa: BLE001 - the next attempt may succeed
                 _log.exception("worker process not restarted", extra={"worker": self._name})

@@ -8,8 +8,10 @@ import time
 from server.engine.engine import Engine
 from server.engine.scheduler import Scheduler
 from server.engine.warm_up import warm_up
+from server.interface.request import Request
 from server.workers.listener import EngineListener
 
+SILENCE_SECONDS = 5.0  # after which an engine with work takes no more of it
 _IDLE_SECONDS = 1.0  # period of the heartbeat of an idle engine
 
 
@@ -30,7 +32,7 @@ class ThreadWorker:
 
     def warm_up(self) -> None:
         """Decode a first sentence on the calling thread."""
-        warm_up(self._engine, lambda request: self._scheduler.submit([request]))
+        warm_up(self._engine, self._submit)
 
     def start(self) -> None:
         """Start the thread."""
@@ -49,11 +51,19 @@ class ThreadWorker:
         """Seconds since the last iteration of its loop."""
         return time.monotonic() - self._last_step
 
+    @property
+    def is_responsive(self) -> bool:
+        """Whether it has stepped lately."""
+        return self.silent_seconds < SILENCE_SECONDS
+
     def close(self) -> None:
         """End the thread after its step. The scheduler must be closed before, which wakes the thread."""
         self._is_closed = True
         if self._thread.ident is not None:
             self._thread.join()
+
+    def _submit(self, request: Request) -> None:
+        self._scheduler.submit([request])
 
     def _run(self) -> None:
         if sys.platform == "linux" and self._niceness:  # elsewhere, threads have no priority of their own

@@ -1,6 +1,7 @@
 """Servers as an operator starts them: a process and a port."""
 
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -47,7 +48,7 @@ def relabelled(folder: Path, source: str, target: str) -> Path:
     bundle.mkdir()
     for path in DEFAULT_MODEL.iterdir():
         if path.name != MANIFEST_FILE:
-            (bundle / path.name).symlink_to(path)
+            shutil.copy(path, bundle)
     manifest = json.loads((DEFAULT_MODEL / MANIFEST_FILE).read_text(encoding="utf-8"))
     manifest |= {"name": bundle.name, "source_languages": [source], "target_languages": [target]}
     (bundle / MANIFEST_FILE).write_text(json.dumps(manifest), encoding="utf-8")

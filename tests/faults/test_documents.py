@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from server.documents.isolation.process import ProcessLimits
-from server.documents.job_store import DocumentStore, JobStatus, StoreOptions
+from server.documents.job_store import DocumentStore, StoreOptions
+from server.documents.jobs import JobStatus
 from server.documents.rewriting import Translate
 from server.interface.errors import DocumentCpuLimit, DocumentMemoryLimit, EngineFailed, InvalidDocument
 from tests.faults.documents import book, open_document, outcome, slides, word

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from server.http.responses.error_formats import ErrorFormats
 from server.http.responses.errors import CLIENT_GONE_STATUS, error_response
 from server.http.state import RequestRecord, ServerState, milliseconds
+from server.interface.client_identity import client_of_call
 from server.interface.errors import EngineFailed
 from server.interface.request import FinishReason
 
@@ -46,6 +47,7 @@ class RequestRecorder:
             elapsed_seconds=lambda: self._clock() - begun,
         )
         scope.setdefault("state", {})["record"] = record
+        client_of_call.set(record.client)
         status = 0
 
         async def send_with_headers(message: Message) -> None:

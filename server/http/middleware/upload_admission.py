@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.http.responses.error_formats import ErrorFormats
@@ -28,7 +29,7 @@ class UploadAdmission:
             await self._app(scope, receive, send)
             return
         try:
-            self._server.begin_upload()
+            upload = self._server.begin_upload(scope["state"]["record"].client, self._num_bytes(scope))
         except KvasirError as error:
             response = error_response(error, self._formats.of(scope))
             response.headers["Connection"] = "close"  # the body is not read
@@ -41,11 +42,17 @@ class UploadAdmission:
             message = await receive()
             if not is_received and not message.get("more_body", False):
                 is_received = True
-                self._server.end_upload()
+                self._server.documents.capacity.end_upload(upload)
             return message
 
         try:
             await self._app(scope, receive_counted, send)  # type: ignore[arg-type]
         finally:
             if not is_received:
-                self._server.end_upload()
+                self._server.documents.capacity.end_upload(upload)
+
+    def _num_bytes(self, scope: Scope) -> int:
+        """Return the bytes of the body, or as many as it may have where it does not state them."""
+        announced = Headers(scope=scope).get("content-length", "")
+        limit = self._server.settings.document_options.limits.max_file_bytes
+        return min(int(announced), limit) if announced.isdecimal() else limit

@@ -13,7 +13,7 @@ router = APIRouter(prefix="/health", tags=["health"])
 class Health(BaseModel):
     """`status` is "ok" with 200, and the reason with 503."""
 
-    status: Literal["ok", "loading", "draining", "stuck"]
+    status: Literal["ok", "loading", "draining", "stuck", "no_engine"]
 
 
 _RESPONSES: dict[int | str, dict[str, object]] = {503: {"model": Health, "description": "Not live or not ready."}}
@@ -32,7 +32,7 @@ async def live(response: Response, server: Annotated[ServerState, Depends(server
 @router.head("/ready", include_in_schema=False)
 @router.get("/ready", responses=_RESPONSES)
 async def ready(response: Response, server: Annotated[ServerState, Depends(server_state)]) -> Health:
-    """Return 200 if the models are loaded and warm, no engine is stuck and the server is not shutting down."""
+    """Return 200 if the models are loaded and warm, every model has an engine and the server is not shutting down."""
     if server.draining or any(engine.status().draining for engine in server.engines):
         response.status_code = 503
         return Health(status="draining")
@@ -42,6 +42,9 @@ async def ready(response: Response, server: Annotated[ServerState, Depends(serve
     if _is_stuck(server):
         response.status_code = 503
         return Health(status="stuck")
+    if not all(engine.status().has_engine for engine in server.engines):
+        response.status_code = 503
+        return Health(status="no_engine")
     return Health(status="ok")
 
 

@@ -8,6 +8,7 @@ from fastapi import Request
 from server.documents.rewriting import Translate, TranslateTexts
 from server.http.requests.parameters import read_parameters
 from server.http.state import RequestRecord, ServerState, request_record, server_state
+from server.interface.client_identity import client_of_call
 from server.interface.errors import MissingApiKey
 
 
@@ -20,6 +21,7 @@ def begin_request(server: ServerState, record: RequestRecord, text: str) -> None
     key = server.key_gate.authenticate(text)
     server.key_gate.begin_request(key)
     record.key, record.client = key, f"key {key.id}"
+    client_of_call.set(record.client)
 
 
 def key_in_body(parameter: str, is_open: Callable[[str], bool]) -> Callable[[Request], Awaitable[None]]:

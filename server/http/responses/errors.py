@@ -47,7 +47,13 @@ _STATUS: Mapping[type, int] = {
     DeadlineExceeded: 504,
 }
 # For errors that FastAPI and Starlette raise; they have no codes.
-_HTTP_CODES = {400: "invalid_request", 404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
+_HTTP_CODES = {
+    400: "invalid_request",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "body_too_large",
+    422: "invalid_request",
+}
 _HTTP_MESSAGES = {
     "There was an error parsing the body": "the body cannot be read as JSON: it is not UTF-8, nested too deeply, "
     "or holds a number with too many digits",
@@ -66,6 +72,7 @@ _RULES = {
     " after validation": "",
 }
 _MAX_SHOWN_CHARACTERS = 60
+_MAX_PROBLEMS = 20  # described in one message
 
 error_responses = NATIVE.responses
 
@@ -107,7 +114,10 @@ async def _on_kvasir_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_invalid_body(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    problems = [_describe(problem) for problem in error.errors()]
+    found = error.errors()
+    problems = [_describe(problem) for problem in found[:_MAX_PROBLEMS]]
+    if len(found) > len(problems):
+        problems.append(f"and {len(found) - len(problems)} more")
     error_format = _format_of(request)
     return _response(error_format, _status(InvalidRequest, error_format), InvalidRequest.code, "; ".join(problems), {})
 
@@ -131,6 +141,8 @@ def _describe(problem: Mapping[str, object]) -> str:
         return f"the body is not JSON: {reason} at character {location[-1]}"
     # Options are tuples, so that they can be hashed; JSON has lists.
     path = ".".join(str(part).replace("tuple[str, ...]", "list[str]") for part in location if part != "body")
+    if kind == "too_many_fields":
+        return str(problem["msg"])
     if kind == "string_unicode" and not path:
         return "the body has a field name that is not valid Unicode"
     if not path:

@@ -4,7 +4,7 @@ import codecs
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -23,6 +23,7 @@ from bundle.tokenizer_files import (
 from server.text.tokenizers.source_template import SourceTemplate
 from server.text.unicode_text import replace_lone_surrogates
 
+_MIN_KNOWN_SHARE = 0.5
 _WORD_START = "▁"
 _LANGUAGE_CODE = re.compile(r">>.+<<")
 _JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # a blank in their place would split a word
@@ -40,6 +41,9 @@ class MarianTokenizer:
         vocabulary = _load_vocabulary(bundle.file(VOCABULARY_FILE))
         target_file = bundle.file(TARGET_VOCABULARY_FILE)
         target_vocabulary = _load_vocabulary(target_file) if target_file.is_file() else vocabulary
+        shapes = bundle.config.shapes
+        _check_ids(vocabulary, shapes.vocab_size, VOCABULARY_FILE)
+        _check_ids(target_vocabulary, shapes.target_vocab_size, target_file.name)
         self._end_of_sequence = tokens.end_of_sequence
         self._unknown = tokens.unknown
         control = {tokens.end_of_sequence, tokens.padding, tokens.decoder_start, tokens.unknown}
@@ -55,6 +59,9 @@ class MarianTokenizer:
         has_one = bundle.config.tokenizer.kind == "sentencepiece"
         self._target = self._source if has_one else _load_sentencepiece(bundle.file(TARGET_SENTENCEPIECE_FILE))
         self._template = SourceTemplate(bundle.config)
+        _check_pieces(self._source, vocabulary, SOURCE_SENTENCEPIECE_FILE)
+        if not has_one:
+            _check_pieces(self._target, target_vocabulary, TARGET_SENTENCEPIECE_FILE)
         self._source_unknown = self._source.unk_id()
         # The token id of each piece of the source model. For single sentences a list is faster to index than an array.
         self._source_ids = [
@@ -192,6 +199,22 @@ def _load_sentencepiece(path: Path) -> SentencePieceProcessor:
     return SentencePieceProcessor(model_proto=path.read_bytes())
 
 
+def _check_ids(vocabulary: Mapping[str, int], vocab_size: int, file: str) -> None:
+    """Raise ValueError for tokens outside the model's vocabulary: an int8 graph would read a wrong row for them."""
+    if wrong := [id_ for id_ in vocabulary.values() if not 0 <= id_ < vocab_size]:
+        raise ValueError(f"tokens of {file} must be from 0 to {vocab_size - 1}. Given: {wrong[0]}")
+
+
+def _check_pieces(model: SentencePieceProcessor, vocabulary: Mapping[str, int], file: str) -> None:
+    """Raise ValueError if the vocabulary lacks most pieces of a SentencePiece model: they are of two models."""
+    num_pieces = model.get_piece_size()
+    num_known = sum(model.id_to_piece(piece) in vocabulary for piece in range(num_pieces))
+    if not num_pieces or num_known < num_pieces * _MIN_KNOWN_SHARE:
+        raise ValueError(f"{num_known} of {num_pieces} pieces of {file} are in the vocabulary; they are of two models")
+
+
 def _load_vocabulary(path: Path) -> dict[str, int]:
     content = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict) or not content:
+        raise ValueError(f"{path.name} must be a JSON object of pieces and their tokens")
     return {str(piece): int(id_) for piece, id_ in content.items()}

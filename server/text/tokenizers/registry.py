@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from bundle.loading import Bundle
+from bundle.manifest import BundleError
 from bundle.tokenizer_files import TokenizerKind
 from server.text.tokenizers.byte_tokens import ByteTokenizer
 from server.text.tokenizers.marian import MarianTokenizer
@@ -18,10 +19,16 @@ TOKENIZERS: Final[Mapping[TokenizerKind, Callable[[Bundle], Tokenizer]]] = {
     "bytes": ByteTokenizer,
 }
 
+_MAX_REASON_CHARACTERS = 300
+
 
 def open_tokenizer(bundle: Bundle) -> Tokenizer:
-    """Return the tokenizer of a bundle."""
-    return TOKENIZERS[bundle.config.tokenizer.kind](bundle)
+    """Return the tokenizer of a bundle. Raises `BundleError` for files that are damaged or belong to another model."""
+    try:
+        return TOKENIZERS[bundle.config.tokenizer.kind](bundle)
+    except Exception as error:  # the libraries do not document their errors
+        reason = f"{type(error).__name__}: {error}"[:_MAX_REASON_CHARACTERS]
+        raise BundleError(f"{bundle.path}: the tokenizer files cannot be read: {reason}") from error
 
 
 def continuation_tokens_of(bundle: Bundle) -> frozenset[int]:

@@ -8,7 +8,8 @@ import pytest
 
 from server.documents.formats.registry import format_of
 from server.documents.input.limits import FileLimits
-from server.documents.job_store import DocumentStore, JobStatus, StoreOptions
+from server.documents.job_store import DocumentStore, StoreOptions
+from server.documents.jobs import JobStatus
 from server.documents.rewriting import InProcessRewrite, Translate, translate_document
 from server.documents.steps import DocumentSize
 from server.interface.errors import (
@@ -162,23 +163,27 @@ def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:
     assert waits == [0.25, 2.5]
 
 
-def test_more_documents_than_there_may_be_are_refused_until_one_expires(tmp_path: Path) -> None:
+def test_finished_documents_make_room_and_unfinished_ones_do_not(tmp_path: Path) -> None:
     async def scenario() -> None:
         clock = FakeClock()
-        store = DocumentStore(StoreOptions(max_documents=2, lifetime_seconds=60, folder=tmp_path), clock=clock)
+        store = DocumentStore(StoreOptions(max_documents=2, max_running=2, folder=tmp_path), clock=clock)
         jobs = [await store.submit("a.txt", io.BytesIO(LETTER), Translate(loud)) for _ in range(2)]
         for job in jobs:
             await store.wait(job.id)
-        clock.now += 55
-        with pytest.raises(QueueFull, match="2 documents") as refused:
+            clock.now += 1
+        gates = [Gate(), Gate()]
+        last = [await store.submit("a.txt", io.BytesIO(LETTER), Translate(gate.translate)) for gate in gates]
+        for job in jobs:
+            with pytest.raises(UnknownDocument):
+                store.get(job.id)
+        with pytest.raises(QueueFull, match="the server has 2 of 2 unfinished documents; retry in 10 s"):
             await store.submit("a.txt", io.BytesIO(LETTER), Translate(loud))
-        assert refused.value.retry_after_seconds == 5
-        assert store.get(jobs[0].id).status is JobStatus.DONE
-        clock.now += 5
-        with pytest.raises(UnknownDocument, match="kept for 60 seconds"):
-            store.get(jobs[0].id)
-        assert not _files(tmp_path)
-        await store.submit("a.txt", io.BytesIO(LETTER), Translate(loud))
+        assert store.num_unfinished == 2
+        for gate in gates:
+            gate.opened.set()
+        await store.finish()
+        assert store.num_unfinished == 0
+        assert all(store.get(job.id).status is JobStatus.DONE for job in last)
         await store.close()
 
     run(scenario)

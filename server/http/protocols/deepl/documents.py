@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from server.documents.job_store import DocumentJob, JobStatus
+from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.text_translation import document_translation
 from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.fields import formality_of, glossary_of, source_tag, target_tag

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from server.documents.job_store import JobStatus
+from server.documents.jobs import JobStatus
 from server.documents.text_translation import document_translation
 from server.http.protocols.libretranslate.errors import libretranslate_responses
 from server.http.protocols.libretranslate.texts import check_languages, required_tag

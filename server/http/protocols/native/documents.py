@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Form, Request, Response, UploadFile
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from server.documents.job_store import DocumentJob, JobStatus
+from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.text_translation import document_translation
 from server.http.requests.api_keys import charged
 from server.http.responses.download import download

@@ -3,13 +3,48 @@
 import math
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from server.translation.types import SentenceDetails
 
 MAX_TAG_CHARACTERS = 64  # the longest real language tags have half as many
 
 Timeout = Annotated[float | None, Field(gt=0, description="time for the answer in seconds; then 504")]
+
+_MAX_FIELDS = 200
+_MAX_ITEMS = 2000  # the limits of single fields are lower
+_TEXTS = ("text", "translation")
+
+
+class BoundedBody(BaseModel):
+    """A body whose lists and mappings are bounded before their items are validated.
+
+    pydantic makes an error for every item that is wrong: 50,000 of them block the event loop for more than a second.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_fields(cls, value: object) -> object:
+        if isinstance(value, dict) and len(value) > _MAX_FIELDS:
+            message = "the body must have at most {limit} fields. Given: {number}"
+            raise PydanticCustomError("too_many_fields", message, {"limit": _MAX_FIELDS, "number": len(value)})
+        return value
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_items(cls, value: object, info: ValidationInfo) -> object:
+        if isinstance(value, list) and info.field_name not in _TEXTS and len(value) > _MAX_ITEMS:
+            raise PydanticCustomError("too_many_items", "must have at most {limit} items", {"limit": _MAX_ITEMS})
+        if isinstance(value, list) and info.field_name in _TEXTS:
+            wrong = next((index for index, item in enumerate(value) if not isinstance(item, str)), None)
+            if wrong is not None:
+                raise PydanticCustomError("text_item_type", "item {index} must be a string", {"index": wrong})
+        if isinstance(value, list) and any(isinstance(item, list) and len(item) > _MAX_ITEMS for item in value):
+            raise PydanticCustomError("too_many_items", "must have at most {limit} items each", {"limit": _MAX_ITEMS})
+        if isinstance(value, dict) and not all(isinstance(item, str) for item in value.values()):
+            raise PydanticCustomError("string_values", "must have strings as values")
+        return value
 
 
 class TokenAlternative(BaseModel):

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from server.http.protocols.native.fields import (
     MAX_TAG_CHARACTERS,
+    BoundedBody,
     SentenceAnswer,
     Timeout,
     finite,
@@ -25,7 +26,7 @@ from server.translation.types import TranslationResult
 router = APIRouter(prefix="/v1", tags=["translation"])
 
 
-class ScoreBody(DetailOptions):
+class ScoreBody(BoundedBody, DetailOptions):
     """Texts and their translations. Each is one sentence."""
 
     text: str | list[str] = Field(description="a text, or a list of texts")

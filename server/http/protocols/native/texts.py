@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from server.http.protocols.native.event_stream import EVENTS_CONTENT, EventStream
 from server.http.protocols.native.fields import (
     MAX_TAG_CHARACTERS,
+    BoundedBody,
     SentenceAnswer,
     Timeout,
     finite,
@@ -37,7 +38,7 @@ from server.translation.worker_threads import GLOSSARIES, ThreadRunner
 router = APIRouter(prefix="/v1", tags=["translation"])
 
 
-class TranslateBody(DecodingOptions):
+class TranslateBody(BoundedBody, DecodingOptions):
     """Texts, their languages, and how to translate them."""
 
     model_config = ConfigDict(

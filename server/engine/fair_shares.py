@@ -1,0 +1,94 @@
+"""Shares of clients in the queue: while several clients have requests, none gets more for sending more calls."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+# A sentence is queued as if it had arrived later than the sentence before it in its call, by this multiple of the time
+# that its rows take: short calls pass the rest of a long one, which keeps half of the engine meanwhile. The order
+# depends on time only, so every request is admitted eventually.
+_QUEUE_SHARE = 2
+_QUEUE_SECONDS = 0.05  # instead, while the pace is unknown
+# Sentences at the beginning of a call that do not wait for the long calls of the same client.
+_SHORT_CALL = 8
+
+
+@dataclass(slots=True, eq=False)
+class QueuedCall:
+    """The sentences of one call in the queue. `next_time` is that of its next sentence; others may be queued later."""
+
+    client: str
+    next_time: float
+    num_queued: int = 0
+
+
+class FairShares:
+    """Requests of each client, and the times at which they are queued. Not thread-safe.
+
+    The calls of one client alone are queued as they arrive. Beside others, the calls of a client are queued at the pace
+    of its share (virtual start times, as in start-time fair queueing), and so are the rests of its long calls.
+    """
+
+    def __init__(self) -> None:
+        self._num_present = Counter[str]()
+        self._num_waiting = Counter[str]()
+        self._num_rows = Counter[str]()
+        self._next_call: dict[str, float] = {}
+        self._next_rest: dict[str, float] = {}
+
+    def num_clients(self, client: str) -> int:
+        """Return the number of clients with requests, this one included."""
+        return len(self._num_present) + (client not in self._num_present)
+
+    def num_waiting(self, client: str) -> int:
+        """Return the requests of a client that wait."""
+        return self._num_waiting[client]
+
+    def is_below_share(self, client: str, num_rows: int) -> bool:
+        """Return whether a client has less than its part of `num_rows`, or of all requested rows if there are more."""
+        return self._num_rows[client] * self.num_clients(client) < max(num_rows, self._num_rows.total())
+
+    def start_time(self, client: str, arrived: float) -> float:
+        """Return the time at which a call is queued that arrived then."""
+        if self.num_clients(client) == 1:
+            return arrived
+        return max(arrived, self._next_call.get(client, arrived))
+
+    def begin_call(self, client: str, arrived: float) -> QueuedCall:
+        """Return a new call."""
+        return QueuedCall(client, self.start_time(client, arrived))
+
+    def queue(self, call: QueuedCall, num_rows: int, pace: float) -> float:
+        """Count a sentence as waiting and return its time in the queue, at this pace in rows a second (0: unknown)."""
+        client, time = call.client, call.next_time
+        num_clients = self.num_clients(client)
+        seconds = num_rows / pace if pace else _QUEUE_SECONDS / _QUEUE_SHARE
+        if num_clients > 1 and call.num_queued >= _SHORT_CALL:
+            time = max(time, self._next_rest.get(client, time), self._next_call.get(client, time))
+            self._next_rest[client] = time + max(_QUEUE_SHARE, num_clients) * seconds
+        else:
+            call.next_time += _QUEUE_SHARE * seconds
+            self._next_call[client] = max(self._next_call.get(client, time), time) + num_clients * seconds
+        call.num_queued += 1
+        self._num_present[client] += 1
+        self._num_waiting[client] += 1
+        self._num_rows[client] += num_rows
+        return time
+
+    def admit(self, call: QueuedCall) -> None:
+        """Count a sentence as admitted."""
+        _subtract(self._num_waiting, call.client)
+
+    def end(self, call: QueuedCall, num_rows: int) -> None:
+        """Count a sentence, admitted before, as ended."""
+        _subtract(self._num_present, call.client)
+        _subtract(self._num_rows, call.client, num_rows)
+        if call.client not in self._num_present:
+            self._next_call.pop(call.client, None)
+            self._next_rest.pop(call.client, None)
+
+
+def _subtract(counter: Counter[str], name: str, number: int = 1) -> None:
+    """Subtract a number, and remove what is zero: names of clients must not accumulate."""
+    counter[name] -= number
+    if not counter[name]:
+        del counter[name]

@@ -1,0 +1,69 @@
+"""Limit on the number of values in a JSON body, applied while it is read."""
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+_PIECE_BYTES = 16 * 1024
+
+
+class JsonValues:
+    """ASGI middleware that returns 422 for a JSON body of more than `max_values` values.
+
+    A parser holds the interpreter for the whole of a body: 1.3 million empty strings in 3.9 MB block the event loop.
+    """
+
+    def __init__(self, app: ASGIApp, max_values: int) -> None:
+        self._app = app
+        self._max_values = max_values
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request; pass on other scopes."""
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
+            await self._app(scope, receive, send)
+            return
+        media_type = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().casefold()
+        if media_type in _FORMS:
+            await self._app(scope, receive, send)
+            return
+        counter = ValueCounter()
+
+        async def receive_counted() -> Message:
+            message = await receive()
+            body = message.get("body", b"")
+            for begin in range(0, len(body), _PIECE_BYTES):
+                if counter.add(body[begin : begin + _PIECE_BYTES]) > self._max_values:
+                    raise HTTPException(
+                        422,
+                        f"the body must have at most {self._max_values} values; send it in parts",
+                        {"Connection": "close"},  # the rest of the body is not read
+                    )
+            return message
+
+        await self._app(scope, receive_counted, send)
+
+
+class ValueCounter:
+    """Counts the separators of JSON values outside strings, in a body that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._num_values = 0
+        self._is_in_string = False
+        self._is_escaped = False  # the last piece ended with a backslash that escapes the next byte
+
+    def add(self, piece: bytes) -> int:
+        """Read a piece and return the number of separators so far."""
+        if self._is_escaped and piece:
+            piece = piece[1:]
+        if b"\\" in piece:
+            piece = piece.replace(b"\\\\", b"")
+            self._is_escaped = piece.endswith(b"\\")
+            piece = piece.replace(b'\\"', b"")
+        else:
+            self._is_escaped = False
+        parts = piece.split(b'"')
+        outside = parts[1 if self._is_in_string else 0 :: 2]
+        self._num_values += sum([part.count(b",") + part.count(b"[") + part.count(b"{") for part in outside])
+        self._is_in_string ^= len(parts) % 2 == 0
+        return self._num_values

@@ -1,0 +1,86 @@
+"""Bodies of very many values: they are rejected before a parser or a validator holds the event loop."""
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+from pydantic import ValidationError
+from starlette.testclient import TestClient
+
+from server.http.app import create_app
+from server.http.middleware.json_values import ValueCounter
+from server.http.protocols.native.texts import TranslateBody
+from server.operations.settings import Settings
+from tests.fakes.echo import EchoGenerator
+
+MANY = 49_000
+MAX_ERRORS = 2100
+
+
+@pytest.fixture
+def client(echo: EchoGenerator) -> Iterator[TestClient]:
+    with TestClient(create_app(Settings(), [echo])) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"text": [' + b'"",' * 1_300_000 + b'""]}',
+        b'{"text": ' + b"[" * 60_000 + b"]" * 60_000 + b"}",
+        b'{"text": [' + b"{}," * 60_000 + b"1]}",
+    ],
+    ids=["empty strings", "nested lists", "objects"],
+)
+@pytest.mark.parametrize("path", ["/v1/translate", "/translate", "/v2/translate", "/v1/score"])
+def test_a_body_of_too_many_values_is_rejected(client: TestClient, path: str, body: bytes) -> None:
+    begun = time.process_time()
+    answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code in (413, 422)
+    assert time.process_time() - begun < 1.0
+    assert len(answer.content) < 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("suppress_tokens", ["a"] * MANY),
+        ("suppress_phrases", [1] * MANY),
+        ("required_phrases", [[1] * MANY]),
+        ("target_prefix", [1] * MANY),
+        ("glossary", {str(number): 1 for number in range(MANY // 2)}),
+        ("text", [1] * MANY),
+    ],
+)
+def test_wrong_items_are_not_described_one_by_one(client: TestClient, name: str, value: object) -> None:
+    fields = {"text": "a", name: value}
+    with pytest.raises(ValidationError) as error:
+        TranslateBody.model_validate(fields)
+    assert error.value.error_count() < MAX_ERRORS
+    answer = client.post("/v1/translate", json=fields)
+    assert answer.status_code == 422
+    assert name in answer.json()["error"]["message"]
+    assert len(answer.content) < 5000
+
+
+def test_wrong_translations_to_score_are_not_described_one_by_one(client: TestClient) -> None:
+    answer = client.post("/v1/score", json={"text": ["a"] * 1000, "translation": [1] * MANY})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["message"] == "`translation` item 0 must be a string"
+
+
+def test_unknown_fields_are_not_described_one_by_one(client: TestClient) -> None:
+    answer = client.post("/v1/translate", json={f"field {number}": 1 for number in range(MANY // 2)})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["message"].startswith("the body must have at most 200 fields")
+
+
+def test_values_are_counted_outside_strings_in_any_pieces() -> None:
+    content = {"a,b": ["c\\", 'd"e,[f', "\\\\", {"g": [1, 2, ["h,{"]]}], 'i\\"': "é,\n"}
+    body = json.dumps(content).encode()
+    expected = 1 + 1 + 1 + 3 + 1 + 1 + 2 + 1  # separators of objects and lists, and commas between values
+    for size in (1, 2, 3, 7, len(body)):
+        counter = ValueCounter()
+        counts = [counter.add(body[begin : begin + size]) for begin in range(0, len(body), size)]
+        assert counts[-1] == expected, size

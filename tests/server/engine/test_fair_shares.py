@@ -1,0 +1,133 @@
+"""Shares of clients in the queue of one replica that decodes one row at a time, ten a second."""
+
+import math
+from collections import Counter
+
+import pytest
+
+from server.engine.scheduler import Scheduler, SchedulerLimits
+from server.interface.errors import QueueFull
+from server.interface.request import Request, SentenceParams
+from tests.fakes.engine import request
+
+STEP_SECONDS = 0.1
+
+
+class _Server:
+    """One replica with one row."""
+
+    def __init__(self, max_waiting: int = 100, max_queue_seconds: float = math.inf) -> None:
+        self.scheduler = Scheduler(SchedulerLimits(1, 1, 100, max_waiting, max_queue_seconds=max_queue_seconds))
+        self.now = 100.0
+        self.client_of: dict[Request, str] = {}
+        self.decoded = Counter[str]()
+
+    def send(self, client: str, num_sentences: int = 1) -> None:
+        requests = [request([5], SentenceParams()) for _ in range(num_sentences)]
+        for each in requests:
+            each.timings.arrived = self.now
+        self.scheduler.submit(requests, client)
+        self.client_of |= dict.fromkeys(requests, client)
+
+    def step(self) -> str:
+        """Decode one sentence and return its client."""
+        [admitted] = self.scheduler.admit(0, self.now).admitted
+        self.now += STEP_SECONDS
+        self.scheduler.retire(0, [admitted], self.now)
+        client = self.client_of.pop(admitted)
+        self.decoded[client] += 1
+        return client
+
+
+def test_a_client_with_many_calls_gets_no_more_than_its_share() -> None:
+    server = _Server(max_waiting=10_000)
+    modest = [f"modest {number}" for number in range(9)]
+    for client in modest:
+        server.send(client)
+    for _ in range(2000):
+        while sum(client == "greedy" for client in server.client_of.values()) < 50:
+            server.send("greedy")
+        client = server.step()
+        if client != "greedy":
+            server.send(client)  # one call at a time
+    assert 0.05 <= server.decoded["greedy"] / 2000 <= 0.12
+    shares = [server.decoded[client] / 2000 for client in modest]
+    assert min(shares) >= 0.08
+
+
+def test_long_calls_of_one_client_together_get_its_share() -> None:
+    server = _Server(max_waiting=10_000)
+    server.send("modest", 30)
+    for _ in range(20):
+        server.step()
+    for _ in range(3):
+        server.send("modest", 300)
+        for _ in range(5):
+            server.send("greedy", 300)
+    order = [server.step() for _ in range(800)]
+    assert 0.4 <= order.count("greedy") / 800 <= 0.6
+
+
+def test_a_short_call_does_not_wait_for_a_long_one_of_the_same_client_beside_others() -> None:
+    server = _Server(max_waiting=10_000)
+    server.send("other", 30)
+    for _ in range(20):
+        server.step()
+    server.send("other", 500)
+    server.send("same", 500)
+    for _ in range(20):
+        server.step()
+    before = set(server.client_of)
+    server.send("same", 3)
+    for _ in range(25):
+        server.step()
+    assert set(server.client_of) <= before
+
+
+def test_a_client_alone_is_queued_as_its_calls_arrive() -> None:
+    server = _Server()
+    for _ in range(20):
+        server.send("only")
+    assert [server.step() for _ in range(20)] == ["only"] * 20
+
+
+def test_only_the_client_above_its_share_is_rejected_when_the_queue_is_slow() -> None:
+    server = _Server(max_waiting=10_000, max_queue_seconds=0.5)
+    for _ in range(20):
+        server.send("greedy")
+    for _ in range(10):
+        server.step()
+    server.send("modest")
+    for _ in range(5):
+        with pytest.raises(QueueFull, match="the queue is too slow"):
+            server.send("greedy")
+    server.send("modest")
+    assert "modest" in [server.step() for _ in range(12)]
+
+
+def test_a_queue_filled_by_one_client_takes_the_share_of_another() -> None:
+    server = _Server(max_waiting=10)
+    server.send("greedy", 12)
+    with pytest.raises(QueueFull, match="12 of 10 sentences waiting"):
+        server.send("greedy")
+    for _ in range(5):
+        server.send("modest")
+    with pytest.raises(QueueFull):
+        server.send("modest")
+    with pytest.raises(QueueFull):
+        server.send("greedy")
+    for _ in range(17):
+        server.step()
+    assert not server.scheduler._shares._num_present
+    assert not server.scheduler._shares._next_call
+    assert not server.scheduler._shares._next_rest
+    assert not server.scheduler._shares._num_waiting
+
+
+def test_clients_of_dropped_requests_are_not_kept() -> None:
+    server = _Server()
+    server.send("gone", 3)
+    server.scheduler.cancel(list(server.client_of))
+    server.scheduler.admit(0, server.now)
+    assert not server.scheduler._shares._num_present
+    assert not server.scheduler._shares._num_waiting
