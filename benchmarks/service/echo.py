@@ -16,6 +16,7 @@ class IdleStatus:
     rows_in_use: int = 0
     rows: int = 64
     heartbeat_age_seconds: float = 0.0
+    has_engine: bool = True
     draining: bool = False
 
 
