@@ -43,7 +43,7 @@ class DetectFields(BaseModel):
     q: str | list[str]
 
 
-class Translated(BaseModel):
+class GoogleTranslation(BaseModel):
     """Translation of one text; the language is present if it was detected."""
 
     translatedText: str  # noqa: N815 - the protocol's names
@@ -53,7 +53,7 @@ class Translated(BaseModel):
 class Translations(BaseModel):
     """The translations in the order of the texts."""
 
-    translations: list[Translated]
+    translations: list[GoogleTranslation]
 
 
 class CloudTranslateAnswer(BaseModel):
@@ -62,7 +62,7 @@ class CloudTranslateAnswer(BaseModel):
     data: Translations
 
 
-class Detected(BaseModel):
+class GoogleDetection(BaseModel):
     """The most likely language of a text."""
 
     language: str
@@ -73,32 +73,32 @@ class Detected(BaseModel):
 class Detections(BaseModel):
     """A list with one language for each text."""
 
-    detections: list[list[Detected]]
+    detections: list[list[GoogleDetection]]
 
 
-class DetectAnswer(BaseModel):
+class GoogleDetections(BaseModel):
     """Envelope of the detections."""
 
     data: Detections
 
 
-class Language(BaseModel):
+class GoogleLanguage(BaseModel):
     """A language; the name is present if `target` names the language of names."""
 
     language: str
     name: str | None = None
 
 
-class Languages(BaseModel):
+class GoogleLanguageList(BaseModel):
     """All languages."""
 
-    languages: list[Language]
+    languages: list[GoogleLanguage]
 
 
-class LanguagesAnswer(BaseModel):
+class GoogleLanguages(BaseModel):
     """Envelope of the languages."""
 
-    data: Languages
+    data: GoogleLanguageList
 
 
 @router.get(PATH, response_model_exclude_none=True, dependencies=_ADMITTED)
@@ -123,7 +123,7 @@ async def translate(request: Request) -> CloudTranslateAnswer:
     return CloudTranslateAnswer(
         data=Translations(
             translations=[
-                Translated(
+                GoogleTranslation(
                     translatedText=translation.text, detectedSourceLanguage=None if code is None else google_code(code)
                 )
                 for translation, code in zip(outcome.result.translations, codes, strict=True)
@@ -136,7 +136,7 @@ async def translate(request: Request) -> CloudTranslateAnswer:
 @router.get(f"{PATH}/detect/", include_in_schema=False)
 @router.post(f"{PATH}/detect/", include_in_schema=False)
 @router.post(f"{PATH}/detect", openapi_extra=body_of(DetectFields))
-async def detect(request: Request) -> DetectAnswer:
+async def detect(request: Request) -> GoogleDetections:
     """Return the most likely language of each text."""
     sent = await _read(request)
     texts = TranslationRequest(tuple(_texts(sent)), "", "")
@@ -144,27 +144,28 @@ async def detect(request: Request) -> DetectAnswer:
     server.settings.limits.check_size(texts)
     service, _ = server.accept()
     detections = [
-        Detected(language=_NO_LANGUAGE, confidence=0)
+        GoogleDetection(language=_NO_LANGUAGE, confidence=0)
         if each is None
-        else Detected(language=google_code(each.language), confidence=round(each.confidence, 4))
+        else GoogleDetection(language=google_code(each.language), confidence=round(each.confidence, 4))
         for each in await service.detect(texts)
     ]
-    return DetectAnswer(data=Detections(detections=[[each] for each in detections]))
+    return GoogleDetections(data=Detections(detections=[[each] for each in detections]))
 
 
 @router.get(f"{PATH}/languages", response_model_exclude_none=True)
 @router.get(f"{PATH}/languages/", include_in_schema=False, response_model_exclude_none=True)
 @router.post(f"{PATH}/languages/", include_in_schema=False, response_model_exclude_none=True)
 @router.post(f"{PATH}/languages", include_in_schema=False, response_model_exclude_none=True)
-async def languages(request: Request) -> LanguagesAnswer:
+async def languages(request: Request) -> GoogleLanguages:
     """Return all languages, with names if `target` names the language of names."""
     locale = _field(request, await _read(request), "target")
     _, model_router = server_state(request).accept()
     tags = sorted({*model_router.source_languages, *model_router.target_languages})
-    return LanguagesAnswer(
-        data=Languages(
+    return GoogleLanguages(
+        data=GoogleLanguageList(
             languages=[
-                Language(language=google_code(tag), name=display_name(tag, locale) if locale else None) for tag in tags
+                GoogleLanguage(language=google_code(tag), name=display_name(tag, locale) if locale else None)
+                for tag in tags
             ]
         )
     )

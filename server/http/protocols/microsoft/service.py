@@ -16,7 +16,7 @@ from server.translation.types import TranslationRequest
 router = APIRouter(tags=["Microsoft-compatible"], responses=microsoft_responses(400, 413, 500, 503))
 
 
-class Language(BaseModel):
+class MicrosoftLanguage(BaseModel):
     """Names of a language, and the direction of its script."""
 
     name: str
@@ -24,13 +24,13 @@ class Language(BaseModel):
     dir: str
 
 
-class Languages(BaseModel):
+class MicrosoftLanguages(BaseModel):
     """Languages by their codes."""
 
-    translation: dict[str, Language]
+    translation: dict[str, MicrosoftLanguage]
 
 
-class Detection(BaseModel):
+class MicrosoftDetection(BaseModel):
     """The most likely language of a text."""
 
     language: str
@@ -47,24 +47,25 @@ class Sentences(BaseModel):
 
 @router.get("/microsoft/languages")
 @router.get("/translator/text/v3.0/languages")
-async def languages(request: Request) -> Languages:
+async def languages(request: Request) -> MicrosoftLanguages:
     """Return all languages. Answers also at `/languages`, recognised by `api-version`."""
     _, model_router = server_state(request).accept()
     tags = sorted({*model_router.source_languages, *model_router.target_languages})
-    return Languages(translation={microsoft_code(tag): _language(tag) for tag in tags})
+    return MicrosoftLanguages(translation={microsoft_code(tag): _language(tag) for tag in tags})
 
 
 @router.post("/microsoft/detect")
 @router.post("/translator/text/v3.0/detect")
-async def detect(request: Request) -> list[Detection]:
+async def detect(request: Request) -> list[MicrosoftDetection]:
     """Return the most likely language of each text. Answers also at `/detect`, recognised by `api-version`."""
     texts = texts_of(request, await read_json(request))
     service, _ = server_state(request).accept()
     found = await service.detect(TranslationRequest(tuple(texts), "", ""))
+    # Clients require a language; a text without letters counts as English.
     return [
-        Detection(language="en", score=0)  # clients require a language; a text without letters counts as English
+        MicrosoftDetection(language="en", score=0)
         if each is None
-        else Detection(language=microsoft_code(each.language), score=round(each.confidence, 4))
+        else MicrosoftDetection(language=microsoft_code(each.language), score=round(each.confidence, 4))
         for each in found
     ]
 
@@ -89,9 +90,9 @@ def _lengths(text: str, language: str) -> list[int]:
     return [len(part.encode("utf-16-le", "surrogatepass")) // 2 for part in parts if part]
 
 
-def _language(tag: str) -> Language:
+def _language(tag: str) -> MicrosoftLanguage:
     try:
         direction = Locale.parse(tag.replace("-", "_")).text_direction
     except (ValueError, UnknownLocaleError):
         direction = "ltr"
-    return Language(name=display_name(tag), nativeName=display_name(tag, tag), dir=direction)
+    return MicrosoftLanguage(name=display_name(tag), nativeName=display_name(tag, tag), dir=direction)

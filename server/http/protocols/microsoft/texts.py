@@ -23,14 +23,14 @@ router = APIRouter(
 _MAX_TARGETS = 20
 
 
-class Detected(BaseModel):
+class MicrosoftDetectedLanguage(BaseModel):
     """Detected language of a text, and its probability."""
 
     language: str
     score: float
 
 
-class Translated(BaseModel):
+class MicrosoftTranslation(BaseModel):
     """Translation into one language, named by `to` in version 3.0 and by `language` in later ones."""
 
     text: str
@@ -41,8 +41,8 @@ class Translated(BaseModel):
 class Item(BaseModel):
     """Translations of one text; the language is present if it was detected."""
 
-    detectedLanguage: Detected | None = None  # noqa: N815 - the protocol's name
-    translations: list[Translated]
+    detectedLanguage: MicrosoftDetectedLanguage | None = None  # noqa: N815 - the protocol's name
+    translations: list[MicrosoftTranslation]
 
 
 class Items(BaseModel):
@@ -68,7 +68,7 @@ async def translate(request: Request) -> list[Item] | Items:
     for target in targets:
         outcome = await translate_texts(request, texts, source, target, format=text_format)
         for index, (item, translation) in enumerate(zip(items, outcome.result.translations, strict=True)):
-            item.translations.append(Translated(text=translation.text, to=target))
+            item.translations.append(MicrosoftTranslation(text=translation.text, to=target))
             item.detectedLanguage = _detected(outcome, index)
     return items
 
@@ -89,7 +89,7 @@ async def _translate_inputs(request: Request, body: Mapping[str, object]) -> Ite
             language = _word(target, "language")
             if language is None:
                 raise InvalidRequest("each element of `targets` must have a string `language`")
-            items[index].translations.append(Translated(text="", language=language))
+            items[index].translations.append(MicrosoftTranslation(text="", language=language))
             group = (_word(each, "language"), language, _word(each, "textType"))
             groups.setdefault(group, []).append((index, position))
     if len(groups) > server_state(request).settings.max_texts:
@@ -110,10 +110,10 @@ def _word(fields: object, name: str) -> str | None:
     return None if value is None else replace_lone_surrogates(value)
 
 
-def _detected(outcome: TranslationOutcome, index: int) -> Detected | None:
+def _detected(outcome: TranslationOutcome, index: int) -> MicrosoftDetectedLanguage | None:
     if not outcome.detected:
         return None
     found = outcome.detected[index]
     if found is None:  # clients require a language; a text without letters counts as English
-        return Detected(language="en", score=0)
-    return Detected(language=microsoft_code(found.language), score=round(found.confidence, 4))
+        return MicrosoftDetectedLanguage(language="en", score=0)
+    return MicrosoftDetectedLanguage(language=microsoft_code(found.language), score=round(found.confidence, 4))
