@@ -17,6 +17,7 @@ class IdleStatus:
     rows: int = 64
     heartbeat_age_seconds: float = 0.0
     draining: bool = False
+    has_engine: bool = True
 
 
 class EchoEngine:

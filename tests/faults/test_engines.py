@@ -14,7 +14,8 @@ from bundle.loading import Bundle, load_bundle
 from bundle.tokenizer_files import SOURCE_SENTENCEPIECE_FILE
 from server.http.app import create_app
 from server.interface.request import Completion, Request, Timings
-from server.operations.settings import DEFAULT_MODEL, Settings
+from server.operations.defaults import DEFAULT_MODEL
+from server.operations.settings import Settings
 from server.text.tokenizers.registry import open_tokenizer
 from server.workers.engine_pool import EnginePool, PoolOptions
 from server.workers.process_worker import ProcessWorker
