@@ -59,13 +59,18 @@ class Pipeline:
         deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, self._clock)
         if stream is None and (result := await self._plain_texts.translate(request, deadline, arrived)) is not None:
             return result
-        return await self._translate_in_rounds(request, stream, deadline, arrived)
+        texts = await self._reader.read(request, deadline)
+        return await self._translate_in_rounds(request, texts, stream, deadline, arrived)
 
     async def _translate_in_rounds(
-        self, request: TranslationRequest, stream: TextStream | None, deadline: Deadline, arrived: float
+        self,
+        request: TranslationRequest,
+        texts: SegmentedTexts,
+        stream: TextStream | None,
+        deadline: Deadline,
+        arrived: float,
     ) -> TranslationResult:
         """Translate with each protection in turn, until no sentence has lost anything."""
-        texts = await self._reader.read(request, deadline)
         output = TextOutput(stream, texts, self._tokenizer)
         async with texts.deadline.interrupts():
             encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
