@@ -7,6 +7,7 @@ from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.assembly import assemble
+from server.translation.copy_check import CopyCheck
 from server.translation.deadline import Deadline
 from server.translation.formality_choice import FormalityChoice
 from server.translation.limits import TranslationLimits
@@ -23,7 +24,10 @@ from server.translation.worker_threads import INLINE_CHARACTERS
 
 
 class Pipeline:
-    """Translates texts with one model. `translate` may run many times at once on one event loop."""
+    """Translates texts with one model. `translate` may run many times at once on one event loop.
+
+    With `checks_copying` items of kinds that the model never copies are not sent as they are.
+    """
 
     def __init__(
         self,
@@ -32,6 +36,7 @@ class Pipeline:
         clock: Callable[[], float] = time.monotonic,
         *,
         inline_characters: float = INLINE_CHARACTERS,
+        checks_copying: bool = False,
     ) -> None:
         """Open the tokenizer. Texts of more than `inline_characters` are processed in threads."""
         self._engine = engine
@@ -41,6 +46,7 @@ class Pipeline:
         self._config = engine.bundle.config
         self._reader = TextReader(self._tokenizer, self._config.shapes, inline_characters)
         self._plain_texts = PlainTextPath(engine, limits, self._tokenizer, self._config, self._reader)
+        self._copy_check = CopyCheck(engine, limits, self._tokenizer) if checks_copying else None
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)
 
     @property
@@ -49,10 +55,10 @@ class Pipeline:
         return self._engine.bundle
 
     async def translate(self, request: TranslationRequest, stream: TextStream | None = None) -> TranslationResult:
-        """Translate all texts, in their order. The `stream` receives them too: plain texts by token, others as a whole.
+        """Translate all texts, in their order, for the `stream` too. Cancelling it frees the rows of all its sentences.
 
         Raises `InvalidRequest` or `TextTooLong` before anything is decoded, `DeadlineExceeded`, and the errors of
-        `EngineClient.generate`. Cancelling it frees the rows of all its sentences.
+        `EngineClient.generate`.
         """
         arrived = self._clock()
         self._limits.check_size(request)
@@ -65,7 +71,7 @@ class Pipeline:
         self, request: TranslationRequest, stream: TextStream | None, deadline: Deadline, arrived: float
     ) -> TranslationResult:
         """Translate with each protection in turn, until no sentence has lost anything."""
-        texts = await self._reader.read(request, deadline)
+        texts = await self._read(request, deadline)
         output = TextOutput(stream, texts, self._tokenizer)
         async with texts.deadline.interrupts():
             encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
@@ -79,6 +85,7 @@ class Pipeline:
                 completions = await submission.submit(requests)
                 output.decoded(completions)
                 unsettled = await texts.run(restorer.restore, texts.deadline.in_time(unsettled), completions)
+                output.restored(unsettled)
                 if not unsettled:
                     break
                 submission.next_round()
@@ -89,6 +96,16 @@ class Pipeline:
             texts.deadline.check()
         output.assembled(result.translations)
         return result
+
+    async def _read(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts:
+        """Return the segmented texts, with the kinds of items that the model never copies."""
+        texts = await self._reader.read(request, deadline)
+        if self._copy_check is not None and not texts.is_plain:
+            async with deadline.interrupts():
+                kinds = await self._copy_check.never_copied(request.source, request.target, texts.item_kinds())
+            for sentence in texts.sentences:
+                sentence.never_copied = kinds
+        return texts
 
     def may_be_special(self, text: str) -> bool:
         """Return whether a text takes the slower path, because a plain translation might lose something."""

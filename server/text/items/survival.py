@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import regex
 
+from server.interface.interruption import checkpoint
 from server.text.items.kinds import NUMERIC, ItemKind
 from server.text.items.numbers import date_parts, is_negative, locale_of, minutes, readings, value_in, without_ordinal
 from server.text.items.patterns import CURRENCY_CODES, CURRENCY_SIGNS, CURRENCY_WORDS, NUMBERS
@@ -55,6 +56,7 @@ class Answer:
         found: list[Range | None] = [None] * len(items)
         order = sorted(range(len(items)), key=lambda index: (items[index][0] in _LATE, -len(items[index][1]), index))
         for index in order:
+            checkpoint()
             found[index] = self._take(*items[index])
         return found
 
