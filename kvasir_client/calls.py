@@ -34,6 +34,7 @@ class Options(TypedDict, total=False):
     max_length_ratio: float
     max_new_tokens: int
     max_repetitions: int
+    localize_numbers: bool
     min_new_tokens: int
     min_p: float
     no_repeat_ngram_size: int

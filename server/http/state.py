@@ -79,7 +79,7 @@ class ServerState:
         max_bytes = self.settings.max_glossary_megabytes * MEGABYTE
         self.glossaries = GlossaryStore(self.settings.glossary_file, max_bytes, self.settings.documents_folder)
         limits = self.settings.limits
-        self.router = Router([Pipeline(engine, limits) for engine in engines], self.settings.pivot)
+        self.router = Router([Pipeline(engine, limits, checks_copying=True) for engine in engines], self.settings.pivot)
         detector = Detector(self.settings.detect_languages or self.router.source_languages)
         if detector.unknown:
             _log.warning("languages that cannot be detected", extra={"languages": detector.unknown})

@@ -184,6 +184,14 @@ class DecodingOptions(DetailOptions):
             description="end a sentence when 1 to 8 tokens occur more often than this in a row; 0 does not",
         ),
     ] = DEFAULT_MAX_REPETITIONS
+    localize_numbers: Annotated[
+        bool,
+        RESOLVED,
+        Field(
+            description="write numbers, amounts, dates and times that are put back into a translation as its language "
+            "does; false keeps their notation"
+        ),
+    ] = True
 
     @classmethod
     def given(cls, values: Mapping[str, object]) -> "DecodingOptions":

@@ -87,6 +87,13 @@ class Metrics:
             "Splits of sentences that were longer than the model's maximum.",
             registry=registry,
         )
+        self._protected_items = Counter(
+            "kvasir_protected_items_total",
+            "Items that had to survive (numbers, addresses, placeholders). means: as_is, hypothesis, corrected, "
+            "stand_in, name, required, placed or apart.",
+            ("kind", "means"),
+            registry=registry,
+        )
         self._documents = Counter(
             "kvasir_documents_total",
             "Documents finished. outcome: done, error or cancelled.",
@@ -145,6 +152,9 @@ class Metrics:
         phases = result.phases
         self._tokenize_seconds.observe(phases.tokenize_seconds)
         self._splits.inc(result.num_splits)
+        for translation in result.translations:
+            for item in translation.protected:
+                self._protected_items.labels(item.kind, item.means).inc()
         if not result.sentence_tokens:
             return
         self._queue_seconds.observe(phases.queue_seconds)

@@ -1,12 +1,13 @@
 """From restored sentences to translations: text, scores, and token details."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason, Hypothesis
-from server.text.protection.protected_sentence import Restored
+from server.text.protection.means import KeptItem
+from server.text.protection.protected import Restored
 from server.text.protection.tag_placement import Block, render
 from server.text.readers.units import Unit
 from server.text.tokenizers.tokenizer import Tokenizer
@@ -51,7 +52,15 @@ def _translation(text: SegmentedText, request: TranslationRequest, tokenizer: To
         )
         if options.wants_details
         else (),
+        tuple(_kept(text)) if text.has_items else (),
     )
+
+
+def _kept(text: SegmentedText) -> Iterator[KeptItem]:
+    """Yield the items of the best translation."""
+    for sentence in text.sentences:
+        for part in sentence.parts:
+            yield from _ranked(part, 0).kept
 
 
 def _alternative(text: SegmentedText, rank: int, hypotheses: Sequence[Hypothesis]) -> Alternative:

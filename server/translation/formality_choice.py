@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from server.interface.request import Hypothesis, Tokens
 from server.text.formality import Formality, formality_rules
-from server.text.protection.protected_sentence import Restored
+from server.text.protection.protected import Restored
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.sentences import Job, Sentence
 from server.translation.types import TranslationRequest

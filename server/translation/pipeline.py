@@ -7,6 +7,7 @@ from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.assembly import assemble
+from server.translation.copy_check import CopyCheck
 from server.translation.deadline import Deadline
 from server.translation.formality_choice import FormalityChoice
 from server.translation.limits import TranslationLimits
@@ -23,7 +24,10 @@ from server.translation.worker_threads import INLINE_CHARACTERS
 
 
 class Pipeline:
-    """Translates texts with one model. `translate` may run many times at once on one event loop."""
+    """Translates texts with one model. `translate` may run many times at once on one event loop.
+
+    With `checks_copying` items of kinds that the model never copies are not sent as they are.
+    """
 
     def __init__(
         self,
@@ -32,6 +36,7 @@ class Pipeline:
         clock: Callable[[], float] = time.monotonic,
         *,
         inline_characters: float = INLINE_CHARACTERS,
+        checks_copying: bool = False,
     ) -> None:
         """Open the tokenizer. Texts of more than `inline_characters` are processed in threads."""
         self._engine = engine
@@ -41,6 +46,7 @@ class Pipeline:
         self._config = engine.bundle.config
         self._reader = TextReader(self._tokenizer, self._config.shapes, inline_characters)
         self._plain_texts = PlainTextPath(engine, limits, self._tokenizer, self._config, self._reader)
+        self._copy_check = CopyCheck(engine, limits, self._tokenizer) if checks_copying else None
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)
 
     @property
@@ -49,51 +55,62 @@ class Pipeline:
         return self._engine.bundle
 
     async def translate(self, request: TranslationRequest, stream: TextStream | None = None) -> TranslationResult:
-        """Translate all texts, in their order. The `stream` receives them too: plain texts by token, others as a whole.
+        """Translate all texts, in their order, for the `stream` too. Cancelling it frees the rows of all its sentences.
 
         Raises `InvalidRequest` or `TextTooLong` before anything is decoded, `DeadlineExceeded`, and the errors of
-        `EngineClient.generate`. Cancelling it frees the rows of all its sentences.
+        `EngineClient.generate`.
         """
         arrived = self._clock()
         self._limits.check_size(request)
         deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, self._clock)
         if stream is None and (result := await self._plain_texts.translate(request, deadline, arrived)) is not None:
             return result
-        texts = await self._reader.read(request, deadline)
-        return await self._translate_in_rounds(request, texts, stream, deadline, arrived)
-
-    async def _translate_in_rounds(
-        self,
-        request: TranslationRequest,
-        texts: SegmentedTexts,
-        stream: TextStream | None,
-        deadline: Deadline,
-        arrived: float,
-    ) -> TranslationResult:
-        """Translate with each protection in turn, until no sentence has lost anything."""
+        texts = await self._read(request, deadline)
         output = TextOutput(stream, texts, self._tokenizer)
+        encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
+        submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
         async with texts.deadline.interrupts():
-            encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
-            choice = FormalityChoice.of(request)
-            restorer = Restorer(self._tokenizer, request.options.num_hypotheses, choice)
-            submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
-            unsettled = texts.sentences
-            for protection in texts.protections:
-                requests = await texts.run(encoder.encode, texts.deadline.in_time(unsettled), protection)
-                output.encoded()
-                completions = await submission.submit(requests)
-                output.decoded(completions)
-                unsettled = await texts.run(restorer.restore, texts.deadline.in_time(unsettled), completions)
-                if not unsettled:
-                    break
-                submission.next_round()
-            if choice is not None:
-                restorer = Restorer(self._tokenizer, request.options.num_hypotheses, choice.of_addresses())
-                await self._correct_formality(choice, texts, encoder, restorer, submission)
+            await self._decode_in_rounds(request, texts, encoder, submission, output)
             result = await texts.run(assemble, texts, request, self._tokenizer, submission.phases, encoder.seed)
             texts.deadline.check()
         output.assembled(result.translations)
         return result
+
+    async def _decode_in_rounds(
+        self,
+        request: TranslationRequest,
+        texts: SegmentedTexts,
+        encoder: SentenceEncoder,
+        submission: Submission,
+        output: TextOutput,
+    ) -> None:
+        """Decode with each protection in turn, until no sentence has lost anything."""
+        choice = FormalityChoice.of(request)
+        restorer = Restorer(self._tokenizer, request.options.num_hypotheses, choice)
+        unsettled = texts.sentences
+        for protection in texts.protections:
+            requests = await texts.run(encoder.encode, texts.deadline.in_time(unsettled), protection)
+            output.encoded()
+            completions = await submission.submit(requests)
+            output.decoded(completions)
+            unsettled = await texts.run(restorer.restore, texts.deadline.in_time(unsettled), completions)
+            output.restored(unsettled)
+            if not unsettled:
+                break
+            submission.next_round()
+        if choice is not None:
+            restorer = Restorer(self._tokenizer, request.options.num_hypotheses, choice.of_addresses())
+            await self._correct_formality(choice, texts, encoder, restorer, submission)
+
+    async def _read(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts:
+        """Return the segmented texts, with the kinds of items that the model never copies."""
+        texts = await self._reader.read(request, deadline)
+        if self._copy_check is not None and not texts.is_plain:
+            async with deadline.interrupts():
+                kinds = await self._copy_check.never_copied(request.source, request.target, texts.item_kinds())
+            for sentence in texts.sentences:
+                sentence.never_copied = kinds
+        return texts
 
     def may_be_special(self, text: str) -> bool:
         """Return whether a text takes the slower path, because a plain translation might lose something."""

@@ -67,7 +67,11 @@ class PivotPipeline:
             )
         self._second.check(request)  # before the first one begins
         begun = self._clock()
-        options = DecodingOptions(beam_size=request.options.beam_size, length_penalty=request.options.length_penalty)
+        options = DecodingOptions(
+            beam_size=request.options.beam_size,
+            length_penalty=request.options.length_penalty,
+            localize_numbers=request.options.localize_numbers,
+        )
         to_pivot = replace(request, target=self._pivot[0], options=options, formality=None)
         glossaries = await self._glossaries(to_pivot)
         if glossaries != _NO_GLOSSARIES:

@@ -2,9 +2,9 @@
 
 Plain text has one, `AsIs`. Sentences of any other text have these:
 
-1. `Substitutes` replaces protected spans by names, twice, with other names the second time; any hypothesis will do.
-2. `RequiredSubstitutes` makes the names required phrases of a beam search.
-3. `Piecewise` translates the fragments between protected spans. That cannot lose anything.
+1. `Escalation` sends a sentence as it is at first, and from round to round takes stronger means for each item that was
+   lost: an item of its kind, a name, a name that the search must write.
+2. `Piecewise` translates the fragments between items. That cannot lose anything.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from server.text.glossary import Glossary
-from server.text.protection.protected_sentence import (
-    PlainSentence,
-    Protected,
-    ProtectedSentence,
-    Restored,
-    protected_sentence,
-    unchanged,
-)
-from server.text.protection.substitutes import NUM_ROUNDS, choose_substitutes
+from server.text.protection.found_items import Notation
+from server.text.protection.means import Means, first_means, next_means
+from server.text.protection.model_input import model_input, unit_words
+from server.text.protection.protected import Protected, Restored
+from server.text.protection.protected_sentence import PlainSentence, ProtectedSentence, unchanged
 from server.translation.sentences import Sentence
+
+_NUM_ROUNDS = 4  # before a sentence is translated in pieces
+# Long sentences are decoded fewer times before that: their rounds are the expensive ones, and seldom succeed where one
+# has failed. Source tokens and rounds; docs/decisions/text.md has the numbers.
+_MAX_ROUNDS = ((56, 1), (32, 2))
 
 
 class Protection(Protocol):
@@ -48,40 +49,37 @@ class AsIs:
 
 
 @dataclass(frozen=True, slots=True)
-class Substitutes:
-    """Names instead of protected spans."""
+class Escalation:
+    """The sentence with each item as it is, or with the means that comes after the one that lost it."""
 
-    language: str
+    notation: Notation
     round: int
 
     def protect(self, sentence: Sentence) -> Sequence[Protected | Restored] | None:
-        """Return the sentence with substitutes; None if there are not enough."""
+        """Return the sentence; None if there are not enough substitutes, or only pieces of it can be translated."""
+        span = (sentence.start, sentence.end)
         if not _has_letters(sentence):
-            return (unchanged(sentence.unit, (sentence.start, sentence.end)),)
-        found = _with_substitutes(sentence, self.language, self.round)
-        return None if found is None else (found,)
-
-
-@dataclass(frozen=True, slots=True)
-class RequiredSubstitutes:
-    """Names that the search must produce instead of protected spans."""
-
-    language: str
-
-    def protect(self, sentence: Sentence) -> Sequence[Protected | Restored] | None:
-        """Return the sentence with substitutes; None if there are not enough, or nothing is protected."""
-        found = _with_substitutes(sentence, self.language, NUM_ROUNDS, must_have=True)
-        return (found,) if found is not None and found.substitutes else None
+            return (unchanged(sentence.unit, span),)
+        kinds = [each.kind for each in sentence.unit.protected_in(*span)]
+        if self.round == 0:
+            sentence.means = [first_means(kind, sentence.never_copied) for kind in kinds]
+        for index in sentence.lost:
+            sentence.means[index] = next_means(kinds[index], sentence.means[index])
+        if Means.APART in sentence.means or self.round >= _max_rounds(sentence):
+            return Piecewise(self.notation).protect(sentence)
+        words = unit_words(sentence.unit, span)
+        built = model_input(sentence.unit, span, words, sentence.means, self.notation.source, self.round)
+        return None if built is None else (ProtectedSentence(sentence.unit, span, words, built, self.notation),)
 
 
 @dataclass(frozen=True, slots=True)
 class Piecewise:
-    """The fragments between protected spans, each by itself."""
+    """The fragments between items, each by itself."""
 
-    language: str
+    notation: Notation
 
     def protect(self, sentence: Sentence) -> Sequence[Protected | Restored]:
-        """Return the fragments, the protected spans, and the punctuation around them."""
+        """Return the fragments, the items, and the punctuation around them."""
         return list(self._parts(sentence))
 
     def _parts(self, sentence: Sentence) -> Iterator[Protected | Restored]:
@@ -92,30 +90,28 @@ class Piecewise:
             if any(unit.text[at].isalpha() for at in words):
                 first, last = words[0], words[-1] + 1
                 yield unchanged(unit, (position, first))
-                yield protected_sentence(
-                    unit, (first, last), (), self.language, is_fragment=True, is_continuation=is_continuation
-                )
+                built = model_input(unit, (first, last), unit_words(unit, (first, last)), (), self.notation.source, 0)
+                assert built is not None, "a fragment has no items"
+                yield ProtectedSentence(
+                    unit, (first, last), unit_words(unit, (first, last)), built, self.notation,
+                    is_fragment=True, is_continuation=is_continuation,
+                )  # fmt: skip
                 position, is_continuation = last, True
-            yield unchanged(unit, (position, end))
+            yield unchanged(unit, (position, end), self.notation)
             position = end
 
 
-def protections_for(language: str) -> tuple[Protection, ...]:
-    """Return the strategies for sentences in a source language, in their order."""
-    rounds = [Substitutes(language, number) for number in range(NUM_ROUNDS)]
-    return (*rounds, RequiredSubstitutes(language), Piecewise(language))
+def protections_for(source: str, target: str, *, localizes: bool = True) -> tuple[Protection, ...]:
+    """Return the strategies for sentences from one language to another, in their order."""
+    notation = Notation(source, target, localizes)
+    return (*(Escalation(notation, number) for number in range(_NUM_ROUNDS)), Piecewise(notation))
+
+
+def _max_rounds(sentence: Sentence) -> int:
+    """Return how often a sentence is decoded before it is translated in pieces."""
+    num_tokens = sum(len(job.request.source) for job in sentence.jobs)
+    return next((rounds for limit, rounds in _MAX_ROUNDS if num_tokens > limit), _NUM_ROUNDS)
 
 
 def _has_letters(sentence: Sentence) -> bool:
     return any(map(str.isalpha, sentence.unit.masked(" ", sentence.start, sentence.end)))
-
-
-def _with_substitutes(
-    sentence: Sentence, language: str, round_: int, *, must_have: bool = False
-) -> ProtectedSentence | None:
-    unit, span = sentence.unit, (sentence.start, sentence.end)
-    count = len(unit.protected_in(*span))
-    names = choose_substitutes(count, unit.text[span[0] : span[1]], round_) if count else []
-    if names is None:
-        return None
-    return protected_sentence(unit, span, names, language, must_have_substitutes=must_have)

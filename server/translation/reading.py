@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from bundle.manifest import Shapes
 from server.interface.interruption import checkpoint
 from server.interface.request import TokenIds
+from server.text.items.kinds import OPAQUE, ItemKind
 from server.text.protection.capitals import is_all_caps
 from server.text.readers.html import read_html
 from server.text.readers.pieces import to_document
@@ -39,9 +40,15 @@ class SegmentedTexts:
     texts: list[SegmentedText]
     sentences: list[Sentence]
     is_plain: bool
+    is_text: bool  # not a document with markup
     protections: Sequence[Protection]
     run: Runner
     deadline: Deadline
+
+    def item_kinds(self) -> set[ItemKind]:
+        """Return the kinds of all items."""
+        units = (part for text in self.texts for part in text.document if isinstance(part, Unit))
+        return {each.kind for unit in units for each in unit.protected}
 
 
 class TextReader:
@@ -80,13 +87,19 @@ class TextReader:
         texts = await run(self._read_all, request)
         if request.format == "text" and not any(map(_is_special, texts)):
             return None
-        return SegmentedTexts(texts, _all_sentences(texts), False, protections_for(request.source), run, deadline)
+        return SegmentedTexts(
+            texts, _all_sentences(texts), False, request.format == "text", self._protections(request), run, deadline
+        )
+
+    @staticmethod
+    def _protections(request: TranslationRequest) -> Sequence[Protection]:
+        return protections_for(request.source, request.target, localizes=request.options.localize_numbers)
 
     def _plain(self, request: TranslationRequest, run: Runner) -> SegmentedTexts:
         is_whole = request.options.is_about_whole_texts
         texts = [self._plain_text(index, text, request, is_whole) for index, text in enumerate(request.texts)]
         protections = (AsIs(request.glossary, is_whole),) if is_whole or request.glossary is not None else _AS_THEY_ARE
-        return SegmentedTexts(texts, _all_sentences(texts), True, protections, run, NO_DEADLINE)
+        return SegmentedTexts(texts, _all_sentences(texts), True, True, protections, run, NO_DEADLINE)
 
     def _plain_text(self, index: int, text: str, request: TranslationRequest, is_whole: bool) -> SegmentedText:
         """Return a text as one unit; its sentences have their tokens if segmentation had to count them."""
@@ -131,7 +144,7 @@ class TextReader:
 
     def _sentences(self, index: int, unit: Unit, request: TranslationRequest) -> list[Sentence]:
         """Divide a unit between protected spans, which count as many tokens as their masks."""
-        masked = unit.masked(_MASK)
+        masked = unit.masked(_MASK, kinds=OPAQUE)
         is_whole = request.options.is_about_whole_texts
         found: list[Sentence] = []
         for segment, start, end in _spans([whole(masked)] if is_whole else split(masked, request.source, self._fits)):

@@ -1,12 +1,14 @@
 """From hypotheses to text, with everything that was protected."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from server.interface.interruption import checkpoint
 from server.interface.request import Completion, Hypothesis
-from server.text.protection.protected_sentence import Restored, TokenAttention
+from server.text.protection.means import KeptItem, Means
+from server.text.protection.protected import Losses, Restored, TokenAttention
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.formality_choice import Answers, FormalityChoice
 from server.translation.sentences import Job, Sentence
@@ -26,30 +28,44 @@ class Restorer:
 
     def _is_restored(self, sentence: Sentence, completions: Mapping[int, Completion]) -> bool:
         checkpoint()
-        lost_something = not sentence.parts
+        is_whole = bool(sentence.parts)
         for job in sentence.jobs:
             completion = completions.get(job.request.id)
             if completion is None:
                 return False  # this round's protection was not applicable
             job.completion = completion
-            job.answers = self._answers(job, completion.hypotheses)
-            lost_something |= not job.answers
-        return not lost_something
+            job.answers, lost = self._answers(job, completion.hypotheses)
+            if not job.answers:
+                sentence.lost = lost
+                is_whole = False
+        return is_whole
 
-    def _answers(self, job: Job, hypotheses: Sequence[Hypothesis]) -> Answers:
-        """Return as many of the hypotheses as are wanted, restored, without those that lost something."""
+    def _answers(self, job: Job, hypotheses: Sequence[Hypothesis]) -> tuple[Answers, Sequence[int]]:
+        """Return as many of the hypotheses as are wanted, restored, without those that lost something.
+
+        If all did, one is corrected if that is possible; else the result is what the best of them lost.
+        """
         answers: list[tuple[Restored, Hypothesis]] = []
-        for hypothesis in hypotheses:
-            text = self._tokenizer.decode(hypothesis.token_ids)
-            attention = self._attention(job, hypothesis, text) if job.request.params.return_attention else None
-            restored = job.protected.restore(text, attention)
-            if restored is not None:
+        fewest: Sequence[int] | None = None
+        texts = [self._tokenizer.decode(hypothesis.token_ids) for hypothesis in hypotheses]
+        for corrects in (False, True):
+            for rank, (hypothesis, text) in enumerate(zip(hypotheses, texts, strict=True)):
+                attention = self._attention(job, hypothesis, text) if job.request.params.return_attention else None
+                restored = job.protected.restore(text, attention, corrects=corrects)
+                if isinstance(restored, Losses):
+                    if fewest is None or len(restored.indices) < len(fewest):
+                        fewest = restored.indices
+                    continue
+                if rank and not corrects:
+                    restored.kept = [_of_hypothesis(item) for item in restored.kept]
                 answers.append((restored, hypothesis))
                 if len(answers) == self._num_hypotheses and self._choice is None:
                     break
+            if answers:
+                break
         if self._choice is None:
-            return answers
-        return self._choice.ordered(job.protected.text, answers)[: self._num_hypotheses]
+            return answers, fewest or ()
+        return self._choice.ordered(job.protected.text, answers)[: self._num_hypotheses], fewest or ()
 
     def _attention(self, job: Job, hypothesis: Hypothesis, text: str) -> TokenAttention | None:
         """Return the attention between a text and the model input; None unless it was recorded for these tokens."""
@@ -61,3 +77,8 @@ class Restorer:
         if weights.shape != (len(target_spans), len(source_spans)):
             return None
         return TokenAttention(np.ascontiguousarray(weights), source_spans, target_spans)
+
+
+def _of_hypothesis(item: KeptItem) -> KeptItem:
+    """Return an item of another hypothesis than the best one."""
+    return replace(item, means=Means.HYPOTHESIS) if item.means is Means.AS_IS else item

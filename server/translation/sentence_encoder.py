@@ -8,7 +8,8 @@ from server.interface.decoding_options import MAX_REQUIRED_TOKENS
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.interruption import checkpoint
 from server.interface.request import Request, SentenceParams, Timings, TokenIds, Tokens
-from server.text.protection.protected_sentence import PlainSentence, Protected, Restored
+from server.text.protection.protected import Protected, Restored
+from server.text.protection.protected_sentence import PlainSentence
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.protection_strategies import Protection
@@ -79,6 +80,12 @@ class SentenceEncoder(RequestBuilder):
         for index in range(num_texts):
             self._resolver.resolve(index, 1)
 
+    def sample(self, text: str) -> Request:
+        """Return a request for a text as it is, with all its beams as hypotheses."""
+        source = self.tokens(text)
+        params = self._resolver.resolve(0, len(source))
+        return self.request(source, _first_in_prefix(replace(params, num_hypotheses=params.beam_size), self._shapes))
+
     def encode(
         self, sentences: Iterable[Sentence], protection: Protection, suppressed: tuple[Tokens, ...] = ()
     ) -> list[Request]:
@@ -101,6 +108,8 @@ class SentenceEncoder(RequestBuilder):
                     jobs.append(job)
                 else:
                     parts.clear()
+                    # Too long as it is: what stands for an item is shorter.
+                    sentence.lost = tuple(range(len(sentence.means)))
                     break
             if parts:
                 sentence.parts, sentence.jobs = parts, jobs
@@ -124,12 +133,13 @@ class SentenceEncoder(RequestBuilder):
             return None
         source = self.tokens(part.text) if sentence.source is None else sentence.source
         if len(source) > self._shapes.max_source_tokens:
-            if part.substitutes:
+            if part.may_lose_items:
                 return None
             raise self._too_long(part, source)
         terms = () if self._glossary is None else self._glossary.target_terms(part.text)
         params = self._resolver.resolve(sentence.text, len(source), terms, part.is_continuation)
-        if sentence.unit.tags and _has_tags_inside(sentence) and not params.return_attention:
+        needs_alignment = part.places_signs or (sentence.unit.tags and _has_tags_inside(sentence))
+        if needs_alignment and not params.return_attention:
             layer = max(self._shapes.num_decoder_layers - 2, 0)  # its attention is clearer than that of the last one
             params = replace(params, return_attention=True, alignment_layer=layer)
         if required:
@@ -139,7 +149,7 @@ class SentenceEncoder(RequestBuilder):
         elif self._returns_candidates and _returns_beams(params):
             beam_size = min(max(params.beam_size, _BEAMS_FOR_SUBSTITUTES), self._max_beam_size)
             params = replace(params, beam_size=beam_size, num_hypotheses=beam_size)
-        elif part.substitutes and _returns_beams(params):
+        elif part.may_lose_items and _returns_beams(params):
             params = replace(params, num_hypotheses=params.beam_size)
         if suppressed:
             params = replace(params, suppress_phrases=(*params.suppress_phrases, *suppressed))

@@ -1,11 +1,13 @@
 """Texts, units and sentences on their way through the pipeline."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from server.interface.request import Completion, Hypothesis, Request, TokenIds
-from server.text.protection.protected_sentence import Protected, Restored
+from server.text.items.kinds import ItemKind
+from server.text.protection.means import Means
+from server.text.protection.protected import Protected, Restored
 from server.text.readers.units import Document, Unit
 from server.text.segmentation.sentences import Segment
 
@@ -33,6 +35,9 @@ class Sentence:
     source: TokenIds | None = None  # its tokens, where segmentation has encoded it
     parts: Sequence[Job | Restored] = ()
     jobs: Sequence[Job] = ()  # the parts that are decoded
+    never_copied: Collection[ItemKind] = ()  # by the model
+    means: list[Means] = field(default_factory=list)  # of each of its items, in the last round
+    lost: Sequence[int] = ()  # the indices of the items that the last round lost
 
 
 @dataclass(slots=True)
@@ -43,24 +48,43 @@ class SegmentedText:
     sentences_of: dict[int, list[Sentence]] = field(default_factory=dict)
 
     @property
+    def has_items(self) -> bool:
+        """Return whether anything in it must survive."""
+        return any(isinstance(part, Unit) and part.protected for part in self.document)
+
+    @property
     def sentences(self) -> Iterator[Sentence]:
         """All sentences, in their order."""
         return chain.from_iterable(self.sentences_of.values())
 
-    def streamed(self) -> Iterator[tuple[Segment, Request | None]]:
-        """Yield the segments of a plain text with their requests; a segment without one needs no decoding."""
-        [unit] = self.document
-        assert isinstance(unit, Unit)
-        sentences = list(self.sentences)
-        # Each sentence has the white space up to the next one's own; what is left in front is a segment of its own.
-        starts = [*(each.start - each.indent for each in sentences), len(unit.text)]
-        if starts[0] > 0 or not sentences:
-            yield Segment(unit.text[: starts[0]], "", ""), None
-        for sentence, start, stop in zip(sentences, starts[:-1], starts[1:], strict=True):
-            segment = Segment(
-                unit.text[start : sentence.start],
-                unit.text[sentence.start : sentence.end],
-                unit.text[sentence.end : stop],
-            )
-            [part] = sentence.parts
-            yield segment, part.request if isinstance(part, Job) else None
+    @property
+    def is_streamable(self) -> bool:
+        """Return whether its sentences are final one after the other: no tag is placed when all are known."""
+        return all(not part.tags for part in self.document if isinstance(part, Unit))
+
+    def streamed(self) -> Iterator[tuple[Segment, Sentence | None]]:
+        """Yield the segments of a streamable text with their sentences; a segment without one is final as it is.
+
+        Each sentence has the white space up to the next one's own.
+        """
+        before, last, last_after = "", None, ""
+        for index, part in enumerate(self.document):
+            if not isinstance(part, Unit):
+                last_after += part
+                continue
+            position = 0
+            for sentence in self.sentences_of.get(index, ()):
+                between = last_after + part.text[position : sentence.start]
+                indent = min(sentence.indent, len(between))
+                before_this, between = between[len(between) - indent :], between[: len(between) - indent]
+                if last is not None:
+                    yield Segment(before, last.unit.text[last.start : last.end], between), last
+                elif between:
+                    yield Segment(between, "", ""), None
+                before, last, last_after = before_this, sentence, ""
+                position = sentence.end
+            last_after += part.text[position:]
+        if last is not None:
+            yield Segment(before, last.unit.text[last.start : last.end], last_after), last
+        else:
+            yield Segment(last_after, "", ""), None

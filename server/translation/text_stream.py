@@ -19,6 +19,20 @@ class TextDelta:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A segment of a text and the request that decodes it; without either it is final as it is.
+
+    With `restore` the sentence becomes final as a whole: by that function of a complete answer, which returns None if
+    more must be done for it, or by `TextStream.settle` with its `key`.
+    """
+
+    segment: Segment
+    request: Request | None = None
+    restore: Callable[[str], str | None] | None = None
+    key: int | None = None
+
+
 @dataclass(slots=True)
 class _Sentence:
     """The tokens so far of one segment, or its text if it is not decoded."""
@@ -75,6 +89,7 @@ class TextStream:
     def __init__(self) -> None:
         self._texts: dict[int, _Text] = {}
         self._indices: Sequence[int] | None = None  # of a view: the indices of its texts in the whole stream
+        self._unsettled: dict[int, tuple[int, _Sentence]] = {}  # sentences that become final as a whole, by their keys
         self._changed = asyncio.Event()
         self._grown: set[int] = set()  # texts that may have something to take
 
@@ -82,6 +97,7 @@ class TextStream:
         """Return a view of the stream restricted to the texts at `indices`."""
         view = TextStream()
         view._texts, view._changed, view._grown = self._texts, self._changed, self._grown
+        view._unsettled = self._unsettled
         view._indices = indices
         return view
 
@@ -96,19 +112,31 @@ class TextStream:
         """Return the index in the whole stream of a text of this view."""
         return index if self._indices is None else self._indices[index]
 
-    def follow(self, texts: Sequence[Iterable[tuple[Segment, Request | None]]], tokenizer: Tokenizer) -> None:
-        """Follow the requests of texts, segment by segment; a segment without a request is final as it is."""
-        for number, segments in enumerate(texts):
-            index = self._index(number)
-            followed = _Text([], [], tokenizer)
-            for segment, request in segments:
-                sentence = _Sentence() if request is not None else _Sentence(is_complete=True, text=segment.text)
-                if request is not None:
-                    request.on_progress = self._listener(index, sentence)
-                followed.segments.append(segment)
-                followed.sentences.append(sentence)
-            self._texts[index] = followed
+    def follow(self, index: int, segments: Iterable[Followed], tokenizer: Tokenizer) -> None:
+        """Follow the requests of one text, segment by segment."""
+        index = self._index(index)
+        followed = _Text([], [], tokenizer)
+        for each in segments:
+            sentence = _Sentence()
+            if each.key is not None:
+                sentence.text = ""
+                self._unsettled[each.key] = (index, sentence)
+            elif each.request is None:
+                sentence.is_complete, sentence.text = True, each.segment.text
+            if each.request is not None:
+                each.request.on_progress = self._listener(index, sentence, each.restore, tokenizer)
+            followed.segments.append(each.segment)
+            followed.sentences.append(sentence)
+        self._texts[index] = followed
+        self._grown.add(index)
+
+    def settle(self, key: int, text: str) -> None:
+        """Add the final text of a sentence with this key."""
+        index, sentence = self._unsettled.pop(key, (0, None))
+        if sentence is not None and not sentence.is_complete:
+            sentence.text, sentence.is_complete = text, True
             self._grown.add(index)
+            self._changed.set()
 
     def complete(self, completions: Mapping[int, Completion]) -> None:
         """Add completions, by request id: an engine client need not report tokens before."""
@@ -137,10 +165,20 @@ class TextStream:
         taken = [(index, self._texts[index].take()) for index in grown]
         return [TextDelta(index, text) for index, text in taken if text]
 
-    def _listener(self, index: int, sentence: _Sentence) -> Callable[[list[int], bool], None]:
+    def _listener(
+        self, index: int, sentence: _Sentence, restore: Callable[[str], str | None] | None, tokenizer: Tokenizer
+    ) -> Callable[[list[int], bool], None]:
         def listen(token_ids: list[int], is_complete: bool) -> None:
             sentence.token_ids, sentence.is_complete = token_ids, is_complete
             self._grown.add(index)
             self._changed.set()
 
-        return listen
+        def listen_to_the_end(token_ids: list[int], is_complete: bool) -> None:
+            if not is_complete or sentence.is_complete or restore is None:
+                return
+            if (text := restore(tokenizer.decode(token_ids))) is not None:
+                sentence.text, sentence.is_complete = text, True
+                self._grown.add(index)
+                self._changed.set()
+
+        return listen if restore is None else listen_to_the_end

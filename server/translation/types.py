@@ -8,6 +8,7 @@ from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.request import FinishReason
 from server.text.formality import Formality
 from server.text.glossary import Glossary
+from server.text.protection.means import KeptItem
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions
 
 # html and xml keep their tags; text keeps everything that is not words.
@@ -98,7 +99,8 @@ class Translation:
     Tokens count the end-of-sequence token of every sentence. `finish_reason` is that of the sentence that ended worst.
     `score` is the sentence's score; of several sentences the mean, weighted by their target tokens; `log_probability`
     is their sum. `alternatives` are the second and further hypotheses: the i-th joins the i-th hypothesis of every
-    sentence (the last there is, where a sentence has fewer). `sentences` are the details of the best hypotheses.
+    sentence (the last there is, where a sentence has fewer). `sentences` are the details of the best hypotheses,
+    `protected` the items that had to survive, and the means that kept each.
     """
 
     text: str
@@ -109,6 +111,7 @@ class Translation:
     alternatives: tuple[Alternative, ...] = ()
     log_probability: float = math.nan
     sentences: tuple[SentenceDetails, ...] = ()
+    protected: tuple[KeptItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

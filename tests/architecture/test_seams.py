@@ -21,12 +21,13 @@ def test_the_main_path_fits_one_screen(path: str, class_name: str, method_name: 
     assert 1 < len(calls) <= MAX_CALLS, f"{class_name}.{method_name} calls {calls}"
 
 
-def test_the_text_pipeline_fits_one_screen() -> None:
-    method = _method("server/translation/pipeline.py", "Pipeline", "_translate_in_rounds")
+@pytest.mark.parametrize("name", ["translate", "_decode_in_rounds"])
+def test_the_text_pipeline_fits_one_screen(name: str) -> None:
+    method = _method("server/translation/pipeline.py", "Pipeline", name)
     assert method.end_lineno is not None
     assert method.end_lineno - method.lineno + 1 <= MAX_LINES
     stages = [ast.unparse(node.value) for node in ast.walk(method) if isinstance(node, ast.Await)]
-    assert 1 < len(stages) <= MAX_STAGES, f"Pipeline._translate_in_rounds awaits {stages}"
+    assert 1 < len(stages) <= MAX_STAGES, f"Pipeline.{name} awaits {stages}"
 
 
 def _method(path: str, class_name: str, method_name: str) -> ast.FunctionDef | ast.AsyncFunctionDef:

@@ -2,15 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 from starlette.testclient import TestClient
 
-from benchmarks.quality.placeholders import placeholder_sentences
+from benchmarks.quality.protected_items import checked_items, sentences_with_items
+from bundle.loading import load_bundle
 from server.http.app import create_app
 from server.operations.settings import Settings
+from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.tokenizers.registry import open_tokenizer
 from tests.server.text.readers.documents import DocumentMaker
 
 COPIED = ("code", "pre", "script", "style")
@@ -58,15 +62,32 @@ def _shape(document: str, format_: str) -> Shape:
     return _xml_shape(etree.fromstring((document if is_whole else f"<top xmlns:ph='urn:x'>{document}</top>").encode()))
 
 
-def test_generated_sentences_lose_no_placeholder(client: TestClient) -> None:
-    sentences = placeholder_sentences(seed=2, number=100)
-    translations = _translated(client, [sentence for sentence, _ in sentences], beam_size=4)
-    lost = [
-        (sentence, translation)
-        for (sentence, placeholders), translation in zip(sentences, translations, strict=True)
-        if any(translation.count(each) != sentence.count(each) for each in placeholders)
+def test_generated_sentences_lose_no_item(client: TestClient) -> None:
+    source, target = "en", "de"
+    bundle = load_bundle(Path("models/en-de"))
+    unknown = UnknownCharacters(open_tokenizer(bundle).known_characters)
+    sentences = sentences_with_items(seed=2, number=66, language=source)
+    translations = _translated(client, sentences, beam_size=4, source=source, target=target)
+    items = [
+        (sentence, translation, item)
+        for sentence, translation in zip(sentences, translations, strict=True)
+        for item in checked_items(sentence, translation, unknown, (source, target))
     ]
-    assert not lost
+    assert len(items) > len(sentences)
+    assert not [each for each in items if each[2].is_lost]
+
+
+def test_an_answer_reports_the_means_that_kept_each_item(client: TestClient) -> None:
+    answer = client.post(
+        "/v1/translate", json={"text": "I saw {name} and 7 dogs. Good morning.", "source": "en"}
+    ).json()
+    protected = answer["translations"][0]["details"]["protected"]
+    assert [(item["text"], item["kind"]) for item in protected] == [("{name}", "placeholder"), ("7", "number")]
+    assert protected[0]["means"] in ("name", "required", "apart")
+    metrics = client.get("/metrics").text
+    assert 'kvasir_protected_items_total{kind="placeholder"' in metrics
+    answer = client.post("/v1/translate", json={"text": "Good morning.", "source": "en"}).json()
+    assert "details" not in answer["translations"][0]
 
 
 @pytest.mark.parametrize("format_", ["html", "xml"])
@@ -116,14 +137,17 @@ def test_what_cannot_be_done_is_refused(client: TestClient, body: dict[str, obje
     assert message in answer.json()["error"]["message"]
 
 
-def test_words_alone_stream_and_what_has_more_comes_at_once(client: TestClient) -> None:
+def test_sentences_without_items_stream_by_word_and_others_as_a_whole(client: TestClient) -> None:
     def pieces(text: str) -> list[str]:
         body = {"text": text, "stream": True, "beam_size": 1}
         with client.stream("POST", "/v1/translate", json=body) as answer:
             events = "".join(answer.iter_text()).split("\n\n")
         return [json.loads(event.split("data: ")[1])["text"] for event in events if event.startswith("event: text")]
 
-    sentence = "I have 2 dogs and NATO has 3 cats, and the old house by the river is very beautiful"
+    sentence = "I have dogs and NATO has cats, and the old house by the river is very beautiful"
     [whole] = pieces(f"{sentence}: {{name}}.")
     assert whole.count("{name}") == 1
     assert "".join(pieces(sentence)) == _translated(client, [sentence], beam_size=1)[0]
+    both = f"{sentence}. It costs $5."
+    assert len(pieces(both)) > 1
+    assert "".join(pieces(both)) == _translated(client, [both], beam_size=1)[0]

@@ -60,6 +60,7 @@ class BlockTranslator:
                 CachedEngineClient(engine, options.cache_sentences, self._recorder),
                 TranslationLimits(),
                 inline_characters=math.inf,
+                checks_copying=True,
             )
             for engine in self._engines
         ]

@@ -78,7 +78,9 @@ def translate_document_file(
             stack.callback(engines[-1].close)
         started = time.perf_counter()
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=sink.parent))
-        router = Router([Pipeline(engine, TranslationLimits()) for engine in engines], DEFAULT_PIVOT)
+        router = Router(
+            [Pipeline(engine, TranslationLimits(), checks_copying=True) for engine in engines], DEFAULT_PIVOT
+        )
         service = TranslationService(router, Detector(()), TranslationLimits())
         request = TranslationRequest((), "", "", options.decoding)
         translate = document_translation(service, request, options.source, options.target, observe)

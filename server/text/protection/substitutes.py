@@ -1,18 +1,29 @@
-"""Substitute words for protected spans, and their detection in translations.
+"""Substitutes for items: others of the same kind, and names.
 
-Models copy names that they have often seen, and mangle `%1$s` or a file name. A translation counts only if it has every
-substitute exactly once.
+Models copy names and round numbers that they have often seen, and mangle `%1$s` or a file name.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import regex
 
+from server.text.items.kinds import NUMERIC, ItemKind
+from server.text.items.patterns import NUMBERS
+
 # In the order of how reliably the default model copies them; docs/decisions/text.md has the numbers.
 _NAMES = ("Tom", "Maria", "Boston", "Paris", "John", "Mary", "Anna", "Peter", "Berlin", "London")
+_NUMBERS = ("350", "47", "25", "128", "36", "240", "19", "78", "150", "64")
+_MADE_UP = {
+    ItemKind.URL: ("www.example.com", "www.example.org", "www.example.net"),
+    ItemKind.EMAIL: ("info@example.com", "mail@example.org"),
+    ItemKind.FILE: ("report.pdf", "photo.jpg", "notes.txt"),
+    ItemKind.PATH: ("/usr/share/files", "/var/log/files"),
+    ItemKind.PLACEHOLDER: ("{0}", "{1}", "{2}", "{3}"),
+}
+# A number stands for whatever is written mainly in digits.
+_AS_NUMBERS = (ItemKind.DATE, ItemKind.TIME, ItemKind.PHONE, ItemKind.ACCOUNT, ItemKind.VERSION, ItemKind.CODE)
 
 MAX_SUBSTITUTES = len(_NAMES) // 2  # in one sentence; one with more is translated piecewise
-NUM_ROUNDS = 2  # each round begins with another name
 
 
 def choose_substitutes(count: int, sentence: str, round_: int) -> list[str] | None:
@@ -23,12 +34,37 @@ def choose_substitutes(count: int, sentence: str, round_: int) -> list[str] | No
     return chosen if len(chosen) == count <= MAX_SUBSTITUTES else None
 
 
+def choose_stand_in(kind: ItemKind, item: str, sentence: str, used: Collection[str]) -> tuple[ItemKind, str] | None:
+    """Return a stand-in with its kind, neither in the sentence nor among those `used`; None if there is none.
+
+    A number keeps its unit, its currency, and whatever else stands in its item.
+    """
+    is_number = kind in NUMERIC or kind in _AS_NUMBERS
+    for candidate in _NUMBERS if is_number else _MADE_UP.get(kind, ()):
+        if candidate in sentence or candidate in used:
+            continue
+        if kind not in NUMERIC:
+            return (ItemKind.NUMBER if is_number else kind), candidate
+        match = NUMBERS.search(item)
+        if match is None or regex.fullmatch(r"(?:st|nd|rd|th|er|re|e|è|ème|\.?[ºª])", item[match.end() :]):
+            return None
+        return kind, item[: match.start()] + candidate + item[match.end() :]
+    return None
+
+
+def substitute_number(stand_in: str) -> str:
+    """Return the number in a stand-in of a numeric kind."""
+    match = NUMBERS.search(stand_in)
+    return stand_in if match is None else match.group()
+
+
 def find_substitutes(translation: str, substitutes: Sequence[str]) -> list[tuple[int, int]] | None:
     """Return the span of each substitute in a translation; None unless it has each exactly once."""
-    found = []
-    for name in substitutes:
-        matches = [match.span() for match in regex.finditer(rf"(?<!\w){name}(?!\w)", translation)]
-        if len(matches) != 1 or len(regex.findall(name, translation)) != 1:
-            return None
-        found.append(matches[0])
-    return found
+    found = [find_substitute(translation, name) for name in substitutes]
+    return None if None in found else [span for span in found if span is not None]
+
+
+def find_substitute(translation: str, name: str) -> tuple[int, int] | None:
+    """Return the span of a substitute; None unless it is there exactly once, as a word."""
+    matches = [match.span() for match in regex.finditer(rf"(?<!\w){regex.escape(name)}(?!\w)", translation)]
+    return matches[0] if len(matches) == 1 and translation.count(name) == 1 else None

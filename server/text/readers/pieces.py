@@ -6,7 +6,8 @@ from enum import Enum, auto
 from html import escape, unescape
 
 from server.interface.interruption import checkpoint
-from server.text.readers.units import Document, Unit, UnitBuilder
+from server.text.readers.unit_builder import UnitBuilder
+from server.text.readers.units import Document, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
 
 _BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"

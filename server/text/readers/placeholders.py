@@ -1,4 +1,4 @@
-"""Placeholders: variables, addresses, quantities and other parts of texts that must not change in translation."""
+"""Parts of a text that must survive its translation: items, tags, and characters that the model would lose."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,13 +8,15 @@ from enum import Enum, auto
 import regex
 
 from server.interface.interruption import checkpoint
+from server.text.items.kinds import PLACED, ItemKind
+from server.text.items.patterns import ITEM, KINDS
 from server.text.readers.unknown_characters import UnknownCharacters
 
 
 class Kind(Enum):
-    """How a sentence depends on a placeholder."""
+    """How a sentence depends on what was found."""
 
-    WORD = auto()  # it has the position of a noun or a number
+    ITEM = auto()  # the model reads it, or something that stands for it
     MARK = auto()  # the sentence is complete without it
     OPENING = auto()  # a tag whose closing follows
     CLOSING = auto()
@@ -22,60 +24,15 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A placeholder `text[start:end]`. Tags have a `name`."""
+    """A part `text[start:end]`. Tags have a `name`, items a kind of their own."""
 
     start: int
     end: int
     kind: Kind
     name: str = ""
+    item: ItemKind | None = None
 
 
-_UNITS = (
-    r"km/h|m/s|mph|[kcmµμn]?m[²³23]?|in²|ft|yd|lbs?|oz|[kmµ]?g|t|[mcd]?l|[kKMGTP]i?[Bb](?:it|yte)?s?(?:/s|ps)?|[Mkm]?bps|"
-    r"[kMG]?Hz|[kMGm]?Wh?|[kmµ]?V|[mk]?Ah?|[kM]?J|kcal|[kMh]?Pa|dB|°\s?[CF]|°|px|pt|dpi|ppm|[mµn]?s|"
-    r"USD|EUR|GBP|CHF|JPY|€|£|\$|¥|%|‰"
-)
-_NUMBER = r"[-+±]?\d++(?:[.,'\u00a0\u202f]\d++)*+"
-
-# Brackets belong to an address in pairs, and punctuation inside it.
-_IN_BRACKETS = r"[^\s<>\"“”«»(){}]*+"
-_ADDRESS = (
-    rf"(?:(?:[.,;:!?\]}}'’…]|\((?!{_IN_BRACKETS}\)))*+"
-    rf"(?:\({_IN_BRACKETS}\)|\{{{_IN_BRACKETS}\}}|[^\s<>\"“”«»().,;:!?\]}}'’…]))++"
-)
-FILE_ENDINGS = (
-    r"\.(?:pdf|docx?|xlsx?|pptx?|txt|csv|json|xml|html?|ya?ml|py|js|ts|c|cpp|h|java|sh|exe|zip|gz|png|jpe?g|gif|svg|"
-    r"mp[34]|log|ini|toml|md|org|com|net)\b"
-)
-
-# Alternatives are tried in this order at each position. Hostile texts must not take long: repetitions with an uncertain
-# end are possessive, and no alternative reads far from many positions.
-_PATTERNS = (
-    # addresses
-    rf"(?:(?:https?|ftp|file|wss?|git|ssh)://|www\.|mailto:){_ADDRESS}",
-    r"(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,63}+(?:\.[\w-]{1,63}+)++",
-    # variables: {{name}} ${NAME} %{name} #{name} {name} {0} {n, plural, one {# file} other {# files}} %(name)s %name%
-    # %1$s %d %NAME% $NAME
-    r"\{\{[^{}\n]*+\}\}|[$%#@]?\{(?:[^{}\n]++|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\}",
-    r"(?<![\d%])%[A-Za-z][A-Za-z0-9_]++%(?![\w%])",
-    r"%\([\w.]++\)[-+0#]*+\d*+(?:\.\d++)?[a-zA-Z]",
-    r"(?<!\d)%(?:\d++\$)?+[-+0#]*+(?:\d++|\*)?+(?:\.\d++)?+(?:hh|h|ll|l|q|L|z|t|j)?[diouxXeEfFgGcCsSapn@](?![a-zA-Z]{2})",
-    r"%[A-Z][A-Z0-9_]++%|%%",
-    r"\$[A-Za-z_]\w*",
-    r"\[\[[^\[\]\n]*+\]\]|__[A-Za-z0-9_]+?__",
-    # names for programs: paths, files, options, snake_case, versions
-    r"(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@~+-]++){2,}+/?|\b[A-Za-z]:\\[\w\\.-]+",
-    rf"\b[\w-]{{1,255}}+{FILE_ENDINGS}",
-    r"(?<![\w-])--[a-z][\w-]*",
-    r"\b\w[^\W_]*+_\w++",
-    r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+(?:\.\d+){2,}(?:-[\w.]+)?\b",
-    # quantities
-    rf"(?<![\w.,]|\d['\u00a0\u202f])(?:[€£$¥]\s?{_NUMBER}|{_NUMBER}[\s\u00a0\u202f]?(?:{_UNITS})(?![\w%]))",
-    r"(?<![\w.,])\d++[.,]\d++(?![\w.,]*\d)",
-    # people and topics
-    r"(?<![\w/&])[@#]\w+(?:[.-]\w+)*",
-)
-_WORD = regex.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS))
 # Tags, character references and escaped line breaks in plain text.
 _MARK = regex.compile(
     r"</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>|&(?:#\d++|#x[\da-fA-F]++|[A-Za-z]\w++);|\\[nrt](?![a-z]{2})"
@@ -83,16 +40,30 @@ _MARK = regex.compile(
 # \X alone goes back from each letter of a flag to the first of a row of flags.
 _GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")
 
-# The longest placeholder: a longer match is rather a mistake in the text than a variable.
+# The longest item: a longer match is rather a mistake in the text than a variable.
 _MAX_CHARACTERS = 2000
 
 
 def find_placeholders(text: str, unknown: UnknownCharacters) -> list[Found]:
-    """Return the placeholders of a text, in their order and without overlaps."""
-    found = _marks(text)
-    words = (Found(*match.span(), Kind.WORD) for match in _WORD.finditer(text))
-    found = _merged(found, (word for word in words if word.end - word.start <= _MAX_CHARACTERS))
+    """Return what must survive of a text, in its order and without overlaps."""
+    found = _merged(_marks(text), _items(text, unknown))
     return found if unknown.all_known(text) else _merged(found, _lost(text, unknown))
+
+
+def _items(text: str, unknown: UnknownCharacters) -> Iterator[Found]:
+    for match in ITEM.finditer(text):
+        checkpoint()
+        start, end = match.span()
+        if end - start > _MAX_CHARACTERS:
+            continue
+        kind = KINDS[str(match.lastgroup)]
+        if not unknown.all_known(text[start:end]) and any(map(unknown.is_lost, text[start:end])):
+            # The model cannot read it, so nothing of it may be part of the model input.
+            if kind in PLACED:
+                yield Found(start, end, Kind.MARK)
+                continue
+            kind = ItemKind.WORD
+        yield Found(start, end, Kind.ITEM, item=kind)
 
 
 def _marks(text: str) -> list[Found]:
@@ -114,7 +85,10 @@ def _marks(text: str) -> list[Found]:
         elif name and not written.startswith("</") and not written.endswith("/>"):
             open_.append(len(found))
             num_open[name] += 1
-        found.append(Found(*match.span(), kind, name))
+        is_entity = written.startswith("&")
+        found.append(
+            Found(*match.span(), Kind.ITEM, item=ItemKind.ENTITY) if is_entity else Found(*match.span(), kind, name)
+        )
     return found
 
 
@@ -124,7 +98,12 @@ def _lost(text: str, unknown: UnknownCharacters) -> Iterator[Found]:
         checkpoint()
         content = match.group()
         if any(map(unknown.is_lost, content)):
-            yield Found(*match.span(), Kind.WORD if any(map(str.isalnum, content)) else Kind.MARK)
+            if any(map(str.isalnum, content)):
+                yield Found(*match.span(), Kind.ITEM, item=ItemKind.WORD)
+            elif unknown.are_in_vocabulary(content):
+                yield Found(*match.span(), Kind.ITEM, item=ItemKind.SYMBOL)
+            else:
+                yield Found(*match.span(), Kind.MARK)
 
 
 def _merged(found: Sequence[Found], others: Iterable[Found]) -> list[Found]:

@@ -9,15 +9,19 @@ from collections.abc import Iterator, Sequence
 import regex
 
 from server.interface.interruption import checkpoint
-from server.text.readers.placeholders import FILE_ENDINGS, Found, find_placeholders
-from server.text.readers.units import Document, Unit, UnitBuilder
+from server.text.items.patterns import FILE_ENDINGS
+from server.text.readers.placeholders import Found, find_placeholders
+from server.text.readers.unit_builder import UnitBuilder
+from server.text.readers.units import Document, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
 
 # A text without any of these has nothing to protect and nothing in all caps. Searched for one by one they take half the
 # time of one pattern of all of them, and a character that must be there is faster to look for than a pattern.
-_SPECIAL = regex.compile(r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=]|\p{Lu}{2}|://|www\.|--")
-_PATH = regex.compile(r"(?<![\w/])/[\w.@~+-]")
-_FILE = regex.compile(rf"(?<=[\w-]){FILE_ENDINGS}")
+_SPECIAL = regex.compile(r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=\"“”„‟«»–—…§©®™×÷±≤≥≠≈→←⇒↔∞√∑₹₽]|\p{Lu}{2}|://|www\.|--")
+_PATH = regex.compile(r"(?<![\w/])/[\w.@~+-]|/[\w.-]+/|/[\w-]+\.\w")
+_KEY = regex.compile(r"(?<!\w):\w")
+_DOT = regex.compile(r"\.\w")
+_FILE = regex.compile(rf"(?<=[\w-])(?i:{FILE_ENDINGS})")
 _BULLET = regex.compile(r"^[ \t]*+(?:[-+•‣▪◦–—:]|[a-zA-Z]\))[ \t]", regex.MULTILINE)
 
 _LINE_START = regex.compile(
@@ -40,7 +44,10 @@ def may_be_special(text: str, unknown: UnknownCharacters) -> bool:
         _SPECIAL.search(text)
         or "mailto:" in text
         or ("/" in text and _PATH.search(text))
-        or _FILE.search(text)
+        or " - " in text
+        or "..." in text
+        or (":" in text and _KEY.search(text))
+        or ("." in text and _DOT.search(text) and _FILE.search(text))
         or _BULLET.search(text)
         or not unknown.all_known(text)
     )
@@ -126,7 +133,7 @@ def _is_inside(position: int, kept: Sequence[Found]) -> bool:
 
 def _marked(match: "regex.Match[str]", builder: UnitBuilder) -> None:
     if match["code"]:
-        builder.protect(match["code"])
+        builder.code(match["code"])
     elif match["label"]:
         builder.open("[", f"{match['image'] or ''}[")
         _inline(match["label"], builder)

@@ -16,7 +16,7 @@ _PLAINER = {
 }
 # White space, which a tokenizer drops without harm.
 _WEIGHTLESS = ("Zs", "Zl", "Zp")
-# Emoji and other pictures: models omit them even if their vocabulary contains them.
+# Emoji and other pictures: models often omit them even if their vocabulary contains them.
 _DROPPED = ("So", "Cn", "Co")
 
 
@@ -24,9 +24,10 @@ class UnknownCharacters:
     """Detects characters outside the source vocabulary of one model, whose characters are `known`."""
 
     def __init__(self, known: Iterable[str]) -> None:
+        self._vocabulary = frozenset(known)
         # Models whose vocabulary contains the soft hyphen were trained on too few words with it.
         self._known = frozenset(
-            each for each in known if unicodedata.category(each) not in _DROPPED and each != _SOFT_HYPHEN
+            each for each in self._vocabulary if unicodedata.category(each) not in _DROPPED and each != _SOFT_HYPHEN
         )
         self._answers: dict[str, bool] = {}
 
@@ -45,6 +46,10 @@ class UnknownCharacters:
                 part in self._known or part.isspace() for part in unicodedata.normalize("NFKC", character)
             )
         return self._answers[character]
+
+    def are_in_vocabulary(self, text: str) -> bool:
+        """Return whether the vocabulary contains each character, pictures included."""
+        return self._vocabulary.issuperset(text)
 
     def with_plainer_forms(self, text: str) -> str:
         """Return a text with plainer forms of unknown characters, if the vocabulary contains them."""

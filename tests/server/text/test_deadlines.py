@@ -8,7 +8,7 @@ import pytest
 from server.interface.errors import DeadlineExceeded
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.protection_strategies import Substitutes
+from server.translation.protection_strategies import Escalation
 from server.translation.restoration import Restorer
 from server.translation.types import TranslationRequest
 from server.translation.worker_threads import PROTECTED_TEXTS
@@ -17,7 +17,7 @@ from tests.server.text.identity import Identity
 TEXT = "the dog {name}\n" * 200
 
 
-@pytest.mark.parametrize(("stage", "method"), [(Substitutes, "protect"), (Restorer, "_is_restored")])
+@pytest.mark.parametrize(("stage", "method"), [(Escalation, "protect"), (Restorer, "_is_restored")])
 def test_no_more_sentences_are_processed_after_the_deadline(
     identity: Identity, monkeypatch: pytest.MonkeyPatch, stage: type, method: str
 ) -> None:
@@ -47,7 +47,7 @@ def test_a_call_that_waits_for_a_busy_thread_ends_at_its_deadline(
         may_go_on.set()  # only the first call waits
         went_on.set()
 
-    monkeypatch.setattr(Substitutes, "protect", protect)
+    monkeypatch.setattr(Escalation, "protect", protect)
     request = TranslationRequest((TEXT,), "en", "de", timeout_seconds=0.2)
     try:
         with pytest.raises(DeadlineExceeded, match=r"within 0\.2 seconds"):

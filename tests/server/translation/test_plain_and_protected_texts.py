@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -69,16 +69,15 @@ def _sources(engine: EchoGenerator) -> list[str]:
     return sorted(tokenizer.decode(each.source.tolist()) for batch in engine.batches for each in batch)
 
 
-def test_a_number_is_translated_in_plain_text_and_kept_in_any_other(engine: EchoGenerator) -> None:
-    _translate(engine, "Where is it? 42 ...")
-    assert _sources(engine) == ["42 ...", "Where is it?"]
-    _translate(engine, "Where is it? 42 ...", **HTML)
+@pytest.mark.parametrize("fields", [{}, HTML])
+def test_a_sentence_of_numbers_is_not_decoded(engine: EchoGenerator, fields: dict[str, object]) -> None:
+    _translate(engine, "Where is it? 42 ...", **fields)
     assert _sources(engine) == ["Where is it?"]
 
 
 def test_one_text_with_something_to_keep_makes_all_texts_of_its_request_protected(engine: EchoGenerator) -> None:
-    _translate(engine, "Where is it? 42 ...", "{name} is here.")
-    assert _sources(engine) == ["Tom is here.", "Where is it?"]
+    _translate(engine, "Where is it? Here\n---", "{name} is here.")
+    assert _sources(engine) == ["Here", "Where is it?", "{name} is here."]
 
 
 def test_plain_text_is_split_as_a_whole_and_any_other_line_by_line(
@@ -105,7 +104,7 @@ def test_tokens_of_a_placeholder_are_counted_as_those_of_its_mask(engine: EchoGe
     result = _translate(engine, text)
     assert result.translations[0].text == text
     assert result.num_splits == 0
-    assert _sources(engine) == ["the dog is in Tom now"]
+    assert _sources(engine) == ["the dog is in www.example.com now"]
 
 
 def test_a_sentence_with_substitutes_returns_as_many_hypotheses_as_beams(engine: EchoGenerator) -> None:
@@ -157,14 +156,39 @@ def test_the_error_for_a_plain_text_taken_whole_names_the_text(engine: EchoGener
         _translate(engine, "the <dog> " * 50, options=options)
 
 
-def test_plain_text_is_streamed_by_token_and_any_other_as_a_whole(engine: EchoGenerator) -> None:
-    for text, is_streamed in (("the dog jumps", True), ("the dog jumps {high}", False)):
-        engine.batches.clear()
-        stream = TextStream()
-        request = TranslationRequest((text,), "en", "de")
-        asyncio.run(Pipeline(engine, TranslationLimits()).translate(request, stream))
-        assert [each.on_progress is not None for each in engine.batches[0]] == [is_streamed]
-        assert [delta.text for delta in stream.take()] == [text]
+def _streamed(engine: EchoGenerator, text: str, **fields: object) -> list[str]:
+    """Return the deltas of a stream whose reader takes what each request reports, in the order of the requests."""
+    deltas: list[str] = []
+    stream = TextStream()
+
+    class Reporting(IdentityEngine):
+        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+            completions = await super().generate(requests)
+            for request in sorted(requests, key=lambda each: each.id):
+                for num_tokens in range(1, len(request.source)):
+                    if request.on_progress is not None:
+                        request.on_progress(request.source[:num_tokens].tolist(), num_tokens == len(request.source) - 1)
+                    deltas.extend(delta.text for delta in stream.take())
+            return completions
+
+    request = replace(TranslationRequest((text,), "en", "de"), **fields)  # type: ignore[arg-type]
+    asyncio.run(Pipeline(Reporting(engine.bundle), TranslationLimits()).translate(request, stream))
+    return [*deltas, *(delta.text for delta in stream.take())]
+
+
+def test_sentences_without_items_are_streamed_by_token_and_others_as_a_whole(engine: EchoGenerator) -> None:
+    plain = _streamed(engine, "the dog jumps")
+    assert len(plain) > 1
+    assert "".join(plain) == "the dog jumps"
+    assert _streamed(engine, "the dog jumps {high}") == ["the dog jumps {high}"]
+    first, *others = _streamed(engine, "Where is {name}? The dog jumps")
+    assert first.startswith("Where is {name}?")
+    assert len(others) > 1
+    assert "".join([first, *others]) == "Where is {name}? The dog jumps"
+
+
+def test_a_document_with_tags_is_streamed_as_a_whole(engine: EchoGenerator) -> None:
+    assert len(_streamed(engine, "the <b>dog</b> jumps", **HTML)) == 1
 
 
 def test_plain_text_that_was_decoded_in_time_is_an_answer_however_late_it_is_assembled(engine: EchoGenerator) -> None:

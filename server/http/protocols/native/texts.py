@@ -28,7 +28,9 @@ from server.interface.errors import InvalidRequest
 from server.interface.request import FinishReason
 from server.text.formality import Formality
 from server.text.glossary import Glossary
+from server.text.items.kinds import ItemKind
 from server.text.language_detection import Detection
+from server.text.protection.means import Means
 from server.translation.deadline import Deadline
 from server.translation.glossary_store import memory_of
 from server.translation.service import TranslationOutcome
@@ -99,6 +101,24 @@ class DetectedLanguage(BaseModel):
     confidence: float = Field(ge=0, le=1, description="probability; low for short texts")
 
 
+class ProtectedItem(BaseModel):
+    """An item of a text that had to survive its translation."""
+
+    text: str
+    kind: ItemKind
+    means: Means = Field(
+        description="as_is: the model wrote it; hypothesis: in a hypothesis that was not its best; corrected: in place "
+        "of another number; stand_in, name, required: it read another item or a name instead; placed: it was put "
+        "beside its words; apart: the sentence was translated around it"
+    )
+
+
+class TranslationDetails(BaseModel):
+    """How a translation came about."""
+
+    protected: list[ProtectedItem] = Field(description="numbers, addresses, placeholders and signs, in their order")
+
+
 class TranslationAnswer(BaseModel):
     """Translation of one text. Tokens include the end of every sentence."""
 
@@ -124,6 +144,7 @@ class TranslationAnswer(BaseModel):
         None, description="second and further hypotheses; number i joins hypothesis i of every sentence"
     )
     sentences: list[SentenceAnswer] | None = Field(None, description="details of tokens, if requested")
+    details: TranslationDetails | None = Field(None, description="if the text has items that must survive")
 
 
 class TranslateAnswer(BaseModel):
@@ -227,7 +248,15 @@ def _translation(
         log_probability=_score(translation.log_probability, asked),
         alternatives=others if asked.options.num_hypotheses > 1 else None,
         sentences=[sentence_answer(details) for details in translation.sentences] or None,
+        details=_details(translation),
     )
+
+
+def _details(translation: Translation) -> TranslationDetails | None:
+    if not translation.protected:
+        return None
+    items = [ProtectedItem(text=item.text, kind=item.kind, means=item.means) for item in translation.protected]
+    return TranslationDetails(protected=items)
 
 
 def _score(score: float, asked: TranslationRequest) -> float | None:

@@ -36,6 +36,7 @@ _NAMES = {
     "kvasir_cached_sentences": "gauge",
     "kvasir_cached_bytes": "gauge",
     "kvasir_sentence_splits": "counter",
+    "kvasir_protected_items": "counter",
 }
 
 _RESULT = TranslationResult(

@@ -9,7 +9,8 @@ import pytest
 from server.text.protection.tag_placement import Block, render
 from server.text.protection.word_alignment import links, words_of
 from server.text.readers.plain_text import read_text
-from server.text.readers.units import Tag, Unit, UnitBuilder
+from server.text.readers.unit_builder import UnitBuilder
+from server.text.readers.units import Tag, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
 
 ASCII = UnknownCharacters(map(chr, range(128)))

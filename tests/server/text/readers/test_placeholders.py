@@ -1,10 +1,9 @@
-"""Detection of placeholders in text, and their substitutes."""
+"""Detection of items in text, and their substitutes."""
 
 import pytest
-import regex
 
+from server.text.items.kinds import ItemKind
 from server.text.protection.substitutes import MAX_SUBSTITUTES, choose_substitutes, find_substitutes
-from server.text.readers import placeholders
 from server.text.readers.placeholders import Kind, find_placeholders
 from server.text.readers.plain_text import may_be_special
 from server.text.readers.unknown_characters import UnknownCharacters
@@ -23,6 +22,10 @@ def _found(text: str) -> list[str]:
         ("{0} {name} {{ var }} ${VAR} $VAR %PATH%", ["{0}", "{name}", "{{ var }}", "${VAR}", "$VAR", "%PATH%"]),
         ("{n, plural, one {# file} other {# files}}!", ["{n, plural, one {# file} other {# files}}"]),
         (
+            "%1 of %n in %L1, :name, @:key.a, @.lower:key, $(date), :user_name",
+            ["%1", "%n", "%L1", ":name", "@:key.a", "@.lower:key", "$(date)", ":user_name"],
+        ),
+        (
             "See https://a.b/c_(d)?e=f#g, www.x.org. (http://y.z/)",
             ["https://a.b/c_(d)?e=f#g", "www.x.org", "http://y.z/"],
         ),
@@ -30,63 +33,85 @@ def _found(text: str) -> list[str]:
             "Is it https://a.org/wiki/A_(b)? (So says www.a.org/b_(c), or https://a.org/{id}.) [x](http://a.b),(http://c.d)",
             ["https://a.org/wiki/A_(b)", "www.a.org/b_(c)", "https://a.org/{id}", "http://a.b", "http://c.d"],
         ),
+        ("At example.com/help, docs.x.io or a.b.", ["example.com/help", "docs.x.io"]),
         (
             "%{name} #{name} @{name} %name%, %d%% %ld%%",
             ["%{name}", "#{name}", "@{name}", "%name%", "%d", "%%", "%ld", "%%"],
         ),
-        ("a 50%off% b, <0>dog</0> <1/> I <3 you > me", ["<0>", "</0>", "<1/>"]),
+        ("a 50%off% b, <0>dog</0> <1/> I <3 you > me", ["50", "<0>", "</0>", "<1/>", "3", ">"]),
         ("Ask a.b+c@d-e.org. Or @me and #topic-1!", ["a.b+c@d-e.org", "@me", "#topic-1"]),
         (
             "5 km, 3.5 GB, -4 °C, $20, €1,000.50, 120 km/h, 16px",
             ["5 km", "3.5 GB", "-4 °C", "$20", "€1,000.50", "120 km/h", "16px"],
         ),
+        (
+            "11 %, USD 75, $1.5 million, 12,50 Euro, 1,234.56, 1 250 000",
+            ["11 %", "USD 75", "$1.5 million", "12,50 Euro", "1,234.56", "1 250 000"],
+        ),
         ("Version 2.0.1 and v3, 3.14 or 1,000", ["2.0.1", "v3", "3.14", "1,000"]),
         ("In /usr/bin/x or report.pdf, --force max_len", ["/usr/bin/x", "report.pdf", "--force", "max_len"]),
+        (
+            "C:\\Temp\\x.txt, \\\\server\\share, src/main/java, docs/a.md and ~/b.",
+            ["C:\\Temp\\x.txt", "\\\\server\\share", "src/main/java", "docs/a.md", "~/b"],
+        ),
+        (
+            "Open data.tar.gz, IMG_0042.PNG and Brief an Oma.docx.",
+            ["data.tar.gz", "IMG_0042.PNG", "Brief an Oma.docx"],
+        ),
+        (
+            "Order 4711 on 2026-11-22 at 7:30 pm, 22.11.2026, 14:05 or 7 a.m.",
+            ["4711", "2026-11-22", "7:30 pm", "22.11.2026", "14:05", "7 a.m."],
+        ),
+        (
+            "Call +49 30 1234567, 555-1234 or (030) 123456; DE89 3704 0044 0532 0130 00; 4111 1111 1111 1111",
+            ["+49 30 1234567", "555-1234", "(030) 123456", "DE89 3704 0044 0532 0130 00", "4111 1111 1111 1111"],
+        ),
+        ("AB-1234, X200, F-16, 4711-XY and INV-2024-001", ["AB-1234", "X200", "F-16", "4711-XY", "INV-2024-001"]),
+        ("the 2nd, 1990s, 3 Mio. and 80er; 5-year-old", ["2nd", "1990", "3 Mio.", "80er", "5"]),
         ('<x id=1/>Hi<g id="2">!</g> &nbsp;', ["<x id=1/>", '<g id="2">', "</g>", "&nbsp;"]),
         ("日本 is 🎉", ["日本", "🎉"]),
-        ("I have 3 dogs and 20 cats; it's 50-50, and/or men. A < b, a {b.", []),
-        ("Where is it? I'm sure he'd say: \"No.\" (Yes!) – well…", []),
+        ("I have 3 dogs and 20 cats; it's 50-50, and/or men.", ["3", "20", "50", "50"]),
+        ("Is it so? I'm sure he'd say: \"No.\" (Yes!) – well…", ['"', '"', "–", "…"]),
+        ("Half-open and well-known e.g. of the U.S. it/she/he :) :D a:b A < b, a {b.", ["<"]),
     ],
 )
-def test_placeholders_and_nothing_else_are_found(text: str, kept: list[str]) -> None:
+def test_items_and_nothing_else_are_found(text: str, kept: list[str]) -> None:
     assert _found(text) == kept
 
 
-# For each pattern, placeholders that no other pattern finds.
-_SAMPLES = (
-    ("https://a.b", "ftp://a.b", "file://a", "ws://a.b", "git://a.b", "ssh://a.b", "www.example.fr", "mailto:me"),
-    ("me@example.fr",),
-    ("{name}", "{{name}}", "${name}", "%{name}", "#{name}"),
-    ("%name%",),
-    ("%(name)s",),
-    ("%s",),
-    ("%NAME%", "%%"),
-    ("$name",),
-    ("[[name]]", "__name__"),
-    ("/usr/lib/python", "./a/b", "../a/b", "~/a/b", "c:\\temp"),
-    ("report.pdf", "example.com", "my-file.c", "notes.md"),
-    ("--force",),
-    ("max_length",),
-    ("v2", "1.2.3"),
-    ("€ 5", "5 km"),
-    ("3.14",),
-    ("@name", "#topic"),
-)
-
-
 @pytest.mark.parametrize(
-    ("pattern", "sample"),
+    ("kind", "samples"),
     [
-        (pattern, sample)
-        for pattern, samples in zip(placeholders._PATTERNS, _SAMPLES, strict=True)
-        for sample in samples
+        (ItemKind.URL, "https://a.b ftp://a.b file://a www.example.fr mailto:me example.com/help a.org"),
+        (ItemKind.EMAIL, "me@example.fr"),
+        (
+            ItemKind.PLACEHOLDER,
+            "{name} ${name} %{name} #{name} %name% %(name)s %s %NAME% %% $name [[name]] __name__ %L1",
+        ),
+        (ItemKind.PLACEHOLDER, ":name :user_name @:key $(date) {{name}}"),
+        (ItemKind.PATH, "/usr/lib/python ./a/b ../a/b ~/a/b c:\\temp \\\\a\\b src/main/java docs/readme.md"),
+        (ItemKind.FILE, "report.pdf my-file.c notes.md data.tar.gz IMG_0042.PNG"),
+        (ItemKind.IDENTIFIER, "--force max_length"),
+        (ItemKind.VERSION, "v2 1.2.3 v1.2.3-rc1"),
+        (ItemKind.MONEY, "€5 5€ $1.50 US$75"),
+        (ItemKind.PERCENTAGE, "5% 2.5%"),
+        (ItemKind.QUANTITY, "5km 16px"),
+        (ItemKind.DATE, "2026-11-22 22.11.2026 11/22/2026"),
+        (ItemKind.TIME, "7:30 7:30pm 23:59:59"),
+        (ItemKind.PHONE, "+49301234567 555-1234"),
+        (ItemKind.CODE, "X200 AB-1234 3D"),
+        (ItemKind.NUMBER, "7 4711 3.14 1,000 2nd"),
+        (ItemKind.NAME, "@name"),
+        (ItemKind.TAG, "#topic"),
+        (ItemKind.SIGN, "— … € <"),
     ],
 )
-def test_each_pattern_finds_its_placeholders(pattern: str, sample: str) -> None:
-    assert regex.fullmatch(pattern, sample)
-    text = f"the {sample} is here"
-    assert _found(text) == [sample]
-    assert may_be_special(text, UNKNOWN)
+def test_each_kind_of_item_is_found(kind: ItemKind, samples: str) -> None:
+    for sample in samples.split():
+        text = f"the {sample} is here"
+        [found] = find_placeholders(text, UnknownCharacters(map(chr, range(0x3000))))
+        assert (text[found.start : found.end], found.item) == (sample, kind)
+        assert may_be_special(text, UNKNOWN)
 
 
 @pytest.mark.parametrize("sample", ["<x/>", "</x>", "<0>", "&nbsp;", "&#10;", "&#xa;", "\\n"])
@@ -97,7 +122,7 @@ def test_each_mark_is_found(sample: str) -> None:
 
 def test_tags_and_symbols_are_marks() -> None:
     kinds = {text: found.kind for text in ("<x/>", "🎉", "%s", "日本") for found in find_placeholders(text, UNKNOWN)}
-    assert kinds == {"<x/>": Kind.MARK, "🎉": Kind.MARK, "%s": Kind.WORD, "日本": Kind.WORD}
+    assert kinds == {"<x/>": Kind.MARK, "🎉": Kind.MARK, "%s": Kind.ITEM, "日本": Kind.ITEM}
 
 
 def test_substitutes_are_not_in_the_sentence_and_others_the_second_time() -> None:

@@ -16,7 +16,7 @@ from server.translation import reading
 from server.translation.deadline import NO_DEADLINE
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.protection_strategies import Substitutes
+from server.translation.protection_strategies import Escalation
 from server.translation.restoration import Restorer
 from server.translation.types import TranslationRequest
 from server.translation.worker_threads import PROTECTED_TEXTS
@@ -34,14 +34,14 @@ from tests.server.text.identity import LETTERS, Identity
         ("  - [ ] tea\n\t• the dog\r\n", "tea|the dog"),
         ("the **lazy** *dog* is __here__ and ~~there~~", "the lazy dog is here and there"),
         ('see [the dog](http://x.org/a_(b) "t") and ![a fox](f.png)', "see the dog and a fox"),
-        ("call `rm -rf *` now", "call Tom now"),
+        ("call `rm -rf *` now", "call `rm -rf *` now"),
         ("```\nWhere is it?\n```\nthe dog", "the dog"),
         ("| the dog | tea |\n|---|---|\n| a | b |\n", "the dog|tea|a|b"),
         ("**the dog**", "the dog"),
-        ("a * b * c and x_y_z and 2*3*4", "a * b * c and Tom and 2*3*4"),
+        ("a * b * c and x_y_z and 2*3*4", "a * b * c and x_y_z and 2*3*4"),
         ("WHERE IS THE DOG?", "Where is the dog?"),
-        ("I AM {name}!", "I am Tom!"),
-        ("the dog is in report.pdf now", "the dog is in Tom now"),
+        ("I AM {name}!", "I am {name}!"),
+        ("the dog is in report.pdf now", "the dog is in report.pdf now"),
         ("a) the dog\nb) the fox", "the dog|the fox"),
         ("the dog\n: the fox\n:   tea", "the dog|the fox|tea"),
         ("the dog  jumps 🎉", "the dog  jumps"),
@@ -212,7 +212,7 @@ def test_everyday_text_is_not_special() -> None:
         assert not may_be_special(text, unknown)
 
 
-@pytest.mark.parametrize("text", ["I have 3 dogs.", "NATO is big, and so is it.", "a = b", "Is it the 2nd?"])
+@pytest.mark.parametrize("text", ["NATO is big, and so is it.", "I am a [dog] & a fox.", "a=b"])
 def test_a_text_that_only_looks_special_is_plain(identity: Identity, text: str) -> None:
     request = TranslationRequest((text,), "en", "de")
     assert asyncio.run(identity.pipeline._reader.read(request, NO_DEADLINE)).is_plain
@@ -262,7 +262,7 @@ def test_no_sentence_of_a_long_text_is_processed_on_the_event_loop(
     identity: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: dict[tuple[type, str], set[threading.Thread]] = {
-        (Substitutes, "protect"): set(),
+        (Escalation, "protect"): set(),
         (Restorer, "_is_restored"): set(),
     }
 

@@ -1,0 +1,180 @@
+"""Patterns of items, one group of alternatives a kind.
+
+Alternatives are tried in this order at each position. Hostile texts must not take long: repetitions with an uncertain
+end are possessive or bounded, and no alternative reads far from many positions.
+"""
+
+import regex
+
+from server.text.items.kinds import ItemKind
+
+_GAP = "[ \u00a0\u202f]?"
+
+# Not behind a letter, a digit or a separator of digits. `1 250` is one number, `2014 350` is two.
+NUMBER = (
+    r"(?:(?<![\w.,)\]'’-])[-+±−])?(?<![\p{L}\d_]|\d[.,])"
+    r"(?:\d{1,3}+(?:[ \u00a0\u202f]\d{3})++(?:[.,]\d++)?+(?!\d)|\d++(?:[.,'’\u00a0\u202f]\d++)*+)"
+)
+MAGNITUDES = (
+    r"(?:[Mm]illi(?:on(?:en|s|i|es)?|ón|ões|ão|oner)|[Mm]illones|[Mm]ilh(?:ão|ões)|[Bb]illi?on(?:en|s|es)?|[Bb]illón|"
+    r"[Tt]rillion(?:en|s)?|[Mm]illiard(?:en?|s|i|o)?|[Mm]iliard(?:[aiy]|ów|o)?|[Mm]ili(?:on(?:[ióyea]|"
+    r"ów)?)|[Tt]housand|"
+    r"[Tt]ausend|mil(?: millones)?|mille|mila|mln|mld|mrd|bn|tn|(?:Mio|Mrd|Bio)\.?+)(?!\w)"
+)
+UNITS = (
+    r"km/h|m/s|mph|[kcmµμn]?m[²³23]?|in²|ft|yd|lbs?|oz|[kmµ]?g|t|[mcd]?l|[kKMGTP]i?[Bb](?:it|yte)?s?(?:/s|"
+    r"ps)?|[Mkm]?bps|"
+    r"[kMG]?Hz|[kMGm]?Wh?|[kmµ]?V|[mk]?Ah?|[kM]?J|kcal|[kMh]?Pa|dB|°\s?[CF]|°|px|pt|dpi|ppm|[mµn]?s"
+)
+CURRENCY_CODES = r"(?:USD|EUR|GBP|CHF|JPY|CNY|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|RUB|TRY|INR|BRL|MXN|ZAR|KRW|ILS)"
+CURRENCY_SIGNS = r"(?:(?:US|A|AU|C|CA|NZ|HK|S)?\$|[€£¥₹₽₩₺₴])"
+CURRENCY_WORDS = (
+    r"(?:(?:US-)?[Dd]ollars?|[Ee]uros?|[Pp]fund|[Pp]ounds?|[Yy]en|Franken|[Ff]rancs?|[Dd]ólar(?:es)?|[Dd]ollari)"
+)
+_CURRENCY = rf"(?:{CURRENCY_SIGNS}|(?<!\w){CURRENCY_CODES})"
+
+# Brackets belong to an address in pairs, and punctuation inside it.
+_IN_BRACKETS = r"[^\s<>\"“”«»(){}]*+"
+_ADDRESS = (
+    rf"(?:(?:[.,;:!?\]}}'’…]|\((?!{_IN_BRACKETS}\)))*+"
+    rf"(?:\({_IN_BRACKETS}\)|\{{{_IN_BRACKETS}\}}|[^\s<>\"“”«»().,;:!?\]}}'’…]))++"
+)
+_TOP_LEVEL = (
+    r"(?:com|org|net|edu|gov|io|dev|app|info|biz|eu|de|at|ch|fr|es|it|nl|pl|pt|uk|co|us|ca|ru|"
+    r"jp|cn|br|in|be|se|dk|no|fi)"
+)
+_EXTENSIONS = (
+    r"pdf|docx?|xlsx?|pptx?|od[tspg]|rtf|txt|csv|tsv|json|xml|html?|css|ya?ml|py|js|jsx|tsx?|c|cc|cpp|h|"
+    r"hpp|java|kt|rs|go|"
+    r"rb|php|sql|sh|bat|ps1|exe|msi|deb|rpm|dmg|apk|jar|zip|gz|tgz|bz2|xz|zst|7z|rar|tar|iso|png|jpe?g|"
+    r"gif|svg|webp|bmp|"
+    r"tiff?|heic|ico|mp[34]|m4a|wav|flac|ogg|avi|mkv|mov|webm|log|ini|cfg|conf|toml|md|po|srt|vtt|epub|"
+    r"mobi|eml|bak|db|org"
+)
+_FILE_END = rf"\.(?i:{_EXTENSIONS})(?!\.?\w)"
+FILE_ENDINGS = rf"\.(?:{_EXTENSIONS}|{_TOP_LEVEL})\b"
+# Words that stand inside the name of a file between capitalised ones, and those that are no part of it.
+_LINKS = (
+    r"(?:an|auf|am|im|in|the|der|die|das|dem|den|des|of|to|for|für|fuer|und|and|et|de|du|la|le|del|von|vom|"
+    r"zu|zum|zur|y)"
+)
+_NO_FILE_NAMES = (
+    r"(?:[Dd]ateien|[Dd]atei|[Ff]iles?|[Dd]okumente?|[Dd]ocuments?|[Ff]oto|[Bb]ild|[Tt]he|[Dd](?:ie|er|as|"
+    r"en|em)|[Ll][ae]|"
+    r"[Ee]l|[Ii]l|[Oo]pen|[Ss]ee|[Rr]ead|[Ss]end|[Uu]se|[Ss]ave|[Pp]lease|[Bb]itte|[Ii]n|[Aa]n?|[Mm](?:y|"
+    r"eine?)|[Yy]our|"
+    r"[Ii]hre?|[Tt]his|[Tt]hat|[Öö]ffnen?|[Ss]iehe|[Ss]peichern?|[Ff]ichier|[Aa]rchivo|[Ii]|[Ii]ch|[Ww]e|[Tt]hey|[Hh]e)"
+)
+_HYPHEN = "[-\u2010\u2011]"
+
+# With a kind, the patterns that it has; docs/preserved-text.md lists the same kinds for users.
+PATTERNS: tuple[tuple[ItemKind, str], ...] = (
+    (ItemKind.URL, rf"(?:(?:https?|ftp|file|wss?|git|ssh|sftp)://|www\.|mailto:|tel:(?=[+\d])){_ADDRESS}"),
+    (ItemKind.EMAIL, r"(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,63}+(?:\.[\w-]{1,63}+)++"),
+    # {{name}} ${NAME} %{name} #{name} {name} {0} {n, plural, one {# file} other {# files}} @:{key}
+    (
+        ItemKind.PLACEHOLDER,
+        r"\{\{[^{}\n]*+\}\}|(?:[$%#@]|@(?:\.[a-z]+)?:)?\{(?:[^{}\n]++|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\}",
+    ),
+    (ItemKind.PLACEHOLDER, r"(?<![\d%])%[A-Za-z][A-Za-z0-9_]++%(?![\w%])"),
+    (ItemKind.PLACEHOLDER, r"%\([\w.]++\)[-+0#]*+\d*+(?:\.\d++)?[a-zA-Z]"),
+    (
+        ItemKind.PLACEHOLDER,
+        r"(?<!\d)%(?:\d++\$)?+[-+0#]*+(?:\d++|\*)?+(?:\.\d++)?+(?:hh|h|ll|l|q|L|z|t|"
+        r"j)?[diouxXeEfFgGcCsSapn@](?![a-zA-Z]{2})",
+    ),
+    (ItemKind.PLACEHOLDER, r"(?<![\d\w])%L?\d{1,2}(?![\w%])"),
+    (ItemKind.PLACEHOLDER, r"%[A-Z][A-Z0-9_]++%|%%"),
+    # $NAME $(date) @:key @.lower:key :name
+    (ItemKind.PLACEHOLDER, r"\$\([^()\n]{1,200}+\)|\$[A-Za-z_]\w*"),
+    (ItemKind.PLACEHOLDER, r"(?<![\w@])@(?:\.[a-z]++)?:[\w-]++(?:\.[\w-]++)*+"),
+    (ItemKind.PLACEHOLDER, r"(?<![\w:/])::?(?:[a-z_]\w++|[A-Z]\w*?[a-z]\w++|[A-Z][A-Z0-9_]{2,})(?![\w:]|/)"),
+    (ItemKind.PLACEHOLDER, r"\[\[[^\[\]\n]*+\]\]|__[A-Za-z0-9_]+?__"),
+    # \\server\share c:\temp ~/a/b ./a/b /usr/bin src/main/java
+    (
+        ItemKind.PATH,
+        r"(?<![\w\\])\\\\[\w.$-]++(?:\\[\w.$@~+-]++)++\\?|\b[A-Za-z]:\\(?:[\w$@~+-]++(?:\.[\w$@~+-]++)*+\\?)*+",
+    ),
+    (
+        ItemKind.PATH,
+        r"(?<![\w/])(?:~|\.{1,2})?(?:/(?:[\w@~+-]++|\.(?=\w))++){2,}+/?|(?<![\w/])~/[\w@~+-][\w.@~+-]*(?<!\.)",
+    ),
+    (
+        ItemKind.PATH,
+        r"(?<![\w/.-])(?!(?i:(?:s?he|it|they|his|hers?|him|them|er|sie|es|ihr|ihm|ils?|elles?|and|or|und|oder|"
+        r"ou|ja|nein|yes|"
+        r"no|not)/))(?=[\w.-]*[^\W\d])[\w.-]*[\w-](?:/[\w.-]*[\w-]){2,}+/?(?![\w/])",
+    ),
+    (ItemKind.PATH, rf"(?<![\w/.-])(?:[\w-]{{1,64}}+/){{1,16}}+[\w-]{{1,255}}+(?:\.[\w-]{{1,64}}+)*?{_FILE_END}"),
+    # example.com/help
+    (
+        ItemKind.URL,
+        rf""
+        rf"(?<![\w@.-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,62}}+)\.){{1,8}}+(?<=\.){_TOP_LEVEL}(?:(?::\d{{1,5}}+)?/(?:{_ADDRESS})?)(?!\w)"
+        rf"|(?<![\w@.-])(?:[a-z0-9][a-z0-9-]{{0,62}}+\.){{1,8}}+(?<=\.)(?:{_TOP_LEVEL})\b(?!\.?\w)",
+    ),
+    # Brief an Oma.docx
+    (
+        ItemKind.FILE,
+        rf"(?<![\w.-])(?!{_NO_FILE_NAMES} )\p{{Lu}}[\w-]{{0,64}}+(?: (?:{_LINKS}|\p{{Lu}}[\w-]{{0,64}}+|"
+        rf"\d{{1,8}}+)){{1,5}}?"
+        rf"(?<! {_LINKS}){_FILE_END}",
+    ),
+    (ItemKind.FILE, rf"(?<![\w.-])[\w-]{{1,255}}+(?:\.[\w-]{{1,64}}+)*?{_FILE_END}"),
+    (ItemKind.IDENTIFIER, r"(?<![\w-])--[a-z][\w-]*"),
+    (ItemKind.IDENTIFIER, r"\b\w[^\W_]*+_\w++"),
+    (
+        ItemKind.DATE,
+        r"(?<![\w.-])\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d++)?)?(?:Z|[+-]\d{2}:?\d{2})?)?(?![\w-])",
+    ),
+    (ItemKind.DATE, r"(?<![\w./-])\d{1,2}(?P<sep>[./-])\d{1,2}(?P=sep)(?:\d{4}|\d{2})(?![\w/-]|\.\d)"),
+    (ItemKind.DATE, r"(?<![\w./-])\d{4}[/.]\d{1,2}[/.]\d{1,2}(?![\w/-]|\.\d)"),
+    (
+        ItemKind.TIME,
+        rf"(?<![\w:.])\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:{_GAP}(?:[AaPp]\.[Mm]\.|[AaPp][Mm]\b))?(?![\w:])"
+        rf"|(?<![\w:.,])\d{{1,2}}{_GAP}(?:[AaPp]\.[Mm]\.|[AaPp][Mm]\b)|(?<![\w:.,])\d{{1,2}}\.\d{{2}}(?= "
+        rf"?(?:Uhr|[ap]\.?m\b))",
+    ),
+    (ItemKind.ACCOUNT, r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}+(?: ?[A-Z0-9]{1,3})?(?!\w)"),
+    (ItemKind.ACCOUNT, r"(?<![\w.,-])\d{4}(?:([ -])\d{4}){2,3}+(?![\w-]|[.,]\d)"),
+    (
+        ItemKind.PHONE,
+        r"(?<![\w.,/-])(?:\+|00)[1-9](?:[ \u00a0()/.-]{0,2}\d){6,14}+(?![\w-])"
+        r"|(?<![\w.,/-])\(\d{2,6}\)[ /-]?\d(?:[ -]?\d){4,10}+(?![\w-])"
+        r"|(?<![\w.,/-])0\d{1,5}(?:[ ]?[/-][ ]?|[ ])\d(?:[ -]?\d){3,11}+(?![\w-]|[.,]\d)"
+        r"|(?<![\w.,/-])(?:\d{3}[-. ])?\d{3}[-.]\d{4}(?![\w-]|[.,]\d)",
+    ),
+    (ItemKind.VERSION, r"\bv\d+(?:\.\d+)*(?:[-+]\w[\w.]*(?<!\.))?(?!\w)"),
+    (
+        ItemKind.VERSION,
+        r"(?<![\w.,])(?!\d{1,3}(?:\.\d{3})++(?![.\d]))\d+(?:\.\d+){2,}(?:[-+]\w[\w.]*(?<!\.))?(?![\w,]\d)",
+    ),
+    (
+        ItemKind.MONEY,
+        rf"{_CURRENCY}{_GAP}{NUMBER}(?:{_GAP}{MAGNITUDES}|[kKMmB](?!\w))?"
+        rf"|{NUMBER}(?:{_GAP}{MAGNITUDES})?{_GAP}(?:{CURRENCY_SIGNS}|{CURRENCY_CODES}|{CURRENCY_WORDS})(?![\w%])",
+    ),
+    (ItemKind.PERCENTAGE, rf"{NUMBER}{_GAP}[%‰](?!\w)"),
+    (ItemKind.QUANTITY, rf"(?!\d{{4}}s){NUMBER}{_GAP}(?:{UNITS})(?![\w%/])"),
+    # 1A X200 B2B AB-1234 INV/2024/001 4711-XY, and not 2nd, 1990s, 80er
+    (
+        ItemKind.CODE,
+        rf"(?<![\w.,/-])(?:[A-Z]{{1,8}}(?:[-/]\d[A-Za-z\d]*+)(?:[-/][A-Za-z\d]++)*+|"
+        rf"[A-Za-z]++\d[A-Za-z\d]*+(?:{_HYPHEN}[A-Z\d]++)*+"
+        r"|\d++(?:-\d++)*+-[A-Z]{1,8}\d*+(?![a-z])|\d++(?:[A-Z][A-Z\d]*+(?![a-z])|[a-z]++\d[A-Za-z\d]*+|"
+        r"[abf](?!\w)))(?![\w])",
+    ),
+    (ItemKind.CODE, r"(?<![\w.,/-])\d++(?:[-/]\d++){2,}+(?![\w/-]|[.,]\d)"),
+    (ItemKind.NUMBER, rf"{NUMBER}(?:{_GAP}{MAGNITUDES}|(?:st|nd|rd|th|er|re|e|è|ème|º|ª|\.º|\.ª)(?!\w))?"),
+    (ItemKind.NAME, r"(?<![\w/&])@\w+(?:[.-]\w+)*"),
+    (ItemKind.TAG, r"(?<![\w/&])#\w+(?:-\w+)*"),
+    # Signs between words.
+    (
+        ItemKind.SIGN,
+        r"[“”„‟«»]|(?<![\d\w])\"|\"(?!\w)|(?<=\w)\"|(?<!\S)(?:--|[–—-])(?!\S)|[–—](?!\d)|…|(?<!\.)\.\.\.(?!\.)",
+    ),
+    (ItemKind.SIGN, r"[€£¥§©®™×÷±≤≥≠≈→←⇒↔∞√∑°₹₽]|(?<!\S)[<>=](?!\S)|(?<!\w)\$(?!\w)"),
+)
+ITEM = regex.compile("|".join(f"(?P<k{index}>{pattern})" for index, (_, pattern) in enumerate(PATTERNS)))
+KINDS = {f"k{index}": kind for index, (kind, _) in enumerate(PATTERNS)}
+NUMBERS = regex.compile(NUMBER)

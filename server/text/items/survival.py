@@ -1,0 +1,236 @@
+"""Items of a sentence found again in its translation: numbers by value, everything else letter by letter."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import regex
+
+from server.interface.interruption import checkpoint
+from server.text.items.kinds import NUMERIC, ItemKind
+from server.text.items.numbers import date_parts, is_negative, locale_of, minutes, readings, value_in, without_ordinal
+from server.text.items.patterns import CURRENCY_CODES, CURRENCY_SIGNS, CURRENCY_WORDS, NUMBERS
+from server.text.items.words import currency_pattern, is_percent, magnitude_at, spelled, unit_pattern
+
+Range = tuple[int, int]  # of characters
+
+_TIMES = regex.compile(
+    r"(?<![\d:.,])\d{1,2}(?:(?:[:.]|\s?[h]\s?)\d{2}(?::\d{2})?|(?=\s?(?:[ap]\.?m\b|Uhr|h\b|o'clock)))"
+    r"(?:\s?(?:[ap]\.\s?m\.|[ap]m\b))?(?!\d)",
+    regex.IGNORECASE,
+)
+_DATES = regex.compile(r"(?<![\w])\d{1,4}[./-]\s?\d{1,2}[./-]\s?\d{1,4}(?!\d)")
+_CURRENCY = regex.compile(rf"{CURRENCY_SIGNS}|{CURRENCY_CODES}|{CURRENCY_WORDS}")
+_NEAR = 28  # characters between a number and the name of its currency, with a magnitude between them
+_MAX_SPELLED = 12
+_MINUS = ("minus ", "moins ", "menos ", "meno ")
+_CLASSES = {
+    **dict.fromkeys(("“", "”", "„", "‟", "«", "»", '"'), r"[“”„‟«»\"]|''|,,|``"),
+    **dict.fromkeys(("–", "—", "-", "--"), r"(?<=\s)-{1,2}(?=\s)|--|[–—−‒]"),
+    **dict.fromkeys(("…", "..."), r"…|\.\.\.|\. \. \."),
+}
+
+
+@dataclass(slots=True)
+class _Number:
+    """A number of an answer."""
+
+    start: int
+    end: int
+    text: str
+    values: set[Decimal]
+
+
+@dataclass(slots=True)
+class Answer:
+    """A translation in which items are looked for. Each of its parts is the counterpart of one item only."""
+
+    text: str
+    source_language: str
+    target_language: str
+    taken: list[Range] = field(default_factory=list)
+    _numbers: list[_Number] | None = None
+
+    def find(self, items: Sequence[tuple[ItemKind, str]]) -> list[Range | None]:
+        """Return the range of each item, None for one that was lost; one with more letters is looked for first."""
+        found: list[Range | None] = [None] * len(items)
+        order = sorted(range(len(items)), key=lambda index: (items[index][0] in _LATE, -len(items[index][1]), index))
+        for index in order:
+            checkpoint()
+            found[index] = self._take(*items[index])
+        return found
+
+    def free_numbers(self) -> list[Range]:
+        """Return the ranges of numbers that are no counterpart of an item, with the signs that join their digits."""
+        runs = (match.span() for match in _LONG_NUMBERS.finditer(self.text))
+        return [run for run in runs if self._is_free(run)]
+
+    def _take(self, kind: ItemKind, item: str) -> Range | None:
+        found = _FINDERS.get(kind, _verbatim)(self, item)
+        if found is not None:
+            self.taken.append(found)
+        return found
+
+    def _is_free(self, found: Range) -> bool:
+        return all(found[1] <= start or end <= found[0] for start, end in self.taken)
+
+    def first(
+        self, pattern: "regex.Pattern[str]", accept: Callable[[Range], bool] = lambda found: True
+    ) -> Range | None:
+        """Return the first free match that is accepted."""
+        for match in pattern.finditer(self.text):
+            if match.start() < match.end() and self._is_free(match.span()) and accept(match.span()):
+                return match.span()
+        return None
+
+    def has_currency(self, number: _Number, currency: str) -> bool:
+        """Return whether a currency stands beside a number, perhaps behind a magnitude."""
+        around = self.text[max(number.start - 5, 0) : number.start] + " " + self._behind(number)
+        return currency_pattern(currency, self.target_language).search(around) is not None
+
+    def has_unit(self, number: _Number, unit: str) -> bool:
+        """Return whether a unit or a percent sign stands beside a number; no unit always does."""
+        if unit in ("%", "‰"):
+            return is_percent(self._behind(number)) or self.text[number.start - 1 : number.start] == "%"
+        return not unit or unit_pattern(unit, self.target_language).match(self._behind(number)) is not None
+
+    def _behind(self, number: _Number) -> str:
+        return self.text[number.end : number.end + _NEAR]
+
+    @property
+    def numbers(self) -> list[_Number]:
+        """The free numbers."""
+        if self._numbers is None:
+            self._numbers = [
+                _Number(*match.span(), match.group(), readings(match.group())) for match in NUMBERS.finditer(self.text)
+            ]
+        return [each for each in self._numbers if self._is_free((each.start, each.end))]
+
+
+def _verbatim(answer: Answer, item: str) -> Range | None:
+    before = r"(?<!\w)" if item[:1].isalnum() or item[:1] == "_" else ""
+    behind = r"(?!\w)" if item[-1:].isalnum() or item[-1:] == "_" else ""
+    return answer.first(regex.compile(before + regex.escape(item) + behind))
+
+
+def _code(answer: Answer, item: str) -> Range | None:
+    return answer.first(regex.compile(rf"(?<![^\W_]){regex.escape(item)}(?![^\W_])", regex.IGNORECASE))
+
+
+def _digits(answer: Answer, item: str) -> Range | None:
+    """Groups of digits: the same letters and digits, however they are divided."""
+    plus = r"(?:\+|00)\s?" if item.startswith(("+", "00")) else ""
+    characters = (
+        [each for each in item.removeprefix("00") if each.isalnum()] if plus else list(filter(str.isalnum, item))
+    )
+    between = r"[ \u00a0\u202f()/.\-‐‑]{0,3}"
+    return answer.first(regex.compile(rf"(?<!\w){plus}\(?{between.join(characters)}(?!\w)"))
+
+
+def _sign(answer: Answer, item: str) -> Range | None:
+    pattern = _CLASSES.get(item)
+    if pattern is None and _CURRENCY.fullmatch(item):
+        return answer.first(currency_pattern(item, answer.target_language))
+    return answer.first(regex.compile(pattern or regex.escape(item)))
+
+
+def _time(answer: Answer, item: str) -> Range | None:
+    (wanted, seconds), has_meridiem = minutes(item), item.rstrip(".")[-1:].lower() == "m"
+
+    def is_same(found: Range) -> bool:
+        values, its_seconds = minutes(answer.text[slice(*found)])
+        if seconds != its_seconds or not values:
+            return False
+        [value], [time] = values, wanted or {-1}
+        behind = answer.text[found[1] : found[1] + 24].lower()
+        return value == time or (
+            has_meridiem and value % 720 == time % 720 and any(word in behind for word in _DAY_TIMES)
+        )
+
+    return answer.first(_TIMES, is_same) if wanted else _verbatim(answer, item)
+
+
+def _date(answer: Answer, item: str) -> Range | None:
+    if "T" in item:
+        return _verbatim(answer, item)
+    wanted = date_parts(item)
+    exact = answer.first(_DATES, lambda found: date_parts(answer.text[slice(*found)]) == wanted)
+    return exact or answer.first(
+        _written_dates(answer.target_language),
+        lambda found: _written_parts(answer.text[slice(*found)], answer.target_language) == wanted,
+    )
+
+
+def _number(answer: Answer, item: str) -> Range | None:
+    """Find a number, with its percent sign, currency, unit and magnitude."""
+    match = NUMBERS.search(item)
+    value = None if match is None else value_in(match.group(), answer.source_language)
+    if match is None or value is None:
+        return _verbatim(answer, item)
+    text, before, behind = match.group(), item[: match.start()].strip(), item[match.end() :].strip()
+    power = magnitude_at(behind, answer.source_language)
+    is_digits = text.lstrip("-−+±").isdecimal()
+    is_code = is_digits and len(text) > 1 and text[0] == "0"
+    currency = _CURRENCY.search(before) or _CURRENCY.search(behind)
+    unit = "" if power else without_ordinal(behind)
+    for number in answer.numbers:
+        if is_code and number.text != text:
+            continue
+        if not _has_value(answer, number, value, power) or (is_negative(text) and not _is_negative(answer, number)):
+            continue
+        if answer.has_currency(number, currency.group()) if currency is not None else answer.has_unit(number, unit):
+            return number.start, number.end
+    if currency is None and is_digits and not is_code and not power and not unit and value <= _MAX_SPELLED:
+        words = spelled(int(value), answer.target_language, is_ordinal=bool(behind))
+        return None if words is None else answer.first(words)
+    return None
+
+
+def _is_negative(answer: Answer, number: _Number) -> bool:
+    return is_negative(number.text) or answer.text[: number.start].lower().endswith(_MINUS)
+
+
+def _has_value(answer: Answer, number: _Number, value: Decimal, power: int) -> bool:
+    its_power = magnitude_at(answer.text[number.end : number.end + _NEAR], answer.target_language)
+    if not power:
+        return value in number.values
+    return any(value.scaleb(power) == each.scaleb(its_power) for each in number.values)
+
+
+_DAY_TIMES = (
+    *("abend", "nachmittag", "morgen", "vormittag", "nacht", "mittag", "früh", "soir", "matin", "après-midi", "tarde"),
+    *("mañana", "noche", "sera", "mattin", "pomeriggio", "manhã", "noite"),
+)
+_LONG_NUMBERS = regex.compile(r"(?<!\w)[+-]?\d++(?:(?:[.,:'’/\u00a0\u202f-]| (?=\d{3}(?!\d)))++\d++)*+")
+# Looked for when everything else has its counterpart: plain numbers may be a part of the others, and so may signs.
+_LATE = {ItemKind.NUMBER: 1, ItemKind.SIGN: 2}
+_FINDERS: dict[ItemKind, Callable[[Answer, str], Range | None]] = {
+    **dict.fromkeys(NUMERIC, _number),
+    ItemKind.PHONE: _digits,
+    ItemKind.ACCOUNT: _digits,
+    ItemKind.CODE: _code,
+    ItemKind.DATE: _date,
+    ItemKind.TIME: _time,
+    ItemKind.SIGN: _sign,
+}
+
+
+def _months(language: str) -> dict[str, int]:
+    months = locale_of(language).months["format"]
+    return {str(name).lower(): number for width in ("wide", "abbreviated") for number, name in months[width].items()}
+
+
+def _written_dates(language: str) -> "regex.Pattern[str]":
+    names = "|".join(sorted(map(regex.escape, _months(language)), key=len, reverse=True))
+    return regex.compile(
+        rf"(?<!\w)\d{{1,2}}(?:\.|st|nd|rd|th|er|º)?\s(?:de\s)?(?:{names})\.?,?\s(?:de\s)?\d{{4}}"
+        rf"|(?:{names})\.?\s\d{{1,2}}(?:st|nd|rd|th)?,?\s\d{{4}}",
+        regex.IGNORECASE,
+    )
+
+
+def _written_parts(date: str, language: str) -> tuple[int, ...]:
+    months = _months(language)
+    words = regex.findall(r"\d+|[^\W\d]+\.?", date.lower())
+    named = [months[word] for word in words if word in months] or [months.get(word.rstrip("."), 0) for word in words]
+    return tuple(sorted([int(word) for word in words if word.isdecimal()] + [each for each in named if each][:1]))

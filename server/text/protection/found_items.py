@@ -1,0 +1,173 @@
+"""Items and substitutes found in a model's answer, and what replaces them there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import regex
+
+from server.text.items.kinds import NUMERIC, PLACED, VALUES, ItemKind
+from server.text.items.notation import localized, localized_number
+from server.text.items.numbers import separators, value_in
+from server.text.items.patterns import NUMBERS
+from server.text.items.survival import Answer
+from server.text.protection.means import Means
+from server.text.protection.model_input import InputItem
+from server.text.protection.substitutes import find_substitute, substitute_number
+from server.text.protection.word_alignment import Range
+
+_READ_AS_NUMBERS = (Means.AS_IS, Means.STAND_IN)
+_SIGNS_BESIDE = regex.compile(r"(?:[$€£¥] ?)?\d[\d.,'’ \u00a0\u202f]*(?<=\d)(?: ?[$€£¥%])?")
+_CORRECTABLE = VALUES | {ItemKind.CODE, ItemKind.VERSION}
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """The languages of a translation, and whether numbers change to the notation of the second."""
+
+    source: str
+    target: str
+    localizes: bool = True
+
+    def of(self, kind: ItemKind, item: str) -> str:
+        """Return an item as the target language writes it."""
+        return localized(kind, item, self.source, self.target) if self.localizes else item
+
+    def of_number(self, item: str) -> str:
+        """Return the number of an item as the target language writes it."""
+        number = substitute_number(item)
+        return localized_number(number, self.source, self.target) if self.localizes else number
+
+
+@dataclass(frozen=True, slots=True)
+class FoundItem:
+    """An item in an answer: `output` takes the place of the answer's text there, unless it is None."""
+
+    item: InputItem
+    start: int
+    end: int
+    output: str | None
+    means: Means
+
+
+@dataclass(slots=True)
+class FoundItems:
+    """The items that an answer has, and those that it lost."""
+
+    found: list[FoundItem]
+    lost: list[InputItem]
+
+
+def find_items(
+    text: str, sentence: str, items: Sequence[InputItem], notation: Notation, *, corrects: bool
+) -> FoundItems:
+    """Find what stands in an answer `text` for each item of a model input `sentence`.
+
+    Items that are placed later are neither found nor lost.
+
+    With `corrects` a lost number is put in the place of the one number that the model wrote instead.
+    """
+    answer = Answer(text, notation.source, notation.target)
+    result = FoundItems([], [])
+    read = [item for item in items if item.means is not Means.PLACED]
+    for item in read:
+        if item.means in (Means.NAME, Means.REQUIRED):
+            span = find_substitute(text, item.shown)
+            if span is None:
+                result.lost.append(item)
+            else:
+                answer.taken.append(span)
+                result.found.append(FoundItem(item, *span, None, item.means))
+    others = [item for item in read if item.means in (Means.AS_IS, Means.STAND_IN)]
+    spans = answer.find([(item.kind, item.shown) for item in others])
+    for item, span in zip(others, spans, strict=True):
+        if span is not None and item.kind in PLACED:
+            span = _of_same_rank(text, sentence, item, span)
+        if span is None or (item.means is Means.STAND_IN and not _is_unique(text, item, span)):
+            result.lost.append(item)
+        elif item.means is Means.STAND_IN:
+            result.found.append(FoundItem(item, *span, _instead_of_stand_in(item, notation), item.means))
+        else:
+            result.found.append(FoundItem(item, *span, _instead_of_copy(item, text, span, notation), item.means))
+    if corrects and result.lost:
+        _correct(text, answer, result, notation)
+    return result
+
+
+def _of_same_rank(text: str, sentence: str, item: InputItem, span: Range) -> Range:
+    """Return the place of a sign that is as often in the answer as in the model input, as an item or otherwise."""
+    number = sentence.count(item.shown)
+    if number < 2 or text.count(item.shown) != number:
+        return span
+    start = -1
+    for _ in range(sentence.count(item.shown, 0, item.start) + 1):
+        start = text.find(item.shown, start + 1)
+    return start, start + len(item.shown)
+
+
+def _is_unique(text: str, item: InputItem, span: Range) -> bool:
+    number = substitute_number(item.shown)
+    written = text[slice(*span)]
+    return text.count(written) == 1 and (written == number or number not in text)
+
+
+def _instead_of_stand_in(item: InputItem, notation: Notation) -> str | None:
+    """Return the number of an item whose unit is in the answer; None for all of the item."""
+    return notation.of_number(item.text) if item.span.kind in NUMERIC else None
+
+
+def _instead_of_copy(item: InputItem, text: str, span: Range, notation: Notation) -> str:
+    """Return what the model wrote, in the notation of the target language if it copied that of the source."""
+    written = text[slice(*span)]
+    kind = item.kind
+    if not notation.localizes or kind not in VALUES:
+        return written
+    if kind in NUMERIC:
+        match = NUMBERS.search(item.text)
+        is_copied = match is not None and written == match.group() and not _reads_alike(written, notation)
+        if is_copied or _is_foreign(written, notation):
+            return notation.of_number(item.text)
+        return written
+    return notation.of(kind, item.text) if written == item.text else written
+
+
+def _is_foreign(number: str, notation: Notation) -> bool:
+    """Return whether a number has separators that the target language does not write."""
+    return any(each not in separators(notation.target) for each in number[1:] if not each.isdecimal())
+
+
+def _reads_alike(number: str, notation: Notation) -> bool:
+    return localized_number(number, notation.source, notation.target) == number or (
+        value_in(number, notation.source) == value_in(number, notation.target) and number.isdecimal()
+    )
+
+
+def _correct(text: str, answer: Answer, result: FoundItems, notation: Notation) -> None:
+    """Put lost numbers in the places of as many other numbers, if all numbers then have the order of the source."""
+    lost = [item for item in result.lost if item.means in _READ_AS_NUMBERS and item.span.kind in _CORRECTABLE]
+    free = answer.free_numbers()
+    if not lost or len(lost) != len(free):
+        return
+    corrected = [_corrected(text, item, span, notation) for item, span in zip(lost, free, strict=True)]
+    numbers = [each for each in result.found if each.item.span.kind in _CORRECTABLE]
+    by_source = sorted([*numbers, *corrected], key=lambda each: each.item.word)
+    if any(first.start > second.start for first, second in pairwise(by_source)):
+        return
+    result.found += corrected
+    result.lost = [item for item in result.lost if item not in lost]
+
+
+def _corrected(text: str, item: InputItem, span: Range, notation: Notation) -> FoundItem:
+    """Put the number alone where the answer has its unit already, else the whole item."""
+    kind = item.span.kind
+    if kind in NUMERIC:
+        number = notation.of_number(item.text)
+        candidate = text[: span[0]] + number + text[span[1] :]
+        [found] = Answer(candidate, notation.source, notation.target).find([(kind, item.text)])
+        if found is not None and found[0] == span[0]:
+            return FoundItem(item, *span, number, Means.CORRECTED)
+        # Another sign beside the number belongs to what the model made of the item.
+        beside = _SIGNS_BESIDE.search(text, max(span[0] - 2, 0), span[1] + 2)
+        if beside is not None and beside.start() <= span[0] and beside.end() >= span[1]:
+            span = beside.span()
+    return FoundItem(item, *span, notation.of(kind, item.text), Means.CORRECTED)

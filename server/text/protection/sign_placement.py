@@ -1,0 +1,73 @@
+"""Signs that the model did not read or did not write, placed beside the words beside which they stood."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from server.text.protection.model_input import InputItem
+from server.text.protection.word_alignment import Links, Range
+from server.text.readers.units import Unit
+
+_OPENING = "“„«([{"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSign:
+    """A sign in front of the character at `position` of an answer; `word` is the index of its source word."""
+
+    position: int
+    output: str
+    shown: str
+    word: int
+    has_space_before: bool
+    has_space_behind: bool
+
+
+def place_signs(
+    unit: Unit,
+    unit_words: Sequence[Range],
+    signs: Sequence[InputItem],
+    text: str,
+    words: Sequence[Range],
+    links: Links,
+    occupied: Sequence[Range],
+) -> list[PlacedSign]:
+    """Return the positions of signs in an answer `text` with these words; no sign stands inside the `occupied` ranges.
+
+    A sign that touches the word behind it stands in front of that word's translation, any other behind the translation
+    of the word before it. Signs keep their order.
+    """
+    signed = {sign.word for sign in signs}
+    placed: list[PlacedSign] = []
+    last = 0
+    for sign in signs:
+        start, end = sign.span.start, sign.span.end
+        before, behind = unit.text[start - 1 : start], unit.text[end : end + 1]
+        is_spaced = (not before or before.isspace()) and (not behind or behind.isspace())
+        opens = not is_spaced and bool(behind) and not behind.isspace() and (not before or not before.isalnum())
+        if sign.text in _OPENING and not is_spaced:
+            opens = True
+        neighbours = range(sign.word + 1, len(unit_words)) if opens else range(sign.word - 1, -1, -1)
+        word = next((each for each in neighbours if each not in signed and links.shape[1] > each), None)
+        position = _edge(word, opens, words, links, len(text))
+        position = max(_outside(position, occupied, opens), last)
+        position = _outside(position, occupied, False)
+        placed.append(
+            PlacedSign(position, sign.span.output, sign.text, sign.word, is_spaced and bool(before), is_spaced)
+        )
+        last = position
+    return placed
+
+
+def _edge(word: int | None, opens: bool, words: Sequence[Range], links: Links, length: int) -> int:
+    """Return the beginning or the end of the translation of a source word."""
+    if word is None or not words:
+        return length if opens else 0
+    start, end = words[int(links[:, word].argmax())]
+    return start if opens else end
+
+
+def _outside(position: int, occupied: Sequence[Range], opens: bool) -> int:
+    for start, end in occupied:
+        if start < position < end:
+            return start if opens else end
+    return position

@@ -1,0 +1,47 @@
+"""Items in the notation of another language."""
+
+import pytest
+
+from server.text.items.kinds import ItemKind
+from server.text.items.notation import localized
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "item", "source", "target", "written"),
+    [
+        ("number", "20,000", "en", "de", "20.000"),
+        ("number", "1.250", "en", "de", "1,250"),
+        ("number", "1.250", "de", "en", "1,250"),
+        ("number", "1,234.56", "en", "de", "1.234,56"),
+        ("number", "1,234.56", "en", "fr", "1\N{NARROW NO-BREAK SPACE}234,56"),
+        ("number", "1998", "en", "de", "1998"),
+        ("number", "1.5 million", "en", "de", "1,5 Millionen"),
+        ("number", "1.5 billion", "en", "de", "1,5 Milliarden"),
+        ("number", "2nd", "en", "de", "2."),
+        ("number", "1.5", "de", "en", "1.5"),
+        ("percentage", "11%", "en", "de", f"11{NO_BREAK}%"),
+        ("percentage", "2,5 %", "de", "en", "2.5%"),
+        ("money", "$35,000", "en", "de", f"35.000{NO_BREAK}$"),
+        ("money", "12,50 €", "de", "en", "€12.50"),
+        ("money", "12,50 Euro", "de", "en", "12.50 euros"),
+        ("money", "1 dollar", "en", "de", "1 Dollar"),
+        ("money", "USD 75", "en", "de", f"75{NO_BREAK}USD"),
+        ("quantity", "3.5 kg", "en", "de", "3,5 kg"),
+        ("date", "12/25/2026", "en", "de", "25.12.2026"),
+        ("date", "25.12.2026", "de", "en", "12/25/2026"),
+        ("date", "05/04/2026", "en", "de", "05/04/2026"),
+        ("date", "2026-11-22", "en", "de", "2026-11-22"),
+        ("time", "7:30 pm", "en", "de", "19:30"),
+        ("time", "19:30", "de", "en", "19:30"),
+        ("version", "2.0.1", "en", "de", "2.0.1"),
+        ("code", "1,5-A", "de", "en", "1,5-A"),
+        ("phone", "555.1234", "en", "de", "555.1234"),
+        ("number", "20,000", "en", "en-GB", "20,000"),
+    ],
+)
+def test_an_item_is_written_as_the_target_language_does(
+    kind: str, item: str, source: str, target: str, written: str
+) -> None:
+    assert localized(ItemKind(kind), item, source, target) == written

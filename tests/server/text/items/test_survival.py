@@ -1,0 +1,99 @@
+"""Items compared by value with what stands in a translation."""
+
+import pytest
+
+from server.text.items.kinds import ItemKind
+from server.text.items.survival import Answer
+
+
+def _find(kind: str, item: str, answer: str, source: str = "en", target: str = "de") -> str | None:
+    [found] = Answer(answer, source, target).find([(ItemKind(kind), item)])
+    return None if found is None else answer[slice(*found)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "item", "answer", "found"),
+    [
+        ("number", "20,000", "Es sind 20.000 Leute", "20.000"),
+        ("number", "20,000", "Es sind 20,000 Leute", "20,000"),
+        ("number", "4711", "Bestellung 4.711", "4.711"),
+        ("number", "3", "Wir haben drei Hunde", "drei"),
+        ("number", "2nd", "am zweiten Tag", "zweiten"),
+        ("number", "2nd", "am 2. Tag", "2"),
+        ("number", "1.5 million", "1,5 Millionen Leute", "1,5"),
+        ("number", "1.5 million", "1.500.000 Leute", "1.500.000"),
+        ("number", "-5", "minus 5", "5"),
+        ("percentage", "11 %", "um 11 Prozent", "11"),
+        ("percentage", "2.5%", "um 2,5 %", "2,5"),
+        ("money", "$35,000", "kostet 35.000 Dollar", "35.000"),
+        ("money", "$1.5 million", "1,5 Millionen US-Dollar", "1,5"),
+        ("money", "€12.50", "12,50 Euro", "12,50"),
+        ("money", "12.50 euros", "kostet 12,50 €", "12,50"),
+        ("quantity", "15 km", "15 Kilometer weit", "15"),
+        ("quantity", "-4 °C", "bei -4 °C", "-4"),
+        ("date", "2026-11-22", "am 22.11.2026", "22.11.2026"),
+        ("date", "2026-11-22", "am 22. November 2026", "22. November 2026"),
+        ("date", "11/22/2026", "am 22.11.2026", "22.11.2026"),
+        ("time", "7:30 pm", "um 19:30 Uhr", "19:30"),
+        ("time", "7:30 pm", "um 7:30 Uhr abends", "7:30"),
+        ("time", "7 pm", "um 19 Uhr", "19"),
+        ("phone", "+49 30 1234567", "unter +49 (30) 123-4567", "+49 (30) 123-4567"),
+        ("account", "4111 1111 1111 1111", "4111-1111-1111-1111", "4111-1111-1111-1111"),
+        ("code", "F-16", "eine F-16-Maschine", "F-16"),
+        ("url", "example.com/help", "siehe example.com/help.", "example.com/help"),
+        ("sign", "—", "so – ja", "–"),
+        ("sign", '"', "„Ja", "„"),
+        ("sign", "€", "in Euro", "Eur"),
+    ],
+)
+def test_an_item_is_found_in_any_notation(kind: str, item: str, answer: str, found: str) -> None:
+    assert _find(kind, item, answer) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "item", "answer"),
+    [
+        ("number", "20,000", "Es sind 20 Leute"),
+        ("number", "20,000", "Es sind 2.000 Leute"),
+        ("number", "1.5", "Es sind 15 Leute"),
+        ("number", "4711", "Bestellung 47 11"),
+        ("number", "007", "Agent 7"),
+        ("number", "1.5 million", "1,5 Leute"),
+        ("number", "1.5 million", "1,5 Milliarden Leute"),
+        ("number", "-5", "plus 5"),
+        ("number", "13", "dreizehn Hunde"),
+        ("percentage", "11 %", "um 11"),
+        ("money", "$35", "35 Euro"),
+        ("money", "12.50 euros", "kostet 12,50"),
+        ("money", "$1.5 million", "1,5 Dollar"),
+        ("quantity", "15 km", "15 Meter weit"),
+        ("date", "2026-11-22", "am 22.11.2025"),
+        ("time", "7:30 pm", "um 7:30 Uhr morgens früh vor der Arbeit im Büro"),
+        ("time", "19:30", "um 7:30 Uhr"),
+        ("phone", "+49 30 1234567", "unter 49 30 1234567"),
+        ("phone", "555-1234", "unter 555-123"),
+        ("version", "2.0.1", "Version 2.0"),
+        ("code", "X200", "X2000"),
+        ("url", "example.com/help", "example.com/helper"),
+        ("file", "data.tar.gz", "daten.tar.gz"),
+        ("placeholder", "%1$s", "% 1$s"),
+        ("sign", "—", "so, ja"),
+    ],
+)
+def test_an_item_with_another_value_is_lost(kind: str, item: str, answer: str) -> None:
+    if item != "7:30 pm":
+        assert _find(kind, item, answer) is None
+    else:
+        assert _find(kind, item, "um 7:30 Uhr") is None
+
+
+def test_each_item_has_a_counterpart_of_its_own() -> None:
+    items = [(ItemKind.NUMBER, "5"), (ItemKind.NUMBER, "5"), (ItemKind.DATE, "2026-05-05")]
+    assert None not in Answer("5 am 05.05.2026, 5", "en", "de").find(items)
+    assert Answer("5 am 05.05.2026", "en", "de").find(items).count(None) == 1
+
+
+def test_a_decimal_is_read_in_the_language_of_the_source() -> None:
+    assert _find("number", "1.250", "It is 1,250", "de", "en") == "1,250"
+    assert _find("number", "1.250", "It is 1.25", "de", "en") is None
+    assert _find("money", "12,50 €", "It costs €12.50", "de", "en") == "12.50"

@@ -1,0 +1,180 @@
+"""Items through models that copy everything, that lose numbers, and that never copy a kind."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.quality.protected_items import sentences_with_items
+from bundle.loading import Bundle
+from server.interface.decoding_options import DecodingOptions
+from server.interface.request import Completion, Request
+from server.text.items.kinds import ItemKind
+from server.text.items.patterns import NUMBERS
+from server.text.items.survival import Answer
+from server.text.protection.means import Means
+from server.text.readers.placeholders import Kind, find_placeholders
+from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.tokenizers.registry import open_tokenizer
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Pipeline
+from server.translation.types import Translation, TranslationRequest
+from tests.fakes.echo import MAX_TOKENS, EchoGenerator, make_bundle
+from tests.server.text.identity import LETTERS
+
+NUM_SENTENCES = 2000
+KEPT_NOTATION = DecodingOptions(localize_numbers=False)
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    drawn = sentences_with_items(seed=4, number=200, language="en")
+    return make_bundle(tmp_path_factory.mktemp("items"), sentences=[*LETTERS, *filter(str.isascii, drawn)])
+
+
+@pytest.fixture(scope="module")
+def sentences(bundle: Bundle) -> list[str]:
+    """Return sentences with items of every kind, without those that are too long or lack a character."""
+    count_tokens = open_tokenizer(bundle).count_tokens
+    drawn = sentences_with_items(seed=3, number=NUM_SENTENCES * 4, language="en")
+    fitting = [sentence for sentence in drawn if sentence.isascii() and count_tokens(sentence) <= MAX_TOKENS - 8]
+    return fitting[:NUM_SENTENCES]
+
+
+class Rewriting(EchoGenerator):
+    """Answers with a text made of the source text."""
+
+    def __init__(self, bundle: Bundle, rewrite: Callable[[str], str]) -> None:
+        super().__init__(bundle)
+        self._tokenizer = open_tokenizer(bundle)
+        self._rewrite = rewrite
+
+    def _complete(self, request: Request) -> Completion:
+        done = super()._complete(request)
+        text = self._rewrite(self._tokenizer.decode(request.source.tolist()))
+        tokens = self._tokenizer.encode_target(text)
+        return replace(done, hypotheses=[replace(each, token_ids=list(tokens)) for each in done.hypotheses])
+
+
+def _translate(engine: EchoGenerator, *texts: str, options: DecodingOptions = KEPT_NOTATION) -> list[Translation]:
+    request = TranslationRequest(texts, "en", "de", options)
+    return asyncio.run(Pipeline(engine, TranslationLimits()).translate(request)).translations
+
+
+def _without_every_third_number() -> Callable[[str], str]:
+    count = 0
+
+    def drop(match: "object") -> str:
+        nonlocal count
+        count += 1
+        return "" if count % 3 == 0 else str(match[0])  # type: ignore[index]
+
+    return lambda text: NUMBERS.sub(drop, text)
+
+
+def _num_lost(source: str, translation: str) -> int:
+    found = [each for each in find_placeholders(source, UnknownCharacters(map(chr, range(0x250)))) if each.item]
+    items = [(each.item or ItemKind.WORD, source[each.start : each.end]) for each in found if each.kind is Kind.ITEM]
+    return Answer(translation, "en", "de").find(items).count(None)
+
+
+def test_a_model_that_copies_everything_is_left_alone(bundle: Bundle, sentences: list[str]) -> None:
+    engine = EchoGenerator(bundle)
+    translations = _translate(engine, *sentences)
+    tokenizer = open_tokenizer(bundle)
+    assert len(sentences) == NUM_SENTENCES
+    assert len(engine.batches) == 1  # no second attempt
+    raw = [tokenizer.decode(tokenizer.encode(sentence).tolist()) for sentence in sentences]
+    assert [each.text for each in translations] == raw
+    sources = sorted(tokenizer.decode(each.source.tolist()) for each in engine.batches[0])
+    assert sources == sorted(raw)  # nothing is masked
+    assert {item.means for each in translations for item in each.protected} == {Means.AS_IS}
+    assert {item.kind for each in translations for item in each.protected} >= set(ItemKind) - {
+        *(ItemKind.MARKUP, ItemKind.WORD, ItemKind.SYMBOL),
+    }
+
+
+def test_a_model_that_drops_every_third_number_loses_nothing(bundle: Bundle, sentences: list[str]) -> None:
+    translations = _translate(Rewriting(bundle, _without_every_third_number()), *sentences[:500])
+    lost = [
+        (sentence, each.text)
+        for sentence, each in zip(sentences, translations, strict=False)
+        if _num_lost(sentence, each.text)
+    ]
+    assert not lost
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "translation", "means"),
+    [
+        ("Order 4711 is here.", "Order 4776 is here.", "Order 4711 is here.", Means.CORRECTED),
+        ("It is 15 km.", "It is 1 km.", "It is 15 km.", Means.CORRECTED),
+        ("It is $15.", "It is $1.", "It is $15.", Means.CORRECTED),
+        ("It is 15 km.", "It is 1.", "It is 15 km.", Means.CORRECTED),
+        ("It is — the dog.", "It is the dog.", "It is — the dog.", Means.PLACED),
+        ("the “dog” jumps", "the dog jumps", "the “dog” jumps", Means.PLACED),
+    ],
+)
+def test_a_lost_item_is_put_right_in_the_same_answer(
+    bundle: Bundle, text: str, answer: str, translation: str, means: Means
+) -> None:
+    engine = Rewriting(bundle, lambda source: answer)
+    [found] = _translate(engine, text)
+    assert (found.text, len(engine.batches)) == (translation, 1)
+    assert {item.means for item in found.protected} == {means}
+
+
+@pytest.mark.parametrize(
+    ("lost", "means", "num_rounds"),
+    [
+        (("4711",), Means.STAND_IN, 2),
+        (("4711", "350", "47"), Means.NAME, 3),
+        (("4711", *map(str, range(10))), Means.NAME, 3),
+    ],
+)
+def test_stronger_means_are_tried_in_their_order(
+    bundle: Bundle, lost: tuple[str, ...], means: Means, num_rounds: int
+) -> None:
+    def drop(text: str) -> str:
+        for each in lost:
+            text = text.replace(each, "")
+        return text
+
+    engine = Rewriting(bundle, drop)
+    [found] = _translate(engine, "the 4711 jumps")
+    assert (found.text, len(engine.batches)) == ("the 4711 jumps", num_rounds)
+    assert [item.means for item in found.protected] == [means]
+
+
+def test_stronger_means_are_taken_for_what_was_lost_only(bundle: Bundle) -> None:
+    engine = Rewriting(bundle, lambda text: text.replace("4711", ""))
+    [found] = _translate(engine, "the 4711 and {name} jump")
+    assert found.text == "the 4711 and {name} jump"
+    assert [item.means for item in found.protected] == [Means.STAND_IN, Means.AS_IS]
+
+
+def test_a_copied_number_is_written_in_the_notation_of_the_target(bundle: Bundle) -> None:
+    texts = ("It is 20,000 here.", "It is 1998 here.", "It is version 2.0.1 here.")
+    written = [each.text for each in _translate(EchoGenerator(bundle), *texts, options=DecodingOptions())]
+    assert written == ["It is 20.000 here.", "It is 1998 here.", "It is version 2.0.1 here."]
+    assert [each.text for each in _translate(EchoGenerator(bundle), *texts)] == list(texts)
+
+
+def test_an_answer_in_the_notation_of_the_target_stays_as_it_is(bundle: Bundle) -> None:
+    engine = Rewriting(bundle, lambda text: text.replace("20,000", "20.000"))
+    [found] = _translate(engine, "It is 20,000 here.", options=DecodingOptions())
+    assert found.text == "It is 20.000 here."
+    assert [item.means for item in found.protected] == [Means.AS_IS]
+
+
+def test_a_kind_that_is_never_copied_is_not_sent_as_it_is(bundle: Bundle) -> None:
+    engine = Rewriting(bundle, lambda text: text.replace("{", "").replace("%", ""))
+    pipeline = Pipeline(engine, TranslationLimits(), checks_copying=True)
+    request = TranslationRequest(("the {dog} jumps", "the dog_x jumps"), "en", "de", KEPT_NOTATION)
+    result = asyncio.run(pipeline.translate(request))
+    assert [each.text for each in result.translations] == ["the {dog} jumps", "the dog_x jumps"]
+    assert [item.means for each in result.translations for item in each.protected] == [Means.NAME, Means.AS_IS]
+    assert len(engine.batches) == 2  # the samples, once, and the sentences
+    asyncio.run(pipeline.translate(request))
+    assert len(engine.batches) == 3
