@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
+from server.documents.formats.options import FormatOptions
 from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.text_translation import document_translation
 from server.http.protocols.deepl.errors import deepl_responses
@@ -93,7 +94,8 @@ async def submit(request: Request) -> DocumentHandle:
         interpreter, asked, source or AUTO, target, lambda done: server.metrics.translated(done.result)
     )
     try:
-        job = await server.documents.submit(name, file.file, charged(request, translate))
+        options = FormatOptions(language=target)
+        job = await server.documents.submit(name, file.file, charged(request, translate), options)
     except (UnsupportedFormat, InvalidDocument) as error:
         raise InvalidRequest(f"Invalid file data. {error}") from error
     return DocumentHandle(document_id=_public_id(job), document_key=_key(job))
