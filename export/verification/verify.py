@@ -42,8 +42,8 @@ def verify_bundle(
     if wrong := [each for each in differences if each.verdict is Verdict.WRONG]:
         raise VerificationError(
             f"{bundle.config.name}: {len(wrong)} of {len(differences)} outputs of ONNX Runtime differ from PyTorch "
-            f"more than rounding does (relative difference, usual limit in brackets): {_listed(wrong)}. The graph is wrong; "
-            "export with the versions of constraints.txt, or with --precision float32, and report it"
+            f"more than rounding does (relative difference, usual limit in brackets): {_listed(wrong)}. The graph is "
+            "wrong; export with the versions of constraints.txt, or with --precision float32, and report it"
         )
     if unlucky := [each for each in differences if each.verdict is Verdict.UNLUCKY]:
         report(

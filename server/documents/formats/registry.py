@@ -16,7 +16,6 @@ from server.documents.formats import (
     json,
     md,
     odf,
-    pdf,
     po,
     pptx,
     properties,
@@ -26,7 +25,6 @@ from server.documents.formats import (
     vtt,
     xliff,
     xlsx,
-    yaml,
 )
 from server.documents.formats.csv_delimiter import check_delimiter
 from server.documents.formats.options import NO_FORMAT_OPTIONS, FormatOptions
@@ -65,6 +63,19 @@ class DocumentFormat:
         return str(PurePath(name).with_suffix(self.result_extension)) if self.result_extension and name else name
 
 
+def _rewrite_yaml(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
+    # Imported with the first document: every start would wait for its library.
+    from server.documents.formats import yaml
+
+    return yaml.rewrite(source, sink, limits, encoding)
+
+
+def _rewrite_pdf(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, language: str | None = None) -> Rewrite:
+    from server.documents.formats import pdf
+
+    return pdf.rewrite(source, sink, limits, language)
+
+
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 _TEXT, _TABLE, _MARKUP = (
@@ -88,8 +99,8 @@ FORMATS: Mapping[str, DocumentFormat] = MappingProxyType(
             DocumentFormat(".xliff", "application/xliff+xml", xliff.rewrite, _MARKUP),
             DocumentFormat(".xlf", "application/xliff+xml", xliff.rewrite, _MARKUP),
             DocumentFormat(".json", "application/json", json.rewrite, _TEXT),
-            DocumentFormat(".yaml", "application/yaml", yaml.rewrite, _TEXT),
-            DocumentFormat(".yml", "application/yaml", yaml.rewrite, _TEXT),
+            DocumentFormat(".yaml", "application/yaml", _rewrite_yaml, _TEXT),
+            DocumentFormat(".yml", "application/yaml", _rewrite_yaml, _TEXT),
             DocumentFormat(".properties", "text/x-java-properties", properties.rewrite, _TEXT),
             DocumentFormat(".strings", "text/x-apple-strings", strings.rewrite, _TEXT),
             DocumentFormat(".csv", "text/csv", csv.rewrite, _TABLE),
@@ -100,7 +111,7 @@ FORMATS: Mapping[str, DocumentFormat] = MappingProxyType(
             DocumentFormat(".ods", f"{_OPEN_DOCUMENT}spreadsheet", odf.rewrite_spreadsheet),
             DocumentFormat(".odp", f"{_OPEN_DOCUMENT}presentation", odf.rewrite_presentation),
             DocumentFormat(".epub", "application/epub+zip", epub.rewrite, _MARKUP),
-            DocumentFormat(".pdf", f"{_OFFICE}wordprocessingml.document", pdf.rewrite, _MARKUP, ".docx"),
+            DocumentFormat(".pdf", f"{_OFFICE}wordprocessingml.document", _rewrite_pdf, _MARKUP, ".docx"),
         )
     }
 )
