@@ -114,7 +114,9 @@ class MultilingualGlossaries:
         """Add entries to the dictionary of a pair, or add the dictionary. Equal terms get the new translation."""
         before = self.info(glossary_id).dictionary(pair)
         old = {} if before is None else self._store.glossary(before.id).entries
-        return self.put(glossary_id, pair, {**old, **entries})
+        # A stored term has one translation.
+        kept = {term: given if isinstance(given, str) else given[0] for term, given in old.items()}
+        return self.put(glossary_id, pair, {**kept, **entries})
 
     def delete(self, glossary_id: str) -> None:
         """Delete a glossary with all dictionaries. Raises `NotFound`."""
