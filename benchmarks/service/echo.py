@@ -18,7 +18,6 @@ class IdleStatus:
     heartbeat_age_seconds: float = 0.0
     has_engine: bool = True
     draining: bool = False
-    has_engine: bool = True
 
 
 class EchoEngine:
