@@ -89,7 +89,7 @@ def export_bundle(
         report("comparing PyTorch with ONNX Runtime")
         config = describe_bundle(checkpoint, staging, precision, name or folder.name, unknown_token_id)
         unverified = save_manifest(staging, config)
-        verify_bundle(unverified, model)
+        verify_bundle(unverified, model, report)
         if folder.exists():
             folder.rmdir()
         staging.rename(folder)

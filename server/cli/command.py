@@ -11,11 +11,12 @@ import typer
 
 from server.cli.bundle_choice import chosen_bundles
 from server.cli.files import STANDARD, check_input, check_output, opened
+from server.cli.input_format import check_document_output, input_format
 from server.cli.offline_options import OfflineOptions, check_document_options, check_line_options
-from server.cli.one_line_errors import WRONG_USE, failure
 from server.cli.option_flags import with_options
 from server.cli.translate.lines import translate_file
 from server.cli.translate.stats import OfflineStats
+from server.documents.formats.options import FormatOptions, split_columns
 from server.interface.decoding_options import DecodingOptions
 from server.operations.defaults import DEFAULT_MODEL
 from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES
@@ -53,8 +54,23 @@ def translate(
         int, typer.Option(min=0, help="Size of the translation cache, in sentences; 0 disables it.")
     ] = DEFAULT_MAX_SENTENCES,
     stats: Annotated[Path | None, typer.Option(metavar="FILE", help="File for statistics of the run, as JSON.")] = None,
+    format_name: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="Format of INPUT, such as srt; by default its extension."),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Encoding of a text file, such as utf-16 or latin-1; by default detected."),
+    ] = None,
     delimiter: Annotated[
         str | None, typer.Option(help="Delimiter of a .csv file: , ; | or tab; by default detected.")
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Columns of a .csv file to translate: names in its first row, or numbers from 1; by default all.",
+        ),
     ] = None,
     as_json: Annotated[
         bool,
@@ -72,30 +88,25 @@ def translate(
     check_output(output, "--output", source_file)
     if stats is not None:
         check_output(str(stats), "--stats", source_file)
-    options = OfflineOptions(source, target, decoding, threads, cache_sentences, as_json, delimiter)
-    extension = Path(source_file).suffix.lower()
-    is_document = extension not in ("", ".txt") and _is_document_format(extension)
-    (check_document_options if is_document else check_line_options)(options)
-    if is_document and Path(output).suffix.lower() != extension:
-        raise failure(f"the output of a {extension} file must end in {extension}; set it with --output", WRONG_USE)
+    format_options = FormatOptions(delimiter, split_columns(columns), encoding)
+    options = OfflineOptions(source, target, decoding, threads, cache_sentences, as_json, format_options)
+    kind = input_format(source_file, format_options, format_name)
+    if kind is not None:
+        check_document_options(options)
+        check_document_output(output, kind, is_named=format_name is not None)
+    else:
+        check_line_options(options)
     bundles = chosen_bundles(model, source, target)
-    if is_document:
+    if kind is not None:
         from server.cli.translate.documents import translate_document_file
 
         with _progress("paragraphs") as advance:
-            result = translate_document_file(bundles, Path(source_file), Path(output), options, advance)
+            result = translate_document_file(bundles, Path(source_file), Path(output), kind, options, advance)
     else:
         with opened(source_file, "rb") as lines, opened(output, "wb") as translations, _progress("lines") as advance:
             result = translate_file(bundles, lines, translations, options, advance)
     if stats is not None:
         stats.write_text(json.dumps(_as_json(result), indent=2) + "\n", encoding="utf-8")
-
-
-def _is_document_format(extension: str) -> bool:
-    # Imported where it is needed: the formats take as long to import as a hundred lines to translate.
-    from server.documents.formats.registry import FORMATS
-
-    return extension in FORMATS
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from server.documents.formats.options import NO_FORMAT_OPTIONS, FormatOptions
 from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.errors import InvalidRequest
 from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES
@@ -28,7 +29,7 @@ class OfflineOptions:
     threads: int | None = None  # None: all usable processors
     cache_sentences: int = DEFAULT_MAX_SENTENCES  # 0 disables the cache
     as_json: bool = False
-    delimiter: str | None = None  # delimiter of a .csv file; None detects it
+    format_options: FormatOptions = NO_FORMAT_OPTIONS
 
 
 def check_document_options(options: OfflineOptions) -> None:
@@ -46,8 +47,9 @@ def check_document_options(options: OfflineOptions) -> None:
 
 def check_line_options(options: OfflineOptions) -> None:
     """Raise `InvalidRequest` for options that have no effect in the translation of lines."""
-    if options.delimiter is not None:
-        raise InvalidRequest("`delimiter` is for .csv files only. Given: text with one text a line")
+    for name in options.format_options.given():
+        if name != "encoding":
+            raise InvalidRequest(f"`{name}` is for .csv files only. Given: text with one text a line")
     if options.as_json:
         return
     for name in options.decoding.changed():

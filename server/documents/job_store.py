@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from server.documents.capacity import CapacityLimits, DocumentCapacity
+from server.documents.formats.options import NO_FORMAT_OPTIONS, FormatOptions
 from server.documents.formats.registry import format_of
 from server.documents.input.limits import FileLimits
 from server.documents.input.uploads import copy_upload, new_folder, shown_name
@@ -86,18 +87,23 @@ class DocumentStore:
         return len(self._jobs)
 
     async def submit(
-        self, name: str, content: BinaryIO, translate: Translate, delimiter: str | None = None
+        self,
+        name: str,
+        content: BinaryIO,
+        translate: Translate,
+        options: FormatOptions = NO_FORMAT_OPTIONS,
+        format_name: str | None = None,
     ) -> DocumentJob:
-        """Copy a document, and translate it later. `delimiter` separates the cells of a table; None detects it.
+        """Copy a document, and translate it later. `format_name` takes precedence over the extension of `name`.
 
         Raises `UnsupportedFormat`, `InvalidRequest`, `QueueFull`, `DocumentTooLarge`, and `InvalidDocument` for an
         empty file.
         """
-        kind = format_of(name, delimiter)
+        kind = format_of(name, options, format_name)
         self._remove_expired()
         client = client_of_call.get()
         self.capacity.make_room(client, 0)
-        job = StoredJob(shown_name(name), kind, client)
+        job = StoredJob(kind.result_name(shown_name(name)), kind, client)
         self._jobs[job.id] = job
         try:
             job.folder = await in_thread(self._copy, content)

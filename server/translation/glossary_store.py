@@ -32,9 +32,15 @@ CREATE TABLE IF NOT EXISTS entries (
     place INTEGER NOT NULL, term TEXT NOT NULL, translation TEXT NOT NULL,
     PRIMARY KEY (glossary, place)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS multilingual (id TEXT PRIMARY KEY, name TEXT NOT NULL, created TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS members (
+    glossary TEXT NOT NULL REFERENCES multilingual (id) ON DELETE CASCADE,
+    dictionary TEXT PRIMARY KEY REFERENCES glossaries (id) ON DELETE CASCADE, place INTEGER NOT NULL
+) WITHOUT ROWID;
 """
 _SIZE = "SELECT coalesce(sum(length(CAST(term AS BLOB)) + length(CAST(translation AS BLOB))), 0) FROM entries"
 _SELECT = "SELECT id, name, source, target, created, (SELECT count(*) FROM entries WHERE glossary = id) FROM glossaries"
+_SINGLE = "WHERE id NOT IN (SELECT dictionary FROM members) ORDER BY created, id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +81,7 @@ class GlossaryStore:
 
     def create(self, name: str, source: str, target: str, entries: Mapping[str, str]) -> GlossaryInfo:
         """Store a glossary. Raises `InvalidRequest` if it is invalid, or if the store is full."""
-        if not name.strip() or len(name) > _MAX_NAME_CHARACTERS:
-            raise InvalidRequest(
-                f"`name` must have 1 to {_MAX_NAME_CHARACTERS} characters, and not only spaces. Given: {len(name)}"
-            )
+        check_name(name)
         glossary = Glossary(entries)
         num_bytes = sum(len(text.encode()) for entry in entries.items() for text in entry)
         info = GlossaryInfo(str(uuid.uuid4()), name, source, target, datetime.now(UTC), len(entries))
@@ -105,9 +108,9 @@ class GlossaryStore:
         return info
 
     def all(self) -> list[GlossaryInfo]:
-        """Return all glossaries, the oldest first."""
+        """Return all glossaries that are no dictionary of another, the oldest first."""
         with self._used():
-            return [_info(row) for row in self._database.execute(f"{_SELECT} ORDER BY created, id").fetchall()]
+            return [_info(row) for row in self._database.execute(f"{_SELECT} {_SINGLE}").fetchall()]
 
     def info(self, glossary_id: str) -> GlossaryInfo:
         """Return one glossary without its entries. Raises `NotFound`."""
@@ -139,6 +142,12 @@ class GlossaryStore:
             if not self._database.execute("DELETE FROM glossaries WHERE id = ?", (glossary_id,)).rowcount:
                 raise NotFound("Glossary not found")
 
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """Yield the database in a transaction, for tables beside those of the store."""
+        with self._used():
+            yield self._database
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:
@@ -167,6 +176,14 @@ class GlossaryStore:
         with self._lock:
             if memory_of(glossary.entries) <= _READY_BYTES:
                 self._ready[glossary_id] = glossary
+
+
+def check_name(name: str) -> None:
+    """Raise `InvalidRequest` for an invalid name of a glossary."""
+    if not name.strip() or len(name) > _MAX_NAME_CHARACTERS:
+        raise InvalidRequest(
+            f"`name` must have 1 to {_MAX_NAME_CHARACTERS} characters, and not only spaces. Given: {len(name)}"
+        )
 
 
 def _opened(path: Path | None, folder: Path | None) -> sqlite3.Connection:

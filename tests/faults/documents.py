@@ -17,6 +17,8 @@ from tests.server.documents.documents import LOUD_PLAIN
 
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
+_WORKBOOK = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_XLIFF = "urn:oasis:names:tc:xliff:document:1.2"
 _TYPES = "application/vnd.openxmlformats-officedocument."
 _CONTAINER = "urn:oasis:names:tc:opendocument:xmlns:container"
 
@@ -47,14 +49,37 @@ def slides(body: str) -> bytes:
     )
 
 
-def open_document(body: str) -> bytes:
-    """An OpenDocument text with this body."""
-    office, text = (f"urn:oasis:names:tc:opendocument:xmlns:{name}:1.0" for name in ("office", "text"))
-    content = (
-        f'<office:document-content xmlns:office="{office}" xmlns:text="{text}"><office:body><office:text>{body}'
-        "</office:text></office:body></office:document-content>"
+def workbook(strings: str) -> bytes:
+    """A workbook with these shared strings."""
+    types = {
+        "xl/workbook.xml": f"{_TYPES}spreadsheetml.sheet.main+xml",
+        "xl/sharedStrings.xml": f"{_TYPES}spreadsheetml.sharedStrings+xml",
+    }
+    return _packed(
+        {
+            "[Content_Types].xml": _content_types(types),
+            "xl/workbook.xml": "<x/>",
+            "xl/sharedStrings.xml": f'<sst xmlns="{_WORKBOOK}">{strings}</sst>',
+        }
     )
-    return _packed({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content})
+
+
+def xliff(units: str) -> bytes:
+    """An XLIFF file with these units."""
+    return f'<xliff version="1.2" xmlns="{_XLIFF}"><file><body>{units}</body></file></xliff>'.encode()
+
+
+def open_document(body: str, kind: str = "text") -> bytes:
+    """An OpenDocument file of this kind with this body."""
+    office, text, table, draw = (
+        f"urn:oasis:names:tc:opendocument:xmlns:{name}:1.0" for name in ("office", "text", "table", "drawing")
+    )
+    content = (
+        f'<office:document-content xmlns:office="{office}" xmlns:text="{text}" xmlns:table="{table}" '
+        f'xmlns:draw="{draw}"><office:body><office:{kind}>{body}</office:{kind}></office:body>'
+        "</office:document-content>"
+    )
+    return _packed({"mimetype": f"application/vnd.oasis.opendocument.{kind}", "content.xml": content})
 
 
 def book(body: str) -> bytes:

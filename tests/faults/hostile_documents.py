@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.faults.documents import book, open_document, outcome, slides, word
+from tests.faults.documents import book, open_document, outcome, slides, word, workbook, xliff
+from tests.server.documents.pdf import pdf
 
 CPU_SECONDS = 15.0
 MEGABYTES = 300
@@ -57,7 +58,8 @@ FORMATS: Mapping[str, Format] = {
         ("<p>", ""),
     ),
     ".epub": Format(
-        _elements("", "b", "i", 'a href="x"', "code", "div", "ruby", "sub", "span", "pre", "li"), ("<p>", "</p>"), book
+        _elements("", "b", "i", 'a href="x"', "code", "div", "ruby", "sub", "span", "pre", "li"),
+         ("<p>", "</p>"), book
     ),
     ".odt": Format(
         _elements("text:", "span", "a", "note", "s", "bookmark", "p", "h", "ruby", "meta", "tab"),
@@ -120,6 +122,55 @@ FORMATS: Mapping[str, Format] = {
         [(" ", ""), ("\t", ""), ("\r", ""), ("\u2028", ""), ("é", ""), (". ", ""), ("\x01", ""), ("<b>", "</b>"),
          ("😀", ""), ("\u200b", "")],
         ("", "\n"),
+    ),
+    ".vtt": Format(
+        [("<b>", "</b>"), ("<c.x>", "</c>"), ("<v A>", "</v>"), ("<00:01.000>", ""), ("- ", "\n"), ("\n", ""),
+         ("&amp;", ""),
+         ("<ruby>", "</ruby>"), ("-->", ""), ("<", ">")],
+        ("00:01.000 --> 00:02.000\n", "\n\n"), lambda text: f"WEBVTT\n\n{text}".encode(),
+    ),
+    ".ass": Format(
+        [("{\\i1}", "{\\i0}"), ("\\N", ""), ("\\n", ""), ("\\h", ""), ("{", "}"), ("{\\p1}", "{\\p0}"), (",", ""),
+         ("- ", "\\N"),
+         ("{\\k1}", ""), ("\\", "")],
+        ("Dialogue: 1,2,3,4,5,6,7,8,9,", "\n"), lambda text: f"[Events]\n{text}".encode(),
+    ),
+    ".json": Format(
+        [("\\n", ""), ("\\u00e9", ""), ('\\"', ""), ("{a}", ""), ("{a, plural, one {", "}}"), ("<b>", "</b>"),
+         ("\\\\", ""),
+         ('","', ""), ("%s", ""), ("\\ud83d\\ude00", "")],
+        ('"', '",'), lambda text: f'[{text}""]'.encode(),
+    ),
+    ".yaml": Format(
+        [("'", "'"), ('"', '"'), ("{", "}"), ("[", "]"), ("&a ", ""), ("*a", ""), ("# ", ""), (": ", ""),
+         ("|\n  ", ""), ("? ", "")],
+        ("- ", "\n"),
+    ),
+    ".properties": Format(
+        [("\\\n", ""), ("\\u00e9", ""), ("=", ""), (":", ""), ("#", ""), ("\\", ""), ("{0}", ""), ("\\n", ""),
+         (" ", ""), ("\\ud83d", "")],
+        ("a=", "\n"),
+    ),
+    ".strings": Format(
+        [("\\n", ""), ('\\"', ""), ("\\U00e9", ""), ("/*", "*/"), ("//", "\n"), ("%@", ""), ("\\", "n"), (";", ""),
+         ("=", ""), ("{", "}")],
+        ('"a" = "', '";\n'),
+    ),
+    ".xliff": Format(
+        _elements("", 'g id="1"', "x", 'mrk mtype="a"', "ph", "bpt", "sub", "it", 'g translate="no"', "target", "note"),
+        ("<trans-unit><source>", "</source></trans-unit>"), xliff,
+    ),
+    ".xlsx": Format(
+        [("<r><t>", "</t></r>"), ("<r><rPr><b/></rPr><t>", "</t></r>"), ("<rPh><t>", "</t></rPh>"), ("<t>", "</t>"),
+         ("<phoneticPr/>", ""), ("<x>", "</x>"), ("<r>", "</r>"), ("<is><t>", "</t></is>"),
+         ("<si><t>", "</t></si>"), ("<!--", "-->")],
+        ("<si>", "</si>"), workbook,
+    ),
+    ".pdf": Format(
+        [("(", ") Tj\n"), ("[(", ")] TJ\n"), ("BT (", ") Tj ET\n"), ("q ", "Q "), ("/F2 9 Tf (", ") Tj\n"),
+         ("1 0 Td (", ") Tj\n"), ("<", "> Tj\n"),
+         ("[", "]"), ("<<", ">>"), ("0 0 m 9 9 l S ", "")],
+        ("BT /F1 12 Tf 9 9 Td ", " ET\n"), pdf,
     ),
 }  # fmt: skip
 

@@ -15,8 +15,9 @@ from server.documents.job_store import DocumentStore, StoreOptions
 from server.documents.jobs import JobStatus
 from server.documents.rewriting import Translate
 from server.interface.errors import DocumentCpuLimit, DocumentMemoryLimit, EngineFailed, InvalidDocument
-from tests.faults.documents import book, open_document, outcome, slides, word
+from tests.faults.documents import book, open_document, outcome, slides, word, workbook, xliff
 from tests.server.documents.documents import loud, same
+from tests.server.documents.pdf import line, pdf
 
 # Every document is read twice. The limits are for a slow machine: most take a tenth of it.
 CPU_SECONDS = 10.0
@@ -62,6 +63,29 @@ LARGE_PAGE = (UNSEEN + FONTS + "<p>a" * 60_000).encode()
         (".txt", b"a" * 2_000_000, "document_too_complex"),
         (".srt", CUES.encode(), "done"),
         (".po", NUMBERED.encode(), "done"),
+        (".vtt", ("WEBVTT\n\n" + "00:01.000 --> 00:02.000\na\n\n" * 20_000).encode(), "done"),
+        (".ass", ("[Events]\n" + "Dialogue: 1,2,3,4,5,6,7,8,9,a\n" * 20_000).encode(), "done"),
+        (".json", ("[" + '"a",' * 100_000 + '"a"]').encode(), "done"),
+        (".json", b"[" * 200_000, "invalid_document"),
+        (".yaml", b"- a\n" * 50_000, "done"),
+        (".yaml", b"[" * 100_000, "invalid_document"),
+        (".yaml", ("a: &a x y\n" + "".join(f"k{number}: *a\n" for number in range(20_000))).encode(), "done"),
+        (".properties", b"a = b c\n" * 50_000, "done"),
+        (".strings", b'"a" = "b c";\n' * 50_000, "done"),
+        (".xliff", xliff("<trans-unit><source>a</source></trans-unit>" * 20_000), "done"),
+        (".xliff", xliff("<trans-unit><source>" + "a<x/>" * 20_000 + "</source></trans-unit>"), "done"),
+        (".xliff", xliff("<trans-unit><source>" + "<g>" * 5000 + "a</source></trans-unit>"), "invalid_document"),
+        (".xlsx", workbook("<si><t>a</t></si>" * 40_000), "done"),
+        (".xlsx", workbook("<si>" + "<r><t>a</t></r>" * 40_000 + "</si>"), "done"),
+        (
+            ".ods",
+            open_document("<table:table-cell><text:p>a</text:p></table:table-cell>" * 10_000, "spreadsheet"),
+            "done",
+        ),
+        (".odp", open_document("<draw:page><text:p>a</text:p></draw:page>" * 10_000, "presentation"), "done"),
+        (".pdf", pdf(*["".join(line("a word", 72, 12 * row) for row in range(60))] * 20), "done"),
+        (".pdf", pdf("q " * 200_000 + line("a", 1, 1)), "done"),
+        (".pdf", pdf(*[line("a", 72, 700)] * 2001), "document_too_complex"),
     ],
 )
 def test_an_attack_is_read_in_little_time_and_memory_or_rejected(extension: str, content: bytes, expected: str) -> None:

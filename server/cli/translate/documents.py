@@ -5,13 +5,14 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from bundle.loading import Bundle
 from server.cli.offline_options import OfflineOptions, check_document_options
 from server.cli.translate.observers import StatsRecorder
 from server.cli.translate.stats import OfflineStats
-from server.documents.formats.registry import format_of
+from server.documents.formats.registry import DocumentFormat
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.rewriting import InProcessRewrite, Translate, translate_document
 from server.documents.text_translation import document_translation
@@ -38,6 +39,7 @@ def translate_document_file(
     bundles: Sequence[Bundle],
     source: Path,
     sink: Path,
+    kind: DocumentFormat,
     options: OfflineOptions,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> OfflineStats:
@@ -45,10 +47,9 @@ def translate_document_file(
 
     `bundles` are one, or two that translate through a pivot language. `on_progress` receives the number of paragraphs
     translated since its last call; `lines` of the result counts them.
-    Raises `UnsupportedFormat`, `InvalidDocument`, `DocumentTooLarge`, `InvalidRequest` and errors of the engine.
+    Raises `InvalidDocument`, `DocumentTooLarge`, `InvalidRequest` and errors of the engine.
     """
     check_document_options(options)
-    kind = format_of(source.name, options.delimiter)
     stats, recorder = OfflineStats(), StatsRecorder()
 
     def observe(done: TranslationOutcome) -> None:
@@ -84,6 +85,8 @@ def translate_document_file(
         service = TranslationService(router, Detector(()), TranslationLimits())
         request = TranslationRequest((), "", "", options.decoding)
         translate = document_translation(service, request, options.source, options.target, observe)
+        language = service.check(request, options.source, options.target)
+        kind = replace(kind, options=replace(kind.options, language=language))
         unfinished = Path(folder) / sink.name
         asyncio.run(run(translate, unfinished))
         unfinished.replace(sink)

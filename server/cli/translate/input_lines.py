@@ -121,5 +121,7 @@ def _decoded(lines: list[bytes], num_before: int) -> Iterator[list[str]]:
             decoded.append(line.removesuffix(b"\r").decode())
         except UnicodeDecodeError as error:
             yield decoded
-            raise NotUtf8(f"line {number} is not UTF-8: {error.reason} at byte {error.start}") from error
+            raise NotUtf8(
+                f"line {number} is not UTF-8: {error.reason} at byte {error.start}; set --encoding"
+            ) from error
     yield decoded

@@ -3,11 +3,12 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from bundle.loading import Bundle
 from server.cli.offline_options import OfflineOptions, check_line_options
 from server.cli.translate.blocks import Block, TranslatedBlock
+from server.cli.translate.encodings import EncodedOutput, Utf8Input, input_encoding
 from server.cli.translate.input_lines import InputLines
 from server.cli.translate.stats import OfflineStats
 from server.cli.translate.workers import BlockWorkers, CallingThread, WorkerProcesses
@@ -30,12 +31,15 @@ def translate_file(
     options: OfflineOptions,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> OfflineStats:
-    """Translate every line of `source` into `sink`: UTF-8, with LF or CRLF in the input and LF in the output.
+    """Translate every line of `source` into `sink`, in its encoding: LF or CRLF in the input, LF in the output.
 
     `on_progress` receives the number of lines translated since its last call. Raises `NotUtf8` after the lines before
     the wrong one, `InvalidRequest`, `UnsupportedPair`, and errors of the engine.
     """
     check_line_options(options)
+    encoding = input_encoding(source, options.format_options.encoding)
+    if encoding.codec != "utf-8":
+        source, sink = cast(BinaryIO, Utf8Input(source, encoding)), cast(BinaryIO, EncodedOutput(sink, encoding))
     lines = InputLines(source)
     num_engines = options.threads or usable_cpus()
     num_characters = lines.read_beginning(num_engines * _CHARACTERS_PER_ENGINE)

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from server.documents.formats.csv_delimiter import detect_delimiter
+from server.documents.formats.csv_heading import read_heading
 from server.documents.fragment import Rewrite
 from server.documents.input.encoding import read_text
 from server.documents.input.limits import FileLimits
@@ -21,27 +22,64 @@ _VALUE = re.compile(
 )
 
 
-def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, delimiter: str | None = None) -> Rewrite:
-    """Rewrite every cell with a text in it, the first row too: which cells are names for programs is not known.
+def rewrite(
+    source: BinaryIO,
+    sink: BinaryIO | None,
+    limits: FileLimits,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    columns: tuple[str, ...] = (),
+) -> Rewrite:
+    """Rewrite every cell with a text in it. Numbers, dates and formulas stay, and so does a heading of columns.
 
-    Numbers, dates and formulas stay. `delimiter` separates cells; None detects it. Raises `InvalidDocument` if two
-    delimiters are equally likely.
+    `delimiter` separates cells; None detects it. With `columns`, the first row is a heading, and only these columns are
+    rewritten. Raises `InvalidDocument` if two delimiters are equally likely, and for a column that does not exist.
     """
-    text, encoding = read_text(source, limits)
+    text, found = read_text(source, limits, encoding)
     if delimiter is None:
         delimiter = detect_delimiter(text)
     if sink is not None:
-        sink.write(encoding.mark)
-    cells = _cells(text, delimiter)
+        sink.write(found.mark)
+    heading = read_heading([_content(cell) for cell in row] for row in _rows(text, delimiter))
+    chosen = heading.chosen(columns) if columns else None
+    cells = _placed_cells(text, delimiter)
     while window := list(islice(cells, _WINDOW_CELLS)):
-        contents = [_content(cell) for cell in window]
-        places = [place for place, content in enumerate(contents) if _is_text(content)]
+        contents = [_content(cell) for cell, _, _ in window]
+        places = [
+            place
+            for place, (_, row, column) in enumerate(window)
+            if _is_text(contents[place])
+            and (row or not (columns or heading.is_heading))
+            and (chosen is None or column in chosen)
+        ]
         translated = iter((yield [(contents[place],) for place in places]) if places else ())
-        written = [cell[0] for cell in window]
+        written = [cell[0] for cell, _, _ in window]
         for place in places:
-            written[place] = _written(window[place], "".join(map(str, next(translated))), delimiter)
+            written[place] = _written(window[place][0], "".join(map(str, next(translated))), delimiter)
         if sink is not None:
-            sink.write("".join(written).encode(encoding.codec, "replace"))
+            sink.write(found.encode_part("".join(written)))
+
+
+def _placed_cells(text: str, delimiter: str) -> Iterator[tuple[re.Match[str], int, int]]:
+    """Yield each cell with its row and its column, counted from 0."""
+    row = column = 0
+    for cell in _cells(text, delimiter):
+        yield cell, row, column
+        if delimiter and cell[0].endswith(delimiter):
+            column += 1
+        else:
+            row, column = row + 1, 0
+
+
+def _rows(text: str, delimiter: str) -> Iterator[list[re.Match[str]]]:
+    cells: list[re.Match[str]] = []
+    for cell, _, column in _placed_cells(text, delimiter):
+        if not column and cells:
+            yield cells
+            cells = []
+        cells.append(cell)
+    if cells:
+        yield cells
 
 
 def _is_text(content: str) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from server.interface.errors import InvalidDocument
+from server.interface.errors import InvalidDocument, InvalidRequest
 
 DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_NAMES = {"tab": "\t", r"\t": "\t"}
@@ -35,6 +35,15 @@ class _Reading:
     num_columns: int
     num_rows: int
     score: float  # share of rows of this length, times share of clean cells
+
+
+def check_delimiter(given: str) -> str:
+    """Return the delimiter of this name; raises `InvalidRequest` with the allowed ones."""
+    written = DELIMITER_NAMES.get(given, given)
+    if written not in DELIMITERS:
+        allowed = ", ".join([*map(repr, DELIMITERS), *DELIMITER_NAMES])
+        raise InvalidRequest(f"`delimiter` must be one of {allowed}. Given: {given[:20]!r}")
+    return written
 
 
 def detect_delimiter(text: str) -> str:

@@ -1,7 +1,9 @@
 """EPUB books: their XHTML, chapter by chapter, and the older table of contents (NCX)."""
 
 import posixpath
-from collections.abc import Generator, Iterator
+import re
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from typing import BinaryIO
 from urllib.parse import unquote
 
@@ -9,6 +11,7 @@ from server.documents.fragment import Fragment, Rewrite, RewritePart
 from server.documents.input import safe_xml
 from server.documents.input.archive import Archive, opened
 from server.documents.input.limits import FileLimits
+from server.documents.markup.declared_language import with_language
 from server.documents.markup.html_elements import role_in_html
 from server.documents.markup.item_rewriting import escaped_texts, rewritten
 from server.documents.markup.items import Attributes, Role
@@ -19,41 +22,59 @@ _MEDIA_TYPE = "application/epub+zip"
 _CONTAINER = "META-INF/container.xml"
 _ROOT_FILE = "{urn:oasis:names:tc:opendocument:xmlns:container}rootfile"
 _ITEM = "{http://www.idpf.org/2007/opf}item"
+_DECLARED_LANGUAGE = re.compile(rb"(<(?:\w+:)?language(?:\s[^<>]*+)?>\s*+)[^<>\s]++")
 _XHTML = "http://www.w3.org/1999/xhtml"
 _NCX_TEXT = "http://www.daisy.org/z3986/2005/ncx/ text"
 
 
-def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
-    """Rewrite the text of all chapters and of both kinds of contents; other files are copied."""
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, language: str | None = None) -> Rewrite:
+    """Rewrite the text of all chapters and of both kinds of contents; other files are copied.
+
+    Attributes that declare the language of the book then declare `language`, as does its description.
+    """
     with opened(source, limits) as archive:
         if "mimetype" not in archive.names or archive.read("mimetype").strip() != _MEDIA_TYPE.encode():
             raise InvalidDocument(f"the file `mimetype` of the document must contain {_MEDIA_TYPE}")
-        yield from archive.rewrite(sink, dict(_parts(archive)))
+        yield from archive.rewrite(sink, dict(_parts(archive, language)))
 
 
-def _parts(archive: Archive) -> Iterator[tuple[str, RewritePart]]:
+def _parts(archive: Archive, language: str | None) -> Iterator[tuple[str, RewritePart]]:
     container = safe_xml.parse(archive.read(_CONTAINER), _CONTAINER, allow_doctype=True)
     for root_file in container.iter(_ROOT_FILE):
         package_name = unquote(root_file.get("full-path", ""))
         package = safe_xml.parse(archive.read(package_name), package_name, allow_doctype=True)
+        if language is not None:
+            yield package_name, partial(_rewrite_description, language=language)
         for item in package.iter(_ITEM):
             name = posixpath.normpath(posixpath.join(posixpath.dirname(package_name), unquote(item.get("href", ""))))
             rewrite_part = _REWRITES.get(item.get("media-type", ""))
             if rewrite_part is not None and name in archive.names:
-                yield name, rewrite_part
+                yield name, partial(rewrite_part, language=language)
 
 
-def _rewrite_chapter(content: bytes, name: str) -> Generator[list[Fragment], list[Fragment], bytes]:
-    written = yield from rewritten(xml_items(content, name, _role_in_xhtml, allow_doctype=True), escaped_texts)
+def _rewrite_chapter(
+    content: bytes, name: str, language: str | None
+) -> Generator[list[Fragment], list[Fragment], bytes]:
+    items = xml_items(content, name, _role_in_xhtml, allow_doctype=True)
+    written = yield from rewritten(with_language(items, language), escaped_texts)
     return written.encode()
 
 
-def _rewrite_contents(content: bytes, name: str) -> Generator[list[Fragment], list[Fragment], bytes]:
-    written = yield from rewritten(xml_items(content, name, _role_in_ncx, allow_doctype=True), escaped_texts)
+def _rewrite_contents(
+    content: bytes, name: str, language: str | None
+) -> Generator[list[Fragment], list[Fragment], bytes]:
+    items = xml_items(content, name, _role_in_ncx, allow_doctype=True)
+    written = yield from rewritten(with_language(items, language), escaped_texts)
     return written.encode()
 
 
-_REWRITES: dict[str, RewritePart] = {
+def _rewrite_description(content: bytes, name: str, language: str) -> Generator[list[Fragment], list[Fragment], bytes]:
+    """Change the first language of the package; it has no text to translate."""
+    yield from ()
+    return _DECLARED_LANGUAGE.sub(rb"\g<1>" + language.encode(), content, count=1)
+
+
+_REWRITES: dict[str, Callable[..., Generator[list[Fragment], list[Fragment], bytes]]] = {
     "application/xhtml+xml": _rewrite_chapter,
     "application/x-dtbncx+xml": _rewrite_contents,
 }

@@ -10,8 +10,9 @@ from lxml import etree
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from server.documents.fragment import Rewrite
-from server.documents.input.encoding import Encoding, codec_of, detect, read_part
+from server.documents.input.encoding import Encoding, codec_of, detect, has_mark, read_part
 from server.documents.input.limits import FileLimits
+from server.documents.markup.declared_language import with_language
 from server.documents.markup.html_elements import is_void, role_in_html
 from server.documents.markup.item_rewriting import escaped_texts, rewritten
 from server.documents.markup.items import Item, Kind, Role
@@ -29,16 +30,26 @@ _GROWTH = 8
 _FREE_ITEMS = 100_000
 
 
-def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
-    """Rewrite the text of every block. Attributes, scripts, styles, code and `translate="no"` stay."""
+def rewrite(
+    source: BinaryIO,
+    sink: BinaryIO | None,
+    limits: FileLimits,
+    encoding: str | None = None,
+    language: str | None = None,
+) -> Rewrite:
+    """Rewrite the text of every block. Attributes, scripts, styles, code and `translate="no"` stay.
+
+    Attributes that declare the language of the page then declare `language`.
+    """
     content = read_part(source, limits)
-    encoding = _encoding(content)
-    page = encoding.decode(content)
+    found = detect(content, encoding) if encoding is not None else _encoding(content)
+    page = found.decode(content)
     if (num_tags := page.count("<")) > limits.max_tags:
         raise DocumentTooComplex(f"a page may have {limits.max_tags} tags. Given: {num_tags}")
-    text = yield from rewritten(_bounded(html_items(page), len(page)), escaped_texts)
+    items = with_language(html_items(page), language)
+    text = yield from rewritten(_bounded(items, len(page)), escaped_texts)
     if sink is not None:
-        sink.write(encoding.mark + text.encode(encoding.codec, "xmlcharrefreplace"))
+        sink.write(found.mark + text.encode(found.codec, "xmlcharrefreplace"))
 
 
 def html_items(text: str) -> Iterator[Item]:
@@ -83,17 +94,15 @@ def _check_depth(text: str) -> None:
 
 
 def _encoding(content: bytes) -> Encoding:
-    """Return the encoding: by its mark, else UTF-8 if the bytes are that, else as declared."""
-    found = detect(content)
-    if found.mark:
-        return found
+    """Return the encoding: by its mark, else UTF-8 if the bytes are that, else as declared, else detected."""
     try:
         content.decode()
     except UnicodeDecodeError:
         codec = codec_of(_declared(LexborHTMLParser(content[:_PRESCAN_BYTES].decode("latin-1"))))
         # A page whose declaration could be read as ASCII is not UTF-16, by the HTML standard.
-        return found if codec is None or codec.startswith(("utf-16", "utf-32")) else Encoding(codec)
-    return found
+        if codec is not None and not codec.startswith(("utf-16", "utf-32")) and not has_mark(content):
+            return Encoding(codec)
+    return detect(content)
 
 
 def _declared(page: LexborHTMLParser) -> str:

@@ -27,9 +27,10 @@ _CELLS = ("th_open", "td_open")
 _NAMED_LINK = re.compile(r"\[([^\[\]]{1,999})\]\[([^\[\]]{1,999})\]")
 
 
-def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
     """Rewrite paragraphs, headings, list items, quotes and cells; not code, HTML, addresses, and YAML at the top."""
-    text, encoding = read_text(source, replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES)))
+    limits = replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES))
+    text, found = read_text(source, limits, encoding)
     if (num_lines := text.count("\n")) > _MAX_LINES:
         raise DocumentTooComplex(f"a Markdown file may have {_MAX_LINES} lines. Given: {num_lines}")
     line_end = "\r\n" if "\r\n" in text else "\n"
@@ -37,7 +38,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
     items = markdown_items(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd"))
     written = _named_once((yield from rewritten(items, _text_writer, _wrapped)), text)
     if sink is not None:
-        sink.write(encoding.encode(written.replace("\n", line_end)))
+        sink.write(found.encode(written.replace("\n", line_end)))
 
 
 def markdown_items(text: str) -> Iterator[Item]:

@@ -35,10 +35,11 @@ _PROPERTIES = frozenset((_A + "pPr", _A + "endParaRPr"))
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
     """Rewrite every paragraph; slide numbers, dates, formulas and pictures stay."""
-    yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, _paragraphs)
+    yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, drawing_paragraphs)
 
 
-def _paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
+def drawing_paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
+    """Yield the paragraphs of shapes, in presentations and other documents."""
     for paragraph in list(tree.iter(_A + "p")):  # the tree changes in between
         yield Paragraph([piece for child in paragraph.iterchildren("*") if (piece := _piece(child)) is not None])
 

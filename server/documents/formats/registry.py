@@ -1,71 +1,149 @@
 """Document formats by file extension."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import BinaryIO
 
-from server.documents.formats import csv, docx, epub, html, md, odt, po, pptx, srt, txt
-from server.documents.formats.csv_delimiter import DELIMITER_NAMES, DELIMITERS
+from server.documents.formats import (
+    ass,
+    csv,
+    docx,
+    epub,
+    html,
+    json,
+    md,
+    odf,
+    po,
+    pptx,
+    properties,
+    srt,
+    strings,
+    txt,
+    vtt,
+    xliff,
+    xlsx,
+)
+from server.documents.formats.csv_delimiter import check_delimiter
+from server.documents.formats.options import NO_FORMAT_OPTIONS, FormatOptions
 from server.documents.fragment import Rewrite
+from server.documents.input.encoding import check_encoding
 from server.documents.input.limits import FileLimits
 from server.interface.errors import InvalidRequest, UnsupportedFormat
 
 # Reads a document, yields its fragments window by window, receives their translations, and writes the document with
 # them. Without a sink it only reads. Raises `InvalidDocument`, `DocumentTooLarge` or `DocumentTooComplex` at any time.
-Rewriter = Callable[[BinaryIO, BinaryIO | None, FileLimits], Rewrite]
+# Takes the options named in `DocumentFormat.takes` as keyword arguments.
+Rewriter = Callable[..., Rewrite]
+
+_NO_TAG = re.compile(r"[^A-Za-z0-9-]")
+_ALWAYS_GIVEN = "language"  # by the server, whatever the format
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentFormat:
-    """One document format. `delimiter` separates the cells of a table; None detects it."""
+    """One document format. `takes` names the options that it has; the translation has `result_extension`."""
 
     extension: str
     media_type: str
-    rewrite: Rewriter
-    delimiter: str | None = None
+    rewriter: Rewriter
+    takes: frozenset[str] = frozenset()
+    result_extension: str = ""  # empty: the same
+    options: FormatOptions = NO_FORMAT_OPTIONS
+
+    def rewrite(self, source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
+        """Rewrite a document with the options that the format has."""
+        given = {name: value for name, value in self.options.given().items() if name in self.takes}
+        return self.rewriter(source, sink, limits, **given)
+
+    def result_name(self, name: str) -> str:
+        """Return the name of the translation of a file."""
+        return str(PurePath(name).with_suffix(self.result_extension)) if self.result_extension and name else name
+
+
+def _rewrite_yaml(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
+    # Imported with the first document: every start would wait for its library.
+    from server.documents.formats import yaml
+
+    return yaml.rewrite(source, sink, limits, encoding)
+
+
+def _rewrite_pdf(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, language: str | None = None) -> Rewrite:
+    from server.documents.formats import pdf
+
+    return pdf.rewrite(source, sink, limits, language)
 
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
+_TEXT, _TABLE, _MARKUP = (
+    frozenset({"encoding"}),
+    frozenset({"encoding", "delimiter", "columns"}),
+    frozenset({"language"}),
+)
 
 FORMATS: Mapping[str, DocumentFormat] = MappingProxyType(
     {
-        extension: DocumentFormat(extension, media_type, rewrite)
-        for extension, media_type, rewrite in (
-            (".txt", "text/plain", txt.rewrite),
-            (".md", "text/markdown", md.rewrite),
-            (".html", "text/html", html.rewrite),
-            (".htm", "text/html", html.rewrite),
-            (".srt", "application/x-subrip", srt.rewrite),
-            (".po", "text/x-gettext-translation", po.rewrite),
-            (".csv", "text/csv", csv.rewrite),
-            (".docx", f"{_OFFICE}wordprocessingml.document", docx.rewrite),
-            (".pptx", f"{_OFFICE}presentationml.presentation", pptx.rewrite),
-            (".odt", "application/vnd.oasis.opendocument.text", odt.rewrite),
-            (".epub", "application/epub+zip", epub.rewrite),
+        each.extension: each
+        for each in (
+            DocumentFormat(".txt", "text/plain", txt.rewrite, _TEXT),
+            DocumentFormat(".md", "text/markdown", md.rewrite, _TEXT),
+            DocumentFormat(".html", "text/html", html.rewrite, _TEXT | _MARKUP),
+            DocumentFormat(".htm", "text/html", html.rewrite, _TEXT | _MARKUP),
+            DocumentFormat(".srt", "application/x-subrip", srt.rewrite, _TEXT),
+            DocumentFormat(".vtt", "text/vtt", vtt.rewrite, _TEXT),
+            DocumentFormat(".ass", "text/x-ssa", ass.rewrite, _TEXT),
+            DocumentFormat(".po", "text/x-gettext-translation", po.rewrite),
+            DocumentFormat(".xliff", "application/xliff+xml", xliff.rewrite, _MARKUP),
+            DocumentFormat(".xlf", "application/xliff+xml", xliff.rewrite, _MARKUP),
+            DocumentFormat(".json", "application/json", json.rewrite, _TEXT),
+            DocumentFormat(".yaml", "application/yaml", _rewrite_yaml, _TEXT),
+            DocumentFormat(".yml", "application/yaml", _rewrite_yaml, _TEXT),
+            DocumentFormat(".properties", "text/x-java-properties", properties.rewrite, _TEXT),
+            DocumentFormat(".strings", "text/x-apple-strings", strings.rewrite, _TEXT),
+            DocumentFormat(".csv", "text/csv", csv.rewrite, _TABLE),
+            DocumentFormat(".docx", f"{_OFFICE}wordprocessingml.document", docx.rewrite),
+            DocumentFormat(".pptx", f"{_OFFICE}presentationml.presentation", pptx.rewrite),
+            DocumentFormat(".xlsx", f"{_OFFICE}spreadsheetml.sheet", xlsx.rewrite),
+            DocumentFormat(".odt", f"{_OPEN_DOCUMENT}text", odf.rewrite_text),
+            DocumentFormat(".ods", f"{_OPEN_DOCUMENT}spreadsheet", odf.rewrite_spreadsheet),
+            DocumentFormat(".odp", f"{_OPEN_DOCUMENT}presentation", odf.rewrite_presentation),
+            DocumentFormat(".epub", "application/epub+zip", epub.rewrite, _MARKUP),
+            DocumentFormat(".pdf", f"{_OFFICE}wordprocessingml.document", _rewrite_pdf, _MARKUP, ".docx"),
         )
     }
 )
 
 
-def format_of(name: str, delimiter: str | None = None) -> DocumentFormat:
-    """Return the format of a file of this name; `delimiter` sets the one of a table.
+def format_of(name: str, options: FormatOptions = NO_FORMAT_OPTIONS, format_name: str | None = None) -> DocumentFormat:
+    """Return the format of a file of this name, or the one named (`srt` or `.srt`), with its options.
 
-    Raises `UnsupportedFormat` with the formats available, and `InvalidRequest` for a wrong delimiter.
+    Raises `UnsupportedFormat` with the formats available, and `InvalidRequest` for an option that the format does not
+    have, or a wrong value.
     """
     extension = PurePath(name).suffix.lower()
+    if format_name is not None:
+        extension = f".{format_name.lower().removeprefix('.')}"
     if extension not in FORMATS:
         given = f"{extension[:20]!r} files" if extension else "files without an extension"
-        raise UnsupportedFormat(f"{given} are not supported; available: {', '.join(FORMATS)}")
+        raise UnsupportedFormat(
+            f"{given} are not supported; available: {', '.join(FORMATS)}. Set `format` if the file is one of these"
+        )
     found = FORMATS[extension]
-    if delimiter is None:
-        return found
-    if extension != ".csv":
-        raise InvalidRequest(f"`delimiter` is for .csv files only. Given: a {extension} file")
-    written = DELIMITER_NAMES.get(delimiter, delimiter)
-    if written not in DELIMITERS:
-        allowed = ", ".join([*map(repr, DELIMITERS), *DELIMITER_NAMES])
-        raise InvalidRequest(f"`delimiter` must be one of {allowed}. Given: {delimiter[:20]!r}")
-    return replace(found, delimiter=written, rewrite=partial(csv.rewrite, delimiter=written))
+    for option in options.given():
+        if option not in found.takes and option != _ALWAYS_GIVEN:
+            users = ", ".join(each.extension for each in FORMATS.values() if option in each.takes)
+            raise InvalidRequest(f"`{option}` is for {users} files only. Given: a {extension} file")
+    return replace(found, options=_checked(options))
+
+
+def _checked(options: FormatOptions) -> FormatOptions:
+    if options.delimiter is not None:
+        options = replace(options, delimiter=check_delimiter(options.delimiter))
+    if options.encoding is not None:
+        check_encoding(options.encoding)
+    if options.language is not None:  # written into attributes
+        options = replace(options, language=_NO_TAG.sub("-", options.language))
+    return options

@@ -6,20 +6,19 @@ from itertools import islice
 from typing import BinaryIO
 
 from server.documents.fragment import Rewrite
-from server.documents.input.encoding import Encoding, detect
+from server.documents.input.encoding import Encoding, detect_in
 from server.documents.input.limits import FileLimits
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 
 _WINDOW_LINES = 2000
 
 
-def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
     """Rewrite every line with a letter in it, without the white space at its ends; line ends stay."""
-    encoding = detect(source.read(4))
-    source.seek(len(encoding.mark))
+    found = detect_in(source, encoding)
     if sink is not None:
-        sink.write(encoding.mark)
-    lines = _lines(source, encoding, limits)
+        sink.write(found.mark)
+    lines = _lines(source, found, limits)
     while window := list(islice(lines, _WINDOW_LINES)):
         texts = [line.strip() for line in window]
         wanted = [index for index, text in enumerate(texts) if any(map(str.isalpha, text))]
@@ -29,7 +28,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
             rest = window[index][start + len(texts[index]) :]
             window[index] = window[index][:start] + "".join(map(str, next(translated))) + rest
         if sink is not None:
-            sink.write("".join(window).encode(encoding.codec, "replace"))
+            sink.write(found.encode_part("".join(window)))
 
 
 def _lines(source: BinaryIO, encoding: Encoding, limits: FileLimits) -> Iterator[str]:

@@ -1,16 +1,27 @@
-"""Decoding and encoding of text files; byte order mark and encoding stay."""
+"""Encodings of text files: declared, marked or detected; files are written in the encoding in which they were read."""
 
 import codecs
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from server.documents.input.limits import FileLimits
-from server.interface.errors import DocumentTooLarge, InvalidDocument
+from server.interface.errors import DocumentTooLarge, InvalidDocument, InvalidRequest
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 # Codecs that no document uses: some take quadratic time, and all write other bytes than they read.
 _NO_CHARSETS = frozenset(("undefined", "idna", "punycode", "unicode-escape", "unicode_escape", "raw-unicode-escape"))
+
+# Encodings of texts that are neither UTF-8 nor UTF-16, those of more documents first. Texts in Latin letters have few
+# bytes above ASCII, those in others mostly such bytes.
+_LATIN = ("cp1252", "cp1250", "cp1254", "cp1257")
+_OTHERS = ("cp1251", "shift_jis", "gb18030", "big5", "euc_kr", "euc_jp", "cp1253", "cp1255", "cp1256", "koi8_r")
+_MAX_LATIN_SHARE = 0.55
+_SAMPLE_BYTES = 1 << 16
+# Codecs without these characters have the plain ones.
+_PLAIN_MARKS = str.maketrans(
+    {"„": '"', "“": '"', "”": '"', "‚": "'", "‘": "'", "’": "'", "–": "-", "—": "-", "…": "...", "\u202f": " "}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +42,79 @@ class Encoding:
             ) from error
 
     def encode(self, text: str) -> bytes:
-        """Encode a text, with the mark in front."""
-        return self.mark + text.encode(self.codec, "replace")
+        """Encode a text, with the mark in front. Raises as `encode_part` does."""
+        return self.mark + self.encode_part(text)
+
+    def encode_part(self, text: str) -> bytes:
+        """Encode a part of a text, without a mark.
+
+        Quotation marks and dashes that the codec lacks become plain ones. Raises `InvalidDocument` for other characters
+        that it lacks.
+        """
+        if self.codec.startswith("utf"):
+            return text.encode(self.codec, "replace")  # lone surrogates only
+        try:
+            return text.encode(self.codec)
+        except UnicodeEncodeError:
+            try:
+                return text.translate(_PLAIN_MARKS).encode(self.codec)
+            except UnicodeEncodeError as error:
+                raise InvalidDocument(
+                    f"the translation contains {error.object[error.start]!r}, which {self.codec.upper()} cannot write; "
+                    "save the document as UTF-8"
+                ) from error
 
 
-def detect(beginning: bytes) -> Encoding:
-    """Detect UTF-16 by its mark, else UTF-8. Others are not guessed: a wrong guess would change letters silently."""
+def check_encoding(name: str) -> str:
+    """Return the codec with this name; raises `InvalidRequest` if there is none for texts."""
+    codec = codec_of(name)
+    if codec is None:
+        raise InvalidRequest(f"`encoding` must be one such as utf-8, utf-16 or latin-1. Given: {name[:40]!r}")
+    return codec
+
+
+def has_mark(content: bytes) -> bool:
+    """Return whether a text begins with a byte order mark."""
+    return any(content.startswith(mark) for mark, _ in _MARKS)
+
+
+def detect(content: bytes, name: str | None = None) -> Encoding:
+    """Return the encoding of a text: `name`, or by its mark, or UTF-8 if it is that, or the most probable other one.
+
+    Raises `InvalidDocument` for bytes that are no text.
+    """
     for mark, codec in _MARKS:
-        if beginning.startswith(mark):
+        if content.startswith(mark) and (name is None or codec.startswith(_family(check_encoding(name)))):
             return Encoding(codec, mark)
+    if name is not None:
+        named = check_encoding(name)
+        return Encoding((_utf16_without_mark(content) or "utf-16-le") if named == "utf-16" else named)
+    if (wide := _utf16_without_mark(content)) is not None:
+        return Encoding(wide)
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(content)
+    except UnicodeDecodeError as error:
+        return Encoding(_detect_other(content[max(0, error.start - _SAMPLE_BYTES // 2) :][:_SAMPLE_BYTES], error))
     return Encoding()
+
+
+def detect_in(source: BinaryIO, name: str | None = None) -> Encoding:
+    """Return the encoding of a file of any size, read in parts; the position is then behind its mark."""
+    beginning = source.read(_SAMPLE_BYTES)
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    chunk, previous = beginning, b""
+    found = None
+    if name is None and not has_mark(beginning):
+        try:
+            while chunk:
+                decoder.decode(chunk)
+                chunk, previous = source.read(_SAMPLE_BYTES), chunk
+        except UnicodeDecodeError:
+            # The text around the first byte that is not UTF-8.
+            found = detect(previous[-_SAMPLE_BYTES // 2 :].lstrip(bytes(range(0x80, 0xC0))) + chunk)
+    found = found or detect(beginning, name)
+    source.seek(len(found.mark))
+    return found
 
 
 def codec_of(charset: str) -> str | None:
@@ -63,8 +137,44 @@ def read_part(source: BinaryIO, limits: FileLimits) -> bytes:
     return content
 
 
-def read_text(source: BinaryIO, limits: FileLimits) -> tuple[str, Encoding]:
+def read_text(source: BinaryIO, limits: FileLimits, encoding: str | None = None) -> tuple[str, Encoding]:
     """Read a whole text file to parse; returns its text with its line ends, and its encoding."""
     content = read_part(source, limits)
-    encoding = detect(content)
-    return encoding.decode(content), encoding
+    found = detect(content, encoding)
+    return found.decode(content), found
+
+
+def _family(codec: str) -> str:
+    return codec.removesuffix("-sig").removesuffix("-le").removesuffix("-be")
+
+
+def _utf16_without_mark(content: bytes) -> str | None:
+    """Return UTF-16 if half of either the even or the odd bytes are 0, as in texts of European languages."""
+    sample = content[:4096]
+    half = len(sample) // 2
+    if half and sample[1::2].count(0) * 2 > half and sample[::2].count(0) * 10 < half:
+        return "utf-16-le"
+    if half and sample[::2].count(0) * 2 > half and sample[1::2].count(0) * 10 < half:
+        return "utf-16-be"
+    return None
+
+
+def _detect_other(sample: bytes, error: UnicodeDecodeError) -> str:
+    if b"\0" in sample or sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in sample) * 20 > len(sample):
+        raise InvalidDocument(f"the file is not a text: {error.reason} at byte {error.start}")
+    # Imported where it is needed: most texts are UTF-8.
+    import charset_normalizer
+
+    num_high = sum(byte >= 0x80 for byte in sample)
+    num_letters = num_high + sum(byte < 0x80 and chr(byte).isalpha() for byte in sample)
+    candidates = _LATIN if num_high < _MAX_LATIN_SHARE * num_letters else _OTHERS
+    matches = charset_normalizer.from_bytes(
+        sample, cp_isolation=list(candidates), preemptive_behaviour=False, enable_fallback=False
+    )
+    found = [
+        (match.chaos, -match.coherence, candidates.index(name))
+        for match in matches
+        for name in match.could_be_from_charset
+        if name in candidates
+    ]
+    return candidates[min(found)[2] if found else 0]

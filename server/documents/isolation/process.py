@@ -107,7 +107,7 @@ class DocumentProcess:
                 "source": str(source),
                 "sink": str(sink),
                 "extension": kind.extension,
-                "delimiter": kind.delimiter,
+                "options": asdict(kind.options),
                 "limits": asdict(limits),
                 "max_cpu_seconds": max_cpu_seconds,
             }

@@ -11,8 +11,9 @@ import traceback
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
+from server.documents.formats.options import FormatOptions
 from server.documents.formats.registry import format_of
 from server.documents.fragment import Fragment, num_characters
 from server.documents.input.limits import FileLimits
@@ -91,7 +92,9 @@ class _DocumentServer:
 
     def _rewrite(self, message: dict[str, object]) -> None:
         source, sink = Path(cast(str, message["source"])), Path(cast(str, message["sink"]))
-        kind = format_of(f"document{message['extension']}", cast(str | None, message["delimiter"]))
+        options = cast(dict[str, Any], message["options"])
+        options["columns"] = tuple(options["columns"])
+        kind = format_of(f"document{message['extension']}", FormatOptions(**options))
         limits = FileLimits(**cast(dict[str, int], message["limits"]))
         # The largest file that a document of a permitted size can become.
         resource.setrlimit(resource.RLIMIT_FSIZE, (limits.max_uncompressed_bytes, resource.RLIM_INFINITY))

@@ -24,3 +24,30 @@ def rewrap(
             pieces += [" ", word]
             length += 1 + len(word)
     return "".join(pieces)
+
+
+def wrap_like(
+    words: Sequence[str],
+    lengths: Sequence[int],
+    line_breaks: Sequence[str],
+    may_begin: Callable[[str], bool] = _begins_with_letter,
+) -> str:
+    """Join words to as many lines as `lengths`, each with about its share of the characters.
+
+    `line_breaks` separate the lines. Words that are too few make fewer lines.
+    """
+    total = sum(lengths) or 1
+    num_characters = sum(map(len, words)) + len(words) - 1
+    pieces = [words[0]]
+    length, line, share = len(words[0]), 0, lengths[0]
+    for index, word in enumerate(words[1:], start=1):
+        lines_left = len(lengths) - 1 - line
+        is_due = lines_left > 0 and (length + (len(word) + 1) / 2) * total >= share * num_characters
+        if lines_left and ((is_due and may_begin(word)) or len(words) - index <= lines_left):
+            pieces += [line_breaks[line], word]
+            line += 1
+            share += lengths[line]
+        else:
+            pieces += [" ", word]
+        length += 1 + len(word)
+    return "".join(pieces)

@@ -1,4 +1,4 @@
-"""Packages of Word and PowerPoint: parts by their content types, paragraphs rewritten in a tree."""
+"""Packages of Word, PowerPoint and Excel: parts by their content types, paragraphs rewritten in a tree."""
 
 from collections.abc import Callable, Generator, Iterator
 from itertools import islice
@@ -43,14 +43,15 @@ def rewrite_package(
         return safe_xml.serialized(tree) if has_changed else content
 
     with opened(source, limits) as archive:
-        parts = dict(_types(archive))
+        parts = dict(part_types(archive))
         if not main_types & set(parts.values()):
             raise InvalidDocument("the archive contains no document of the format that its name indicates")
         wanted = main_types | text_types
         yield from archive.rewrite(sink, {name: rewrite_part for name, kind in parts.items() if kind in wanted})
 
 
-def _types(archive: Archive) -> Iterator[tuple[str, str]]:
+def part_types(archive: Archive) -> Iterator[tuple[str, str]]:
+    """Yield the name and the content type of each part that has a type of its own."""
     for override in safe_xml.parse(archive.read(_CONTENT_TYPES), _CONTENT_TYPES).iter(_OVERRIDE):
         yield override.get("PartName", "").lstrip("/"), override.get("ContentType", "")
 

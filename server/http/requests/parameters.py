@@ -25,6 +25,14 @@ class Parameters:
         self._values = {name: [value for value in given if value is not None] for name, given in values.items()}
         self.is_json = is_json
 
+    def names(self) -> list[str]:
+        """Return the names of all parameters, without the brackets of lists."""
+        return list(dict.fromkeys(name.removesuffix("[]") for name in self._values))
+
+    def as_json(self) -> dict[str, object]:
+        """Return the first value of each parameter: the object that was sent as JSON."""
+        return {name: values[0] for name, values in self._values.items() if values}
+
     def has(self, name: str) -> bool:
         """Return whether the parameter has a value other than null, the empty string or an empty list."""
         return any(value not in ("", []) for value in self._values.get(name, ()))

@@ -1,5 +1,6 @@
 """Reader of XML: cuts the source at the positions of Expat's events, and expands no entity."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.parsers import expat
@@ -12,6 +13,10 @@ from server.text.readers.pieces import MarkupOptions, Piece, Role, split_byte_or
 # Around fragments, which have text or several elements at the top.
 _FRONT, _BACK = b"<kvasir>", b"</kvasir>"
 _MAX_DEPTH = 1000
+# White space, comments and processing instructions may stand in front of a document type. Possessive: read once.
+_PROLOG = re.compile(
+    r"(?:[ \t\r\n]++|<!--(?:[^-]++|-(?!-))*+-->|<\?(?!xml[ \t\r\n])(?:[^?]++|\?(?!>))*+\?>)*+<!DOCTYPE[ \t\r\n]"
+)
 
 
 @dataclass(slots=True)
@@ -45,7 +50,7 @@ def read_xml(text: str, options: MarkupOptions) -> list[Piece]:
 
 
 def _pieces(text: str, options: MarkupOptions) -> list[Piece]:
-    is_document = text.startswith(("<?xml", "<!DOCTYPE"))
+    is_document = text.startswith("<?xml") or _PROLOG.match(text) is not None
     content = text.encode()
     data = content if is_document else _FRONT + content + _BACK
     events = _events(data, options)

@@ -115,9 +115,9 @@ def test_a_reader_that_stops_reading_is_no_error() -> None:
 
 
 def test_a_line_that_is_not_utf8_is_reported_with_its_number() -> None:
-    result = _run("translate", text=b"Good morning.\n\xff\n")
+    result = _run("translate", "--encoding", "utf-8", text=b"Good morning.\n\xff\n")
     assert result.exit_code == 1
-    assert result.stderr.splitlines() == ["kvasir: line 2 is not UTF-8: invalid start byte at byte 0"]
+    assert result.stderr.splitlines() == ["kvasir: line 2 is not UTF-8: invalid start byte at byte 0; set --encoding"]
 
 
 def test_translate_takes_a_document_into_a_document(tmp_path: Path) -> None:
@@ -138,8 +138,52 @@ def test_the_output_of_a_document_has_its_extension(output: str, tmp_path: Path)
     source = tmp_path / "letter.docx"
     source.write_bytes(b"PK")
     result = _run("translate", str(source), "--output", output if output == "-" else str(tmp_path / output))
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "the output of a .docx file must end in .docx" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["film.sub", "notes", "data.xml", "archive.zip"])
+def test_a_format_that_is_not_known_is_refused(name: str, tmp_path: Path) -> None:
+    source, output = tmp_path / name, tmp_path / "output"
+    source.write_text("Good morning.\n", encoding="utf-8")
+    result = _run("translate", str(source), "--output", str(output))
+    assert result.exit_code == 1
+    assert "files" in result.stderr
+    assert "available: .txt, .md" in result.stderr
+    assert "`--format txt` translates line by line" in result.stderr
+    assert not output.exists()
+    named = _run("translate", str(source), "--output", str(output), "--format", "txt", "--threads", "1")
+    assert named.exit_code == 0, named.stderr
+    assert output.read_text(encoding="utf-8").startswith("Guten")
+
+
+def test_a_named_format_is_that_of_the_document(tmp_path: Path) -> None:
+    source, output = tmp_path / "messages.lang", tmp_path / "messages.de"
+    source.write_text('{"title": "Good morning.", "id": "a_b"}', encoding="utf-8")
+    result = _run("translate", str(source), "--output", str(output), "--format", "json", "--threads", "1")
+    assert result.exit_code == 0, result.stderr
+    translated = json.loads(output.read_text(encoding="utf-8"))
+    assert translated["title"].startswith("Guten")
+    assert translated["id"] == "a_b"
+
+
+def test_columns_and_encoding_of_a_table_can_be_set(tmp_path: Path) -> None:
+    source, output = tmp_path / "table.csv", tmp_path / "tabelle.csv"
+    source.write_bytes("Code;Text\nGood;The café.\n".encode("latin-1"))
+    flags = ["--columns", "Text", "--encoding", "latin-1", "--threads", "1"]
+    result = _run("translate", str(source), "--output", str(output), *flags)
+    assert result.exit_code == 0, result.stderr
+    heading, row = output.read_bytes().decode("latin-1").splitlines()
+    assert heading == "Code;Text"
+    assert row.startswith("Good;D")
+
+
+def test_the_language_of_a_page_becomes_that_of_the_translation(tmp_path: Path) -> None:
+    source, output = tmp_path / "page.html", tmp_path / "seite.html"
+    source.write_text('<html lang="en"><p>Good morning.', encoding="utf-8")
+    result = _run("translate", str(source), "--output", str(output), "--threads", "1")
+    assert result.exit_code == 0, result.stderr
+    assert '<html lang="de">' in output.read_text(encoding="utf-8")
 
 
 def test_a_wrong_delimiter_is_rejected_with_the_allowed_ones(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from server.documents.formats.options import NO_FORMAT_OPTIONS, FormatOptions
 from server.documents.formats.registry import format_of
 from server.documents.input.limits import FileLimits
 from server.documents.rewriting import InProcessRewrite, Translate, translate_document
@@ -49,11 +50,11 @@ def translated(
     extension: str,
     translate: Translate,
     limits: FileLimits | None = None,
-    delimiter: str | None = None,
+    options: FormatOptions = NO_FORMAT_OPTIONS,
 ) -> bytes:
     """The document after its translation; what was counted is what was done."""
     limits = limits or FileLimits()
-    kind = format_of(f"document{extension}", delimiter)
+    kind = format_of(f"document{extension}", options)
     progress: list[tuple[int, int]] = []
 
     async def run(source: Path, sink: Path) -> None:

@@ -4,14 +4,15 @@ import hashlib
 import secrets
 from typing import Literal
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
+from server.documents.formats.options import FormatOptions
 from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.text_translation import document_translation
 from server.http.protocols.deepl.errors import deepl_responses
-from server.http.protocols.deepl.fields import formality_of, glossary_of, source_tag, target_tag
+from server.http.protocols.deepl.fields import formality_of, glossary_of, source_tag, target_tag, warn_of_ignored
 from server.http.requests.api_keys import charged
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, closes_forms, read_parameters
@@ -74,13 +75,14 @@ class DocumentStatus(BaseModel):
     openapi_extra=body_of(DocumentFields, "multipart/form-data"),
     responses=deepl_responses(400, 413, 429, 500, 503),
 )
-async def submit(request: Request) -> DocumentHandle:
+async def submit(request: Request, response: Response) -> DocumentHandle:
     """Hand in a document; it is translated in the background."""
     server = server_state(request)
     sent = await read_parameters(request, 50)
     file = sent.file("file")
     if file is None or not file.size:
         raise InvalidRequest("Invalid file data.")
+    warn_of_ignored(sent, response, {*DocumentFields.model_fields, "auth_key", "enable_beta_languages", "glossary_ids"})
     interpreter, catalogue = server.accept()
     source, target = source_tag(sent, catalogue), _target(sent, server)
     formality = formality_of(sent, target)
@@ -93,7 +95,8 @@ async def submit(request: Request) -> DocumentHandle:
         interpreter, asked, source or AUTO, target, lambda done: server.metrics.translated(done.result)
     )
     try:
-        job = await server.documents.submit(name, file.file, charged(request, translate))
+        options = FormatOptions(language=target)
+        job = await server.documents.submit(name, file.file, charged(request, translate), options)
     except (UnsupportedFormat, InvalidDocument) as error:
         raise InvalidRequest(f"Invalid file data. {error}") from error
     return DocumentHandle(document_id=_public_id(job), document_key=_key(job))

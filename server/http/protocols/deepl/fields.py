@@ -1,7 +1,10 @@
 """Request fields shared by the operations of the DeepL-compatible protocol, with their rules."""
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
+
+from fastapi import Response
 
 from server.http.requests.parameters import Parameters
 from server.http.state import ServerState
@@ -9,12 +12,17 @@ from server.interface.errors import InvalidRequest, NotFound, UnsupportedPair
 from server.text.formality import Formality, formality_languages, has_formality
 from server.text.glossary import Glossary
 from server.text.language_tags import match_language, means_detection
+from server.translation.glossary_store import GlossaryInfo
+from server.translation.multilingual_glossaries import MultilingualGlossaries
 from server.translation.router import Router
 from server.translation.worker_threads import run_on_glossary_thread
 
 # Targets that this protocol names by variant only. The model determines which variant is written.
 _VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
 _MAX_TAG_CHARACTERS = 64
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+_MAX_NAME_CHARACTERS = 64
+_MAX_NAMES = 20  # of ignored fields in one header
 _MAX_GLOSSARIES = 5  # in one request
 _MAX_ELEMENT_NAMES = 1000  # in each list of tags
 
@@ -36,6 +44,15 @@ def names_of(sent: Parameters, name: str) -> frozenset[str]:
     if (count := sum(value.count(",") + 1 for value in values)) > _MAX_ELEMENT_NAMES:
         raise InvalidRequest(f"`{name}` must have at most {_MAX_ELEMENT_NAMES} names. Given: {count}")
     return frozenset(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def warn_of_ignored(sent: Parameters, response: Response, known: Collection[str]) -> None:
+    """Name the fields that have no effect in the header `Warning`. DeepL's clients gain fields, so none is an error."""
+    ignored = [name for name in sent.names() if name not in known and sent.has(name)]
+    if ignored:
+        # Names are those of the request: anything else in a header could forge another one.
+        written = ", ".join(_NO_NAME.sub("?", name[:_MAX_NAME_CHARACTERS]) for name in ignored[:_MAX_NAMES])
+        response.headers["Warning"] = f'299 kvasir "ignored fields: {written}"'
 
 
 def source_tag(sent: Parameters, model_router: Router) -> str | None:
@@ -103,20 +120,25 @@ async def glossary_of(sent: Parameters, server: ServerState, source: str | None,
     if source is None:
         raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified.")
     store, entries = server.stored_glossaries(), dict[str, str | Sequence[str]]()
+    glossaries = MultilingualGlossaries(store)
     for name in dict.fromkeys(names):
         try:
-            info = await asyncio.to_thread(store.info, name)
-            glossary = await asyncio.to_thread(store.glossary, name)
+            info = await asyncio.to_thread(glossaries.info, name)
+            found = [each for each in info.dictionaries if _is_for(each, source, target)]
+            if not found:
+                pairs = ", ".join(f"{each.source} to {each.target}" for each in info.dictionaries)
+                raise InvalidRequest(f"The glossary is from {pairs}; it cannot be used from {source} to {target}.")
+            glossary = await asyncio.to_thread(store.glossary, found[0].id)
         except NotFound as error:
             raise InvalidRequest("Invalid or missing glossary id.") from error
-        if not (match_language(info.source, [source]) and match_language(info.target, [target])):
-            raise InvalidRequest(
-                f"The glossary is from {info.source} to {info.target}; it cannot be used from {source} to {target}."
-            )
         if len(names) == 1:
             return glossary
         entries = glossary.entries | entries
     return await run_on_glossary_thread(Glossary, entries)
+
+
+def _is_for(dictionary: GlossaryInfo, source: str, target: str) -> bool:
+    return bool(match_language(dictionary.source, [source]) and match_language(dictionary.target, [target]))
 
 
 def _code(sent: Parameters, name: str) -> str:

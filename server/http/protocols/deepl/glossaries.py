@@ -20,7 +20,7 @@ from server.translation.worker_threads import run_on_glossary_thread
 
 router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
 
-_SEPARATORS = {"tsv": "\t", "csv": ","}
+SEPARATORS = {"tsv": "\t", "csv": ","}
 
 
 class GlossaryFields(BaseModel):
@@ -70,7 +70,7 @@ async def pairs(request: Request) -> PairsAnswer:
     _, model_router = server_state(request).accept()
     return PairsAnswer(
         supported_languages=[
-            PairAnswer(source_lang=source, target_lang=target) for source, target in _pairs(model_router)
+            PairAnswer(source_lang=source, target_lang=target) for source, target in glossary_pairs(model_router)
         ]
     )
 
@@ -92,9 +92,9 @@ async def create(request: Request) -> GlossaryAnswer:
         if not texts[name]:
             raise InvalidRequest(f"Parameter '{name}' not specified.")
     pair = language_code(texts["source_lang"]).lower(), language_code(texts["target_lang"]).lower()
-    if pair not in _pairs(model_router):
+    if pair not in glossary_pairs(model_router):
         raise InvalidRequest("Unsupported glossary source language and target language.")
-    separator = _SEPARATORS[one_of(sent, "entries_format", tuple(_SEPARATORS)) or "tsv"]
+    separator = SEPARATORS[one_of(sent, "entries_format", tuple(SEPARATORS)) or "tsv"]
     entries = await run_on_glossary_thread(parse_entries, texts["entries"], separator)
     return _response(await run_on_glossary_thread(server.stored_glossaries().create, texts["name"], *pair, entries))
 
@@ -129,7 +129,8 @@ async def delete(request: Request, glossary_id: str) -> None:
     await asyncio.to_thread(server_state(request).stored_glossaries().delete, glossary_id)
 
 
-def _pairs(model_router: Router) -> list[tuple[str, str]]:
+def glossary_pairs(model_router: Router) -> list[tuple[str, str]]:
+    """Return the pairs of languages that have a model of their own."""
     direct = (route for route in model_router.routes if route.pivot is None)
     codes = ((language_code(route.source).lower(), language_code(route.target).lower()) for route in direct)
     return sorted(set(codes))

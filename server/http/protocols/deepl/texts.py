@@ -16,6 +16,7 @@ from server.http.protocols.deepl.fields import (
     source_tag,
     target_codes,
     target_tag,
+    warn_of_ignored,
 )
 from server.http.requests.admission import check_admission
 from server.http.requests.openapi_bodies import body_of
@@ -39,7 +40,11 @@ _LINE_BREAK = re.compile(r"(?<=\S)[ \t]*(?:\r\n|\r|\n)[ \t]*(?=\S)")  # a single
 _QUALITY_BEAMS = 4  # minimum with model_type quality_optimized
 
 _SPLITTINGS = ("0", "1", "nonewlines")
-_UNSUPPORTED = ("style_id", "translation_memory_id", "custom_instructions")
+# Fields beside those of `TranslateFields` that have an effect, or need none.
+_OTHER_FIELDS = (
+    "auth_key", "enable_beta_languages", "glossary_ids", "ignore_tags", "model_type", "non_splitting_tags",
+    "outline_detection", "show_billed_characters", "splitting_tags", "tag_handling_version",
+)  # fmt: skip
 ModelType = Literal["quality_optimized", "latency_optimized"]
 
 
@@ -118,6 +123,7 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
     source, target = source_tag(sent, model_router), target_tag(sent, model_router)
     model_type = _model_type(sent)
     _check_accepted(sent)
+    warn_of_ignored(sent, response, {*TranslateFields.model_fields, *_OTHER_FIELDS} - {"context"})
     tag_handling = one_of(sent, "tag_handling", ("xml", "html"))
     model_texts = texts
     if not tag_handling and one_of(sent, "split_sentences", _SPLITTINGS) in ("0", "nonewlines"):
@@ -190,7 +196,7 @@ def _beam_size(model_type: ModelType | None, server: ServerState) -> int | None:
 
 
 def _check_accepted(sent: Parameters) -> None:
-    """Raise `InvalidRequest` for invalid values, and for unsupported options that would change the translation."""
+    """Raise `InvalidRequest` for invalid values."""
     one_of(sent, "split_sentences", _SPLITTINGS)
     one_of(sent, "tag_handling_version", ("v1", "v2"))
     for name in ("preserve_formatting", "outline_detection", "show_billed_characters"):
@@ -198,9 +204,6 @@ def _check_accepted(sent: Parameters) -> None:
             sent.flag(name)
         except ValueError as error:
             raise InvalidRequest(f"Value for '{name}' not supported.") from error
-    for name in _UNSUPPORTED:
-        if sent.has(name):
-            raise InvalidRequest(f"Parameter '{name}' is not supported by this server.")
 
 
 def _response(

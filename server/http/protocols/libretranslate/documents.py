@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
+from server.documents.formats.options import FormatOptions
 from server.documents.jobs import JobStatus
 from server.documents.text_translation import document_translation
 from server.http.protocols.libretranslate.errors import libretranslate_responses
@@ -61,7 +62,8 @@ async def translate_file(request: Request) -> FileAnswer:
         interpreter, asked, source, target, lambda done: server.metrics.translated(done.result)
     )
     try:
-        job = await server.documents.submit(file.filename, file.file, charged(request, translate))
+        options = FormatOptions(language=interpreter.check(asked, source, target))
+        job = await server.documents.submit(file.filename, file.file, charged(request, translate), options)
     except UnsupportedFormat as error:
         raise InvalidRequest("Invalid request: file format not supported") from error
     try:

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Form, Request, Response, UploadFile
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
+from server.documents.formats.options import FormatOptions, split_columns
 from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.text_translation import document_translation
 from server.http.requests.api_keys import charged
@@ -23,6 +24,8 @@ router = APIRouter(prefix="/v1/documents", tags=["documents"])
 PATH = router.prefix
 _MAX_TAG_CHARACTERS = 64
 _MAX_DELIMITER_CHARACTERS = 3
+_MAX_FORMAT_CHARACTERS = 16
+_MAX_COLUMNS_CHARACTERS = 4000
 
 Server = Annotated[ServerState, Depends(server_state)]
 
@@ -53,11 +56,27 @@ async def submit(
     target: Annotated[str | None, Form(max_length=_MAX_TAG_CHARACTERS)] = None,
     beam_size: Annotated[int | None, Form(ge=1, le=MAX_BEAM_SIZE)] = None,
     length_penalty: Annotated[float, Form(ge=-MAX_LENGTH_PENALTY, le=MAX_LENGTH_PENALTY, allow_inf_nan=False)] = 1.0,
+    format: Annotated[  # noqa: A002 - the name of the field
+        str | None,
+        Form(
+            max_length=_MAX_FORMAT_CHARACTERS, description="format, such as srt; by default the extension of the name"
+        ),
+    ] = None,
     delimiter: Annotated[
         str | None, Form(max_length=_MAX_DELIMITER_CHARACTERS, description="of a .csv file: , ; | or tab")
     ] = None,
+    columns: Annotated[
+        str | None,
+        Form(
+            max_length=_MAX_COLUMNS_CHARACTERS,
+            description="columns of a .csv file to translate, separated by commas: names in its first row or numbers",
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None, Form(max_length=_MAX_TAG_CHARACTERS, description="of a text file; by default detected")
+    ] = None,
 ) -> DocumentAnswer:
-    """Submit a document as multipart/form-data. The extension of its name selects the format.
+    """Submit a document as multipart/form-data. `format`, or the extension of its name, selects the format.
 
     The document is translated in the background; `Location` is the address of its progress.
     """
@@ -69,7 +88,8 @@ async def submit(
         service, translation_request, source, target, lambda done: server.metrics.translated(done.result)
     )
     name = _result_name(file.filename or "", into)
-    job = await server.documents.submit(name, file.file, charged(request, translate), delimiter)
+    format_options = FormatOptions(delimiter, split_columns(columns), encoding, into)
+    job = await server.documents.submit(name, file.file, charged(request, translate), format_options, format)
     response.headers["Location"] = f"{PATH}/{job.id}"
     return _answer(job)
 

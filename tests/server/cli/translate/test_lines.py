@@ -7,6 +7,7 @@ from server.cli.offline_options import OfflineOptions
 from server.cli.translate.input_lines import NotUtf8
 from server.cli.translate.lines import translate_file
 from server.cli.translate.stats import OfflineStats
+from server.documents.formats.options import FormatOptions
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, UnsupportedPair
 
@@ -69,14 +70,31 @@ def test_an_empty_file_is_an_empty_translation(default_bundle: Bundle) -> None:
     assert (stats.lines, stats.tokens_per_second) == (0, 0.0)
 
 
-def test_a_line_that_is_not_utf8_is_reported_with_its_number(default_bundle: Bundle) -> None:
+def test_a_line_that_is_not_in_its_encoding_is_reported_with_its_number(default_bundle: Bundle) -> None:
+    options = OfflineOptions(threads=1, format_options=FormatOptions(encoding="utf-8"))
     with pytest.raises(NotUtf8, match="line 2 is not UTF-8: invalid start byte at byte 3"):
-        _translate(default_bundle, b"Good morning.\nTea\xff\n")
+        _translate(default_bundle, b"Good morning.\nTea\xff\n", options)
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "latin-1", "cp1252"])
+def test_lines_are_read_and_written_in_their_encoding(default_bundle: Bundle, codec: str) -> None:
+    text = "Good morning.\r\nThe café is large.\n\u0a0a\n"
+    text = text.replace("\u0a0a\n", "") if codec in ("latin-1", "cp1252") else text
+    for named in (None, codec):
+        sink = io.BytesIO()
+        options = OfflineOptions(
+            threads=1, decoding=DecodingOptions(beam_size=1), format_options=FormatOptions(encoding=named)
+        )
+        translate_file([default_bundle], io.BytesIO(text.encode(codec)), sink, options)
+        first, *others = sink.getvalue().decode(codec).split("\n")
+        assert first.startswith("Guten")
+        assert len(others) == text.count("\n")
 
 
 def test_lines_before_one_that_is_not_utf8_are_translated(default_bundle: Bundle) -> None:
     sink = io.BytesIO()
-    options = OfflineOptions(threads=1, decoding=DecodingOptions(beam_size=1))
+    utf8 = FormatOptions(encoding="utf-8")
+    options = OfflineOptions(threads=1, decoding=DecodingOptions(beam_size=1), format_options=utf8)
     with pytest.raises(NotUtf8):
         translate_file([default_bundle], io.BytesIO(b"Yes.\nNo.\nTea\xff\n"), sink, options)
     assert sink.getvalue().count(b"\n") == 2

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from server.documents.formats.csv_delimiter import DELIMITERS, detect_delimiter
+from server.documents.formats.options import FormatOptions
 from server.documents.formats.registry import format_of
 from server.interface.errors import InvalidDocument, InvalidRequest
 from tests.server.documents.documents import LOUD, SAME, translated
@@ -131,14 +132,14 @@ def test_two_equally_good_readings_are_rejected_with_both() -> None:
         InvalidDocument, match=r"may be ',' \(2 columns in 2 rows\) or ';' \(2 columns in 2 rows\); set"
     ):
         translated(table, ".csv", SAME)
-    assert translated(table, ".csv", LOUD, delimiter=";") == table.upper()
+    assert translated(table, ".csv", LOUD, options=FormatOptions(delimiter=";")) == table.upper()
 
 
 def test_a_delimiter_can_be_set() -> None:
-    assert format_of("a.csv", ";").delimiter == ";"
-    assert format_of("a.csv", "tab").delimiter == "\t"
+    assert format_of("a.csv", FormatOptions(delimiter=";")).options.delimiter == ";"
+    assert format_of("a.csv", FormatOptions(delimiter="tab")).options.delimiter == "\t"
     with pytest.raises(InvalidRequest, match=r"`delimiter` must be one of ',', ';'.*Given: '#'"):
-        format_of("a.csv", "#")
+        format_of("a.csv", FormatOptions(delimiter="#"))
     with pytest.raises(InvalidRequest, match=r"`delimiter` is for \.csv files only"):
-        format_of("a.txt", ",")
-    assert translated(b"a;b,c\n", ".csv", LOUD, delimiter=",") == b"A;B,C\n"
+        format_of("a.txt", FormatOptions(delimiter=","))
+    assert translated(b"a;b,c\n", ".csv", LOUD, options=FormatOptions(delimiter=",")) == b"A;B,C\n"

@@ -1,5 +1,6 @@
 """HTML and XML keep their tags, around the right words."""
 
+import contextlib
 import random
 
 import pytest
@@ -151,6 +152,22 @@ def test_names_of_elements_can_be_set(echo_letters: Identity) -> None:
     source = "<r>the dog <s>is</s> lazy <x>and</x> is</r>"
     assert echo_letters([source], "xml", options) == [source]
     assert set(echo_letters.model_inputs) == {"the dog", "is", "lazy Tom is"}
+
+
+@pytest.mark.parametrize(
+    "front", ["\n", " \t\r\n", "<!-- a -->", "\n<!-- <!DOCTYPE --> \n", "<?target x?>\n", "\ufeff\n"]
+)
+def test_a_document_type_may_follow_white_space_comments_and_instructions(echo_letters: Identity, front: str) -> None:
+    source = f"{front}<!DOCTYPE note [<!ELEMENT note ANY>]>\n<note>Good morning</note>\n"
+    assert echo_letters([source], "xml") == [source]
+    with pytest.raises(InvalidRequest):
+        read_xml(f"{front}<!DOCTYPE note><note>", NO_MARKUP_OPTIONS)
+
+
+def test_a_long_prolog_is_read_in_time() -> None:
+    for unit in ("<!--", "<!-- a -->", "<?x ", "<?x?>", "-", " ", "<!DOCTYPE"):
+        with contextlib.suppress(InvalidRequest):
+            read_xml(unit * 50_000, NO_MARKUP_OPTIONS)
 
 
 def test_no_entity_is_expanded(echo_letters: Identity) -> None:

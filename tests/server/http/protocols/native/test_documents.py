@@ -8,6 +8,7 @@ from server.http.app import create_app
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
 from tests.server.documents.office import word_document
+from tests.server.documents.pdf import line, pdf
 
 LETTER = b"Good morning.\n\nWhere is the dog?\n"
 SENTENCE = "Where is the railway station? "
@@ -143,6 +144,28 @@ def test_the_delimiter_of_a_table_can_be_set(client: TestClient) -> None:
         rejected = client.post("/v1/documents", files={"file": (name, table)}, data=form)
         assert rejected.status_code == 422
         assert "`delimiter`" in rejected.json()["error"]["message"]
+
+
+def test_the_format_columns_and_encoding_of_a_document_can_be_set(client: TestClient) -> None:
+    form = {"format": "csv", "columns": "Text", "encoding": "latin-1", "delimiter": ";"}
+    taken = client.post(
+        "/v1/documents", files={"file": ("table", "Code;Text\nGröße;abc\n".encode("latin-1"))}, data=form
+    )
+    done = _finished(client, taken.json()["id"])
+    assert (done["status"], done["num_units"]) == ("done", 1)
+    content = client.get(f"/v1/documents/{done['id']}/content").content
+    assert content.startswith("Code;Text\nGröße;".encode("latin-1"))
+    for wrong, code in (({"format": "exe"}, 415), ({"encoding": "hex"}, 422), ({"columns": "x", "format": "txt"}, 422)):
+        assert client.post("/v1/documents", files={"file": ("a.csv", LETTER)}, data=wrong).status_code == code
+
+
+def test_a_translated_pdf_is_downloaded_as_a_word_document(client: TestClient) -> None:
+    taken = client.post("/v1/documents", files={"file": ("report.pdf", pdf(line("abc", 72, 700)))})
+    done = _finished(client, taken.json()["id"])
+    assert done["name"] == "report.de.docx"
+    answer = client.get(f"/v1/documents/{done['id']}/content")
+    assert answer.headers["content-type"].endswith("wordprocessingml.document")
+    assert answer.content.startswith(b"PK")
 
 
 def test_a_document_that_takes_too_much_work_has_an_error_code(client: TestClient) -> None:

@@ -1,7 +1,8 @@
-"""OpenDocument text: paragraphs, headings, tables, notes, text boxes, headers and footers."""
+"""OpenDocument texts, spreadsheets and presentations: paragraphs wherever they are, and cells that contain a text."""
 
 import re
 from collections.abc import Generator
+from functools import partial
 from typing import BinaryIO
 
 from server.documents.fragment import Fragment, Rewrite
@@ -13,12 +14,16 @@ from server.documents.markup.units import Unit
 from server.documents.markup.xml_items import xml_items
 from server.interface.errors import InvalidDocument
 
-_MEDIA_TYPES = ("application/vnd.oasis.opendocument.text", "application/vnd.oasis.opendocument.text-template")
+_MEDIA_TYPE = "application/vnd.oasis.opendocument."
 _PARTS = ("content.xml", "styles.xml")
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0 "
 _OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0 "
+_TABLE = "urn:oasis:names:tc:opendocument:xmlns:table:1.0 "
 
 _SPACES = re.compile("  +")
+_CELLS = (_TABLE + "table-cell", _TABLE + "covered-table-cell")
+# A cell with any other type shows a number, a date or a truth value.
+_TEXT_TYPES = (None, "string")
 
 _NAMES = {
     Role.BLOCK: (_TEXT, "p h"),
@@ -46,15 +51,20 @@ _ROLES = {
 }
 
 
-def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
-    """Rewrite the text of content.xml and styles.xml; other files are copied."""
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, kind: str) -> Rewrite:
+    """Rewrite the text of content.xml and styles.xml; other files are copied. `kind` ends the media type."""
     with opened(source, limits) as archive:
         media_type = archive.read("mimetype").decode("ascii", "replace").strip()
-        if media_type not in _MEDIA_TYPES:
+        if media_type.removesuffix("-template") != _MEDIA_TYPE + kind:
             raise InvalidDocument(
-                f"the document must have the media type of OpenDocument text. Given: {media_type[:80]!r}"
+                f"the document must have the media type of an OpenDocument {kind}. Given: {media_type[:80]!r}"
             )
         yield from archive.rewrite(sink, {name: _rewrite_part for name in _PARTS if name in archive.names})
+
+
+rewrite_text = partial(rewrite, kind="text")
+rewrite_spreadsheet = partial(rewrite, kind="spreadsheet")
+rewrite_presentation = partial(rewrite, kind="presentation")
 
 
 def _rewrite_part(content: bytes, name: str) -> Generator[list[Fragment], list[Fragment], bytes]:
@@ -70,8 +80,12 @@ def _text_writer(unit: Unit) -> WriteText:
     return lambda text: _SPACES.sub(lambda spaces: " " + space * (len(spaces[0]) - 1), write_text(text))
 
 
-def _role(tag: str, _attributes: Attributes, is_in_text: bool) -> Role:
+def _role(tag: str, attributes: Attributes, is_in_text: bool) -> Role:
     """Return the role of an element. In a paragraph, any other is a field (page number) or may contain paragraphs."""
+    if tag in _CELLS and (
+        attributes.get(_OFFICE + "value-type") not in _TEXT_TYPES or _TABLE + "formula" in attributes
+    ):
+        return Role.BREAK
     if tag in _ROLES:
         return _ROLES[tag]
     if not is_in_text:

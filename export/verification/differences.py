@@ -1,0 +1,98 @@
+"""Judgement of the differences between a graph and its reference.
+
+float32 and float16 outputs have a limit. An int8 output is compared with a model that only rounds: a correct graph
+rounds alike, but for numbers half-way between two levels, after which both go separate ways. So single differences are
+unlucky, and a wrong graph shows in their distribution.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bundle.tensors import Precision
+
+# Largest difference, relative to the largest value of the output. float32 differs by the order of sums, float16 has 11
+# bits. In int8, a model with a larger rounding error gets a warning.
+TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "float16": 2e-2, "int8": 2.5e-1}
+MIN_IN_INT8 = 1e-2
+# Largest difference of a correct int8 graph, as a multiple of the largest rounding error of the model: measured 1.65.
+_USUAL = 2.0
+# Two independent rounding errors differ by 1.41 times one of them, in root mean square.
+_MAX_RESIDUAL = 1.6
+_USUAL_RESIDUAL = 0.8
+# Difference of one number from the model that only rounds, as a multiple of the largest rounding error.
+_MAX_EXCESS = 3.0
+_MAX_OUTLIER_SHARE = 0.05  # of numbers that differ by more than the largest rounding error
+_MIN_OUTLIERS = 3
+
+
+class Verdict(Enum):
+    """Judgement of one output."""
+
+    USUAL = "usual"
+    UNLUCKY = "unlucky"  # within a correct graph's rounding, but larger than in almost all
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Difference of one output from its reference, relative to the reference's largest value, and its usual limit.
+
+    For int8: `residual` is the root mean square of the difference from a model that only rounds, as a multiple of that
+    of the rounding; `excess` the largest such difference as a multiple of the largest rounding error; `outliers` the
+    share of numbers with an excess above 1.
+    """
+
+    output: str
+    relative: float
+    allowed: float
+    verdict: Verdict
+    residual: float = 0.0
+    excess: float = 0.0
+    outliers: float = 0.0
+
+    def __str__(self) -> str:
+        text = f"{self.output}: {self.relative:.2g} ({self.allowed:.2g})"
+        if not self.residual:
+            return text
+        return f"{text}, RMS {self.residual:.2g} times that of rounding, {self.outliers:.1%} outliers"
+
+
+def difference(
+    output: str,
+    found: NDArray[np.floating],
+    values: NDArray[np.float32],
+    precision: Precision,
+    rounded: NDArray[np.float32] | None,
+) -> Difference:
+    """Return the difference between `found` and the reference `values`; `rounded` is the model that only rounds."""
+    size = _largest(values) or 1.0
+    relative = _largest(found - values) / size
+    if rounded is None:
+        allowed = TOLERANCE[precision]
+        # `not <=`: NaN is beyond every limit.
+        return Difference(output, relative, allowed, Verdict.USUAL if relative <= allowed else Verdict.WRONG)
+    rounding, gap = rounded - values, found - rounded
+    largest = max(_largest(rounding), MIN_IN_INT8 / _USUAL * size)
+    floor = MIN_IN_INT8 / _USUAL * size / 10
+    residual = _root_mean_square(gap) / max(_root_mean_square(rounding), floor)
+    excess = _largest(gap) / largest
+    num_outliers = int((np.abs(gap) > largest).sum())
+    outliers = num_outliers / max(1, gap.size)
+    usual = _USUAL * largest / size
+    is_wrong = not (residual <= _MAX_RESIDUAL and excess <= _MAX_EXCESS) or (
+        outliers > _MAX_OUTLIER_SHARE and num_outliers >= _MIN_OUTLIERS
+    )
+    is_usual = relative <= min(usual, TOLERANCE["int8"]) and residual <= _USUAL_RESIDUAL
+    verdict = Verdict.WRONG if is_wrong else Verdict.USUAL if is_usual else Verdict.UNLUCKY
+    return Difference(output, relative, usual, verdict, residual, excess, outliers)
+
+
+def _largest(values: NDArray[np.floating]) -> float:
+    return float(np.abs(values).max(initial=0.0))
+
+
+def _root_mean_square(values: NDArray[np.floating]) -> float:
+    return float(np.sqrt(np.square(values, dtype=np.float64).mean())) if values.size else 0.0

@@ -1,0 +1,51 @@
+"""JSON: the texts among the values. Keys, numbers and all white space stay as they are written."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from server.documents.fragment import Rewrite
+from server.documents.input.encoding import read_text
+from server.documents.input.limits import FileLimits
+from server.documents.markup.text_values import TextValue, is_for_programs, is_text, rewritten_values
+from server.interface.errors import InvalidDocument
+
+# Possessive, so that every character is read once. In a well-formed document every quote begins or ends a string.
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"(?P<key>\s*+:)?+')
+
+
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
+    """Rewrite every value that is a text for readers. Names for programs stay, and values of keys such as `id`."""
+    text, found = read_text(source, limits, encoding)
+    if text and not text.isspace():
+        _check(text)
+    written = yield from rewritten_values(text, _values(text))
+    if sink is not None:
+        sink.write(found.encode(written))
+
+
+def _check(text: str) -> None:
+    try:
+        json.loads(text)
+    except ValueError as error:
+        raise InvalidDocument(f"invalid JSON: {error}") from error
+    except RecursionError as error:
+        raise InvalidDocument("the values of a JSON file may be nested about 1000 deep. Given: deeper") from error
+
+
+def _values(text: str) -> Iterator[TextValue]:
+    # The file's own way to write letters outside ASCII.
+    is_ascii = text.isascii() and "\\u" in text
+
+    def write(value: str) -> str:
+        return json.dumps(value, ensure_ascii=is_ascii)
+
+    key = ""
+    for string in _STRING.finditer(text):
+        if string["key"] is not None:
+            key = json.loads(string[0][: -len(string["key"])])
+            continue
+        value = json.loads(string[0])
+        if is_text(value) and not is_for_programs(key, value):
+            yield TextValue(string.start(), string.end(), value, write)

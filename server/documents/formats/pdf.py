@@ -1,0 +1,180 @@
+"""PDF: its text as a Word document, with pages, paragraphs, indents, alignment, sizes, bold and italic type.
+
+Pictures, drawings, colours, tables as such, links and forms are not kept. pdfminer.six finds lines and paragraphs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import IOBase
+from statistics import median
+from typing import BinaryIO, cast
+
+from pdfminer.high_level import extract_pages
+from pdfminer.layout import LAParams, LTChar, LTPage, LTTextBox
+from pdfminer.pdfdocument import PDFEncryptionError, PDFPasswordIncorrect
+
+from server.documents.fragment import Fragment, Inline, Rewrite, Wrap, has_words, joined
+from server.documents.input.limits import FileLimits
+from server.documents.markup.docx_writing import DocxWriter, Paragraph, Run
+from server.interface.errors import DocumentTooComplex, InvalidDocument, KvasirError
+
+_MAX_PAGES = 2000
+_MAX_PAGE_CHARACTERS = 100_000
+_CENTER_TOLERANCE = 0.03  # of the width of the page
+_SIGNATURE = b"%PDF-"
+_SIGNATURE_BYTES = 1024  # in which readers look for it
+
+
+@dataclass(slots=True)
+class _Block:
+    """A paragraph of a page: its fragment, with a wrap for each style but the main one."""
+
+    paragraph: Paragraph
+    fragment: Fragment = ()
+    styles: dict[int, Run] = field(default_factory=dict)
+
+
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, language: str | None = None) -> Rewrite:
+    """Write the paragraphs of all pages as a Word document. Raises `InvalidDocument` for a PDF without text."""
+    if _SIGNATURE not in source.read(_SIGNATURE_BYTES):
+        raise InvalidDocument("the file is not a PDF, or is cut off at its beginning")
+    source.seek(0)
+    writer = DocxWriter(language)
+    num_characters = 0
+    for page in _pages(source):
+        blocks = list(_blocks(page))
+        num_characters += sum(len(run.text) for block in blocks for run in block.paragraph.runs)
+        wanted = [block for block in blocks if has_words(block.fragment)]
+        translations = (yield [block.fragment for block in wanted]) if wanted else []
+        for block, translation in zip(wanted, translations, strict=True):
+            main = block.styles[0]
+            block.paragraph.runs = list(_runs(translation, main, block.styles))
+        if sink is not None:
+            writer.add_page(page.width, page.height, [block.paragraph for block in blocks])
+        if num_characters > limits.max_uncompressed_bytes:
+            raise DocumentTooComplex(f"a PDF may have {limits.max_uncompressed_bytes} characters. Given: more")
+    if not num_characters:
+        raise InvalidDocument("the PDF contains no text, only pictures; recognise its text (OCR) first")
+    if sink is not None:
+        writer.write(sink)
+
+
+def _pages(source: BinaryIO) -> Iterator[LTPage]:
+    """Yield the pages. Errors of the library, of which damaged files raise many kinds, become `InvalidDocument`."""
+    pages = extract_pages(cast(IOBase, source), laparams=LAParams())
+    number = 0
+    while True:
+        try:
+            page = next(pages, None)
+        except (PDFPasswordIncorrect, PDFEncryptionError) as error:
+            raise InvalidDocument("the PDF needs a password; save it without one") from error
+        except (KvasirError, MemoryError):
+            raise
+        except Exception as error:
+            raise InvalidDocument(
+                f"page {number + 1} of the PDF cannot be read: {str(error) or type(error).__name__}"
+            ) from error
+        if page is None:
+            return
+        number += 1
+        if number > _MAX_PAGES:
+            raise DocumentTooComplex(f"a PDF may have {_MAX_PAGES} pages. Given: more")
+        yield page
+
+
+def _blocks(page: LTPage) -> Iterator[_Block]:
+    boxes = [box for box in page if isinstance(box, LTTextBox)]
+    if sum(len(box.get_text()) for box in boxes) > _MAX_PAGE_CHARACTERS:
+        raise DocumentTooComplex(
+            f"a page of a PDF may have {_MAX_PAGE_CHARACTERS} characters. Page {page.pageid} has more"
+        )
+    left = min((box.x0 for box in boxes), default=0.0)
+    bottom = page.height
+    for box in boxes:
+        runs = list(_merged(_box_runs(box)))
+        if not runs:
+            continue
+        center = (box.x0 + box.x1) / 2
+        is_centered = (
+            abs(center - page.width / 2) < _CENTER_TOLERANCE * page.width
+            and box.x0 - left > 2 * _CENTER_TOLERANCE * page.width
+        )
+        space_before = max(0.0, bottom - box.y1)
+        bottom = box.y0
+        indent = 0.0 if is_centered else max(0.0, box.x0 - left)
+        yield _with_fragment(Paragraph(runs, indent, min(space_before, 72.0), is_centered))
+
+
+def _with_fragment(paragraph: Paragraph) -> _Block:
+    """Return the block of a paragraph. The style with most characters is the plain text, under key 0."""
+    lengths: dict[Run, int] = {}
+    for run in paragraph.runs:
+        lengths[run.without_text()] = lengths.get(run.without_text(), 0) + len(run.text)
+    main = max(lengths, key=lambda style: lengths[style])
+    block = _Block(paragraph, styles={0: main})
+    nodes: list[Inline] = []
+    for run in paragraph.runs:
+        if run.without_text() == main or not run.text.strip():
+            nodes.append(run.text)
+        else:
+            key = len(block.styles)
+            block.styles[key] = run.without_text()
+            nodes.append(Wrap(key, (run.text,)))
+    block.fragment = joined(nodes)
+    return block
+
+
+def _runs(fragment: Fragment, style: Run, styles: dict[int, Run]) -> Iterator[Run]:
+    for node in fragment:
+        if isinstance(node, str):
+            yield style.with_text(node)
+        elif isinstance(node, Wrap):
+            yield from _runs(node.children, styles[node.key], styles)
+
+
+def _box_runs(box: LTTextBox) -> Iterator[Run]:
+    """Yield the characters of a box as runs, its lines joined to one paragraph."""
+    lines = list(box)
+    sizes = [character.size for line in lines for character in line if isinstance(character, LTChar)]
+    if not sizes:
+        return
+    size = round(median(sizes) * 2) / 2
+    previous = Run("", size)
+    for line in lines:
+        text = line.get_text().strip()
+        if not text:
+            continue
+        if previous.text:
+            yield previous.with_text(" ") if not _is_divided(previous.text, text) else previous.with_text("\b")
+        for character in line:
+            if isinstance(character, LTChar):
+                name = character.fontname.lower()
+                previous = Run(
+                    character.get_text(), size, "bold" in name or "black" in name, "italic" in name or "oblique" in name
+                )
+                yield previous
+            elif character.get_text() == " ":
+                yield previous.with_text(" ")
+        previous = previous.with_text(text)
+
+
+def _is_divided(line: str, following: str) -> bool:
+    """Return whether the last word of a line continues in the next one."""
+    return len(line) > 2 and line[-1] in "-\u00ad\u2010" and line[-2].islower() and following[:1].islower()
+
+
+def _merged(runs: Iterator[Run]) -> Iterator[Run]:
+    """Yield neighbouring runs of one style as one; a backspace removes the hyphen before it."""
+    text, style = "", None
+    for run in runs:
+        if run.text == "\b":
+            text = text.rstrip()[:-1]
+            continue
+        if style is not None and run.without_text() != style and run.text.strip():
+            yield style.with_text(text)
+            text = ""
+        if style is None or run.text.strip():
+            style = run.without_text()
+        text += run.text
+    if style is not None and text.strip():
+        yield style.with_text(text.rstrip())

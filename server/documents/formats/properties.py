@@ -1,0 +1,68 @@
+"""Java properties: the values. Keys, comments, continued lines and escapes stay unless their value changes."""
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from server.documents.fragment import Rewrite
+from server.documents.input.encoding import read_text
+from server.documents.input.limits import FileLimits
+from server.documents.markup.text_values import TextValue, is_text, rewritten_values
+
+_END = r"(?:\r\n|\n|\r|\Z)"
+# https://docs.oracle.com/javase/8/docs/api/java/util/Properties.html#load-java.io.Reader-
+_ENTRY = re.compile(
+    rf"[ \t\f]*+(?:[#!][^\r\n]*+|(?P<key>(?:[^\\\s=:]|\\(?:\r\n|[\s\S]))*+)[ \t\f]*+[=:]?+[ \t\f]*+"
+    rf"(?P<value>(?:[^\\\r\n]++|\\(?:\r\n|[\s\S]))*+\\?+)){_END}"
+)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(\r\n|\n|\r)[ \t\f]*+|([\s\S]))")
+_NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_WRITTEN = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
+
+
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
+    """Rewrite every value that is a text for readers."""
+    text, found = read_text(source, limits, encoding)
+    written = yield from rewritten_values(text, _values(text))
+    if sink is not None:
+        sink.write(found.encode(written))
+
+
+def _values(text: str) -> Iterator[TextValue]:
+    # Before Java 9 these files were Latin-1, with escapes for everything else.
+    is_ascii = text.isascii()
+
+    def write(value: str) -> str:
+        escaped = "".join(_WRITTEN.get(each, each) for each in value)
+        if escaped.startswith(" "):
+            escaped = "\\" + escaped
+        return "".join(map(_unicode_escape, escaped)) if is_ascii else escaped
+
+    position = 0
+    while position < len(text):
+        entry = _ENTRY.match(text, position)
+        assert entry is not None  # every line is an entry, a comment or blank
+        position = entry.end() if entry.end() > position else len(text)
+        if entry["value"]:
+            value = _unescaped(entry["value"])
+            if is_text(value):
+                yield TextValue(entry.start("value"), entry.end("value"), value, write)
+
+
+def _unescaped(value: str) -> str:
+    text = _ESCAPE.sub(lambda escape: _escaped_character(escape), value)
+    # Two escapes may be one character outside the basic plane.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _escaped_character(escape: re.Match[str]) -> str:
+    if escape[1]:
+        return chr(int(escape[1], 16))
+    return "" if escape[2] else _NAMED.get(escape[3], escape[3])
+
+
+def _unicode_escape(character: str) -> str:
+    if character.isascii():
+        return character
+    units = character.encode("utf-16-be", "replace")
+    return "".join(f"\\u{units[index]:02x}{units[index + 1]:02x}" for index in range(0, len(units), 2))

@@ -1,0 +1,124 @@
+"""YAML: the texts among the values. Comments, keys, anchors, tags, quotes and indentation stay as they are written."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, NamedTuple
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.tokens import AnchorToken, KeyToken, ScalarToken, TagToken
+
+from server.documents.fragment import Rewrite
+from server.documents.input.encoding import read_text
+from server.documents.input.limits import FileLimits
+from server.documents.markup.text_values import TextValue, is_for_programs, is_text, rewritten_values
+from server.interface.errors import DocumentTooLarge, InvalidDocument
+
+_MAX_CHARACTERS = 4_000_000  # read twice, in some 4 s a million
+_MAX_DEPTH = 100
+_INDICATORS = tuple("-?:,[]{}#&*!|>'\"%@`= \t")
+_CONSTANT = re.compile(r"(?i)(?:true|false|yes|no|on|off|null|~|y|n|[-+]?[0-9.][0-9_.e+:-]*)")
+_STYLES = {"|", ">"}
+_ESCAPED = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]')
+_HEADER = re.compile(r"[|>][^\r\n]*(?:\r\n|\r|\n)")
+
+
+class _Scalar(NamedTuple):
+    key: str  # the last one before it
+    begin: int
+    end: int
+    style: str | None
+    text: str
+
+
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
+    """Rewrite every value that is a text for readers. A value that needs quotes in its translation gets them."""
+    text, found = read_text(source, limits, encoding)
+    if len(text) > _MAX_CHARACTERS:
+        raise DocumentTooLarge(f"a YAML file may have {_MAX_CHARACTERS} characters. Given: {len(text)}")
+    written = yield from rewritten_values(text, _values(text))
+    if sink is not None:
+        sink.write(found.encode(written))
+
+
+def _values(text: str) -> Iterator[TextValue]:
+    for scalar in _scalars(text):
+        if is_for_programs(scalar.key, scalar.text):
+            continue
+        raw = text[scalar.begin : scalar.end]
+        if scalar.style in _STYLES:
+            yield from _block_values(raw, scalar)
+        elif is_text(scalar.text) and not (scalar.style is None and _CONSTANT.fullmatch(scalar.text)):
+            yield TextValue(scalar.begin, scalar.end, scalar.text, _writer(scalar.style))
+
+
+def _scalars(text: str) -> Iterator[_Scalar]:
+    """Yield the scalars that are no keys. Raises `InvalidDocument` with the line of a mistake."""
+    is_key = False
+    key = ""
+    depth = 0
+    try:
+        # Parse for the structure, which scanning alone does not check.
+        for event in YAML(typ="safe", pure=True).parse(text):
+            name = type(event).__name__
+            depth += name.endswith("StartEvent") - name.endswith("EndEvent")
+            if depth > _MAX_DEPTH:
+                raise InvalidDocument(f"the values of a YAML file may be nested {_MAX_DEPTH} deep. Given: deeper")
+        for token in YAML(typ="safe", pure=True).scan(text):
+            if isinstance(token, ScalarToken):
+                if is_key:
+                    key = token.value
+                else:
+                    yield _Scalar(key, token.start_mark.index, token.end_mark.index, token.style, token.value)
+                is_key = False
+            elif not isinstance(token, AnchorToken | TagToken):
+                is_key = isinstance(token, KeyToken)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f" in line {mark.line + 1}" if mark is not None else ""
+        raise InvalidDocument(f"invalid YAML: {error.problem or error.context}{line}") from error
+    except (YAMLError, ValueError) as error:
+        raise InvalidDocument(f"invalid YAML: {str(error).splitlines()[0]}") from error
+
+
+def _block_values(raw: str, scalar: _Scalar) -> Iterator[TextValue]:
+    """Yield each line of a literal text, and each paragraph of a folded one."""
+    header = _HEADER.match(raw)
+    if header is None or not is_text(scalar.text):
+        return
+    position = header.end()
+    for line in re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", raw[position:]):
+        text = line.strip()
+        if text:
+            begin = scalar.begin + position + line.index(text)
+            yield TextValue(begin, begin + len(text), text, lambda value: value.replace("\n", " "))
+        position += len(line)
+
+
+def _writer(style: str | None) -> Callable[[str], str]:
+    def write(value: str) -> str:
+        if style == "'" and "\n" not in value:
+            return "'" + value.replace("'", "''") + "'"
+        if style is None and _is_plain(value):
+            return value
+        return '"' + _ESCAPED.sub(_escape, value) + '"'
+
+    return write
+
+
+def _escape(found: re.Match[str]) -> str:
+    named = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return named.get(found[0]) or f"\\u{ord(found[0]):04x}"
+
+
+def _is_plain(value: str) -> bool:
+    """Return whether a text needs no quotes, in a flow collection either."""
+    return not (
+        value.startswith(_INDICATORS)
+        or value != value.strip()
+        or ": " in value
+        or " #" in value
+        or value.endswith(":")
+        or any(mark in value for mark in "\n,[]{}")
+        or _CONSTANT.fullmatch(value)
+    )

@@ -1,0 +1,43 @@
+"""Attributes that declare the language of a text: those of the document's language become that of the translation."""
+
+import re
+from collections.abc import Iterator
+
+from server.documents.markup.items import Item, Kind
+
+_START_TAG = re.compile(r"<[A-Za-z](?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+>")
+_ATTRIBUTE = re.compile(r"(\s(?:xml:)?lang\s*+=\s*+)(\"[^\"]*+\"|'[^']*+'|[^\s>\"']++)", re.IGNORECASE)
+
+
+def with_language(items: Iterator[Item], language: str | None) -> Iterator[Item]:
+    """Yield the items with `lang` and `xml:lang` changed to `language`.
+
+    The first attribute declares the language of the document; attributes for other languages stay.
+    """
+    if language is None:
+        yield from items
+        return
+    declared: str | None = None
+
+    def replaced(attribute: re.Match[str]) -> str:
+        nonlocal declared
+        value = attribute[2].strip("\"'")
+        primary = re.split("[-_]", value)[0].lower()
+        declared = declared if declared is not None else primary
+        return f'{attribute[1]}"{language}"' if primary and primary == declared else attribute[0]
+
+    def changed(item: Item) -> Item:
+        raw = item.raw
+        if item.kind in (Kind.OPEN, Kind.BREAK, Kind.ATOM) and "lang" in raw.lower() and _is_tag(item):
+            raw = _ATTRIBUTE.sub(replaced, raw)
+        inner = tuple(map(changed, item.inner))
+        if raw == item.raw and inner == item.inner:
+            return item
+        return Item(item.kind, raw, item.text, item.is_soft, inner, item.after)
+
+    yield from map(changed, items)
+
+
+def _is_tag(item: Item) -> bool:
+    """Return whether an item is one start tag: an element that is copied whole keeps its language."""
+    return _START_TAG.fullmatch(item.raw.rstrip("\n")) is not None

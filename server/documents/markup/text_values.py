@@ -1,0 +1,88 @@
+"""Texts inside a file of data: each value is replaced where it is written, and all other characters stay."""
+
+import re
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from server.documents.fragment import Fragment
+from server.documents.markup.messages import message_parts
+
+_WINDOW_VALUES = 2000
+# One word that is a name for programs: has_underscores, camelCase, paths, addresses, colours, codes with digits.
+_NAME = re.compile(
+    r"(?:\S*[_\\/@#:=<>\[\]$&|~]\S*|\S*[^\W\d_][0-9]\S*|\S*[0-9][^\W\d_]\S*|[a-z]+[A-Z]\w*|\w+\.\w[\w.]*"
+    r"|[a-z]{2,3}-[A-Z][\w-]*|true|false|null|none)"
+)
+_SUFFIXES = ("...", ":")
+# Keys of commands, and of values that are names for programs if they are one word.
+_COMMAND_KEYS = frozenset(("run", "script", "command", "entrypoint", "cmd", "$schema"))
+_NAME_KEYS = frozenset(
+    (
+        "lang", "language", "locale", "id", "uuid", "guid", "url", "uri", "href", "src", "type", "version", "image",
+        "uses", "path", "file", "class", "style", "format", "encoding", "$id", "$ref", "@type", "@id", "@context",
+        "key", "icon", "color", "colour", "email", "date",
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TextValue:
+    """A value from `begin` to `end` of a file, its text, and the function that writes another text in its place."""
+
+    begin: int
+    end: int
+    text: str
+    write: Callable[[str], str]
+
+
+def is_text(value: str) -> bool:
+    """Return whether a value is for readers: it has a letter, and is no single word with the form of a name."""
+    word = value.strip()
+    if not any(map(str.isalpha, word)):
+        return False
+    for suffix in _SUFFIXES:
+        word = word.removesuffix(suffix)
+    return any(map(str.isspace, word)) or _NAME.fullmatch(word) is None or _is_tagged(word)
+
+
+def is_for_programs(key: str, value: str) -> bool:
+    """Return whether the key states that its value is for programs."""
+    name = key.lower()
+    return name in _COMMAND_KEYS or (name in _NAME_KEYS and not any(map(str.isspace, value.strip())))
+
+
+def _is_tagged(word: str) -> bool:
+    return word.startswith("<") and "</" in word
+
+
+def rewritten_values(text: str, values: Iterable[TextValue]) -> Generator[list[Fragment], list[Fragment], str]:
+    """Yield the lines of all values as fragments, receive their translations, and return the file with them.
+
+    `values` must be in the order of the file.
+    """
+    written: list[str] = []
+    position = 0
+    remaining = iter(values)
+    while window := list(islice(remaining, _WINDOW_VALUES)):
+        parts = [message_parts(value.text) for value in window]
+        places = [
+            (index, number)
+            for index, its_parts in enumerate(parts)
+            for number, (is_translated, part) in enumerate(its_parts)
+            if is_translated and any(map(str.isalpha, part))
+        ]
+        fragments: list[Fragment] = [(parts[index][number][1].strip(),) for index, number in places]
+        translations = (yield fragments) if fragments else []
+        for (index, number), translation in zip(places, translations, strict=True):
+            part = parts[index][number][1]
+            start = part.index(part.strip())
+            new = part[:start] + "".join(map(str, translation)) + part[start + len(part.strip()) :]
+            parts[index][number] = (True, new)
+        for value, its_parts in zip(window, parts, strict=True):
+            new = "".join(part for _, part in its_parts)
+            if new != value.text:
+                written += [text[position : value.begin], value.write(new)]
+                position = value.end
+    written.append(text[position:])
+    return "".join(written)

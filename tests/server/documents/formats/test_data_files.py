@@ -1,0 +1,198 @@
+"""Files of texts for programs: values are translated, and every other byte stays."""
+
+import contextlib
+import json
+import random
+
+import pytest
+from ruamel.yaml import YAML
+
+from server.documents.markup.messages import message_parts
+from server.documents.markup.text_values import is_text
+from server.documents.rewriting import Translate
+from server.interface.errors import InvalidDocument
+from tests.server.documents.documents import LOUD, SAME, read_soon, translated
+
+JSON = """{
+  "greeting" : "Good morning, {name}!",
+    "nested": {"list": ["one", 2, true, null, "two \\"words\\""], "id": "item", "url": "https://a.example/b"},
+  "empty": "", "code": "btn_primary", "camel": "fontSize", "number": "12.5", "lines": "first\\nsecond",
+  "escaped": "Gr\\u00fc\\u00dfe aus", "key with \\"quote\\"": "a\\tb c"
+}
+"""
+YAML_FILE = """# A comment stays
+greeting: &g Good morning   # and this one
+'quoted': 'It''s here'
+double: "Grüße \\"aus\\" Köln\\n"
+alias: *g
+number: 12
+flag: yes
+list:
+  - one item
+  - {key: flow value, other: "x y"}
+literal: |
+  first line
+    second line
+
+folded: >-
+  some folded
+  text
+id: item
+run: echo good morning
+plain: several words
+  over two lines
+...
+"""
+PROPERTIES = (
+    "# comment stays\n! this too\ngreeting=Good morning, {0}\n  indented key : value here\nlong.key = first \\\n"
+    "    second\nempty=\nunicode=Gr\\u00fc\\u00dfe aus\nkey\\ with\\ blank=a b\ntab=one\\ttwo words\nlast=no end"
+)
+STRINGS = (
+    '/* comment "stays" = "x"; */\n"greeting" = "Good %@ \\"you\\"";\n// another\nplain_key = "two\\nlines";\n'
+    '"unicode" = "Gr\\U00fc\\U00dfe aus";\n"same";\n'
+)
+FILES = {".json": JSON, ".yaml": YAML_FILE, ".properties": PROPERTIES, ".strings": STRINGS}
+
+
+@pytest.mark.parametrize("extension", FILES)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_file_is_the_same_byte_for_byte_when_nothing_changes(extension: str, line_end: str, codec: str) -> None:
+    content = FILES[extension].replace("\n", line_end).encode(codec)
+    assert translated(content, extension, SAME) == content
+
+
+def test_values_of_json_are_translated_and_keys_stay() -> None:
+    result = translated(JSON.encode(), ".json", LOUD).decode()
+    assert json.loads(result) == {
+        "greeting": "GOOD MORNING, {NAME}!",
+        "nested": {"list": ["ONE", 2, True, None, 'TWO "WORDS"'], "id": "item", "url": "https://a.example/b"},
+        "empty": "",
+        "code": "btn_primary",
+        "camel": "fontSize",
+        "number": "12.5",
+        "lines": "FIRST\nSECOND",
+        "escaped": "GRÜSSE AUS",
+        'key with "quote"': "A\tB C",
+    }
+    assert "\\u00dc" in result  # written like the source
+    assert result.startswith('{\n  "greeting" : "GOOD')
+
+
+def test_values_of_yaml_are_translated_and_comments_anchors_and_quotes_stay() -> None:
+    result = translated(YAML_FILE.encode(), ".yaml", LOUD).decode()
+    assert result == (
+        YAML_FILE.replace("Good morning ", "GOOD MORNING ")
+        .replace("It''s here", "IT''S HERE")
+        .replace('Grüße \\"aus\\" Köln', 'GRÜSSE \\"AUS\\" KÖLN')
+        .replace("one item", "ONE ITEM")
+        .replace('flow value, other: "x y"', 'FLOW VALUE, other: "X Y"')
+        .replace("first line", "FIRST LINE")
+        .replace("second line", "SECOND LINE")
+        .replace("some folded", "SOME FOLDED")
+        .replace("  text\n", "  TEXT\n")
+        .replace("several words\n  over two lines", "SEVERAL WORDS OVER TWO LINES")
+    )
+
+
+@pytest.mark.parametrize(
+    "translation",
+    ["a: b", "# no comment", "yes", "[list]", "- item", 'it\'s "x"', "a #b", " edge ", "@x", "ends:", "12"],
+)
+@pytest.mark.parametrize(
+    "source", ["a: some text", "a: 'some text'", 'a: "some text"', "- some text", "{a: some text}"]
+)
+def test_a_translation_that_is_syntax_in_yaml_gets_quotes(source: str, translation: str) -> None:
+    async def replaced(texts: list[str]) -> list[str]:
+        return [translation for _ in texts]
+
+    result = translated(source.encode(), ".yaml", Translate(replaced)).decode()  # type: ignore[arg-type]
+    read = YAML(typ="safe", pure=True).load(result)
+    assert (read["a"] if isinstance(read, dict) else read[0]) == translation.strip()
+
+
+def test_values_of_properties_and_strings_are_translated() -> None:
+    result = translated(PROPERTIES.encode(), ".properties", LOUD).decode()
+    assert "greeting=GOOD MORNING, {0}\n  indented key : value here" not in result
+    assert "greeting=GOOD MORNING, {0}\n" in result
+    assert "long.key = FIRST SECOND\n" in result
+    assert "unicode=GR\\u00dcSSE AUS\n" in result
+    assert "key\\ with\\ blank=A B\n" in result
+    assert "tab=ONE\\tTWO WORDS\n" in result
+    assert result.endswith("last=NO END")
+    result = translated(STRINGS.encode(), ".strings", LOUD).decode()
+    assert '"greeting" = "GOOD %@ \\"YOU\\"";' in result
+    assert 'plain_key = "TWO\\nLINES";' in result
+    assert '"unicode" = "GRÜSSE AUS";' in result
+    assert '/* comment "stays" = "x"; */' in result
+
+
+@pytest.mark.parametrize(
+    ("extension", "content", "reason"),
+    [
+        (".json", '{"a": "b"', "invalid JSON"),
+        (".json", "[" * 100_000, "nested about 1000 deep"),
+        (".json", "just text", "invalid JSON"),
+        (".yaml", "a: 'b", "invalid YAML: .* in line"),
+        (".yaml", "a: b: c", "invalid YAML: .* in line 1"),
+        (".yaml", "[" * 5000, "nested 100 deep"),
+        (".strings", '"a" = "b"\n"c" = "d";', "line 2 must have `;`"),
+        (".strings", "just text", "line 1 must have `=`"),
+    ],
+)
+def test_a_mistake_is_reported_with_its_place(extension: str, content: str, reason: str) -> None:
+    with pytest.raises(InvalidDocument, match=reason):
+        translated(content.encode(), extension, SAME)
+
+
+@pytest.mark.parametrize("extension", FILES)
+@pytest.mark.parametrize(
+    "unit", ['"', "\\", "{", "[", "a: ", "- ", "\n", " ", "#", "'", "a=b\\\n", "/*", "&a ", "? ", "|\n", "="]
+)
+def test_a_long_file_of_anything_is_read_soon(extension: str, unit: str) -> None:
+    with contextlib.suppress(InvalidDocument):
+        read_soon(unit * (100_000 // len(unit)), extension)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("Save", True), ("Good morning", True), ("e-mail", True), ("Loading...", True), ("Name:", True),
+        ("<b>Hi</b>", True), ("btn_primary", False), ("fontSize", False), ("#fff000", False), ("a/b", False),
+        ("12.5", False), ("en-US", False), ("me@example.org", False), ("v1", False), ("true", False), ("", False),
+        ("...", False),
+    ],
+)  # fmt: skip
+def test_texts_for_readers_are_told_from_names_for_programs(value: str, expected: bool) -> None:
+    assert is_text(value) is expected
+
+
+def test_plural_messages_are_translated_inside_their_syntax() -> None:
+    senders = "{who, select, me {me} other {others}}"
+    message = f"You have {{count, plural, =0 {{no new mail}} one {{# new {{kind}}}} other {{# mails from {senders}}}}}."
+    parts = message_parts(message)
+    assert "".join(part for _, part in parts) == message
+    texts = [part for is_text, part in parts if is_text]
+    assert texts == ["You have ", "no new mail", "# new {kind}", "# mails from ", "me", "others", "."]
+    for broken in ("{a, plural, one {x}", "{a, plural, }", "{a, plural, one {{b}", "{a, select,"):
+        assert "".join(part for _, part in message_parts(broken)) == broken
+
+
+def test_random_json_keeps_its_structure() -> None:
+    chance = random.Random(3)
+
+    def value(depth: int) -> object:
+        kind = chance.randrange(6 if depth < 4 else 4)
+        if kind == 4:
+            return [value(depth + 1) for _ in range(chance.randrange(4))]
+        if kind == 5:
+            return {f"k {chance.random()}": value(depth + 1) for _ in range(chance.randrange(4))}
+        return [chance.random(), None, 'some text\u2028 \U0001f600 \\ " /', "name_only"][kind]
+
+    for _ in range(50):
+        document = value(0)
+        for options in ({"indent": 2}, {"ensure_ascii": False}, {"separators": (",", ":")}):
+            written = json.dumps(document, **options)
+            assert translated(written.encode(), ".json", SAME).decode() == written
+            loud = json.loads(translated(written.encode(), ".json", LOUD))
+            assert json.dumps(loud) == json.dumps(document).replace("some text", "SOME TEXT")

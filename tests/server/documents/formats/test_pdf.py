@@ -1,0 +1,68 @@
+import io
+
+import docx
+import pytest
+from docx.text.paragraph import Paragraph
+
+from server.documents.formats.options import FormatOptions
+from server.documents.formats.registry import format_of
+from server.interface.errors import InvalidDocument
+from tests.server.documents.documents import LOUD, SAME, translated
+from tests.server.documents.pdf import line, pdf
+
+PAGE = (
+    line("A Large Heading", 220, 780, 24, 2)
+    + line("This is the first line of a paragraph that con-", 72, 700)
+    + line("tinues here, with Größe and (brackets).", 72, 686)
+    + line("An indented remark", 140, 600, 10, 3)
+)
+
+
+def _paragraphs(content: bytes) -> list[Paragraph]:
+    return [paragraph for paragraph in docx.Document(io.BytesIO(content)).paragraphs if paragraph.text]
+
+
+def test_the_text_of_a_pdf_becomes_a_word_document_with_its_layout() -> None:
+    heading, body, remark, last = _paragraphs(translated(pdf(PAGE, line("Second page.", 72, 700)), ".pdf", SAME))
+    assert heading.text == "A Large Heading"
+    assert heading.runs[0].bold
+    assert heading.runs[0].font.size is not None
+    assert heading.runs[0].font.size.pt == pytest.approx(24, abs=1)
+    assert body.text == "This is the first line of a paragraph that continues here, with Größe and (brackets)."
+    assert not body.runs[0].bold
+    assert remark.text == "An indented remark"
+    assert remark.runs[0].italic
+    assert remark.paragraph_format.left_indent is not None
+    assert remark.paragraph_format.left_indent.pt == pytest.approx(68, abs=2)
+    assert last.text == "Second page."
+
+
+def test_every_paragraph_of_a_pdf_is_translated_and_pages_stay_apart() -> None:
+    content = translated(pdf(PAGE, line("Second page.", 72, 700)), ".pdf", LOUD, options=FormatOptions(language="de"))
+    assert [paragraph.text.isupper() for paragraph in _paragraphs(content)] == [True] * 4
+    document = docx.Document(io.BytesIO(content))
+    assert len(document.sections) == 2
+    assert document.sections[0].page_width is not None
+    assert document.sections[0].page_width.pt == 595
+    assert 'w:lang w:val="de"' in document.element.xml
+
+
+def test_a_translated_pdf_has_the_name_and_type_of_a_word_document() -> None:
+    kind = format_of("Report.PDF")
+    assert kind.result_name("Report.de.PDF") == "Report.de.docx"
+    assert kind.media_type.endswith("wordprocessingml.document")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"no PDF", "the file is not a PDF"),
+        (pdf(""), "contains no text, only pictures"),
+        (pdf(PAGE)[:400], "cannot be read|contains no text"),
+        (pdf(PAGE, encrypted=True), "needs a password"),
+        (b"%PDF-1.4\n" + b"<<" * 5000, "cannot be read|contains no text"),
+    ],
+)
+def test_a_pdf_that_cannot_be_read_is_rejected_with_the_reason(content: bytes, reason: str) -> None:
+    with pytest.raises(InvalidDocument, match=reason):
+        translated(content, ".pdf", SAME)

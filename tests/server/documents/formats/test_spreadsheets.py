@@ -1,0 +1,63 @@
+import pytest
+
+from server.interface.errors import InvalidDocument
+from tests.server.documents.documents import LOUD, SAME, translated, unpacked
+from tests.server.documents.spreadsheets import odf_presentation, spreadsheet, workbook
+
+
+@pytest.mark.parametrize(
+    ("extension", "document"), [(".xlsx", workbook()), (".ods", spreadsheet()), (".odp", odf_presentation())]
+)
+def test_every_part_is_the_same_when_nothing_changes(extension: str, document: bytes) -> None:
+    assert unpacked(translated(document, extension, SAME)) == unpacked(document)
+
+
+def test_texts_of_a_workbook_are_translated_and_nothing_else() -> None:
+    before, after = unpacked(workbook()), unpacked(translated(workbook(), ".xlsx", LOUD))
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"xl/sharedStrings.xml", "xl/worksheets/sheet1.xml", "xl/comments1.xml"}
+    shared = after["xl/sharedStrings.xml"].decode()
+    for part in (
+        "<si><t>GOOD MORNING</t></si>",
+        '<rPr><b/><sz val="11"/></rPr><t>BOLD</t>',
+        "<t>Product</t>",  # the table names it
+        "<t>Total price</t>",
+        "TWO\nLINES HERE</t><phoneticPr",
+        "<t>item_code</t>",
+        "<t>2024-01-31</t>",
+        "<t>トウキョウ</t>",
+    ):
+        assert part in shared, part
+    sheet = after["xl/worksheets/sheet1.xml"].decode()
+    assert "<is><t>INSIDE TEXT</t></is>" in sheet
+    assert '<f>IF(B1&gt;1,"high one","low one")</f><v>high one</v>' in sheet
+    comments = after["xl/comments1.xml"].decode()
+    assert "PLEASE CHECK" in comments
+    assert "Tom Smith" in comments
+
+
+def test_without_a_table_headings_are_translated() -> None:
+    bare = '<table xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"/>'
+    shared = unpacked(translated(workbook(table=bare), ".xlsx", LOUD))["xl/sharedStrings.xml"]
+    assert b"<t>PRODUCT</t>" in shared
+
+
+def test_cells_with_numbers_dates_and_formulas_stay_in_an_opendocument_spreadsheet() -> None:
+    after = unpacked(translated(spreadsheet(), ".ods", LOUD))
+    content = after["content.xml"].decode()
+    assert "<text:p>GOOD MORNING <text:span>DEAR</text:span> TOM</text:p>" in content
+    assert "<text:p>31 January</text:p>" in content
+    assert "<text:p>a result</text:p>" in content
+    assert 'table:name="Sheet one"' in content
+    assert after["settings.xml"] == b"<x>Good</x>"
+
+
+def test_slides_and_notes_of_an_opendocument_presentation_are_translated() -> None:
+    content = unpacked(translated(odf_presentation(), ".odp", LOUD))["content.xml"].decode()
+    assert all(f"<text:p>{text}</text:p>" in content for text in ("GOOD TITLE", "FIRST POINT", "SAY HELLO"))
+    assert 'draw:name="page1"' in content
+
+
+def test_an_opendocument_file_of_another_kind_is_rejected_with_its_type() -> None:
+    with pytest.raises(InvalidDocument, match=r"of an OpenDocument text. Given: '.*spreadsheet'"):
+        translated(spreadsheet(), ".odt", SAME)

@@ -1,0 +1,126 @@
+"""WebVTT and SubStation Alpha, and the line breaks of all subtitles."""
+
+import contextlib
+
+import pytest
+
+from server.documents.markup.line_wrapping import wrap_like
+from server.documents.rewriting import Translate
+from server.interface.errors import InvalidDocument
+from tests.server.documents.documents import LOUD, SAME, read_soon, translated
+
+VTT = """WEBVTT - a title
+Kind: captions
+
+STYLE
+::cue { color: red }
+
+NOTE this stays
+
+intro
+00:01.000 --> 00:02.000 align:start position:10%
+Good <b>morning</b>
+dear <c.loud>friends</c> &amp; others
+
+00:00:03.000 --> 00:00:04.500
+<v Tom Smith>Where is <00:00:03.500>it?</v>
+
+00:05.000 --> 00:06.000
+- Who?
+- Me.
+"""
+ASS = """[Script Info]
+; comment stays
+Title: My film
+
+[V4+ Styles]
+Format: Name, Fontname
+Style: Default,Arial
+
+[Events]
+Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+Comment: 0,0:00:00.00,0:00:01.00,Default,,0,0,0,,not this
+Dialogue: 0,0:00:01.00,0:00:02.00,Default,Tom,0,0,0,,Good {\\i1}morning{\\i0},\\Nmy friend
+Dialogue: 0,0:00:02.00,0:00:03.00,Default,,0,0,0,,{\\p1}m 0 0 l 100 0{\\p0}
+"""
+
+
+@pytest.mark.parametrize(("extension", "text"), [(".vtt", VTT), (".ass", ASS)])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_subtitles_are_the_same_byte_for_byte_when_nothing_changes(extension: str, text: str, line_end: str) -> None:
+    content = text.replace("\n", line_end).encode("utf-8-sig")
+    assert translated(content, extension, SAME) == content
+
+
+def test_cues_of_webvtt_are_translated_and_everything_else_stays() -> None:
+    result = translated(VTT.encode(), ".vtt", LOUD).decode()
+    assert result == (
+        VTT.replace("Good <b>morning", "GOOD <b>MORNING")
+        .replace("dear <c.loud>friends</c> &amp; others", "DEAR <c.loud>FRIENDS</c> &amp; OTHERS")
+        .replace("Where is <00:00:03.500>it?", "<00:00:03.500>WHERE IS IT?")
+        .replace("- Who?\n- Me.", "- WHO?\n- ME.")
+    )
+
+
+def test_dialogues_of_substation_alpha_are_translated_with_their_breaks() -> None:
+    result = translated(ASS.encode(), ".ass", LOUD).decode()
+    *_, dialogue, drawing = result.splitlines()
+    assert "\\N" in dialogue
+    assert dialogue.startswith("Dialogue: 0,0:00:01.00,0:00:02.00,Default,Tom,0,0,0,,")
+    assert "{\\i1}" in dialogue
+    assert "{\\i0}" in dialogue
+    assert drawing == ASS.splitlines()[-1]
+    assert result.splitlines()[:-2] == ASS.splitlines()[:-2]
+
+
+@pytest.mark.parametrize(
+    ("extension", "head"),
+    [(".srt", "1\n00:00:01,000 --> 00:00:02,000\n"), (".vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\n")],
+)
+@pytest.mark.parametrize("num_lines", [1, 2, 3, 4])
+@pytest.mark.parametrize("factor", [1, 3])
+def test_a_cue_has_as_many_lines_as_before(extension: str, head: str, num_lines: int, factor: int) -> None:
+    async def longer(texts: list[str]) -> list[str]:
+        return [" ".join(["word"] * len(text.split()) * factor) for text in texts]
+
+    cue = "\n".join(["a few words of text", "and more here", "then a third line of it", "end of it"][:num_lines])
+    result = translated(f"{head}{cue}\n\n".encode(), extension, Translate(longer)).decode()  # type: ignore[arg-type]
+    lines = result.removeprefix(head).rstrip("\n").split("\n")
+    assert len(lines) == num_lines
+    assert all(lines)
+    shares = [len(line) / len("".join(lines)) for line in lines]
+    expected = [len(line) / len(cue) for line in cue.split("\n")]
+    assert all(abs(share - wanted) < 0.25 for share, wanted in zip(shares, expected, strict=True))
+
+
+def test_words_are_divided_in_the_proportion_of_the_lines() -> None:
+    assert wrap_like(["a", "b", "c", "d"], [1, 1], ["\n"]) == "a b\nc d"
+    assert wrap_like(["a"], [5, 5], ["\n"]) == "a"
+    assert wrap_like(["a", "b"], [9, 1, 1], ["|", "/"]) == "a|b"
+    assert wrap_like(["one", "two", "three", "four", "five", "six"], [20, 5], ["\n"]) == "one two three four five\nsix"
+
+
+@pytest.mark.parametrize(
+    ("extension", "text", "reason"),
+    [
+        (".vtt", "Just a letter.", "line 1 must begin with WEBVTT"),
+        (".ass", "Just a letter.", "line 1 must be in a section"),
+        (".ass", "[Events]\nFormat: Start, Text, End\n", "the last field in line 2 must be Text"),
+        (".ass", "[Events]\nDialogue: 0,1,2\n", "line 2 must have 10 fields. Given: 3"),
+    ],
+)
+def test_text_that_is_no_subtitles_is_rejected_with_its_line(extension: str, text: str, reason: str) -> None:
+    with pytest.raises(InvalidDocument, match=reason):
+        translated(text.encode(), extension, SAME)
+
+
+@pytest.mark.parametrize(
+    "unit", ["<b>", "<v ", "<0", "{", "{\\p", "\\N", "-", " ", "\n", "a\n", "00:01.000 --> ", ",", "&"]
+)
+def test_a_long_cue_of_anything_is_read_soon(unit: str) -> None:
+    for extension, head in (
+        (".vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\n"),
+        (".ass", "[Events]\nDialogue: 1,2,3,4,5,6,7,8,9,"),
+    ):
+        with contextlib.suppress(InvalidDocument):
+            read_soon(head + unit * (100_000 // len(unit)), extension)

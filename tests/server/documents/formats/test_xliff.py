@@ -1,0 +1,88 @@
+import pytest
+from lxml import etree
+
+from server.documents.formats.options import FormatOptions
+from server.interface.errors import InvalidDocument
+from tests.server.documents.documents import LOUD, SAME, translated
+
+OLD = """<?xml version="1.0" encoding="UTF-8"?>
+<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
+  <file original="a.html" source-language="en" datatype="html">
+    <body>
+      <trans-unit id="1">
+        <source>Good <g id="1">morning</g>, <x id="2"/>friend</source>
+      </trans-unit>
+      <trans-unit id="2"><source>done before</source><target state="final">fertig</target></trans-unit>
+      <trans-unit id="3"><source> blank target </source><target/></trans-unit>
+      <trans-unit id="4" translate="no"><source>not this</source></trans-unit>
+      <trans-unit id="5"><source>stale one</source><target state="needs-translation">stale one</target></trans-unit>
+      <trans-unit id="6"><source>has <ph id="p">{0}</ph> files</source><note>a note stays</note></trans-unit>
+    </body>
+  </file>
+</xliff>
+"""
+NEW = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en">
+ <file id="f"><unit id="u">
+  <originalData><data id="d1">&lt;b></data></originalData>
+  <segment><source>Good <pc id="1" dataRefStart="d1">morning</pc> <ph id="2"/></source></segment>
+  <segment state="final"><source>done before</source><target>fertig</target></segment>
+ </unit><unit id="v" translate="no"><segment><source>not this</source></segment></unit></file>
+</xliff>"""
+
+
+@pytest.mark.parametrize("text", [OLD, NEW])
+def test_a_file_is_the_same_byte_for_byte_when_nothing_changes(text: str) -> None:
+    assert translated(text.encode(), ".xliff", SAME, options=FormatOptions(language="de")) == text.encode()
+
+
+def test_units_without_a_translation_get_one_in_xliff_1() -> None:
+    content = translated(OLD.encode(), ".xliff", LOUD, options=FormatOptions(language="de"))
+    root = etree.fromstring(content)
+    targets = {unit.get("id"): unit.find("{*}target") for unit in root.iter("{*}trans-unit")}
+    first = targets["1"]
+    assert first is not None
+    assert first.get("state") == "translated"
+    assert "".join(map(str, first.itertext())) == "GOOD MORNING, FRIEND"
+    assert [etree.QName(child).localname for child in first] == ["g", "x"]
+    assert targets["2"] is not None
+    assert targets["2"].text == "fertig"
+    assert targets["3"] is not None
+    assert targets["3"].text == " BLANK TARGET "
+    assert targets["4"] is None
+    assert targets["5"] is not None
+    assert targets["5"].text == "STALE ONE"
+    assert targets["6"] is not None
+    assert "".join(map(str, targets["6"].itertext())) == "HAS {0} FILES"
+    file = root.find("{*}file")
+    assert file is not None
+    assert file.get("target-language") == "de"
+    assert content.decode().count("<source>") == 6
+    assert "not this" in content.decode()
+    assert '</source>\n        <target state="translated">' in content.decode()
+
+
+def test_segments_without_a_translation_get_one_in_xliff_2() -> None:
+    root = etree.fromstring(translated(NEW.encode(), ".xlf", LOUD, options=FormatOptions(language="de")))
+    first, second, third = root.iter("{*}segment")
+    target = first.find("{*}target")
+    assert target is not None
+    assert "".join(map(str, target.itertext())).strip() == "GOOD MORNING"
+    assert [etree.QName(child).localname for child in target] == ["pc", "ph"]
+    assert first.get("state") == "translated"
+    assert second.findtext("{*}target") == "fertig"
+    assert third.find("{*}target") is None
+    assert root.get("trgLang") == "de"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("<a/>", "the file must be XLIFF 1.2 or 2.0. Given: 'a'"),
+        ("no XML", "not XML"),
+        (OLD.replace('<g id="1">', "<g>" * 80).replace("</g>", "</g>" * 80), "nested 64 deep"),
+        ('<!DOCTYPE x [<!ENTITY a "b">]>' + NEW, "entit"),
+    ],
+)
+def test_other_files_are_rejected_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(InvalidDocument, match=reason):
+        translated(text.encode(), ".xliff", SAME)

@@ -1,0 +1,140 @@
+"""Multilingual glossaries of the DeepL-compatible protocol."""
+
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from server.http.app import create_app
+from server.operations.settings import Settings
+from tests.fakes.echo import EchoGenerator
+
+PATH = "/v3/glossaries"
+
+
+@pytest.fixture
+def client(echo: EchoGenerator) -> Iterator[TestClient]:
+    with TestClient(create_app(Settings(), [echo])) as client:
+        yield client
+
+
+def _dictionary(entries: str = "Tea\tTee", **changes: str) -> dict[str, str]:
+    return {"source_lang": "EN", "target_lang": "DE", "entries": entries, "entries_format": "tsv"} | changes
+
+
+def _created(client: TestClient, *dictionaries: dict[str, str]) -> str:
+    answer = client.post(PATH, json={"name": "mine", "dictionaries": list(dictionaries or [_dictionary()])})
+    assert answer.status_code == 201, answer.text
+    glossary_id: str = answer.json()["glossary_id"]
+    return glossary_id
+
+
+def _entries(client: TestClient, glossary_id: str) -> str:
+    answer = client.get(f"{PATH}/{glossary_id}/entries", params={"source_lang": "en", "target_lang": "DE"})
+    assert answer.status_code == 200, answer.text
+    [dictionary] = answer.json()["dictionaries"]
+    assert (dictionary["source_lang"], dictionary["target_lang"]) == ("en", "de")
+    assert dictionary["entries_format"] == "tsv"
+    entries: str = dictionary["entries"]
+    return entries
+
+
+def test_a_glossary_is_created_read_and_listed(client: TestClient) -> None:
+    glossary_id = _created(client, _dictionary('tea,"a ""tea"""\n', entries_format="csv"))
+    found = client.get(f"{PATH}/{glossary_id}").json()
+    assert found["name"] == "mine"
+    assert found["dictionaries"] == [{"source_lang": "en", "target_lang": "de", "entry_count": 1}]
+    assert found["creation_time"].startswith("20")
+    assert _entries(client, glossary_id) == 'tea\ta "tea"'
+    assert found in client.get(PATH).json()["glossaries"]
+    assert client.get("/v2/glossaries").json()["glossaries"] == []
+
+
+def test_a_dictionary_is_merged_replaced_and_the_glossary_renamed(client: TestClient) -> None:
+    glossary_id = _created(client)
+    changed = client.patch(
+        f"{PATH}/{glossary_id}", json={"name": "ours", "dictionaries": [_dictionary("Tea\tder Tee\nCup\tTasse")]}
+    )
+    assert changed.status_code == 200, changed.text
+    assert (changed.json()["name"], changed.json()["dictionaries"][0]["entry_count"]) == ("ours", 2)
+    assert _entries(client, glossary_id) == "Tea\tder Tee\nCup\tTasse"
+    replaced = client.put(f"{PATH}/{glossary_id}/dictionaries", json=_dictionary("Pot\tKanne"))
+    assert replaced.json() == {"source_lang": "en", "target_lang": "de", "entry_count": 1}
+    assert _entries(client, glossary_id) == "Pot\tKanne"
+    assert client.get(f"{PATH}/{glossary_id}").json()["name"] == "ours"
+
+
+def test_a_glossary_of_the_older_routes_is_one_with_a_single_dictionary(client: TestClient) -> None:
+    fields = {"name": "old", "source_lang": "en", "target_lang": "de", "entries": "Tea\tTee"}
+    glossary_id = client.post("/v2/glossaries", json=fields).json()["glossary_id"]
+    assert [each["glossary_id"] for each in client.get(PATH).json()["glossaries"]] == [glossary_id]
+    assert client.patch(f"{PATH}/{glossary_id}", json={"name": "new"}).json()["name"] == "new"
+    client.put(f"{PATH}/{glossary_id}/dictionaries", json=_dictionary("Pot\tKanne"))
+    assert _entries(client, glossary_id) == "Pot\tKanne"
+    assert client.delete(f"{PATH}/{glossary_id}").status_code == 204
+    assert client.get(PATH).json()["glossaries"] == []
+
+
+def test_a_deleted_glossary_and_dictionary_are_gone(client: TestClient) -> None:
+    glossary_id = _created(client)
+    pair = {"source_lang": "en", "target_lang": "de"}
+    last = client.delete(f"{PATH}/{glossary_id}/dictionaries", params=pair)
+    assert (last.status_code, set(last.json())) == (400, {"message"})
+    other = client.delete(f"{PATH}/{glossary_id}/dictionaries", params=pair | {"target_lang": "fr"})
+    assert other.status_code == 404
+    assert client.delete(f"{PATH}/{glossary_id}").status_code == 204
+    for method, path in (("GET", ""), ("DELETE", ""), ("PATCH", "")):
+        answer = client.request(method, f"{PATH}/{glossary_id}{path}", json={"name": "a"})
+        assert (answer.status_code, answer.json()) == (404, {"message": "Glossary not found"})
+
+
+def test_a_glossary_is_used_in_a_translation(client: TestClient, echo: EchoGenerator) -> None:
+    glossary_id = _created(client, _dictionary("dog\tWater"))
+    fields = {"text": ["Where is the dog?"], "source_lang": "EN", "target_lang": "DE", "glossary_id": glossary_id}
+    answer = client.post("/v2/translate", json=fields)
+    assert answer.status_code == 200, answer.text
+    [[sent]] = echo.batches
+    assert len(sent.params.required_groups) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"dictionaries": []}, "Parameter 'name' not specified."),
+        ({"name": "a"}, "`dictionaries` must be a list of 1 to 100"),
+        ({"name": "a", "dictionaries": "x"}, "`dictionaries` must be a list of 1 to 100"),
+        ({"name": "a", "dictionaries": ["x"]}, "an entry of `dictionaries` must be an object"),
+        ({"name": "a", "dictionaries": [{"source_lang": "en"}]}, "Parameter 'target_lang' not specified."),
+        ({"name": "a", "dictionaries": [_dictionary(target_lang="xx")]}, "Unsupported glossary source language"),
+        ({"name": "a", "dictionaries": [_dictionary(entries_format="x")]}, "Value for 'entries_format' not supported."),
+        ({"name": "a", "dictionaries": [_dictionary("only")]}, "entry 1 of the glossary must be a term"),
+        ({"name": "a", "dictionaries": [_dictionary(), _dictionary()]}, "`dictionaries` must have one entry for each"),
+        ({"name": " ", "dictionaries": [_dictionary()]}, "`name` must have 1 to 1024 characters"),
+    ],
+)
+def test_an_invalid_glossary_is_rejected_in_the_words_of_the_protocol(
+    client: TestClient, body: dict[str, object], message: str
+) -> None:
+    answer = client.post(PATH, json=body)
+    assert (answer.status_code, set(answer.json())) == (400, {"message"})
+    assert answer.json()["message"].startswith(message)
+    assert client.get(PATH).json()["glossaries"] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "ignored"),
+    [
+        ({"custom_instructions": ["be brief"], "style_id": "x"}, "custom_instructions, style_id"),
+        ({"context": "at sea"}, "context"),
+        ({'new"\r\nSet-Cookie: a': 1}, "new???Set-Cookie??a"),
+        ({"nobody_knows_this": True}, "nobody_knows_this"),
+    ],
+)
+def test_fields_without_effect_are_named_in_a_header(
+    client: TestClient, fields: dict[str, object], ignored: str
+) -> None:
+    body = {"text": ["Tea."], "target_lang": "DE", "source_lang": "EN"}
+    answer = client.post("/v2/translate", json=body | fields)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["warning"] == f'299 kvasir "ignored fields: {ignored}"'
+    assert "warning" not in client.post("/v2/translate", json=body | {"formality": "default"}).headers
