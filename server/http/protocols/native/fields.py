@@ -17,6 +17,13 @@ _MAX_ITEMS = 2000  # the limits of single fields are lower
 _TEXTS = ("text", "translation")
 
 
+def _is_term(value: object) -> bool:
+    """Return whether a value is what a glossary has for a term: a translation, or several."""
+    if isinstance(value, list):
+        return len(value) <= _MAX_ITEMS and all(isinstance(item, str) for item in value)
+    return isinstance(value, str)
+
+
 class BoundedBody(BaseModel):
     """A body whose lists and mappings are bounded before their items are validated.
 
@@ -42,8 +49,8 @@ class BoundedBody(BaseModel):
                 raise PydanticCustomError("text_item_type", "item {index} must be a string", {"index": wrong})
         if isinstance(value, list) and any(isinstance(item, list) and len(item) > _MAX_ITEMS for item in value):
             raise PydanticCustomError("too_many_items", "must have at most {limit} items each", {"limit": _MAX_ITEMS})
-        if isinstance(value, dict) and not all(isinstance(item, str) for item in value.values()):
-            raise PydanticCustomError("string_values", "must have strings as values")
+        if isinstance(value, dict) and not all(map(_is_term, value.values())):
+            raise PydanticCustomError("string_values", "must have strings, or lists of strings, as values")
         return value
 
 
