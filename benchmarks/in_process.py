@@ -19,7 +19,11 @@ class InProcessEngine:
 
     def __init__(self, bundle: Bundle, threads: int = 1, max_rows: int = 64, max_encoder_tokens: int = 512) -> None:
         runner = OnnxRunner(OnnxSessions.open(bundle, threads), max_rows, max_encoder_tokens)
-        self._open(bundle, runner, max_encoder_tokens, continuation_tokens_of(bundle))
+        # Random models, made for measurements, have no tokenizer.
+        required = REQUIRED_TOKENIZER_FILES[bundle.config.tokenizer.kind]
+        has_tokenizer = all(bundle.file(name).exists() for name in required)
+        continuations = continuation_tokens_of(bundle) if has_tokenizer else frozenset[int]()
+        self._open(bundle, runner, max_encoder_tokens, continuations)
 
     @classmethod
     def over(cls, runner: ModelRunner, bundle: Bundle, max_encoder_tokens: int = 1 << 20) -> "InProcessEngine":

@@ -36,7 +36,8 @@ def test_a_newcomer_gets_german_for_english(served: Served) -> None:
         (json.dumps({"text": ["Yes."] * 10_000}), {422}),
         ('{"text": "\\ud800 and \\u0000"}', {200}),
         (json.dumps({"text": "🎉 שלום \u202e </s> <pad> >>de<<"}), {200}),
-        ("[" * 100_000, {400}),
+        ("[" * 100_000, {422}),
+        ("[" * 2_000, {400}),
     ],
 )
 def test_bad_input_gets_an_answer_and_the_server_goes_on(served: Served, content: str, statuses: set[int]) -> None:

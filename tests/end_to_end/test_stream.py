@@ -56,8 +56,8 @@ def test_the_pieces_of_many_texts_are_their_plain_answers(served: Served, beam_s
     *pieces, (name, last) = read_events(streamed)
     assert all(name == "text" and piece["text"] for name, piece in pieces)
     num_written = sum(map(bool, _texts(plain)))
-    # Odd texts come whole; of the others more pieces come, the slower the model is for its reader.
-    assert len(pieces) == num_written if texts_are_odd else len(pieces) >= num_written
+    # More pieces come, the slower the model is for its reader.
+    assert len(pieces) >= num_written
     assert name == "done"
     assert last.pop("timings")
     assert last == plain.json()
