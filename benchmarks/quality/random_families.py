@@ -57,12 +57,14 @@ def _bart_sizes(draw: Draw, index: int) -> dict[str, object]:
 
 
 def _t5_sizes(draw: Draw, index: int) -> dict[str, object]:
+    # In transformers 5.23 the cache of `generate` has the layers of the encoder: a longer decoder is an IndexError.
+    num_decoder_layers = draw(1, 3)
     return {
         "d_model": draw(9, 40),
         "d_kv": draw(3, 12),
         "num_heads": draw(1, 5),
-        "num_layers": draw(1, 3),
-        "num_decoder_layers": draw(1, 3),
+        "num_layers": num_decoder_layers + draw(0, 2),
+        "num_decoder_layers": num_decoder_layers,
         "d_ff": 2 * draw(5, 40) + 1,
         "relative_attention_num_buckets": 4 * draw(2, 8),
         "relative_attention_max_distance": draw(17, 40),
