@@ -51,4 +51,4 @@ def test_a_page_becomes_german_and_keeps_its_elements(served: Served) -> None:
     assert "Dank" in result
     assert "<style>p { color: red }</style>" in result
     assert '<pre><code>stay(here)</code></pre><img src="a.png" alt="A picture">' in result
-    assert 'lang="en"' in result
+    assert 'lang="de"' in result
