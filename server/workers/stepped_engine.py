@@ -17,6 +17,7 @@ from server.engine.warm_up import warm_up
 from server.interface.engine_client import EngineStatus
 from server.interface.errors import Draining
 from server.interface.request import Completion, FinishReason, Request, check_all_tokens
+from server.text.tokenizers.registry import continuation_tokens_of
 
 
 class SteppedEngine:
@@ -27,12 +28,17 @@ class SteppedEngine:
     """
 
     def __init__(
-        self, bundle: Bundle, runner: ModelRunner, max_encoder_tokens: int, observer: EngineObserver | None = None
+        self,
+        bundle: Bundle,
+        runner: ModelRunner,
+        max_encoder_tokens: int,
+        observer: EngineObserver | None = None,
+        continuations: frozenset[int] = frozenset(),
     ) -> None:
-        """Decode a first sentence. Raises `EngineFailed`."""
+        """Decode a first sentence. `continuations` are the tokens that continue a word. Raises `EngineFailed`."""
         self.bundle = bundle
         self._queue = _Queue(max_encoder_tokens)
-        limits = SearchLimits.of(bundle.config, runner.cache.max_rows)
+        limits = SearchLimits.of(bundle.config, runner.cache.max_rows, continuations)
         self._engine = Engine(runner, self._queue, limits, time.monotonic, observer=observer)
         self._calls: dict[int, _Call] = {}
         self._is_draining = False
@@ -46,7 +52,7 @@ class SteppedEngine:
         (runner,) = open_runners(
             bundle, "cpu", replicas=1, threads=1, max_rows=max_rows, max_encoder_tokens=max_encoder_tokens
         )
-        return cls(bundle, runner, max_encoder_tokens, observer)
+        return cls(bundle, runner, max_encoder_tokens, observer, continuation_tokens_of(bundle))
 
     @property
     def has_work(self) -> bool:

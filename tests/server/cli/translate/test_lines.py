@@ -1,4 +1,5 @@
 import io
+import re
 
 import pytest
 
@@ -109,3 +110,11 @@ def test_a_wrong_number_of_hypotheses_is_rejected_with_the_numbers(default_bundl
     options = OfflineOptions(threads=1, decoding=DecodingOptions(beam_size=2, num_hypotheses=3))
     with pytest.raises(InvalidRequest, match=r"`num_hypotheses` must be from 1 to 2 .* Given: 3"):
         _translate(default_bundle, b"Tea.", options)
+
+
+def test_a_required_phrase_stands_between_word_boundaries(default_bundle: Bundle) -> None:
+    sink = io.BytesIO()
+    options = OfflineOptions(threads=1, decoding=DecodingOptions(required_phrases=("Hand",)))
+    translate_file([default_bundle], io.BytesIO(b"I would like a cup of tea.\nThe house is old.\n"), sink, options)
+    lines = sink.getvalue().decode().splitlines()
+    assert [re.search(r"\bHand\b", line) is not None for line in lines] == [True, True], lines
