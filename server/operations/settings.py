@@ -19,7 +19,7 @@ from server.translation.limits import TranslationLimits
 from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
 
 ENVIRONMENT_PREFIX = "KVASIR_"
-_READ_ELSEWHERE = ("KERNELS",)  # read by the kernels package
+_READ_ELSEWHERE = ("HOME", "KERNELS")  # read by the packages library and kernels
 
 ProtocolName = Literal[
     "native",
