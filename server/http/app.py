@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from fastapi import Depends, FastAPI, params
+from fastapi import APIRouter, Depends, FastAPI, params
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.security import HTTPBearer
 from fastapi_offline import FastAPIOffline
@@ -80,12 +80,13 @@ def create_app(
     formats = error_formats(protocols)
     install_error_handlers(app, formats)
     for protocol in protocols:
+        dependencies = _key_dependencies(server, protocol)
         for router in protocol.routers:
-            app.include_router(router, dependencies=_key_dependencies(server, protocol))
+            _add_routes(app, router, dependencies)
     for router in (health.router, metrics.router, documentation.router):
-        app.include_router(router)
+        _add_routes(app, router)
     if "native" in settings.protocols:
-        app.include_router(page.router)  # it calls /v1
+        _add_routes(app, page.router)  # it calls /v1
     # Middleware added last runs first.
     upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
     upload_paths = [path for protocol in protocols for path in protocol.upload_paths]
@@ -112,6 +113,14 @@ def create_app(
     app.add_middleware(HostCheck, formats=formats, allowed_hosts=allowed_hosts, allowed_origins=settings.cors_origins)
     app.add_middleware(RequestRecorder, server=server, formats=formats)
     return app
+
+
+def _add_routes(app: FastAPI, router: APIRouter, dependencies: Sequence[params.Depends] = ()) -> None:
+    """Add the routes of a router. `include_router` builds each again, at the first request, and matches paths twice."""
+    if dependencies:
+        app.include_router(router, dependencies=dependencies)
+    else:
+        app.router.routes.extend(router.routes)
 
 
 def _key_dependencies(server: ServerState, protocol: Protocol) -> list[params.Depends]:
