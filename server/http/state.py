@@ -52,7 +52,7 @@ class ServerState:
     documents: DocumentStore = field(init=False)
     unread: UnreadBytes = field(init=False)  # responses being sent
     expected: UnreadBytes = field(init=False)  # responses with many details whose requests are running
-
+    body_memory: UnreadBytes = field(init=False)  # bodies of running requests
     glossary_memory: UnreadBytes = field(init=False)  # glossaries in the bodies of running requests
 
     def __post_init__(self) -> None:
@@ -60,6 +60,7 @@ class ServerState:
         self.key_gate = None if self.settings.api_keys is None else KeyGate(self.settings.api_keys)
         self.unread = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
         self.expected = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
+        self.body_memory = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE, "bodies of requests")
         glossary_bytes = self.settings.max_glossary_megabytes * MEGABYTE
         self.glossary_memory = UnreadBytes(glossary_bytes, "glossaries in requests")
         self.documents = DocumentStore(self.settings.document_options, self.metrics.document_finished)
@@ -159,6 +160,7 @@ class RequestRecord:
     id: str
     client: str = ""
     key: ApiKey | None = None
+    is_admitted: bool = False  # a model accepted the request before its body was read
     charged_characters: int = 0  # to the key; returned if the request fails
     expected_bytes: int = 0  # of the response, if it has many details
     glossary_bytes: int = 0  # of the glossary in its body
