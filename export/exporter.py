@@ -57,7 +57,7 @@ def export_bundle(
         raise ExportError(f"{folder} is not empty; remove it or choose another folder")
     report("reading the checkpoint")
     if config_file is None:
-        checkpoint = read_checkpoint(folder_or_hub_name)
+        checkpoint = read_checkpoint(folder_or_hub_name, report)
     else:
         checkpoint = read_own_model(config_file, Path(folder_or_hub_name))
     languages = checkpoint.languages
