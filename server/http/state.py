@@ -24,6 +24,7 @@ from server.translation.glossary_store import GlossaryStore
 from server.translation.pipeline import Pipeline
 from server.translation.router import Router
 from server.translation.service import TranslationService
+from server.translation.task_models import Task, TaskModels
 from server.translation.types import Phases, TranslationResult
 
 _log = logging.getLogger("kvasir")
@@ -35,7 +36,8 @@ _USAGE_SECONDS = 5.0
 class ServerState:
     """State shared by the parts of one application. Only the event loop's thread uses it.
 
-    `router`, `translation_service` and `glossaries` are None until the models are loaded. `draining` is set once.
+    `router`, `translation_service`, `task_models` and `glossaries` are None until the models are loaded. `draining`
+    is set once.
     """
 
     settings: Settings
@@ -43,6 +45,7 @@ class ServerState:
     engines: Sequence[EngineClient] = ()
     router: Router | None = None
     translation_service: TranslationService | None = None
+    task_models: TaskModels | None = None
     glossaries: GlossaryStore | None = None
     num_characters_billed: int = 0  # since the start; nothing is billed, but DeepL's clients request the number
     draining: bool = False
@@ -80,7 +83,8 @@ class ServerState:
         max_bytes = self.settings.max_glossary_megabytes * MEGABYTE
         self.glossaries = GlossaryStore(self.settings.glossary_file, max_bytes, self.settings.documents_folder)
         limits = self.settings.limits
-        self.router = Router([Pipeline(engine, limits, checks_copying=True) for engine in engines], self.settings.pivot)
+        pipelines = [Pipeline(engine, limits, checks_copying=True) for engine in engines]
+        self.router, self.task_models = Router(pipelines, self.settings.pivot), TaskModels(pipelines)
         detector = Detector(self.settings.detect_languages or self.router.source_languages)
         if detector.unknown:
             _log.warning("languages that cannot be detected", extra={"languages": detector.unknown})
@@ -103,6 +107,12 @@ class ServerState:
         if self.draining or self.translation_service is None or self.router is None:
             raise Draining("the server accepts no new requests; send this one to another server, or retry in a moment")
         return self.translation_service, self.router
+
+    def model_for(self, task: Task, name: str | None) -> Pipeline:
+        """Return the model with this name for a task, or the first one. Raises as `accept` and `TaskModels.find` do."""
+        self.accept()
+        assert self.task_models is not None, "opened with the router"
+        return self.task_models.find(task, name)
 
     def check_admission(self) -> None:
         """Raise `Draining` during shutdown, and `QueueFull` if every model would reject any request now.

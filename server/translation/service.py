@@ -134,6 +134,7 @@ class TranslationService:
         return await ThreadRunner(PLAIN_TEXTS, NO_DEADLINE)(self._detector.rank, text)
 
     def _target(self, target: str | None) -> str:
+        self._router.check_translates()
         languages = self._router.target_languages
         if target is None:
             if len(languages) != 1:
