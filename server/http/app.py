@@ -68,13 +68,15 @@ def create_app(
             tasks = (
                 asyncio.create_task(watch_event_loop(server.metrics.loop_lagged)),
                 asyncio.create_task(server.store_usage()),
+                asyncio.create_task(server.models.unload_idle()),
             )
             yield
             for task in tasks:
                 task.cancel()
         finally:
             await server.close()
-            for engine in opened:
+            added = [engine for engine in server.engines if not any(engine is other for other in opened)]
+            for engine in (*opened, *added):
                 await asyncio.to_thread(engine.close)
 
     # FastAPI that serves the files of Swagger UI itself instead of naming a CDN.

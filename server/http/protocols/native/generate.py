@@ -25,6 +25,7 @@ from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import FinishReason
 from server.translation.generation import GenerationOutcome, GenerationRequest
+from server.translation.text_stream import TextStream
 from server.translation.types import Translation
 
 router = APIRouter(prefix="/v1", tags=["generation"])
@@ -106,7 +107,13 @@ async def generate(body: GenerateBody, request: Request) -> GenerateAnswer | Res
         bypass_cache=bypasses_cache(request),
     )
     record.num_texts, record.num_characters = len(texts), asked.num_characters
-    model = server.model_for("generate", body.model)
+    _, router = server.accept()
+    model = router.models.find("generate", body.model)
+
+    async def generated(stream: TextStream | None = None) -> GenerationOutcome:
+        with router.in_use():
+            return await model.generator.generate(asked, stream)
+
     record.model = model.bundle.config.name
     charge(request, asked.num_characters)
     if num_bytes := expected_detail_bytes(asked.options, asked.num_characters):
@@ -114,8 +121,8 @@ async def generate(body: GenerateBody, request: Request) -> GenerateAnswer | Res
         record.expected_bytes += num_bytes
     answer = partial(_answer, asked)
     if body.stream:
-        return EventStream(partial(model.generator.generate, asked), answer, record, server.metrics)
-    outcome = await unless_disconnected(request, model.generator.generate(asked))
+        return EventStream(generated, answer, record, server.metrics)
+    outcome = await unless_disconnected(request, generated())
     record_outcome(record, outcome)
     if num_bytes:
         return Response(await json_off_loop(partial(answer, outcome)), media_type="application/json")
