@@ -27,7 +27,8 @@ from server.text.tokenizers.registry import open_tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import TranslationRequest
-from server.workers.engine_pool import EnginePool, PoolOptions
+from server.workers.engine_pool import EnginePool
+from server.workers.pool_options import PoolOptions
 
 _TEMPLATES: dict[str, tuple[str, ...]] = {
     "en": (

@@ -62,6 +62,11 @@ class TranslationService:
         self._detector = detector
         self._limits = limits
 
+    def change_models(self, router: Router, detector: Detector) -> None:
+        """Translate later calls with other models. Running calls keep theirs."""
+        self._router = router
+        self._detector = detector
+
     @property
     def max_text_characters(self) -> int | None:
         """The maximum number of characters in all texts of a request; None is no limit."""
@@ -84,13 +89,25 @@ class TranslationService:
         self._limits.check_size(request)
         if request.timeout_seconds is None:
             request = replace(request, timeout_seconds=self._limits.max_timeout_seconds)
+        router = self._router
+        with router.in_use():
+            return await self._translate(router, request, source, target, stream)
+
+    async def _translate(
+        self,
+        router: Router,
+        request: TranslationRequest,
+        source: str | None,
+        target: str | None,
+        stream: TextStream | None,
+    ) -> TranslationOutcome:
         if source != AUTO:
-            route = self._router.find(source, target)
+            route = router.find(source, target)
             result = await route.pipeline.translate(_part(request, range(len(request.texts)), route), stream)
             return TranslationOutcome(result, (), (route,))
-        target = self._target(target)
+        target = _target(router, target)
         detected = await self.detect(request)
-        parts = self._route_parts(detected, target)
+        parts = _route_parts(router, detected, target)
         unchanged = frozenset(range(len(request.texts))).difference(*(part.indices for part in parts))
         if stream is not None:
             for index in unchanged:
@@ -106,7 +123,7 @@ class TranslationService:
     def check(self, request: TranslationRequest, source: str | None, target: str | None) -> str:
         """Return the target language. Raises for an invalid request, for any text."""
         if source == AUTO:
-            return self._target(target)
+            return _target(self._router, target)
         route = self._router.find(source, target)
         _formality(request, route.target)
         self._limits.sentence_params(request, route.steps[-1].pipeline.bundle.config.shapes)
@@ -133,25 +150,6 @@ class TranslationService:
         self._limits.check_size(TranslationRequest((text,), "", ""))
         return await ThreadRunner(PLAIN_TEXTS, NO_DEADLINE)(self._detector.rank, text)
 
-    def _target(self, target: str | None) -> str:
-        languages = self._router.target_languages
-        if target is None:
-            if len(languages) != 1:
-                raise UnsupportedPair(f"`target` is required; available: {', '.join(languages)}")
-            return languages[0]
-        found = match_language(self._router.canonical(target) or target, languages)
-        if found is None:
-            raise UnsupportedPair(f"no model translates to {target}; available: {', '.join(languages)}")
-        return found
-
-    def _route_parts(self, detected: Sequence[Detection | None], target: str) -> "list[_Part]":
-        indices: dict[Route, list[int]] = {}
-        for index, detection in enumerate(detected):
-            if detection is None or match_language(detection.language, [target]):
-                continue
-            indices.setdefault(self._router.find(detection.language, target), []).append(index)
-        return [_Part(route, its_indices) for route, its_indices in indices.items()]
-
     @staticmethod
     async def _translate_part(
         request: TranslationRequest, part: "_Part", stream: TextStream | None
@@ -166,6 +164,28 @@ class _Part:
 
     route: Route
     indices: list[int]
+
+
+def _target(router: Router, target: str | None) -> str:
+    router.check_translates()
+    languages = router.target_languages
+    if target is None:
+        if len(languages) != 1:
+            raise UnsupportedPair(f"`target` is required; available: {', '.join(languages)}")
+        return languages[0]
+    found = match_language(router.canonical(target) or target, languages)
+    if found is None:
+        raise UnsupportedPair(f"no model translates to {target}; available: {', '.join(languages)}")
+    return found
+
+
+def _route_parts(router: Router, detected: Sequence[Detection | None], target: str) -> list[_Part]:
+    indices: dict[Route, list[int]] = {}
+    for index, detection in enumerate(detected):
+        if detection is None or match_language(detection.language, [target]):
+            continue
+        indices.setdefault(router.find(detection.language, target), []).append(index)
+    return [_Part(route, its_indices) for route, its_indices in indices.items()]
 
 
 def _part(request: TranslationRequest, indices: Sequence[int], route: Route) -> TranslationRequest:
