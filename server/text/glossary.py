@@ -53,7 +53,8 @@ class Glossary:
         self._targets: dict[str, dict[str, Targets]] = {}
         self._terms_in_caps: dict[tuple[str, str], str] = {}
         for term, translation in entries.items():
-            targets = (translation,) if isinstance(translation, str) else tuple(translation)
+            given = (translation,) if isinstance(translation, str) else translation
+            targets = tuple(map(replace_lone_surrogates, given))  # they may become the answer unread by the model
             if not 1 <= len(targets) <= MAX_ALTERNATIVES:
                 raise InvalidRequest(
                     f"a term of a glossary must have 1 to {MAX_ALTERNATIVES} translations. Given: {len(targets)}"
