@@ -1,6 +1,6 @@
-"""Patterns of items, one group of alternatives a kind.
+"""Patterns of items, some alternatives a kind.
 
-Alternatives are tried in this order at each position. Hostile texts must not take long: repetitions with an uncertain
+Of matches at one position the first alternative counts. Hostile texts must not take long: repetitions with an uncertain
 end are possessive or bounded, and no alternative reads far from many positions.
 """
 
@@ -191,6 +191,4 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     ),
     (ItemKind.SIGN, r"[€£¥§©®™×÷±≤≥≠≈→←⇒↔∞√∑°₹₽]|(?<!\S)[<>=](?!\S)|(?<!\w)\$(?!\w)"),
 )
-ITEM = regex.compile("|".join(f"(?P<k{index}>{pattern})" for index, (_, pattern) in enumerate(PATTERNS)))
-KINDS = {f"k{index}": kind for index, (kind, _) in enumerate(PATTERNS)}
 NUMBERS = regex.compile(NUMBER)
