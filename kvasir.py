@@ -89,13 +89,24 @@ def pull(
     source: SourceFlag = None,
     target: TargetFlag = None,
     sha256: Annotated[str | None, typer.Option(metavar="HEX", help="Required SHA-256 of the file of a URL.")] = None,
+    registry: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Source of models of language pairs: opus-mt, mozilla, or a URL or file."),
+    ] = "opus-mt",
+    tier: Annotated[
+        Literal["base", "base-memory", "tiny"] | None,
+        typer.Option(help="Size of a model of Mozilla's registry; by default the best one."),
+    ] = None,
+    download_only: Annotated[
+        bool, typer.Option("--download-only", help="Download the files of Mozilla's registry without conversion.")
+    ] = False,
 ) -> None:
     """Download models and convert them for `kvasir serve NAME`."""
     with one_line_errors(), needs_extra("export"):
         from library.command import pull_models
         from library.pull import PullOptions
 
-        pull_models(names, PullOptions(precision, source or (), target or (), sha256))
+        pull_models(names, PullOptions(precision, source or (), target or (), sha256, registry, tier, download_only))
 
 
 @app.command(cls=PlainCommand)

@@ -65,6 +65,8 @@ def read_checkpoint(
     for one_format in FORMATS:
         if one_format.matches(folder):
             return one_format.read(folder)
+    if bergamot := sorted(path.name for path in folder.path.glob("*.intgemm*.bin")):
+        raise CheckpointError(f"{bergamot[0]}: models of Bergamot and Firefox are not supported by this version")
     config = read_settings(folder.path / CONFIG_FILE).values
     for family in FAMILIES:
         if family.matches(config):
