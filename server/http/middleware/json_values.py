@@ -1,8 +1,9 @@
 """Limit on the number of values in a JSON body, applied while it is read."""
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from server.http.raw_headers import header
 
 _FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 _PIECE_BYTES = 16 * 1024
@@ -23,7 +24,7 @@ class JsonValues:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             await self._app(scope, receive, send)
             return
-        media_type = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().casefold()
+        media_type = header(scope, b"content-type").partition(";")[0].strip().casefold()
         if media_type in _FORMS:
             await self._app(scope, receive, send)
             return

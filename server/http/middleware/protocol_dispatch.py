@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from server.http.raw_headers import header
 from server.http.requests.parameters import looks_like_json
 
 _MAX_NAMES = 1000
@@ -22,7 +22,6 @@ class Signs:
     """Names of the fields that a request has in its query, and in its JSON object or form."""
 
     method: str
-    headers: Headers
     query: frozenset[str]
     body: frozenset[str] = frozenset()
 
@@ -103,19 +102,18 @@ class ProtocolDispatch:
         if scope["type"] != "http" or rules is None or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
         body = b""
-        if self._has_readable_body(scope, headers):
+        if self._has_readable_body(scope):
             body, receive = await _read(receive, self._max_body_bytes)
-        signs = Signs(scope["method"], headers, _form_names(scope["query_string"]), _body_names(body))
+        signs = Signs(scope["method"], _form_names(scope["query_string"]), _body_names(body))
         matching = (rule.prefix for rule in rules if rule.sign(signs))
         scope["path"] = f"{root}{next(matching, self._prefixes[path])}{path}"
         await self._app(scope, receive, send)
 
-    def _has_readable_body(self, scope: Scope, headers: Headers) -> bool:
-        announced = headers.get("content-length", "")
+    def _has_readable_body(self, scope: Scope) -> bool:
+        announced = header(scope, b"content-length")
         is_too_large = announced.isdecimal() and int(announced) > self._max_body_bytes
-        is_multipart = headers.get("content-type", "").lower().startswith("multipart/")
+        is_multipart = header(scope, b"content-type").lower().startswith("multipart/")
         return scope["method"] == "POST" and not is_too_large and not is_multipart
 
 
@@ -148,6 +146,8 @@ def _body_names(body: bytes) -> frozenset[str]:
 
 
 def _form_names(fields: bytes) -> frozenset[str]:
+    if not fields:
+        return frozenset()
     if fields.count(b"&") >= _MAX_NAMES:
         return frozenset()
     return frozenset(name for name, _ in parse_qsl(fields.decode("latin-1"), keep_blank_values=True))
