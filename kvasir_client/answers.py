@@ -19,6 +19,13 @@ class DetectedLanguage:
 
 
 @dataclass(frozen=True, slots=True)
+class Detections:
+    """Response to a call of `detect`: for each text the languages that it may be in, the most likely first."""
+
+    detections: list[list[DetectedLanguage]]
+
+
+@dataclass(frozen=True, slots=True)
 class Alternative:
     """Another translation of the same text. Scores are there with `return_scores`."""
 
@@ -91,6 +98,38 @@ class TranslationResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Generation:
+    """Text generated from one text.
+
+    `finish_reason` is "stop", "length" or "repetition". `truncated` is True if the model read only the beginning of the
+    text. `score` and `log_probability` are there with `return_scores`, `alternatives` with `num_hypotheses`, and
+    `sentence` with any option for token details.
+    """
+
+    text: str
+    source_tokens: int
+    target_tokens: int
+    finish_reason: str
+    truncated: bool | None = None
+    score: float | None = None
+    log_probability: float | None = None
+    alternatives: list[Alternative] | None = None
+    sentence: Sentence | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationResult:
+    """Response to one call of `generate`, with its texts in the order of the call."""
+
+    generations: list[Generation]
+    model: str
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
     """Next final part of a streamed translation. `index` is the index of its text in the call."""
 
@@ -111,7 +150,9 @@ class MeasuredQuality:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model of the server. `demonstration`, `purpose` and `quality` are statements of its model card."""
+    """A model of the server. `demonstration`, `purpose` and `quality` are statements of its model card.
+
+    `tasks` are "translate", "generate" and "embed"; `task_names` are values of `task` in `generate`."""
 
     name: str
     source_languages: list[str]
@@ -123,6 +164,8 @@ class Model:
     demonstration: bool = False
     purpose: str | None = None
     quality: list[MeasuredQuality] | None = None
+    tasks: list[str] | None = None
+    task_names: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +184,27 @@ class Models:
 
     models: list[Model]
     pairs: list[Pair]
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language of the server, with its name in the requested language and in itself.
+
+    `source` and `target` are whether texts in it are translated, and whether texts are translated into it.
+    """
+
+    language: str
+    name: str
+    own_name: str | None
+    source: bool
+    target: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Languages:
+    """All languages of the server."""
+
+    languages: list[Language]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,59 +4,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Generic, TypedDict, TypeVar
+from typing import BinaryIO, Generic, TypeVar
 
 import httpx2
 
-from kvasir_client.answers import Document, Limits, Models, Score, TextDelta, TranslationResult, parse
+from kvasir_client.answers import (
+    Detections,
+    Document,
+    GenerationResult,
+    Languages,
+    Limits,
+    Models,
+    Score,
+    TextDelta,
+    TranslationResult,
+    parse,
+)
 from kvasir_client.errors import ConnectionFailed, DocumentFailed, Overloaded, ResponseError, TimedOut
+from kvasir_client.options import DocumentOptions, GenerationOptions, Options, ScoreOptions
 
 T = TypeVar("T")
 
 # Not every sequence of strings: a str is one too.
 Texts = list[str] | tuple[str, ...]
-
-
-class Options(TypedDict, total=False):
-    """Options of a translation, under their names in `POST /v1/translate`; the server documents and checks them."""
-
-    alignment_heads: list[int]
-    alignment_layer: int
-    beam_size: int
-    coverage_penalty: float
-    diversity_penalty: float
-    early_stopping: bool
-    formal: bool
-    format: str
-    glossary: Mapping[str, str | Sequence[str]]
-    glossary_id: str
-    length_penalty: float
-    max_length_ratio: float
-    max_new_tokens: int
-    max_repetitions: int
-    localize_numbers: bool
-    min_new_tokens: int
-    min_p: float
-    no_repeat_ngram_size: int
-    num_beam_groups: int
-    num_hypotheses: int
-    num_token_alternatives: int
-    patience: float
-    repetition_penalty: float
-    required_phrases: Sequence[str]
-    return_alignments: bool
-    return_alternatives: bool
-    return_attention: bool
-    return_scores: bool
-    return_token_scores: bool
-    seed: int
-    suppress_phrases: Sequence[str]
-    suppress_tokens: Sequence[int]
-    target_prefix: str | Sequence[str]
-    temperature: float
-    timeout_seconds: float
-    top_k: int
-    top_p: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +38,7 @@ class Call(Generic[T]):
     read: Callable[[Mapping[str, object]], T]
     json: Mapping[str, object] | None = None
     form: Mapping[str, str] | None = None
+    query: Mapping[str, str] | None = None
 
 
 def translate(texts: str | Texts, source: str | None, target: str | None, options: Options) -> Call[TranslationResult]:
@@ -77,11 +48,23 @@ def translate(texts: str | Texts, source: str | None, target: str | None, option
     return Call("POST", "/v1/translate", lambda data: parse(TranslationResult, data), json=_without_none(body))
 
 
+def generate(texts: str | Texts, options: GenerationOptions) -> Call[GenerationResult]:
+    """Generate texts with a model that does not translate; a str is one text."""
+    body = {"text": texts if isinstance(texts, str) else list(texts), **options}
+    return Call("POST", "/v1/generate", lambda data: parse(GenerationResult, data), json=_without_none(body))
+
+
+def detect(texts: str | Texts) -> Call[Detections]:
+    """Detect the languages of texts; a str is one text."""
+    text = texts if isinstance(texts, str) else list(texts)
+    return Call("POST", "/v1/detect", lambda data: parse(Detections, data), json={"text": text})
+
+
 def score(
-    texts: Sequence[str], translations: Sequence[str], source: str | None, target: str | None
+    texts: Sequence[str], translations: Sequence[str], source: str | None, target: str | None, options: ScoreOptions
 ) -> Call[list[Score]]:
     """Score translations, one for each text."""
-    body = {"text": list(texts), "translation": list(translations), "source": source, "target": target}
+    body = {"text": list(texts), "translation": list(translations), "source": source, "target": target, **options}
 
     def read(data: Mapping[str, object]) -> list[Score]:
         scores = data["scores"]
@@ -96,16 +79,19 @@ def models() -> Call[Models]:
     return Call("GET", "/v1/models", lambda data: parse(Models, data))
 
 
+def languages(name_language: str) -> Call[Languages]:
+    """List languages with their names."""
+    return Call("GET", "/v1/languages", lambda data: parse(Languages, data), query={"in": name_language})
+
+
 def limits() -> Call[Limits]:
     """Read the limits of a request."""
     return Call("GET", "/v1/limits", lambda data: parse(Limits, data))
 
 
-def submit_document(
-    source: str | None, target: str | None, beam_size: int | None, length_penalty: float | None
-) -> Call[Document]:
+def submit_document(source: str | None, target: str | None, options: DocumentOptions) -> Call[Document]:
     """Submit a document; the client adds the file."""
-    fields = {"source": source, "target": target, "beam_size": beam_size, "length_penalty": length_penalty}
+    fields = {"source": source, "target": target, **options}
     form = {name: str(value) for name, value in _without_none(fields).items()}
     return Call("POST", "/v1/documents", lambda data: parse(Document, data), form=form)
 
@@ -147,13 +133,13 @@ def error_of(response: httpx2.Response) -> ResponseError:
     return found
 
 
-def read_event(event: httpx2.ServerSentEvent) -> TextDelta | TranslationResult:
-    """Read a server-sent event of a streamed translation. Raises `ResponseError` for an `error` event."""
+def read_event(event: httpx2.ServerSentEvent, call: Call[T]) -> TextDelta | T:
+    """Read a server-sent event of a streamed answer to `call`. Raises `ResponseError` for an `error` event."""
     data = event.json()
     assert isinstance(data, dict)
     if event.event == "error":
         raise ResponseError(200, str(data["error"]["code"]), str(data["error"]["message"]))
-    return parse(TranslationResult, data) if event.event == "done" else parse(TextDelta, data)
+    return call.read(data) if event.event == "done" else parse(TextDelta, data)
 
 
 def retry_delay(error: ResponseError, attempt: int, max_retries: int) -> float:

@@ -1,15 +1,18 @@
 """Routes between languages: one model, or two through a third language."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
 from bundle.loading import Bundle
-from server.interface.errors import InvalidRequest, UnsupportedPair
+from server.interface.errors import InvalidRequest, UnsupportedPair, UnsupportedTask
 from server.text.language_tags import match_language
 from server.translation.pipeline import Pipeline
 from server.translation.pivot import PivotPipeline, TextPipeline
 from server.translation.scoring import Scorer
+from server.translation.task_models import TaskModels, no_model_for
 
 # Of an error message; languages are listed where there are more pairs.
 _MAX_LISTED_PAIRS = 50
@@ -85,6 +88,10 @@ class Router:
 
     def __init__(self, pipelines: Sequence[Pipeline], pivot: str = "") -> None:
         self._pipelines = tuple(pipelines)
+        self.models = TaskModels(self._pipelines)
+        self._num_uses = 0
+        self._unused = asyncio.Event()
+        self._unused.set()
         names = [bundle.config.name for bundle in self.bundles]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(
@@ -134,12 +141,29 @@ class Router:
         """All target languages, in the order of the models."""
         return list(dict.fromkeys(route.target for route in self._routes.values()))
 
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep the models loaded during a request, even if other models replace them meanwhile."""
+        self._num_uses += 1
+        self._unused.clear()
+        try:
+            yield
+        finally:
+            self._num_uses -= 1
+            if not self._num_uses:
+                self._unused.set()
+
+    async def until_unused(self) -> None:
+        """Wait until no request uses the models."""
+        await self._unused.wait()
+
     def find(self, source: str | None, target: str | None) -> Route:
         """Return the route from `source` to `target`; None is the only possible language.
 
         Other spellings of a model's languages are accepted: `deu_Latn` for `de`. Raises `UnsupportedPair` with what is
-        available.
+        available, and `UnsupportedTask` if no model translates.
         """
+        self.check_translates()
         source, target = self.canonical(source), self.canonical(target)
         if source is not None and target is not None and (exact := self._routes.get((source, target))) is not None:
             return exact  # no route is preferred to it, and the search grows with the number of languages
@@ -150,6 +174,11 @@ class Router:
         if len(routes) > 1:
             raise UnsupportedPair(f"`source` and `target` are ambiguous: {wanted}; available: {self._pairs()}")
         return routes[0]
+
+    def check_translates(self) -> None:
+        """Raise `UnsupportedTask` if no model translates."""
+        if not self._routes:
+            raise UnsupportedTask(no_model_for("translate", [bundle.config for bundle in self.bundles]))
 
     def canonical(self, language: str | None) -> str | None:
         """Return the language of which this is another spelling in a checkpoint; otherwise the tag itself."""
