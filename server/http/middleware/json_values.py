@@ -1,9 +1,9 @@
 """Limit on the number of values in a JSON body, applied while it is read."""
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from server.http.raw_headers import header
 from server.http.requests.parameters import MAX_BLANK_BYTES, looks_like_json
 
 _PIECE_BYTES = 16 * 1024
@@ -24,8 +24,12 @@ class JsonValues:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        media_type = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().casefold()
+        media_type = header(scope, b"content-type").partition(";")[0].strip().casefold()
         if media_type == "multipart/form-data":
+            await self._app(scope, receive, send)
+            return
+        announced = header(scope, b"content-length")
+        if announced.isdecimal() and int(announced) <= self._max_values:  # each value takes a byte
             await self._app(scope, receive, send)
             return
         counter = ValueCounter()

@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.http.middleware.engine_admission import EngineAdmission
+from server.http.raw_headers import header
 from server.http.requests.parameters import looks_like_json
 from server.http.responses.error_formats import ErrorFormats
 from server.http.responses.errors import http_error_response, unread_error_response
@@ -27,7 +27,6 @@ class Signs:
     """Names of the fields that a request has in its query, and in its JSON object or form."""
 
     method: str
-    headers: Headers
     query: frozenset[str]
     body: frozenset[str] = frozenset()
 
@@ -118,9 +117,9 @@ class ProtocolDispatch:
         if scope["type"] != "http" or rules is None or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)
             return
-        signs = Signs(scope["method"], Headers(scope=scope), _form_names(scope["query_string"]))
+        signs = Signs(scope["method"], _form_names(scope["query_string"]))
         scope["path"] = root + self._prefixed(path, signs)
-        if self._has_readable_body(scope, signs.headers):
+        if self._has_readable_body(scope):
             candidates = (scope["path"].removeprefix(root), *(rule.prefix + path for rule in reversed(rules)))
             try:
                 self._admission.check(scope, *candidates)
@@ -140,10 +139,10 @@ class ProtocolDispatch:
         matching = (rule.prefix for rule in self._rules[path] if rule.sign(signs))
         return next(matching, self._prefixes[path]) + path
 
-    def _has_readable_body(self, scope: Scope, headers: Headers) -> bool:
-        announced = headers.get("content-length", "")
+    def _has_readable_body(self, scope: Scope) -> bool:
+        announced = header(scope, b"content-length")
         is_too_large = announced.isdecimal() and int(announced) > self._max_body_bytes
-        is_multipart = headers.get("content-type", "").lower().startswith("multipart/")
+        is_multipart = header(scope, b"content-type").lower().startswith("multipart/")
         return scope["method"] == "POST" and not is_too_large and not is_multipart
 
 
@@ -176,6 +175,8 @@ def _body_names(body: bytes) -> frozenset[str]:
 
 
 def _form_names(fields: bytes) -> frozenset[str]:
+    if not fields:
+        return frozenset()
     if fields.count(b"&") >= _MAX_NAMES:
         return frozenset()
     return frozenset(name for name, _ in parse_qsl(fields.decode("latin-1"), keep_blank_values=True))

@@ -6,9 +6,9 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from server.http.raw_headers import header
 from server.http.responses.error_formats import ErrorFormats
 from server.http.responses.errors import CLIENT_GONE_STATUS, error_response
 from server.http.state import RequestRecord, ServerState, milliseconds
@@ -51,7 +51,7 @@ class RequestRecorder:
             return
         begun = self._clock()
         record = RequestRecord(
-            _request_id(Headers(scope=scope)),
+            _request_id(header(scope, b"x-request-id")),
             client=str((scope.get("client") or ("",))[0]),
             elapsed_seconds=lambda: self._clock() - begun,
         )
@@ -63,12 +63,13 @@ class RequestRecorder:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["X-Request-ID"] = record.id
+                headers = list(message.get("headers", ()))
+                headers.append((b"x-request-id", record.id.encode()))
                 if not record.is_streamed:  # the last event of a stream has its timings
-                    headers["Server-Timing"] = _server_timing(record)
-                if self._server.draining:
-                    headers["Connection"] = "close"
+                    headers.append((b"server-timing", _server_timing(record).encode()))
+                if self._server.draining and (b"connection", b"close") not in headers:
+                    headers.append((b"connection", b"close"))
+                message["headers"] = headers
             await send(message)
 
         self._server.begin_request()
@@ -144,7 +145,7 @@ def _sizes(record: RequestRecord) -> Mapping[str, object]:
 
 def _server_timing(record: RequestRecord) -> str:
     """Return the durations of the four phases and the total: https://www.w3.org/TR/server-timing/."""
-    return ", ".join(f"{name};dur={duration}" for name, duration in record.timings().items())
+    return ", ".join([f"{name};dur={duration}" for name, duration in record.timings().items()])
 
 
 def _outcome(status: int) -> str:
@@ -153,7 +154,6 @@ def _outcome(status: int) -> str:
     return "ok" if status < 400 else "invalid" if status < 500 else "error"
 
 
-def _request_id(headers: Headers) -> str:
+def _request_id(given: str) -> str:
     """Return the client's request id if it is fit for a log line, else a new one."""
-    given = headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+    return given if given and _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
