@@ -21,6 +21,7 @@ from server.operations.metrics import Metrics
 from server.operations.model_loading import ModelLoader
 from server.operations.model_set import ModelSet
 from server.operations.settings import Settings
+from server.operations.tracing import RequestTrace, Tracing
 from server.text.language_detection import Detector
 from server.translation.glossary_store import GlossaryStore
 from server.translation.router import Router
@@ -49,6 +50,7 @@ class ServerState:
     num_in_flight: int = 0  # HTTP requests received and not yet answered
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while no request is in flight
     key_gate: KeyGate | None = field(init=False)  # None: the server requires no API keys
+    tracing: Tracing | None = field(init=False)  # None: no traces are recorded
     documents: DocumentStore = field(init=False)
     models: ModelSet = field(init=False)
     unread: UnreadBytes = field(init=False)  # responses being sent
@@ -57,8 +59,11 @@ class ServerState:
     glossary_memory: UnreadBytes = field(init=False)  # glossaries in the bodies of running requests
 
     def __post_init__(self) -> None:
-        """Open the file of API keys, and create an empty document store. Raises ValueError if the file is unusable."""
+        """Open the file of API keys, and create an empty document store. Raises ValueError if the file is unusable,
+        or if traces need a package that is missing."""
         self.key_gate = None if self.settings.api_keys is None else KeyGate(self.settings.api_keys)
+        endpoint = self.settings.trace_endpoint
+        self.tracing = None if not endpoint else Tracing(endpoint, self.settings.trace_percent / 100)
         self.unread = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
         self.expected = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
         glossary_bytes = self.settings.max_glossary_megabytes * MEGABYTE
@@ -79,6 +84,8 @@ class ServerState:
             self.glossaries.close()
         if self.key_gate is not None:
             await asyncio.to_thread(self.key_gate.close)
+        if self.tracing is not None:
+            await asyncio.to_thread(self.tracing.close)
 
     def open(self, engines: Sequence[EngineClient]) -> None:
         """Serve translations with `engines` from now on."""
@@ -174,6 +181,7 @@ class RequestRecord:
     glossary_bytes: int = 0  # of the glossary in its body
     elapsed_seconds: Callable[[], float] = field(default=lambda: 0.0, repr=False)
     late_status: int | None = None
+    trace: RequestTrace | None = field(default=None, repr=False)
     is_streamed: bool = False
     model: str | None = None
     num_texts: int = 0

@@ -170,6 +170,18 @@ class Settings(BaseSettings):
             "loopback addresses and Unix sockets"
         ),
     ] = None
+    trace_endpoint: Annotated[
+        str,
+        Field(
+            pattern=r"^(https?://.+)?$",
+            description="OTLP endpoint of a collector for traces, such as http://127.0.0.1:4318/v1/traces; needs the "
+            "`telemetry` extra; empty: no traces",
+        ),
+    ] = ""
+    trace_percent: Annotated[
+        float,
+        Field(ge=0, le=100, description="share of requests that are traced, unless their `traceparent` header decides"),
+    ] = 100.0
     engine_processes: Annotated[
         bool | None,
         Field(

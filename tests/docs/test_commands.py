@@ -25,9 +25,9 @@ COMMANDS = (
 # Targets whose ARGS are flags of a command.
 TARGETS_WITH_FLAGS = frozenset({"serve", "loadtest"})
 SEPARATORS = "();<>|&"
-# Flags of other programs in running text: of Docker, curl and deepl, then of Locust.
+# Flags of other programs in running text: of Docker, Prometheus, curl and deepl, then of Locust.
 FOREIGN_FLAGS = frozenset(
-    {"--cpus", "--gpus", "--time", "--user", "--server-url"}
+    {"--cpus", "--enable-feature", "--gpus", "--time", "--user", "--server-url"}
     | {"--headless", "--master-bind-host", "--master-bind-port", "--master-port"}
     | {"--users", "--spawn-rate", "--run-time"}
 )
