@@ -95,6 +95,23 @@ class TokenizerDescription(_Strict):
     prompts: dict[str, str] = {}
 
 
+class GenerationTask(_Strict):
+    """A task that the model was trained for: a text before each input, and decoding options."""
+
+    prefix: str = ""
+    options: dict[str, bool | int | float] = {}
+
+
+class GenerationDescription(GenerationTask):
+    """How a model generates texts that are no translations.
+
+    `prefix` and `options` apply unless a request names one of the `tasks` or values of its own. Options have the names
+    of those in requests.
+    """
+
+    tasks: dict[str, GenerationTask] = {}
+
+
 def _is_default(tokenizer: TokenizerDescription) -> bool:
     # Left out of `bundle.json`, so that releases without this field can read the bundle.
     return tokenizer == TokenizerDescription()
@@ -107,7 +124,8 @@ class BundleConfig(_Strict):
     several target languages; it is empty in all others. `first_language_tokens` maps a target language to the token
     with which its outputs begin, at no cost. `language_aliases` maps other spellings of languages to those of the
     bundle. `attention_scale` is the factor of the products of queries and
-    keys in the decoder's cross-attention.
+    keys in the decoder's cross-attention. `generation` is None for a model that only translates; a model without
+    languages does not translate.
 
     In layout `step` one graph computes a whole decoder step. In layout `parts`, which can be captured as CUDA graphs,
     decoder.onnx is followed by choose.onnx (state of the next step) or rank.onnx (scores); move.onnx moves rows.
@@ -127,9 +145,15 @@ class BundleConfig(_Strict):
     shapes: Shapes
     attention_scale: Annotated[float, Field(gt=0)]
     special_tokens: SpecialTokens
+    generation: Annotated[GenerationDescription | None, Field(exclude_if=_is_none)] = None
     encoder_inputs: tuple[str, ...]
     encoder_outputs: tuple[str, ...]
     decoder_inputs: tuple[str, ...]
     decoder_outputs: tuple[str, ...]
     provenance: Provenance
     files: dict[str, FileRecord]
+
+    @property
+    def translates(self) -> bool:
+        """Whether the model translates between languages."""
+        return bool(self.source_languages and self.target_languages)

@@ -1,11 +1,12 @@
 """Content of `bundle.json` for a checkpoint."""
 
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
 from bundle import tensors as names
 from bundle.loading import record_file
-from bundle.manifest import BundleConfig, Provenance, SpecialTokens, TokenizerDescription
+from bundle.manifest import BundleConfig, GenerationDescription, Provenance, SpecialTokens, TokenizerDescription
 from bundle.tensors import Layout, Precision
 from export.graphs.shapes import describe_shapes
 from model.checkpoints.checkpoint import Checkpoint
@@ -49,6 +50,7 @@ def describe_bundle(
             forced_end=config.forced_eos,
             forced_first=config.forced_first_token_id,
         ),
+        generation=_generation(checkpoint),
         encoder_inputs=(
             names.SOURCE_TOKENS,
             names.SOURCE_LENGTHS,
@@ -68,3 +70,8 @@ def describe_bundle(
         ),
         files={path.name: record_file(path) for path in sorted(folder.iterdir())},
     )
+
+
+def _generation(checkpoint: Checkpoint) -> GenerationDescription | None:
+    generation = checkpoint.generation
+    return None if generation is None else GenerationDescription.model_validate(asdict(generation))

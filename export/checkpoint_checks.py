@@ -1,5 +1,7 @@
 """Requirements of a bundle on the sizes and languages of a checkpoint."""
 
+from dataclasses import replace
+
 from bundle.tensors import Precision
 from kernels.weight_layout import MAX_HEAD_DIM
 from model.checkpoints.checkpoint import Checkpoint
@@ -26,10 +28,20 @@ def require_sizes(config: TransformerConfig, precision: Precision) -> None:
         )
 
 
-def require_languages(checkpoint: Checkpoint) -> None:
-    """Raise `ExportError` for a checkpoint without source or target languages."""
-    if not checkpoint.languages.source or not checkpoint.languages.target:
+def with_checked_tasks(checkpoint: Checkpoint) -> Checkpoint:
+    """Return a checkpoint without tasks that it was not trained for.
+
+    A model with languages translates. It also generates if its settings name other tasks. Raises `ExportError` for a
+    model that neither has languages nor generates.
+    """
+    has_source, has_target = bool(checkpoint.languages.source), bool(checkpoint.languages.target)
+    if has_source and has_target:
+        has_tasks = checkpoint.generation is not None and checkpoint.generation.tasks
+        return checkpoint if has_tasks else replace(checkpoint, generation=None)
+    if checkpoint.generation is None or has_source or has_target:
+        missing = "no languages" if not (has_source or has_target) else f"no {'target' if has_source else 'source'}"
         raise ExportError(
-            f"{checkpoint.provenance.source} names no languages; "
+            f"{checkpoint.provenance.source} names {missing}; "
             'add "source_lang" and "target_lang" to its tokenizer_config.json, or set --source and --target'
         )
+    return checkpoint

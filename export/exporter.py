@@ -14,7 +14,7 @@ from bundle import tensors as names
 from bundle.loading import Bundle, load_bundle, save_manifest
 from bundle.tensors import Precision
 from export.bundle_description import describe_bundle
-from export.checkpoint_checks import ExportError, require_languages, require_sizes
+from export.checkpoint_checks import ExportError, require_sizes, with_checked_tasks
 from export.graphs.optional_output import make_optional
 from export.graphs.parts_export import export_parts
 from export.graphs.ranking import Ranking
@@ -57,7 +57,7 @@ def export_bundle(
         raise ExportError(f"{folder} is not empty; remove it or choose another folder")
     report("reading the checkpoint")
     if config_file is None:
-        checkpoint = read_checkpoint(folder_or_hub_name)
+        checkpoint = read_checkpoint(folder_or_hub_name, report)
     else:
         checkpoint = read_own_model(config_file, Path(folder_or_hub_name))
     languages = checkpoint.languages
@@ -65,9 +65,10 @@ def export_bundle(
         languages = replace(languages, source=tuple(dict.fromkeys(map(language_code, source_languages))))
     if target_languages and not languages.target:
         languages = replace(languages, target=tuple(dict.fromkeys(map(language_code, target_languages))))
-    checkpoint = replace(checkpoint, languages=languages)
+    checkpoint = with_checked_tasks(replace(checkpoint, languages=languages))
     require_sizes(checkpoint.config, precision)
-    require_languages(checkpoint)
+    if not languages.target:
+        report("no languages: the model generates texts; with --source and --target it translates")
     unknown_token_id = require_tokenizer(checkpoint, report)
     model = build_model(checkpoint)
     folder.parent.mkdir(parents=True, exist_ok=True)

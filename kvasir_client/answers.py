@@ -91,6 +91,38 @@ class TranslationResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Generation:
+    """Text generated from one text.
+
+    `finish_reason` is "stop", "length" or "repetition". `truncated` is True if the model read only the beginning of the
+    text. `score` and `log_probability` are there with `return_scores`, `alternatives` with `num_hypotheses`, and
+    `sentence` with any option for token details.
+    """
+
+    text: str
+    source_tokens: int
+    target_tokens: int
+    finish_reason: str
+    truncated: bool | None = None
+    score: float | None = None
+    log_probability: float | None = None
+    alternatives: list[Alternative] | None = None
+    sentence: Sentence | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationResult:
+    """Response to one call of `generate`, with its texts in the order of the call."""
+
+    generations: list[Generation]
+    model: str
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
     """Next final part of a streamed translation. `index` is the index of its text in the call."""
 
@@ -111,7 +143,9 @@ class MeasuredQuality:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model of the server. `demonstration`, `purpose` and `quality` are statements of its model card."""
+    """A model of the server. `demonstration`, `purpose` and `quality` are statements of its model card.
+
+    `tasks` are "translate", "generate" and "embed"; `task_names` are values of `task` in `generate`."""
 
     name: str
     source_languages: list[str]
@@ -123,6 +157,8 @@ class Model:
     demonstration: bool = False
     purpose: str | None = None
     quality: list[MeasuredQuality] | None = None
+    tasks: list[str] | None = None
+    task_names: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

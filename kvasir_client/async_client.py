@@ -10,10 +10,21 @@ from typing import Self, TypeVar, Unpack, overload
 import httpx2
 
 from kvasir_client import calls
-from kvasir_client.answers import Document, Limits, Models, Score, TextDelta, Translation, TranslationResult
-from kvasir_client.calls import Call, Options, Texts
+from kvasir_client.answers import (
+    Document,
+    Generation,
+    GenerationResult,
+    Limits,
+    Models,
+    Score,
+    TextDelta,
+    Translation,
+    TranslationResult,
+)
+from kvasir_client.calls import Call, Texts
 from kvasir_client.client import POLL_SECONDS
 from kvasir_client.errors import ConnectionFailed, KvasirError
+from kvasir_client.options import GenerationOptions, Options
 
 T = TypeVar("T")
 
@@ -96,18 +107,28 @@ class AsyncClient:
     ) -> AsyncIterator[TextDelta | TranslationResult]:
         """Yield parts of the translations as they become final, and last of all the complete result."""
         call = calls.translate(text, source, target, options)
-        request = self._http.stream(call.method, call.path, json={**(call.json or {}), "stream": True})
-        with calls.connection_errors():
-            async with request as response:
-                if response.is_error:
-                    await response.aread()
-                    raise calls.error_of(response)
-                async for event in httpx2.EventSource(response):
-                    part = calls.read_event(event)
-                    yield part
-                    if isinstance(part, TranslationResult):
-                        return
-        raise ConnectionFailed("the stream ended before its last event")
+        async for part in self._events(call):
+            yield part
+
+    @overload
+    async def generate(self, text: str, **options: Unpack[GenerationOptions]) -> Generation: ...
+    @overload
+    async def generate(self, text: Texts, **options: Unpack[GenerationOptions]) -> list[Generation]: ...
+    async def generate(self, text: str | Texts, **options: Unpack[GenerationOptions]) -> Generation | list[Generation]:
+        """Generate a text from one text, or from each of a list, with a model that does not translate."""
+        generations = (await self.generate_with_details(text, **options)).generations
+        return generations[0] if isinstance(text, str) else generations
+
+    async def generate_with_details(self, text: str | Texts, **options: Unpack[GenerationOptions]) -> GenerationResult:
+        """Generate like `generate` and return the model and the seed, too."""
+        return await self._send(calls.generate(text, options))
+
+    async def stream_generation(
+        self, text: str | Texts, **options: Unpack[GenerationOptions]
+    ) -> AsyncIterator[TextDelta | GenerationResult]:
+        """Yield parts of the generated texts as they become final, and last of all the complete result."""
+        async for part in self._events(calls.generate(text, options)):
+            yield part
 
     async def score(
         self, texts: Sequence[str], translations: Sequence[str], *, source: str | None = None, target: str | None = None
@@ -183,6 +204,20 @@ class AsyncClient:
         finally:
             with suppress(KvasirError):  # the server deletes it later, and this error must not hide the first one
                 await self.delete_document(document.id)
+
+    async def _events(self, call: Call[T]) -> AsyncIterator[TextDelta | T]:
+        request = self._http.stream(call.method, call.path, json={**(call.json or {}), "stream": True})
+        with calls.connection_errors():
+            async with request as response:
+                if response.is_error:
+                    await response.aread()
+                    raise calls.error_of(response)
+                async for event in httpx2.EventSource(response):
+                    part = calls.read_event(event, call)
+                    yield part
+                    if not isinstance(part, TextDelta):
+                        return
+        raise ConnectionFailed("the stream ended before its last event")
 
     async def _send(self, call: Call[T], file: Path | None = None) -> T:
         attempt = 0

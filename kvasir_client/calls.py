@@ -4,59 +4,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Generic, TypedDict, TypeVar
+from typing import BinaryIO, Generic, TypeVar
 
 import httpx2
 
-from kvasir_client.answers import Document, Limits, Models, Score, TextDelta, TranslationResult, parse
+from kvasir_client.answers import (
+    Document,
+    GenerationResult,
+    Limits,
+    Models,
+    Score,
+    TextDelta,
+    TranslationResult,
+    parse,
+)
 from kvasir_client.errors import ConnectionFailed, DocumentFailed, Overloaded, ResponseError, TimedOut
+from kvasir_client.options import GenerationOptions, Options
 
 T = TypeVar("T")
 
 # Not every sequence of strings: a str is one too.
 Texts = list[str] | tuple[str, ...]
-
-
-class Options(TypedDict, total=False):
-    """Options of a translation, under their names in `POST /v1/translate`; the server documents and checks them."""
-
-    alignment_heads: list[int]
-    alignment_layer: int
-    beam_size: int
-    coverage_penalty: float
-    diversity_penalty: float
-    early_stopping: bool
-    formal: bool
-    format: str
-    glossary: Mapping[str, str | Sequence[str]]
-    glossary_id: str
-    length_penalty: float
-    max_length_ratio: float
-    max_new_tokens: int
-    max_repetitions: int
-    localize_numbers: bool
-    min_new_tokens: int
-    min_p: float
-    no_repeat_ngram_size: int
-    num_beam_groups: int
-    num_hypotheses: int
-    num_token_alternatives: int
-    patience: float
-    repetition_penalty: float
-    required_phrases: Sequence[str]
-    return_alignments: bool
-    return_alternatives: bool
-    return_attention: bool
-    return_scores: bool
-    return_token_scores: bool
-    seed: int
-    suppress_phrases: Sequence[str]
-    suppress_tokens: Sequence[int]
-    target_prefix: str | Sequence[str]
-    temperature: float
-    timeout_seconds: float
-    top_k: int
-    top_p: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +43,12 @@ def translate(texts: str | Texts, source: str | None, target: str | None, option
     text = texts if isinstance(texts, str) else list(texts)
     body = {"text": text, "source": source, "target": target, **options}
     return Call("POST", "/v1/translate", lambda data: parse(TranslationResult, data), json=_without_none(body))
+
+
+def generate(texts: str | Texts, options: GenerationOptions) -> Call[GenerationResult]:
+    """Generate texts with a model that does not translate; a str is one text."""
+    body = {"text": texts if isinstance(texts, str) else list(texts), **options}
+    return Call("POST", "/v1/generate", lambda data: parse(GenerationResult, data), json=_without_none(body))
 
 
 def score(
@@ -147,13 +121,13 @@ def error_of(response: httpx2.Response) -> ResponseError:
     return found
 
 
-def read_event(event: httpx2.ServerSentEvent) -> TextDelta | TranslationResult:
-    """Read a server-sent event of a streamed translation. Raises `ResponseError` for an `error` event."""
+def read_event(event: httpx2.ServerSentEvent, call: Call[T]) -> TextDelta | T:
+    """Read a server-sent event of a streamed answer to `call`. Raises `ResponseError` for an `error` event."""
     data = event.json()
     assert isinstance(data, dict)
     if event.event == "error":
         raise ResponseError(200, str(data["error"]["code"]), str(data["error"]["message"]))
-    return parse(TranslationResult, data) if event.event == "done" else parse(TextDelta, data)
+    return call.read(data) if event.event == "done" else parse(TextDelta, data)
 
 
 def retry_delay(error: ResponseError, attempt: int, max_retries: int) -> float:

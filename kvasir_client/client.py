@@ -10,9 +10,20 @@ from typing import Self, TypeVar, Unpack, overload
 import httpx2
 
 from kvasir_client import calls
-from kvasir_client.answers import Document, Limits, Models, Score, TextDelta, Translation, TranslationResult
-from kvasir_client.calls import Call, Options, Texts
+from kvasir_client.answers import (
+    Document,
+    Generation,
+    GenerationResult,
+    Limits,
+    Models,
+    Score,
+    TextDelta,
+    Translation,
+    TranslationResult,
+)
+from kvasir_client.calls import Call, Texts
 from kvasir_client.errors import ConnectionFailed, KvasirError
+from kvasir_client.options import GenerationOptions, Options
 
 T = TypeVar("T")
 
@@ -96,18 +107,26 @@ class Client:
         **options: Unpack[Options],
     ) -> Iterator[TextDelta | TranslationResult]:
         """Yield parts of the translations as they become final, and last of all the complete result."""
-        call = calls.translate(text, source, target, options)
-        request = self._http.stream(call.method, call.path, json={**(call.json or {}), "stream": True})
-        with calls.connection_errors(), request as response:
-            if response.is_error:
-                response.read()
-                raise calls.error_of(response)
-            for event in httpx2.EventSource(response):
-                part = calls.read_event(event)
-                yield part
-                if isinstance(part, TranslationResult):
-                    return
-        raise ConnectionFailed("the stream ended before its last event")
+        yield from self._events(calls.translate(text, source, target, options))
+
+    @overload
+    def generate(self, text: str, **options: Unpack[GenerationOptions]) -> Generation: ...
+    @overload
+    def generate(self, text: Texts, **options: Unpack[GenerationOptions]) -> list[Generation]: ...
+    def generate(self, text: str | Texts, **options: Unpack[GenerationOptions]) -> Generation | list[Generation]:
+        """Generate a text from one text, or from each of a list, with a model that does not translate."""
+        generations = self.generate_with_details(text, **options).generations
+        return generations[0] if isinstance(text, str) else generations
+
+    def generate_with_details(self, text: str | Texts, **options: Unpack[GenerationOptions]) -> GenerationResult:
+        """Generate like `generate` and return the model and the seed, too."""
+        return self._send(calls.generate(text, options))
+
+    def stream_generation(
+        self, text: str | Texts, **options: Unpack[GenerationOptions]
+    ) -> Iterator[TextDelta | GenerationResult]:
+        """Yield parts of the generated texts as they become final, and last of all the complete result."""
+        yield from self._events(calls.generate(text, options))
 
     def score(
         self, texts: Sequence[str], translations: Sequence[str], *, source: str | None = None, target: str | None = None
@@ -181,6 +200,19 @@ class Client:
         finally:
             with suppress(KvasirError):  # the server deletes it later, and this error must not hide the first one
                 self.delete_document(document.id)
+
+    def _events(self, call: Call[T]) -> Iterator[TextDelta | T]:
+        request = self._http.stream(call.method, call.path, json={**(call.json or {}), "stream": True})
+        with calls.connection_errors(), request as response:
+            if response.is_error:
+                response.read()
+                raise calls.error_of(response)
+            for event in httpx2.EventSource(response):
+                part = calls.read_event(event, call)
+                yield part
+                if not isinstance(part, TextDelta):
+                    return
+        raise ConnectionFailed("the stream ended before its last event")
 
     def _send(self, call: Call[T], file: Path | None = None) -> T:
         attempt = 0

@@ -54,6 +54,21 @@ class Languages:
 
 
 @dataclass(frozen=True, slots=True)
+class GenerationTask:
+    """A task of a model: a text before each input, and decoding options by their names in requests."""
+
+    prefix: str = ""
+    options: Mapping[str, bool | int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Generation(GenerationTask):
+    """How a model generates texts that are no translations; `tasks` have names in requests."""
+
+    tasks: Mapping[str, GenerationTask] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """Origin of a checkpoint. `source` is the folder's name, or the hub repository and its commit."""
 
@@ -67,7 +82,7 @@ class Checkpoint:
     """A checkpoint after its family's reader.
 
     `weights` has one tensor for each parameter of `Transformer(config)`, by the parameter's name and of its shape, in
-    the precision of the checkpoint.
+    the precision of the checkpoint. `generation` is None in families that only translate.
     """
 
     config: TransformerConfig
@@ -75,3 +90,4 @@ class Checkpoint:
     tokenizer: TokenizerFiles
     languages: Languages
     provenance: Provenance
+    generation: Generation | None = None

@@ -37,7 +37,8 @@ _USAGE_SECONDS = 5.0
 class ServerState:
     """State shared by the parts of one application. Only the event loop's thread uses it.
 
-    `router`, `translation_service` and `glossaries` are None until the models are loaded. `draining` is set once.
+    `router`, `translation_service` and `glossaries` are None until the models are loaded. `draining`
+    is set once.
     """
 
     settings: Settings
@@ -55,7 +56,7 @@ class ServerState:
     models: ModelSet = field(init=False)
     unread: UnreadBytes = field(init=False)  # responses being sent
     expected: UnreadBytes = field(init=False)  # responses with many details whose requests are running
-
+    body_memory: UnreadBytes = field(init=False)  # bodies of running requests
     glossary_memory: UnreadBytes = field(init=False)  # glossaries in the bodies of running requests
 
     def __post_init__(self) -> None:
@@ -66,6 +67,7 @@ class ServerState:
         self.tracing = None if not endpoint else Tracing(endpoint, self.settings.trace_percent / 100)
         self.unread = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
         self.expected = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
+        self.body_memory = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE, "bodies of requests")
         glossary_bytes = self.settings.max_glossary_megabytes * MEGABYTE
         self.glossary_memory = UnreadBytes(glossary_bytes, "glossaries in requests")
         self.models = ModelSet(self.settings, ModelLoader(self.settings, self.metrics), self._serve_with)
@@ -127,7 +129,7 @@ class ServerState:
         """
         self.accept()
         rejection: QueueFull | None = None
-        for engine in self.engines:
+        for engine in self.models.engines:
             try:
                 engine.check_admission()
             except QueueFull as full:
@@ -176,6 +178,7 @@ class RequestRecord:
     id: str
     client: str = ""
     key: ApiKey | None = None
+    is_admitted: bool = False  # a model accepted the request before its body was read
     charged_characters: int = 0  # to the key; returned if the request fails
     expected_bytes: int = 0  # of the response, if it has many details
     glossary_bytes: int = 0  # of the glossary in its body

@@ -4,6 +4,7 @@ KvasirError
 ├── InvalidRequest        the request is not valid; the message has the limits
 │   ├── TextTooLong       more text than the server or the model accepts
 │   ├── UnsupportedPair   no model for these languages
+│   ├── UnsupportedTask   no model for this task; another route may have one
 │   ├── UnsupportedFormat no translation for this kind of document
 │   ├── InvalidDocument   a document that is damaged, malicious, or not of the type of its name
 │   ├── DocumentTooLarge  a document with too many bytes, compressed or uncompressed
@@ -49,6 +50,12 @@ class UnsupportedPair(InvalidRequest):
     """No model translates between these languages."""
 
     code = "unsupported_language_pair"
+
+
+class UnsupportedTask(InvalidRequest):
+    """No model of the server does this: it translates, generates or embeds by another route."""
+
+    code = "unsupported_task"
 
 
 class NotFound(KvasirError):

@@ -17,6 +17,7 @@ from server.interface.engine_client import EngineClient
 from server.interface.errors import InvalidRequest, KvasirError, NotFound
 from server.operations.bundle_search import bundle_folders
 from server.operations.settings import Settings
+from server.translation.generation import GenerationRequest
 from server.translation.pipeline import Pipeline
 from server.translation.router import Router
 from server.translation.types import TranslationRequest
@@ -239,8 +240,10 @@ class ModelSet:
 
 async def _probe(pipeline: Pipeline) -> None:
     """Translate a short text on the way that requests take. Raises `KvasirError`."""
-    config = pipeline.bundle.config
+    config, options = pipeline.bundle.config, DecodingOptions(max_new_tokens=8)
+    if not config.translates:
+        await pipeline.generator.generate(GenerationRequest((_PROBE,), options, bypass_cache=True))
+        return
     source = config.source_languages[0]
     target = next((each for each in config.target_languages if each != source), config.target_languages[0])
-    options = DecodingOptions(max_new_tokens=8)
     await pipeline.translate(TranslationRequest((_PROBE,), source, target, options=options, bypass_cache=True))

@@ -321,7 +321,13 @@ class Settings(BaseSettings):
         Field(description="folder of uploaded and translated documents; unset: the system's temporary folder"),
     ] = None
     max_unread_megabytes: Annotated[
-        int, Field(ge=1, le=100_000, description="memory for responses not read yet, in megabytes; then 429")
+        int,
+        Field(
+            ge=1,
+            le=100_000,
+            description="memory for responses not read yet, and again for bodies of running requests, in megabytes; "
+            "then 429",
+        ),
     ] = 256
     header_timeout_seconds: Annotated[
         float, Field(gt=0, le=3600, description="seconds to receive the headers of a request; then 408")

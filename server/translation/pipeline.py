@@ -10,6 +10,7 @@ from server.translation.assembly import assemble
 from server.translation.copy_check import CopyCheck
 from server.translation.deadline import Deadline
 from server.translation.formality_choice import FormalityChoice
+from server.translation.generation import Generator
 from server.translation.limits import TranslationLimits
 from server.translation.plain_texts import PlainTextPath
 from server.translation.reading import SegmentedTexts, TextReader
@@ -48,6 +49,7 @@ class Pipeline:
         self._plain_texts = PlainTextPath(engine, limits, self._tokenizer, self._config, self._reader)
         self._copy_check = CopyCheck(engine, limits, self._tokenizer) if checks_copying else None
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)
+        self.generator = Generator(engine, limits, self._tokenizer, clock)
 
     @property
     def bundle(self) -> Bundle:

@@ -16,7 +16,7 @@ from server.text.protection.found_items import Notation
 from server.text.protection.means import Means, first_means, next_means
 from server.text.protection.model_input import model_input, unit_words
 from server.text.protection.protected import Protected, Restored
-from server.text.protection.protected_sentence import PlainSentence, ProtectedSentence, unchanged
+from server.text.protection.protected_sentence import PlainSentence, ProtectedSentence, replaced, unchanged
 from server.translation.sentences import Sentence
 
 _NUM_ROUNDS = 4  # before a sentence is translated in pieces
@@ -35,25 +35,32 @@ class Protection(Protocol):
 
 @dataclass(slots=True)
 class AsIs:
-    """Sentences of plain text; one without a letter or a digit needs no decoding."""
+    """Sentences of plain text; one without a letter or a digit needs no decoding, nor does one of `exact_terms`."""
 
     glossary: Glossary | None = None
     is_whole_text: bool = False
+    exact_terms: Glossary | None = None
 
     def protect(self, sentence: Sentence) -> Sequence[Protected | Restored]:
         """Return the sentence."""
         text = sentence.unit.text[sentence.start : sentence.end]
         if not any(map(str.isalnum, text)):
             return (Restored(text),)
+        if self.exact_terms is not None and (term := self.exact_terms.only_term(text)) is not None:
+            return (Restored(text[: term.start] + term.text + text[term.end :]),)
         return (PlainSentence(text, self.glossary, self.is_whole_text),)
 
 
 @dataclass(frozen=True, slots=True)
 class Escalation:
-    """The sentence with each item as it is, or with the means that comes after the one that lost it."""
+    """The sentence with each item as it is, or with the means that comes after the one that lost it.
+
+    A sentence that is one of `exact_terms` is not decoded.
+    """
 
     notation: Notation
     round: int
+    exact_terms: Glossary | None = None
 
     def protect(self, sentence: Sentence) -> Sequence[Protected | Restored] | None:
         """Return the sentence; None if there are not enough substitutes, or only pieces of it can be translated."""
@@ -61,6 +68,8 @@ class Escalation:
         if not _has_letters(sentence):
             return (unchanged(sentence.unit, span),)
         kinds = [each.kind for each in sentence.unit.protected_in(*span)]
+        if (parts := self._only_term(sentence)) is not None:
+            return parts
         if self.round == 0:
             sentence.means = [first_means(kind, sentence.never_copied) for kind in kinds]
         for index in sentence.lost:
@@ -70,6 +79,16 @@ class Escalation:
         words = unit_words(sentence.unit, span)
         built = model_input(sentence.unit, span, words, sentence.means, self.notation.source, self.round)
         return None if built is None else (ProtectedSentence(sentence.unit, span, words, built, self.notation),)
+
+    def _only_term(self, sentence: Sentence) -> Sequence[Restored] | None:
+        """Return the parts of a sentence that is one of `exact_terms`; None for any other."""
+        unit, start, end = sentence.unit, sentence.start, sentence.end
+        if self.exact_terms is None or (term := self.exact_terms.only_term(unit.text[start:end])) is None:
+            return None
+        first, last = start + term.start, start + term.end
+        if unit.protected_in(first, last):
+            return None
+        return (unchanged(unit, (start, first)), replaced(unit, (first, last), term.text), unchanged(unit, (last, end)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +120,12 @@ class Piecewise:
             position = end
 
 
-def protections_for(source: str, target: str, *, localizes: bool = True) -> tuple[Protection, ...]:
+def protections_for(
+    source: str, target: str, *, localizes: bool = True, exact_terms: Glossary | None = None
+) -> tuple[Protection, ...]:
     """Return the strategies for sentences from one language to another, in their order."""
     notation = Notation(source, target, localizes)
-    return (*(Escalation(notation, number) for number in range(_NUM_ROUNDS)), Piecewise(notation))
+    return (*(Escalation(notation, number, exact_terms) for number in range(_NUM_ROUNDS)), Piecewise(notation))
 
 
 def _max_rounds(sentence: Sentence) -> int:

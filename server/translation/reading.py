@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from bundle.manifest import Shapes
 from server.interface.interruption import checkpoint
 from server.interface.request import TokenIds
+from server.text.glossary import Glossary
 from server.text.items.kinds import OPAQUE, ItemKind
 from server.text.protection.capitals import is_all_caps
 from server.text.readers.html import read_html
@@ -93,12 +94,19 @@ class TextReader:
 
     @staticmethod
     def _protections(request: TranslationRequest) -> Sequence[Protection]:
-        return protections_for(request.source, request.target, localizes=request.options.localize_numbers)
+        return protections_for(
+            request.source,
+            request.target,
+            localizes=request.options.localize_numbers,
+            exact_terms=_exact_terms(request),
+        )
 
     def _plain(self, request: TranslationRequest, run: Runner) -> SegmentedTexts:
         is_whole = request.options.is_about_whole_texts
         texts = [self._plain_text(index, text, request, is_whole) for index, text in enumerate(request.texts)]
-        protections = (AsIs(request.glossary, is_whole),) if is_whole or request.glossary is not None else _AS_THEY_ARE
+        protections: Sequence[Protection] = _AS_THEY_ARE
+        if is_whole or request.glossary is not None:
+            protections = (AsIs(request.glossary, is_whole, _exact_terms(request)),)
         return SegmentedTexts(texts, _all_sentences(texts), True, True, protections, run, NO_DEADLINE)
 
     def _plain_text(self, index: int, text: str, request: TranslationRequest, is_whole: bool) -> SegmentedText:
@@ -161,6 +169,13 @@ class TextReader:
         while _MASK * 4 in text:
             text = text.replace(_MASK * 4, _NAME)
         return self._tokenizer.count_tokens(text) <= self._max_tokens
+
+
+def _exact_terms(request: TranslationRequest) -> Glossary | None:
+    """Return the glossary that translates whole sentences without the model; None if an option needs hypotheses."""
+    options = request.options
+    needs_model = options.num_hypotheses > 1 or options.wants_details or options.is_about_whole_texts
+    return None if needs_model or options.return_scores else request.glossary
 
 
 def _all_sentences(texts: Sequence[SegmentedText]) -> list[Sentence]:

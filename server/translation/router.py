@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bundle.loading import Bundle
-from server.interface.errors import InvalidRequest, UnsupportedPair
+from server.interface.errors import InvalidRequest, UnsupportedPair, UnsupportedTask
 from server.text.language_tags import match_language
 from server.translation.pipeline import Pipeline
 from server.translation.pivot import PivotPipeline, TextPipeline
 from server.translation.scoring import Scorer
+from server.translation.task_models import TaskModels, no_model_for
 
 # Of an error message; languages are listed where there are more pairs.
 _MAX_LISTED_PAIRS = 50
@@ -87,6 +88,7 @@ class Router:
 
     def __init__(self, pipelines: Sequence[Pipeline], pivot: str = "") -> None:
         self._pipelines = tuple(pipelines)
+        self.models = TaskModels(self._pipelines)
         self._num_uses = 0
         self._unused = asyncio.Event()
         self._unused.set()
@@ -159,8 +161,9 @@ class Router:
         """Return the route from `source` to `target`; None is the only possible language.
 
         Other spellings of a model's languages are accepted: `deu_Latn` for `de`. Raises `UnsupportedPair` with what is
-        available.
+        available, and `UnsupportedTask` if no model translates.
         """
+        self.check_translates()
         source, target = self.canonical(source), self.canonical(target)
         routes = self._matching(source, target)
         wanted = f"from {source or 'any language'} to {target or 'any language'}"
@@ -169,6 +172,11 @@ class Router:
         if len(routes) > 1:
             raise UnsupportedPair(f"`source` and `target` are ambiguous: {wanted}; available: {self._pairs()}")
         return routes[0]
+
+    def check_translates(self) -> None:
+        """Raise `UnsupportedTask` if no model translates."""
+        if not self._routes:
+            raise UnsupportedTask(no_model_for("translate", [bundle.config for bundle in self.bundles]))
 
     def canonical(self, language: str | None) -> str | None:
         """Return the language of which this is another spelling in a checkpoint; otherwise the tag itself."""

@@ -84,7 +84,7 @@ class SentenceEncoder(RequestBuilder):
         """Return a request for a text as it is, with all its beams as hypotheses."""
         source = self.tokens(text)
         params = self._resolver.resolve(0, len(source))
-        return self.request(source, _first_in_prefix(replace(params, num_hypotheses=params.beam_size), self._shapes))
+        return self.request(source, first_in_prefix(replace(params, num_hypotheses=params.beam_size), self._shapes))
 
     def encode(
         self, sentences: Iterable[Sentence], protection: Protection, suppressed: tuple[Tokens, ...] = ()
@@ -120,7 +120,7 @@ class SentenceEncoder(RequestBuilder):
         """Return the request for a sentence of the text with this index. Raises `TextTooLong`."""
         if len(source) > self._shapes.max_source_tokens:
             raise self._too_long(PlainSentence(sentence), source)
-        return self.request(source, _first_in_prefix(self._resolver.resolve(text, len(source)), self._shapes))
+        return self.request(source, first_in_prefix(self._resolver.resolve(text, len(source)), self._shapes))
 
     def _too_long(self, part: Protected, source: TokenIds) -> TextTooLong:
         limit = self._shapes.max_source_tokens
@@ -153,7 +153,7 @@ class SentenceEncoder(RequestBuilder):
             params = replace(params, num_hypotheses=params.beam_size)
         if suppressed:
             params = replace(params, suppress_phrases=(*params.suppress_phrases, *suppressed))
-        return Job(part, self.request(source, _first_in_prefix(params, self._shapes)))
+        return Job(part, self.request(source, first_in_prefix(params, self._shapes)))
 
     def _required(self, part: Protected) -> Sequence[Tokens] | None:
         """Return the tokens of the substitutes; None if a search cannot require them."""
@@ -177,7 +177,7 @@ class SentenceEncoder(RequestBuilder):
         )
 
 
-def _first_in_prefix(params: SentenceParams, shapes: Shapes) -> SentenceParams:
+def first_in_prefix(params: SentenceParams, shapes: Shapes) -> SentenceParams:
     """Move the first token into the target prefix, if there is one or if hypotheses differ from their first token."""
     if params.first_token is None or not (params.target_prefix or params.decodes_independently):
         return params

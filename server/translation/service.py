@@ -167,6 +167,7 @@ class _Part:
 
 
 def _target(router: Router, target: str | None) -> str:
+    router.check_translates()
     languages = router.target_languages
     if target is None:
         if len(languages) != 1:

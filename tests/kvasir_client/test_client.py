@@ -17,7 +17,7 @@ from kvasir_client import (
     TimedOut,
     TranslationResult,
 )
-from kvasir_client.calls import Options
+from kvasir_client.options import GenerationOptions, Options
 from tests.end_to_end.servers import Served
 
 TEXTS = ["Good morning.", "The house is old. The garden is small."]
@@ -191,5 +191,9 @@ def test_a_stream_that_ends_early_raises() -> None:
 
 
 def test_the_options_are_those_of_the_server(served: Served) -> None:
-    schema = httpx2.get(f"{served.url}/openapi.json").json()["components"]["schemas"]["TranslateBody"]["properties"]
-    assert get_type_hints(Options).keys() == schema.keys() - {"text", "source", "target", "stream"}
+    schemas = httpx2.get(f"{served.url}/openapi.json").json()["components"]["schemas"]
+    for body, options, others in (
+        ("TranslateBody", Options, {"text", "source", "target", "stream"}),
+        ("GenerateBody", GenerationOptions, {"text", "stream"}),
+    ):
+        assert get_type_hints(options).keys() == schemas[body]["properties"].keys() - others

@@ -10,6 +10,7 @@ from model.families.bart.languages import mbart_languages, no_languages, transla
 from model.families.bart_settings import BartArchitecture, bart_config
 from model.families.bart_weights import ignored_names, stored_names
 from model.families.generation_settings import GenerationSettings
+from model.families.generation_tasks import read_generation
 from model.families.tokenizer_reading import PieceNumbers, read_tokenizer
 
 # Of fairseq: four tokens before the pieces of a SentencePiece model, which begins with three of its own.
@@ -30,6 +31,7 @@ class BartFamily:
     languages: ReadLanguages
     begins_with_bos: bool = False
     offset_follows_padding: bool = False
+    generates: bool = False
 
     def matches(self, config: Mapping[str, object]) -> bool:
         """Return whether config.json names this family."""
@@ -59,12 +61,13 @@ class BartFamily:
             tokenizer=tokenizer,
             languages=languages,
             provenance=Provenance(folder.name, self.name, stored.sha256),
+            generation=read_generation(settings, lambda _: False) if self.generates else None,
         )
 
 
 _LEARNED = BartArchitecture(embedding_norm=True, positions="learned", position_offset=2)
 
-BART = BartFamily("bart", "bart", _LEARNED, PieceNumbers({}), no_languages, begins_with_bos=True)
+BART = BartFamily("bart", "bart", _LEARNED, PieceNumbers({}), no_languages, begins_with_bos=True, generates=True)
 MBART = BartFamily("mbart", "mbart", replace(_LEARNED, pre_norm=True, final_norm=True), _FAIRSEQ, mbart_languages)
 M2M100 = BartFamily(
     "m2m100",
@@ -80,4 +83,6 @@ M2M100 = BartFamily(
     translation_languages,
     offset_follows_padding=True,
 )
-PEGASUS = BartFamily("pegasus", "pegasus", BartArchitecture(pre_norm=True, final_norm=True), _PEGASUS, no_languages)
+PEGASUS = BartFamily(
+    "pegasus", "pegasus", BartArchitecture(pre_norm=True, final_norm=True), _PEGASUS, no_languages, generates=True
+)

@@ -8,7 +8,7 @@ import hashlib
 from dataclasses import fields
 from pathlib import Path
 
-from model.checkpoints.checkpoint import Checkpoint, Languages, Provenance, SourceTemplate, TokenizerFiles
+from model.checkpoints.checkpoint import Checkpoint, Generation, Languages, Provenance, SourceTemplate, TokenizerFiles
 from model.checkpoints.hugging_face_files import CheckpointError, Settings, read_settings, read_weight_file
 from model.checkpoints.language_codes import language_code
 from model.checkpoints.weights import parameter_shapes, select_weights
@@ -39,6 +39,7 @@ def read_own_model(config_file: Path, weights_file: Path) -> Checkpoint:
         tokenizer=_tokenizer(settings, config_file.parent),
         languages=Languages(_languages(settings, "source_languages"), _languages(settings, "target_languages")),
         provenance=Provenance(weights_file.stem, FAMILY, hashlib.sha256(weights_file.read_bytes()).hexdigest()),
+        generation=Generation(),
     )
 
 

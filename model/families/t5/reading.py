@@ -17,7 +17,8 @@ from model.checkpoints.hugging_face_files import (
 from model.checkpoints.weights import parameter_shapes, select_weights
 from model.config import Activation, TransformerConfig
 from model.families.generation_settings import GenerationSettings
-from model.families.t5.tokenizer import read_t5_tokenizer, t5_languages
+from model.families.generation_tasks import read_generation
+from model.families.t5.tokenizer import is_translation_task, read_t5_tokenizer, t5_languages
 
 _ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
@@ -49,7 +50,8 @@ class T5:
         generation = read_settings(folder.path / "generation_config.json", required=False)
         stored = read_weights(folder.path)
         tokenizer = read_t5_tokenizer(folder)
-        config = t5_config(GenerationSettings(config_file, generation), stored.tensors, tokenizer)
+        settings = GenerationSettings(config_file, generation)
+        config = t5_config(settings, stored.tensors, tokenizer)
         shapes = parameter_shapes(config)
         names = _stored_names(config, shapes)
         weights = select_weights(shapes, stored.tensors, names, _UNUSED, folder.name)
@@ -59,6 +61,7 @@ class T5:
             tokenizer=tokenizer,
             languages=t5_languages(folder, config_file),
             provenance=Provenance(folder.name, self.name, stored.sha256),
+            generation=read_generation(settings, is_translation_task),
         )
 
 

@@ -47,6 +47,11 @@ def t5_languages(folder: CheckpointFolder, config: Settings) -> Languages:
     return Languages(source, target)
 
 
+def is_translation_task(name: str) -> bool:
+    """Return whether a task in config.json translates between two languages."""
+    return _TASK.fullmatch(name) is not None
+
+
 def _target_tokens(folder: CheckpointFolder) -> list[str]:
     """Return the languages of all tokens `<2xx>` in tokenizer.json, in order."""
     path = folder.path / TOKENIZER_JSON

@@ -1,7 +1,7 @@
 """Steps that every protocol takes between reading a request and writing its response."""
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from fastapi import Request
 
@@ -10,11 +10,25 @@ from server.http.requests.disconnect import unless_disconnected
 from server.http.state import RequestRecord, request_record, server_state
 from server.interface.detail_options import DetailOptions
 from server.translation.service import TranslationOutcome, TranslationService
-from server.translation.types import TranslationRequest
+from server.translation.types import TranslationRequest, TranslationResult
 
 # For each character of a text: measured with sentences of 100 characters, which have 25 tokens.
 _ATTENTION_BYTES: Final = 1000
 _ALTERNATIVE_BYTES: Final = 15
+
+
+class Outcome(Protocol):
+    """Texts that a request received, and the name of the model."""
+
+    @property
+    def result(self) -> TranslationResult:
+        """The texts, and the numbers for metrics and logs."""
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """The name of the model."""
+        ...
 
 
 async def run_translation(
@@ -40,8 +54,13 @@ def accept(request: Request, translation: TranslationRequest) -> tuple[Translati
     if num_bytes := expected_detail_bytes(translation.options, translation.num_characters):
         server.expected.add(record.client, num_bytes)
         record.expected_bytes += num_bytes
+    return service, replace(translation, bypass_cache=True) if bypasses_cache(request) else translation
+
+
+def bypasses_cache(request: Request) -> bool:
+    """Return whether a request has `Cache-Control: no-cache`."""
     directives = [directive.strip().lower() for directive in request.headers.get("Cache-Control", "").split(",")]
-    return service, replace(translation, bypass_cache=True) if "no-cache" in directives else translation
+    return "no-cache" in directives
 
 
 def expected_detail_bytes(options: DetailOptions, num_characters: int) -> int:
@@ -51,6 +70,6 @@ def expected_detail_bytes(options: DetailOptions, num_characters: int) -> int:
     return by_character * num_characters
 
 
-def record_outcome(record: RequestRecord, outcome: TranslationOutcome) -> None:
+def record_outcome(record: RequestRecord, outcome: Outcome) -> None:
     """Keep the outcome of a request for the log and the metrics."""
     record.result, record.model = outcome.result, outcome.model

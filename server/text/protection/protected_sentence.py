@@ -199,6 +199,13 @@ class ProtectedSentence:
         return cut
 
 
+def replaced(unit: Unit, span: Range, text: str) -> Restored:
+    """Return `text` in place of a span without items."""
+    source, target = unit_words(unit, span), words_of(text)
+    aligned = links([unit.text[start:end] for start, end in source], [text[start:end] for start, end in target], None)
+    return Restored(text, (), Block(source, target, aligned))
+
+
 def unchanged(unit: Unit, span: Range, notation: Notation | None = None) -> Restored:
     """Return a span of a unit that needs no decoding, with its items in a notation."""
     words = unit_words(unit, span)

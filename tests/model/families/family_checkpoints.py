@@ -196,8 +196,8 @@ FAMILIES: Mapping[str, tuple[Callable[[Pieces, Path], tuple[PreTrainedModel, obj
 ONE_LANGUAGE = ("bart", "pegasus", "byt5")
 
 
-def write_family(family: str, folder: Path) -> FamilyCheckpoint:
-    """Write a checkpoint of a family."""
+def write_family(family: str, folder: Path, *, translates: bool = True) -> FamilyCheckpoint:
+    """Write a checkpoint of a family; BART, Pegasus and ByT5 have languages only with `translates`."""
     folder.mkdir(parents=True)
     make, source, target = FAMILIES[family]
     torch.manual_seed(20170612)
@@ -213,7 +213,7 @@ def write_family(family: str, folder: Path) -> FamilyCheckpoint:
     (folder / "pieces.model").unlink()
     if family == "madlad":
         _number_unknown(folder / "tokenizer.json", tokenizer)
-    if family in ONE_LANGUAGE:
+    if family in ONE_LANGUAGE and translates:
         path = folder / "tokenizer_config.json"
         settings = json.loads(path.read_text("utf-8")) | {"source_lang": source, "target_lang": target}
         path.write_text(json.dumps(settings), "utf-8")

@@ -18,7 +18,6 @@ from server.http.protocols.deepl.fields import (
     target_tag,
     warn_of_ignored,
 )
-from server.http.requests.admission import check_admission
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, closes_forms, read_parameters
 from server.http.requests.translation_call import run_translation
@@ -104,7 +103,6 @@ class UsageAnswer(BaseModel):
 @router.get("/translate", response_model_exclude_none=True, include_in_schema=False)
 @router.post(
     "/translate",
-    dependencies=[Depends(check_admission)],
     response_model_exclude_none=True,
     openapi_extra=body_of(TranslateFields),
     responses=deepl_responses(400, 413, 429, 500, 503, 504),

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
 from server.http.protocols.libretranslate.errors import libretranslate_responses
-from server.http.requests.admission import check_admission
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, closes_forms, read_parameters
 from server.http.requests.translation_call import run_translation
@@ -72,7 +71,6 @@ class LanguageAnswer(BaseModel):
 
 @router.post(
     "/translate",
-    dependencies=[Depends(check_admission)],
     response_model_exclude_none=True,
     openapi_extra=body_of(TranslateFields),
     responses=libretranslate_responses(400, 413, 429, 500, 503, 504),

@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from typing import Generic, TypeVar
 
 from fastapi import Request
 from fastapi.sse import EventSourceResponse, format_sse_event
@@ -16,13 +17,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from server.http.requests.disconnect import unless_disconnected
-from server.http.requests.translation_call import record_outcome
+from server.http.requests.translation_call import Outcome, record_outcome
 from server.http.responses.errors import error_response
 from server.http.responses.large_json import json_off_loop
 from server.http.state import RequestRecord
 from server.interface.errors import ClientGone, EngineFailed, KvasirError
 from server.operations.metrics import Metrics
-from server.translation.service import TranslationOutcome
 from server.translation.text_stream import TextDelta, TextStream
 
 HEARTBEAT_SECONDS = 10.0  # proxies close connections after some thirty seconds without data
@@ -56,7 +56,10 @@ EVENTS_CONTENT: dict[str, object] = {
 }
 
 
-class EventStream(Response):
+OutcomeT = TypeVar("OutcomeT", bound=Outcome)
+
+
+class EventStream(Response, Generic[OutcomeT]):
     """The response to a streaming request. It translates while it sends, and stops if the client disconnects.
 
     An error before the first event is an ordinary error response. The first event is the first final text, or a
@@ -67,8 +70,8 @@ class EventStream(Response):
 
     def __init__(
         self,
-        translate: Callable[[TextStream], Coroutine[None, None, TranslationOutcome]],
-        answer: Callable[[TranslationOutcome], BaseModel],
+        translate: Callable[[TextStream], Coroutine[None, None, OutcomeT]],
+        answer: Callable[[OutcomeT], BaseModel],
         record: RequestRecord,
         metrics: Metrics,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,

@@ -3,18 +3,33 @@
 import math
 from typing import Annotated
 
-from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from server.translation.types import SentenceDetails
 
 MAX_TAG_CHARACTERS = 64  # the longest real language tags have half as many
+MAX_MODEL_CHARACTERS = 200
 
 Timeout = Annotated[float | None, Field(gt=0, description="time for the answer in seconds; then 504")]
 
 _MAX_FIELDS = 200
 _MAX_ITEMS = 2000  # the limits of single fields are lower
 _TEXTS = ("text", "translation")
+
+
+def _checked_text(value: object) -> object:
+    # Checked here because the errors of a union name every member that did not match.
+    if isinstance(value, list):
+        wrong = next((index for index, item in enumerate(value) if not isinstance(item, str)), None)
+        if wrong is not None:
+            raise PydanticCustomError("text_item_type", "item {index} must be a string", {"index": wrong})
+    elif not isinstance(value, str):
+        raise PydanticCustomError("text_type", "must be a string or a list of strings")
+    return value
+
+
+Text = Annotated[str | list[str], BeforeValidator(_checked_text), Field(description="a text, or a list of texts")]
 
 
 def _is_term(value: object) -> bool:
@@ -52,6 +67,14 @@ class BoundedBody(BaseModel):
         if isinstance(value, dict) and not all(map(_is_term, value.values())):
             raise PydanticCustomError("string_values", "must have strings, or lists of strings, as values")
         return value
+
+
+class AlternativeAnswer(BaseModel):
+    """Another translation, or another generated text, of the same text."""
+
+    text: str
+    score: float | None = None
+    log_probability: float | None = None
 
 
 class TokenAlternative(BaseModel):

@@ -9,6 +9,7 @@ from bundle.loading import Bundle
 from bundle.tensors import Precision
 from server.http.requests.model_names import model_names
 from server.http.state import ServerState, server_state
+from server.translation.task_models import Task, tasks_of
 
 router = APIRouter(prefix="/v1", tags=["translation"])
 
@@ -27,6 +28,8 @@ class ModelAnswer(BaseModel):
     """A loaded model."""
 
     name: str
+    tasks: list[Task] = Field(description="the routes that serve the model: /v1/translate, /v1/generate, /v1/embed")
+    task_names: list[str] = Field(description="values of `task` in /v1/generate, from the settings of the model")
     source_languages: list[str]
     target_languages: list[str]
     precision: Precision
@@ -86,6 +89,8 @@ def _model(bundle: Bundle) -> ModelAnswer:
     config, card = bundle.config, bundle.card
     return ModelAnswer(
         name=config.name,
+        tasks=tasks_of(config),
+        task_names=sorted(config.generation.tasks) if config.generation is not None else [],
         source_languages=list(config.source_languages),
         target_languages=list(config.target_languages),
         precision=config.precision,

@@ -1,12 +1,20 @@
 """Kvasir's own protocol as a value for the registry."""
 
-from server.http.protocols.native import documents, languages, limits, models, score, texts
+from server.http.protocols.native import documents, generate, languages, limits, models, score, texts
 from server.http.protocols.protocol import Protocol
 from server.http.responses.error_formats import NATIVE
 
 NATIVE_PROTOCOL = Protocol(
     name="native",
-    routers=(texts.router, score.router, models.router, languages.router, limits.router, documents.router),
+    routers=(
+        texts.router,
+        score.router,
+        generate.router,
+        models.router,
+        languages.router,
+        limits.router,
+        documents.router,
+    ),
     error_format=NATIVE,
     paths=("/v1/",),
     upload_paths=(documents.PATH,),

@@ -5,20 +5,20 @@ import math
 import time
 from functools import partial
 
-from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, field_validator
-from pydantic_core import PydanticCustomError
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
 
 from server.http.protocols.native.event_stream import EVENTS_CONTENT, EventStream
 from server.http.protocols.native.fields import (
     MAX_TAG_CHARACTERS,
+    AlternativeAnswer,
     BoundedBody,
     SentenceAnswer,
+    Text,
     Timeout,
     finite,
     sentence_answer,
 )
-from server.http.requests.admission import check_admission
 from server.http.requests.translation_call import accept, expected_detail_bytes, run_translation
 from server.http.responses.errors import error_responses
 from server.http.responses.large_json import json_off_loop
@@ -47,7 +47,7 @@ class TranslateBody(BoundedBody, DecodingOptions):
         json_schema_extra={"examples": [{"text": "Good morning. How are you today?", "source": "en", "target": "de"}]},
     )
 
-    text: str | list[str] = Field(description="a text, or a list of texts, with any number of sentences and lines")
+    text: Text = Field(description="a text, or a list of texts, with any number of sentences and lines")
     source: str | None = Field(
         None,
         max_length=MAX_TAG_CHARACTERS,
@@ -72,26 +72,6 @@ class TranslateBody(BoundedBody, DecodingOptions):
     stream: bool = Field(False, description="answer with server-sent events as text becomes final")
     timeout_seconds: Timeout = None
     format: TextFormat = Field("text", description="html and xml keep their tags")
-
-    @field_validator("text", mode="before")
-    @classmethod
-    def _check_text(cls, value: object) -> object:
-        # Checked here because the errors of a union name every member that did not match.
-        if isinstance(value, list):
-            wrong = next((index for index, item in enumerate(value) if not isinstance(item, str)), None)
-            if wrong is not None:
-                raise PydanticCustomError("text_item_type", "item {index} must be a string", {"index": wrong})
-        elif not isinstance(value, str):
-            raise PydanticCustomError("text_type", "must be a string or a list of strings")
-        return value
-
-
-class AlternativeAnswer(BaseModel):
-    """Another translation of the same text."""
-
-    text: str
-    score: float | None = None
-    log_probability: float | None = None
 
 
 class DetectedLanguage(BaseModel):
@@ -160,7 +140,6 @@ class TranslateAnswer(BaseModel):
     "/translate",
     response_model=TranslateAnswer,
     response_model_exclude_none=True,
-    dependencies=[Depends(check_admission)],
     responses={200: {"content": EVENTS_CONTENT}, **error_responses(400, 404, 413, 422, 429, 500, 503, 504)},
 )
 async def translate(

@@ -1,0 +1,60 @@
+"""Options of requests, under their names in the API; the server documents and checks them."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+
+class DecodingOptions(TypedDict, total=False):
+    """Options of decoding, and of the time for an answer."""
+
+    alignment_heads: list[int]
+    alignment_layer: int
+    beam_size: int
+    coverage_penalty: float
+    diversity_penalty: float
+    early_stopping: bool
+    length_penalty: float
+    max_length_ratio: float
+    max_new_tokens: int
+    max_repetitions: int
+    localize_numbers: bool
+    min_new_tokens: int
+    min_p: float
+    no_repeat_ngram_size: int
+    num_beam_groups: int
+    num_hypotheses: int
+    num_token_alternatives: int
+    patience: float
+    repetition_penalty: float
+    required_phrases: Sequence[str]
+    return_alignments: bool
+    return_alternatives: bool
+    return_attention: bool
+    return_scores: bool
+    return_token_scores: bool
+    seed: int
+    suppress_phrases: Sequence[str]
+    suppress_tokens: Sequence[int]
+    target_prefix: str | Sequence[str]
+    temperature: float
+    timeout_seconds: float
+    top_k: int
+    top_p: float
+
+
+class Options(DecodingOptions, total=False):
+    """Options of a translation in `POST /v1/translate`."""
+
+    formal: bool
+    format: str
+    glossary: Mapping[str, str | Sequence[str]]
+    glossary_id: str
+
+
+class GenerationOptions(DecodingOptions, total=False):
+    """Options of `POST /v1/generate`."""
+
+    model: str
+    prefix: str
+    task: str
+    truncate: bool
