@@ -1,4 +1,4 @@
-"""The command line: kvasir serve | translate | train | export | loadtest. Each command imports what it needs."""
+"""The command line: kvasir serve | top | translate | train | export | loadtest. Each command imports what it needs."""
 
 import signal
 import sys
@@ -56,6 +56,14 @@ def serve(context: typer.Context) -> None:
 
     with one_line_errors():
         raise typer.Exit(run(settings))
+
+
+@app.command(cls=ForwardingCommand)
+def top(context: typer.Context) -> None:
+    """Show the load of a running server in a terminal."""
+    from server.cli.top import top as show
+
+    run_command(show, context.args, "kvasir top")
 
 
 @app.command(cls=ForwardingCommand)

@@ -15,6 +15,7 @@ from server.documents.job_store import DocumentStore
 from server.http.unread_bytes import UnreadBytes
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, QueueFull
+from server.operations.activity import Activity
 from server.operations.api_keys.key_file import ApiKey
 from server.operations.api_keys.key_gate import KeyGate
 from server.operations.metrics import Metrics
@@ -54,6 +55,7 @@ class ServerState:
     tracing: Tracing | None = field(init=False)  # None: no traces are recorded
     documents: DocumentStore = field(init=False)
     models: ModelSet = field(init=False)
+    activity: Activity = field(default_factory=Activity)
     unread: UnreadBytes = field(init=False)  # responses being sent
     expected: UnreadBytes = field(init=False)  # responses with many details whose requests are running
     body_memory: UnreadBytes = field(init=False)  # bodies of running requests

@@ -21,7 +21,7 @@ from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENC
 
 _MAX_LENDING_ENGINES = 16  # of all models together, unless `lend_threads` is set
 ENVIRONMENT_PREFIX = "KVASIR_"
-_READ_ELSEWHERE = ("KERNELS",)  # read by the kernels package
+_READ_ELSEWHERE = ("ADMIN_KEY", "KERNELS")  # read by `kvasir top` and by the kernels package
 
 ProtocolName = Literal[
     "native",

@@ -109,6 +109,9 @@ class RequestRecorder:
         self._server.metrics.answered(endpoint, status, outcome, seconds, trace_id)
         if record.result is not None:
             self._server.metrics.translated(record.result)
+        self._server.activity.count(
+            record.model, record.key, record.num_characters, record.result, is_rejected=outcome == "rejected"
+        )
         if trace is not None:
             _end_trace(trace, scope, record, endpoint, status)
         # Successful probes, scrapes and page files are frequent and carry no information.
