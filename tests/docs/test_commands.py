@@ -27,7 +27,7 @@ TARGETS_WITH_FLAGS = frozenset({"serve", "loadtest"})
 SEPARATORS = "();<>|&"
 # Flags of other programs in running text: of Docker, Prometheus, curl and deepl, then of Locust.
 FOREIGN_FLAGS = frozenset(
-    {"--cpus", "--enable-feature", "--gpus", "--time", "--user", "--server-url"}
+    {"--build-arg", "--cpus", "--enable-feature", "--gpus", "--time", "--user", "--server-url"}
     | {"--headless", "--master-bind-host", "--master-bind-port", "--master-port"}
     | {"--users", "--spawn-rate", "--run-time"}
 )
