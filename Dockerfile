@@ -28,6 +28,7 @@ COPY README.md LICENSE kvasir.py setup.py ./
 COPY bundle bundle
 COPY export export
 COPY kernels kernels
+COPY library library
 COPY loadtest loadtest
 COPY model model
 COPY server server

@@ -12,6 +12,7 @@ import regex
 
 from server.interface.errors import InvalidRequest
 from server.text.term_index import TermIndex
+from server.text.unicode_text import replace_lone_surrogates
 
 MAX_TERM_CHARACTERS = 200
 MAX_ENTRIES = 10_000
@@ -52,7 +53,8 @@ class Glossary:
         self._targets: dict[str, dict[str, Targets]] = {}
         self._terms_in_caps: dict[tuple[str, str], str] = {}
         for term, translation in entries.items():
-            targets = (translation,) if isinstance(translation, str) else tuple(translation)
+            given = (translation,) if isinstance(translation, str) else translation
+            targets = tuple(map(replace_lone_surrogates, given))  # they may become the answer unread by the model
             if not 1 <= len(targets) <= MAX_ALTERNATIVES:
                 raise InvalidRequest(
                     f"a term of a glossary must have 1 to {MAX_ALTERNATIVES} translations. Given: {len(targets)}"
@@ -60,7 +62,7 @@ class Glossary:
             for each in (term, *targets):
                 _check_term(each)
             folded = term.lower()
-            self._targets.setdefault(folded, {})[term] = targets
+            self._targets.setdefault(folded, {})[term] = tuple(map(replace_lone_surrogates, targets))
             self._terms_in_caps.setdefault((folded, term.upper()), term)
         unspaced = {folded for folded in self._targets if _UNSPACED.search(folded)}
         self._indexes = (TermIndex(self._targets.keys() - unspaced), TermIndex(unspaced, anywhere=True))

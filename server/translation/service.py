@@ -17,7 +17,7 @@ from server.text.language_detection import Detection, Detector
 from server.text.language_tags import match_language
 from server.text.readers.visible_text import visible_text
 from server.text.unicode_text import replace_lone_surrogates
-from server.translation.deadline import NO_DEADLINE, Deadline
+from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.router import Route, Router
 from server.translation.text_stream import TextStream
@@ -145,10 +145,21 @@ class TranslationService:
         checkpoint()
         return self._detector.detect(visible_text(text, request.format, request.markup))
 
-    async def rank(self, text: str) -> list[Detection]:
-        """Return all languages that `text` may be in, the most likely first."""
-        self._limits.check_size(TranslationRequest((text,), "", ""))
-        return await ThreadRunner(PLAIN_TEXTS, NO_DEADLINE)(self._detector.rank, text)
+    async def rank(self, texts: Sequence[str]) -> list[list[Detection]]:
+        """Return for each text all languages that it may be in, the most likely first; none without a letter."""
+        request = TranslationRequest(tuple(texts), "", "")
+        self._limits.check_size(request)
+        arrived = time.monotonic()
+        deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, time.monotonic)
+
+        def rank_all() -> list[list[Detection]]:
+            ranked = []
+            for text in texts:
+                checkpoint()
+                ranked.append(self._detector.rank(text))
+            return ranked
+
+        return await ThreadRunner(PLAIN_TEXTS, deadline)(rank_all)
 
     @staticmethod
     async def _translate_part(

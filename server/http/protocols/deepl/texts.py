@@ -25,9 +25,9 @@ from server.http.state import ServerState, request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.text.formality import has_formality
-from server.text.language_tags import display_name
+from server.text.language_tags import display_name, match_language
 from server.text.readers.pieces import MarkupOptions
-from server.translation.service import TranslationOutcome
+from server.translation.service import AUTO, TranslationOutcome
 from server.translation.types import TranslationRequest
 
 router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
@@ -141,7 +141,9 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
             ignore_tags=names_of(sent, "ignore_tags"),
         ),
     )
-    outcome = await run_translation(request, translation, source or "auto", target)
+    # A text in the target language stays as it is; detection also finds the texts of which `source_lang` is wrong.
+    is_detected = source is None or match_language(source, [target]) is not None
+    outcome = await run_translation(request, translation, AUTO if is_detected else source, target)
     server.num_characters_billed += translation.num_characters
     return _response(outcome, texts, source, model_type)
 

@@ -106,9 +106,10 @@ async def detect(request: Request) -> list[Detected]:
     server = server_state(request)
     sent = await read_parameters(request, server.settings.max_texts + 10)
     text = "\n".join(_texts(sent))
-    interpreter, _ = server.accept()
+    service, _ = server.accept()
     _check_size((text,), server)
-    best, *others = [_detected(each) for each in await interpreter.rank(text)] or [_detected(None)]
+    [ranked] = await service.rank((text,))
+    best, *others = [_detected(each) for each in ranked] or [_detected(None)]
     return [best, *(each for each in others if each.confidence > 0)]
 
 

@@ -99,7 +99,7 @@ async def detect(request: Request) -> DetectAnswer:
     except ValueError as error:
         raise InvalidRequest("`minConfidence` must be a number") from error
     service, _ = server_state(request).accept()
-    ranked = await service.rank(text)
+    [ranked] = await service.rank((text,))
     if not ranked or ranked[0].confidence < minimum:
         return DetectAnswer(language="", confidence=0)
     return DetectAnswer(language=ranked[0].language, confidence=round(ranked[0].confidence, 4))
