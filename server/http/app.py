@@ -125,7 +125,14 @@ def create_app(
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["*"],  # each protocol has its own header for keys
             allow_private_network=True,
-            expose_headers=["Content-Disposition", "Location", "Retry-After", "Server-Timing", "X-Request-ID"],
+            expose_headers=[
+                "Content-Disposition",
+                "Location",
+                "Retry-After",
+                "Server-Timing",
+                "traceparent",
+                "X-Request-ID",
+            ],
         )
     allowed_hosts = settings.allowed_hosts or default_hosts(settings.host)
     app.add_middleware(HostCheck, formats=formats, allowed_hosts=allowed_hosts, allowed_origins=settings.cors_origins)

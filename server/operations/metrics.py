@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.openmetrics import exposition as openmetrics
 
 from bundle.manifest import BundleConfig
 from server.interface.engine_client import EngineClient, EngineStatus, SentenceOutcome
@@ -192,14 +193,17 @@ class Metrics:
         """Record the time between two text events of a stream."""
         self._stream_gap_seconds.observe(seconds)
 
-    def answered(self, endpoint: str, status: int, outcome: str, seconds: float) -> None:
-        """Record a finished HTTP request. `endpoint` is its route's path template, or a fixed word without a route."""
+    def answered(self, endpoint: str, status: int, outcome: str, seconds: float, trace_id: str | None = None) -> None:
+        """Record a finished HTTP request. `endpoint` is its route's path template, or a fixed word without a route.
+
+        `trace_id` is the exemplar of its duration.
+        """
         key = endpoint, status, outcome
         if (series := self._answered.get(key)) is None:
             requests = self._requests.labels(endpoint, str(status), outcome)
             self._answered[key] = series = requests, self._request_seconds.labels(endpoint)
         series[0].inc()
-        series[1].observe(seconds)
+        series[1].observe(seconds, None if trace_id is None else {"trace_id": trace_id})
 
     def loop_lagged(self, seconds: float) -> None:
         """Record a measurement of the event loop's lag."""
@@ -212,6 +216,11 @@ class Metrics:
     def exposition(self) -> bytes:
         """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
+
+    def open_metrics(self) -> bytes:
+        """Return all metrics in the format of OpenMetrics, which has exemplars."""
+        text: bytes = openmetrics.generate_latest(self._registry)  # type: ignore[no-untyped-call]
+        return text
 
     def _seconds(self, name: str, documentation: str, buckets: Sequence[float] = _SECONDS) -> Histogram:
         return Histogram(name, documentation, buckets=buckets, registry=self._registry)

@@ -6,8 +6,10 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from server.http.middleware.refusal_sampling import RefusalSampling
 from server.http.raw_headers import header
 from server.http.responses.error_formats import ErrorFormats
 from server.http.responses.errors import CLIENT_GONE_STATUS, error_response
@@ -15,6 +17,7 @@ from server.http.state import RequestRecord, ServerState, milliseconds
 from server.interface.client_identity import client_of_call
 from server.interface.errors import EngineFailed
 from server.interface.request import FinishReason
+from server.operations.tracing import Attribute, RequestTrace
 
 _log = logging.getLogger("kvasir.request")
 
@@ -43,6 +46,7 @@ class RequestRecorder:
         self._server = server
         self._formats = formats
         self._clock = clock
+        self._refusals = RefusalSampling()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request; pass on other scopes."""
@@ -56,6 +60,8 @@ class RequestRecorder:
             elapsed_seconds=lambda: self._clock() - begun,
         )
         scope.setdefault("state", {})["record"] = record
+        if self._server.tracing is not None:
+            record.trace = self._server.tracing.begin(Headers(scope=scope))
         client_of_call.set(record.client)
         status = 0
 
@@ -65,6 +71,8 @@ class RequestRecorder:
                 status = message["status"]
                 headers = list(message.get("headers", ()))
                 headers.append((b"x-request-id", record.id.encode()))
+                if record.trace is not None:
+                    headers.append((b"traceparent", record.trace.traceparent.encode()))
                 if not record.is_streamed:  # the last event of a stream has its timings
                     headers.append((b"server-timing", _server_timing(record).encode()))
                 if self._server.draining and (b"connection", b"close") not in headers:
@@ -97,13 +105,21 @@ class RequestRecorder:
     def _finish(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
         endpoint = str(getattr(scope.get("route"), "path", "") or self._endpoint_of(scope))
         outcome = _outcome(status)
-        self._server.metrics.answered(endpoint, status, outcome, seconds)
+        trace = record.trace
+        trace_id = trace.trace_id if trace is not None and trace.is_sampled else None
+        self._server.metrics.answered(endpoint, status, outcome, seconds, trace_id)
         if record.result is not None:
             self._server.metrics.translated(record.result)
+        self._server.activity.count(
+            record.model, record.key, record.num_characters, record.result, is_rejected=outcome == "rejected"
+        )
+        if trace is not None:
+            _end_trace(trace, scope, record, endpoint, status)
         # Successful probes, scrapes and page files are frequent and carry no information.
         is_routine = status in (200, 304) and not record.num_texts
         level = logging.DEBUG if is_routine else logging.INFO
-        if not _log.isEnabledFor(level):
+        left_out = self._refusals.select(status)
+        if left_out is None or not _log.isEnabledFor(level):
             return
         fields: dict[str, object] = {
             "id": record.id,
@@ -112,6 +128,8 @@ class RequestRecorder:
             "status": status,
             "outcome": outcome,
             **({} if record.key is None else {"key": record.key.id}),
+            **({} if trace is None else {"trace": trace.trace_id}),
+            **({"left_out": left_out} if left_out else {}),
             "milliseconds": milliseconds(seconds),
             **_sizes(record),
         }
@@ -122,6 +140,20 @@ class RequestRecorder:
     def _endpoint_of(self, scope: Scope) -> str:
         path = str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
         return path if path in self._endpoints else _UNKNOWN_ENDPOINT
+
+
+def _end_trace(trace: RequestTrace, scope: Scope, record: RequestRecord, endpoint: str, status: int) -> None:
+    """End the span of a request, with the names of OpenTelemetry's conventions and never with a text."""
+    attributes: dict[str, Attribute] = {
+        "http.request.method": scope["method"],
+        "http.route": endpoint,
+        "http.response.status_code": status,
+        "kvasir.request_id": record.id,
+    }
+    attributes |= {f"kvasir.{name}": value for name, value in _sizes(record).items() if isinstance(value, str | int)}
+    phases = {} if record.result is None else record.result.phases.by_name()
+    error = f"status {status}" if status >= 500 else None
+    trace.end(f"{scope['method']} {endpoint}", attributes, phases, error)
 
 
 def _sizes(record: RequestRecord) -> Mapping[str, object]:
