@@ -92,11 +92,11 @@ class Pipeline:
         unsettled = texts.sentences
         for protection in texts.protections:
             requests = await texts.run(encoder.encode, texts.deadline.in_time(unsettled), protection)
-            await output.encoded()
+            output.encoded()
             completions = await submission.submit(requests)
             await output.decoded(completions)
             unsettled = await texts.run(restorer.restore, texts.deadline.in_time(unsettled), completions)
-            await output.restored(unsettled)
+            output.restored(unsettled)
             if not unsettled:
                 break
             submission.next_round()

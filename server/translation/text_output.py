@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from server.interface.loop_turns import in_turns
 from server.interface.request import Completion
 from server.text.protection.protected import Protected, Restored, with_outputs
 from server.text.tokenizers.tokenizer import Tokenizer
@@ -11,8 +10,6 @@ from server.translation.reading import SegmentedTexts
 from server.translation.sentences import Job, SegmentedText, Sentence
 from server.translation.text_stream import Followed, TextStream
 from server.translation.types import Translation
-
-_TEXTS_PER_TURN, _SENTENCES_PER_TURN = 50, 200
 
 
 class TextOutput:
@@ -31,32 +28,28 @@ class TextOutput:
         ]
         self._is_followed = False
 
-    async def encoded(self) -> None:
+    def encoded(self) -> None:
         """Follow the requests of the encoded texts; those of further rounds are not followed."""
         if self._stream is None or self._is_followed:
             return
         self._is_followed = True
-        async for part in in_turns(self._followed, _TEXTS_PER_TURN):
-            for index, text in part:
-                segments = await self._texts.run(_followed, text)
-                self._stream.follow(index, segments, self._tokenizer)
+        for index, text in self._followed:
+            self._stream.follow(index, _followed(text), self._tokenizer)
 
     async def decoded(self, completions: Mapping[int, Completion]) -> None:
         """Add what the engine has not reported while it decoded."""
         if self._stream is not None and self._followed:
             await self._stream.complete(completions)
 
-    async def restored(self, unsettled: Collection[Sentence]) -> None:
+    def restored(self, unsettled: Collection[Sentence]) -> None:
         """Add the sentences that have become final, all but those that are `unsettled`."""
         if self._stream is None or self._texts.is_plain:
             return
         waiting = set(map(id, unsettled))
-        sentences = [
-            sentence for _, text in self._followed for sentence in text.sentences if id(sentence) not in waiting
-        ]
-        async for part in in_turns(sentences, _SENTENCES_PER_TURN):
-            for sentence in part:
-                self._stream.settle(id(sentence), _final(sentence))
+        for _, text in self._followed:
+            for sentence in text.sentences:
+                if id(sentence) not in waiting:
+                    self._stream.settle(id(sentence), _final(sentence))
 
     def assembled(self, translations: Sequence[Translation]) -> None:
         """Add the texts that were not streamed sentence by sentence."""

@@ -160,6 +160,11 @@ class TextStream:
         """Wake a waiting reader."""
         self._changed.set()
 
+    @property
+    def has_news(self) -> bool:
+        """Whether `take` may return more."""
+        return self._changed.is_set()
+
     async def wait(self, timeout_seconds: float) -> bool:
         """Return whether there is news since the last `take`, after waiting for it up to this time."""
         with suppress(TimeoutError):

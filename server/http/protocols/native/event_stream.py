@@ -119,8 +119,9 @@ class EventStream(Response, Generic[OutcomeT]):
                     await self._send_pieces(send, feed.take(SENTENCES_AT_ONCE))
             done = await translation
             record_outcome(self._record, done)
-            while pieces := feed.take(SENTENCES_AT_ONCE):
-                await self._send_pieces(send, pieces)
+            await self._send_pieces(send, feed.take(SENTENCES_AT_ONCE))
+            while feed.has_news:
+                await self._send_pieces(send, feed.take(SENTENCES_AT_ONCE))
             content = await json_off_loop(partial(self._answer, done))
             timings = _json({"timings": self._record.timings()})
             separator = "" if content == b"{}" else ","

@@ -88,8 +88,9 @@ class CompletionStream(Response):
             outcome = await translation
             record_outcome(self._record, outcome)
             if self._compose is None:
-                while await self._send_new(send, feed):
-                    pass
+                await self._send_new(send, feed)
+                while feed.has_news:
+                    await self._send_new(send, feed)
             else:
                 await self._send_text(send, self._compose(outcome))
             return outcome
@@ -97,12 +98,10 @@ class CompletionStream(Response):
             translation.cancel()
             await asyncio.gather(translation, return_exceptions=True)
 
-    async def _send_new(self, send: Send, feed: TextStream) -> bool:
-        """Return whether there was new text."""
+    async def _send_new(self, send: Send, feed: TextStream) -> None:
         text = "".join(delta.text for delta in feed.take(SENTENCES_AT_ONCE))
         if text and self._compose is None:
             await self._send_text(send, text)
-        return bool(text)
 
     async def _send_text(self, send: Send, text: str) -> None:
         delta = {"content": text} if self._has_begun else {"role": "assistant", "content": text}
