@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 _NEVER = 1_000_000_000
 _INTERVAL_SECONDS = 1.0
-_IDLE_SECONDS = 60.0  # between collections: a request may come just then, and the cached translations take 80 ms
+_IDLE_SECONDS = 600.0  # between collections: a request may come just then, and full caches take 80 ms
 # Collections of middle-aged objects since the last full one: as many as Python waits for, and the most on a server that
 # is never idle. Each follows some 7,000 new objects.
 _DUE, _URGENT = 10, 300
