@@ -137,8 +137,9 @@ clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the 
 page-test: $(DEV_STAMP)  ## The page in a real Chromium (Debian: apt-get install chromium chromium-driver)
 	$(BIN)/pytest tests/browser
 
-faults: $(DEV_STAMP)  ## Fifty hostile documents of every format and 5,000 random requests, in some twenty minutes
+faults: $(DEV_STAMP)  ## Fifty hostile documents of every format, large requests and 5,000 random ones, in some thirty minutes
 	$(BIN)/pytest tests/faults/hostile_documents.py
+	$(BIN)/python -m tests.faults.loop_holds
 	$(BIN)/python -m tests.faults.fuzz_requests
 
 bench: $(BENCH_STAMP)  ## Compare with other engines; flags: make bench ARGS="--limit 200 --repetitions 3"

@@ -157,6 +157,11 @@ class ServerState:
         if self.key_gate is not None and record.key is not None:
             self.key_gate.refund(record.key, record.charged_characters)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request and no document is in progress."""
+        return not self.num_in_flight and not self.documents.num_unfinished
+
     def begin_request(self) -> None:
         """Count an HTTP request that was received."""
         self.num_in_flight += 1

@@ -4,11 +4,11 @@ Each protocol serves its routes below a prefix of its own. A request to a shared
 formats, API keys and metrics are those of its protocol.
 """
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from urllib.parse import parse_qsl
+from urllib.parse import unquote_plus
 
+from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -20,6 +20,7 @@ from server.http.responses.errors import http_error_response, unread_error_respo
 from server.interface.errors import KvasirError
 
 _MAX_NAMES = 1000
+_MAX_NAME_BYTES = 100  # longer names are no sign of a protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +169,8 @@ def _body_names(body: bytes) -> frozenset[str]:
     if not looks_like_json(body):
         return _form_names(body)
     try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):  # the protocol that reads it describes the error
+        content = from_json(body)  # several times as fast as the parser of the routes
+    except ValueError:  # the protocol that reads it describes the error
         return frozenset()
     return frozenset(content) if isinstance(content, dict) else frozenset()
 
@@ -179,4 +180,5 @@ def _form_names(fields: bytes) -> frozenset[str]:
         return frozenset()
     if fields.count(b"&") >= _MAX_NAMES:
         return frozenset()
-    return frozenset(name for name, _ in parse_qsl(fields.decode("latin-1"), keep_blank_values=True))
+    names = (field.partition(b"=")[0] for field in fields.split(b"&"))
+    return frozenset(unquote_plus(name.decode("latin-1")) for name in names if len(name) <= _MAX_NAME_BYTES)
