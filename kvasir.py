@@ -1,9 +1,11 @@
-"""The command line: kvasir serve | translate | train | export | loadtest. Each command imports what it needs."""
+"""The command line: kvasir serve | translate | train | export | mcp | loadtest. Each command imports what it needs."""
 
 import signal
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 # `python -m` puts the working directory first: a `server.py` there would replace the package of that name.
 if __name__ == "__main__" and not sys.flags.safe_path and Path(sys.path[0]) != Path(__file__).parent:
@@ -14,6 +16,9 @@ import typer
 from server.cli.help_pages import ForwardingCommand, PlainCommand, plain_app, run_command
 from server.cli.keys import app as keys
 from server.cli.one_line_errors import WRONG_USE, failure, flag_problems, needs_extra, one_line_errors
+
+if TYPE_CHECKING:
+    from kvasir_client import AsyncClient
 
 app = plain_app("Kvasir serves encoder-decoder Transformers.")
 
@@ -76,6 +81,49 @@ def train(context: typer.Context) -> None:
         from model.training.command import train as training
 
         run_command(training, context.args, "kvasir train")
+
+
+@app.command(cls=PlainCommand)
+def mcp(
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Address of a running server; by default models are loaded by this command."),
+    ] = None,
+    api_key: Annotated[
+        str | None, typer.Option(metavar="KEY", envvar="KVASIR_MCP_API_KEY", help="API key for the server at URL.")
+    ] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Bundle, or folder of bundles, to load; may be repeated."),
+    ] = None,
+) -> None:
+    """Offer translation to language models as tools of an MCP server on standard input and output."""
+    if url is not None and model:
+        raise failure("--model has no effect with --url: the server has its own models", WRONG_USE)
+    with one_line_errors(), needs_extra("mcp"):
+        from kvasir_client.mcp_server import serve as serve_tools
+        from server.cli.version import version as installed_version
+
+        serve_tools(_local_client(model) if url is None else _remote_client(url, api_key), installed_version())
+
+
+@asynccontextmanager
+async def _remote_client(url: str, api_key: str | None) -> "AsyncIterator[AsyncClient]":
+    from kvasir_client import AsyncClient
+
+    async with AsyncClient(url, api_key=api_key, timeout=600.0) as client:
+        yield client
+
+
+@asynccontextmanager
+async def _local_client(model: list[Path] | None) -> "AsyncIterator[AsyncClient]":
+    from httpx2 import ASGITransport
+
+    from kvasir_client import AsyncClient
+    from server.cli.local_app import local_app
+
+    async with local_app(model) as app, AsyncClient(transport=ASGITransport(app)) as client:
+        yield client
 
 
 @app.command(cls=PlainCommand)

@@ -19,7 +19,7 @@ from tests.architecture.project_files import ROOT, text_of
 from tests.docs.fenced_blocks import blocks_of, pages
 
 COMMANDS = (
-    *("serve", "translate", "export", "train", "loadtest", "loadtest report", "loadtest compare"),
+    *("serve", "translate", "export", "train", "mcp", "loadtest", "loadtest report", "loadtest compare"),
     *("keys", "keys add", "keys list", "keys revoke", "keys limit"),
 )
 # Targets whose ARGS are flags of a command.
