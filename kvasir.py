@@ -1,11 +1,9 @@
-"""The command line: kvasir serve | translate | train | export | mcp | loadtest. Each command imports what it needs."""
+"""The command line: kvasir serve | pull | translate | train | export | mcp … Each command imports what it needs."""
 
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 # `python -m` puts the working directory first: a `server.py` there would replace the package of that name.
 if __name__ == "__main__" and not sys.flags.safe_path and Path(sys.path[0]) != Path(__file__).parent:
@@ -16,9 +14,6 @@ import typer
 from server.cli.help_pages import ForwardingCommand, PlainCommand, plain_app, run_command
 from server.cli.keys import app as keys
 from server.cli.one_line_errors import WRONG_USE, failure, flag_problems, needs_extra, one_line_errors
-
-if TYPE_CHECKING:
-    from kvasir_client import AsyncClient
 
 app = plain_app("Kvasir serves encoder-decoder Transformers.")
 
@@ -51,16 +46,76 @@ def serve(context: typer.Context) -> None:
     signal.signal(signal.SIGTERM, _exit_at_once)
     from pydantic import ValidationError
 
-    from server.cli.settings_flags import settings_from_flags
+    from server.cli.settings_flags import names_and_settings
 
     try:
-        settings = settings_from_flags(context.args)
+        names, settings = names_and_settings(context.args)
     except ValidationError as error:
         raise failure(flag_problems(error.errors(), "kvasir serve"), WRONG_USE) from error
+    if names:
+        with one_line_errors(), needs_extra("export"):
+            from library.command import pull_models
+            from library.pull import PullOptions
+
+            precision: Precision = "float16" if settings.device == "cuda" else "int8"
+            folders = pull_models(names, PullOptions(precision))
+            listed = settings.model if "model" in settings.model_fields_set else []
+            settings = settings.model_copy(update={"model": [*folders, *listed]})
     from server.cli.serve import serve as run
 
     with one_line_errors():
         raise typer.Exit(run(settings))
+
+
+Precision = Literal["float32", "int8", "float16"]
+PrecisionFlag = Annotated[Precision, typer.Option(help="Precision of the weights; float16 is for GPUs.")]
+SourceFlag = Annotated[
+    list[str] | None, typer.Option(help="Source language, if the checkpoint lists none; may be repeated.")
+]
+TargetFlag = Annotated[
+    list[str] | None, typer.Option(help="Target language, if the checkpoint lists none; may be repeated.")
+]
+
+
+@app.command(cls=PlainCommand)
+def pull(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME", help="Language pair (en-fr), name of the hub, URL, folder or archive; may be repeated."
+        ),
+    ],
+    precision: PrecisionFlag = "int8",
+    source: SourceFlag = None,
+    target: TargetFlag = None,
+    sha256: Annotated[str | None, typer.Option(metavar="HEX", help="Required SHA-256 of the file of a URL.")] = None,
+) -> None:
+    """Download models and convert them for `kvasir serve NAME`."""
+    with one_line_errors(), needs_extra("export"):
+        from library.command import pull_models
+        from library.pull import PullOptions
+
+        pull_models(names, PullOptions(precision, source or (), target or (), sha256))
+
+
+@app.command(cls=PlainCommand)
+def models(as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False) -> None:
+    """List the models that `kvasir pull` made."""
+    with one_line_errors():
+        from library.command import list_models
+
+        list_models(as_json=as_json)
+
+
+@app.command(cls=PlainCommand)
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Name in the list of `kvasir models`, or a pair.")],
+) -> None:
+    """Delete models that `kvasir pull` made."""
+    with one_line_errors():
+        from library.command import remove_models
+
+        remove_models(names)
 
 
 @app.command(cls=ForwardingCommand)
@@ -101,29 +156,14 @@ def mcp(
     if url is not None and model:
         raise failure("--model has no effect with --url: the server has its own models", WRONG_USE)
     with one_line_errors(), needs_extra("mcp"):
-        from kvasir_client.mcp_server import serve as serve_tools
-        from server.cli.version import version as installed_version
+        from kvasir_client.mcp_server import remote_client, serve_tools, serve_tools_of
+        from server.cli.local_app import local_app
+        from server.cli.version import version
 
-        serve_tools(_local_client(model) if url is None else _remote_client(url, api_key), installed_version())
-
-
-@asynccontextmanager
-async def _remote_client(url: str, api_key: str | None) -> "AsyncIterator[AsyncClient]":
-    from kvasir_client import AsyncClient
-
-    async with AsyncClient(url, api_key=api_key, timeout=600.0) as client:
-        yield client
-
-
-@asynccontextmanager
-async def _local_client(model: list[Path] | None) -> "AsyncIterator[AsyncClient]":
-    from httpx2 import ASGITransport
-
-    from kvasir_client import AsyncClient
-    from server.cli.local_app import local_app
-
-    async with local_app(model) as app, AsyncClient(transport=ASGITransport(app)) as client:
-        yield client
+        if url is None:
+            serve_tools_of(local_app(model), version())
+        else:
+            serve_tools(remote_client(url, api_key), version())
 
 
 @app.command(cls=PlainCommand)
@@ -132,16 +172,10 @@ def export(
         str, typer.Argument(metavar="CHECKPOINT", help="Folder of a Hugging Face checkpoint, or its hub name.")
     ],
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Folder to write the bundle to.")],
-    precision: Annotated[
-        Literal["float32", "int8", "float16"], typer.Option(help="Precision of the weights; float16 is for GPUs.")
-    ] = "int8",
+    precision: PrecisionFlag = "int8",
     name: Annotated[str | None, typer.Option(help="Name of the model; by default from the checkpoint.")] = None,
-    source: Annotated[
-        list[str] | None, typer.Option(help="Source language, if the checkpoint lists none; may be repeated.")
-    ] = None,
-    target: Annotated[
-        list[str] | None, typer.Option(help="Target language, if the checkpoint lists none; may be repeated.")
-    ] = None,
+    source: SourceFlag = None,
+    target: TargetFlag = None,
     config: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="JSON file of your own model; CHECKPOINT is the file of its weights."),

@@ -1,11 +1,12 @@
 """MCP server: translation as tools for language models, over a client of a Kvasir server. Needs the extra `mcp`."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import httpx2
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
@@ -23,6 +24,13 @@ _INSTRUCTIONS = (
 )
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
+
+_TIMEOUT_SECONDS = 600.0
+
+_Message = MutableMapping[str, Any]
+Application = Callable[  # of ASGI
+    [_Message, Callable[[], Awaitable[_Message]], Callable[[_Message], Awaitable[None]]], Awaitable[None]
+]
 
 Texts = Annotated[list[str], Field(description="texts of any length; each has its translation, in the same order")]
 Source = Annotated[str, Field(description="language of the input, such as en; auto detects it")]
@@ -213,7 +221,12 @@ def create_server(client: AsyncClient, version: str = "") -> MCPServer:
     return server
 
 
-def serve(client: AbstractAsyncContextManager[AsyncClient], version: str) -> None:
+def remote_client(url: str, api_key: str | None) -> AsyncClient:
+    """Return a client of a running server that waits long enough for large texts."""
+    return AsyncClient(url, api_key=api_key, timeout=_TIMEOUT_SECONDS)
+
+
+def serve_tools(client: AbstractAsyncContextManager[AsyncClient], version: str) -> None:
     """Serve on standard input and output until the input ends."""
 
     async def run() -> None:
@@ -221,3 +234,14 @@ def serve(client: AbstractAsyncContextManager[AsyncClient], version: str) -> Non
             await create_server(opened, version).run_stdio_async()
 
     asyncio.run(run())
+
+
+def serve_tools_of(application: AbstractAsyncContextManager[Application], version: str) -> None:
+    """Serve the tools of a Kvasir application inside this process, without a port."""
+    serve_tools(_local_client(application), version)
+
+
+@asynccontextmanager
+async def _local_client(application: AbstractAsyncContextManager[Application]) -> AsyncIterator[AsyncClient]:
+    async with application as app, AsyncClient(transport=httpx2.ASGITransport(app)) as client:
+        yield client

@@ -91,11 +91,15 @@ class Settings:
         raise CheckpointError(f"{self.file_name}: `{name}` {requirement}. Given: {value}")
 
 
-def find_checkpoint(folder_or_hub_name: str | Path, report: Callable[[str], None] = lambda _: None) -> CheckpointFolder:
+def find_checkpoint(
+    folder_or_hub_name: str | Path | CheckpointFolder, report: Callable[[str], None] = lambda _: None
+) -> CheckpointFolder:
     """Return the folder of that name, or download the hub repository of that name.
 
     `report` receives a line before a download.
     """
+    if isinstance(folder_or_hub_name, CheckpointFolder):
+        return folder_or_hub_name
     path = Path(folder_or_hub_name)
     if path.is_dir():
         return CheckpointFolder(path, path.resolve().name)

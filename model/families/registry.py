@@ -35,7 +35,9 @@ class Family(Protocol):
 FAMILIES: tuple[Family, ...] = (Marian(), BART, MBART, M2M100, PEGASUS, T5())
 
 
-def read_checkpoint(folder_or_hub_name: str | Path, report: Callable[[str], None] = lambda _: None) -> Checkpoint:
+def read_checkpoint(
+    folder_or_hub_name: str | Path | CheckpointFolder, report: Callable[[str], None] = lambda _: None
+) -> Checkpoint:
     """Read the checkpoint in a folder, or download it from the hub if there is no folder of that name.
 
     `report` receives a line before a download. Raises `CheckpointError`, a `ValueError`.

@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from fastapi_offline import FastAPIOffline
 
+from server.http.direct_routes import DirectRoutes
 from server.http.middleware.authentication import Authentication
 from server.http.middleware.body_limit import BodyLimit
 from server.http.middleware.body_memory import BodyMemory
@@ -94,6 +95,7 @@ def create_app(
     if "native" in settings.protocols:
         _add_routes(app, page.router)  # it calls /v1
     # Middleware added last runs first.
+    app.add_middleware(DirectRoutes, application=app)
     upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
     upload_paths = [path for protocol in protocols for path in protocol.upload_paths]
     app.add_middleware(FormCharset, formats=formats)

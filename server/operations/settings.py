@@ -21,7 +21,7 @@ from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENC
 
 _MAX_LENDING_ENGINES = 16  # of all models together, unless `lend_threads` is set
 ENVIRONMENT_PREFIX = "KVASIR_"
-_READ_ELSEWHERE = ("KERNELS", "MCP_API_KEY")  # by the kernels package, and by `kvasir mcp`
+_READ_ELSEWHERE = ("HOME", "KERNELS", "MCP_API_KEY")  # by the packages library and kernels, and by `kvasir mcp`
 
 ProtocolName = Literal[
     "native",

@@ -62,7 +62,7 @@ class Glossary:
             for each in (term, *targets):
                 _check_term(each)
             folded = term.lower()
-            self._targets.setdefault(folded, {})[term] = targets
+            self._targets.setdefault(folded, {})[term] = tuple(map(replace_lone_surrogates, targets))
             self._terms_in_caps.setdefault((folded, term.upper()), term)
         unspaced = {folded for folded in self._targets if _UNSPACED.search(folded)}
         self._indexes = (TermIndex(self._targets.keys() - unspaced), TermIndex(unspaced, anywhere=True))

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from server.text.glossary import Glossary
+from server.text.negation import negation_of
+from server.text.protection.answer_casing import CaseRules
 from server.text.protection.found_items import Notation
 from server.text.protection.means import Means, first_means, next_means
 from server.text.protection.model_input import model_input, unit_words
@@ -59,6 +61,7 @@ class Escalation:
     """
 
     notation: Notation
+    cases: CaseRules
     round: int
     exact_terms: Glossary | None = None
 
@@ -74,11 +77,23 @@ class Escalation:
             sentence.means = [first_means(kind, sentence.never_copied) for kind in kinds]
         for index in sentence.lost:
             sentence.means[index] = next_means(kinds[index], sentence.means[index])
-        if Means.APART in sentence.means or self.round >= _max_rounds(sentence):
-            return Piecewise(self.notation).protect(sentence)
+        if Means.APART in sentence.means or (kinds and self.round >= _max_rounds(sentence)):
+            return Piecewise(self.notation, self.cases).protect(sentence)
         words = unit_words(sentence.unit, span)
-        built = model_input(sentence.unit, span, words, sentence.means, self.notation.source, self.round)
-        return None if built is None else (ProtectedSentence(sentence.unit, span, words, built, self.notation),)
+        built = model_input(sentence.unit, span, words, sentence.means, self.cases.source, self.round)
+        if built is None:
+            return None
+        negation = None
+        if built.has_unusual_case:
+            negation = negation_of(built.text, self.notation.source, self.notation.target)
+        if self.round > 0 and negation is not None:
+            built = built.with_full_stop()
+        return (
+            ProtectedSentence(
+                sentence.unit, span, words, built, self.notation, self.cases,
+                negation=negation, round=self.round,
+            ),
+        )  # fmt: skip
 
     def _only_term(self, sentence: Sentence) -> Sequence[Restored] | None:
         """Return the parts of a sentence that is one of `exact_terms`; None for any other."""
@@ -96,6 +111,7 @@ class Piecewise:
     """The fragments between items, each by itself."""
 
     notation: Notation
+    cases: CaseRules
 
     def protect(self, sentence: Sentence) -> Sequence[Protected | Restored]:
         """Return the fragments, the items, and the punctuation around them."""
@@ -109,10 +125,10 @@ class Piecewise:
             if any(unit.text[at].isalpha() for at in words):
                 first, last = words[0], words[-1] + 1
                 yield unchanged(unit, (position, first))
-                built = model_input(unit, (first, last), unit_words(unit, (first, last)), (), self.notation.source, 0)
+                built = model_input(unit, (first, last), unit_words(unit, (first, last)), (), self.cases.source, 0)
                 assert built is not None, "a fragment has no items"
                 yield ProtectedSentence(
-                    unit, (first, last), unit_words(unit, (first, last)), built, self.notation,
+                    unit, (first, last), unit_words(unit, (first, last)), built, self.notation, self.cases,
                     is_fragment=True, is_continuation=is_continuation,
                 )  # fmt: skip
                 position, is_continuation = last, True
@@ -121,11 +137,12 @@ class Piecewise:
 
 
 def protections_for(
-    source: str, target: str, *, localizes: bool = True, exact_terms: Glossary | None = None
+    source: str, target: str, cases: CaseRules, *, localizes: bool = True, exact_terms: Glossary | None = None
 ) -> tuple[Protection, ...]:
     """Return the strategies for sentences from one language to another, in their order."""
     notation = Notation(source, target, localizes)
-    return (*(Escalation(notation, number, exact_terms) for number in range(_NUM_ROUNDS)), Piecewise(notation))
+    rounds = (Escalation(notation, cases, number, exact_terms) for number in range(_NUM_ROUNDS))
+    return (*rounds, Piecewise(notation, cases))
 
 
 def _max_rounds(sentence: Sentence) -> int:

@@ -6,8 +6,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import urlsplit
+
+import pytest
+from huggingface_hub import close_session, constants
+
+from model.checkpoints.download import download
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 LARGE_FILES = (".safetensors", ".bin", ".onnx", ".spm")  # stored with Git LFS, behind the CDN
@@ -53,6 +60,23 @@ def hub_server() -> Iterator[HubServer]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def using(server: HubServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make this process use the server instead of the hub, with a cache in `folder` and without waits."""
+    template = f"{server.address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr(constants, "ENDPOINT", server.address)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(folder / "token"))
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr("model.checkpoints.hub.download", partial(download, wait=lambda _: None))
+    close_session()  # the library's connections
+    yield
+    close_session()
 
 
 def _is_large(name: str) -> bool:

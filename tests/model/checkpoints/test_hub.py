@@ -1,14 +1,12 @@
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
-from huggingface_hub import close_session, constants
+from huggingface_hub import constants
 
-from model.checkpoints.download import download
 from model.checkpoints.errors import CheckpointError
 from model.checkpoints.hub import choose_files, download_model
-from tests.fakes.hub_server import COMMIT, HubServer, hub_server
+from tests.fakes.hub_server import COMMIT, HubServer, hub_server, using
 
 NAME = "team/opus-mt-en-xx"
 FILES = {
@@ -26,20 +24,9 @@ FILES = {
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    with hub_server() as server:
-        monkeypatch.setattr(constants, "ENDPOINT", server.address)
-        template = f"{server.address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-        monkeypatch.delenv("HF_TOKEN", raising=False)
-        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
-        monkeypatch.setattr("model.checkpoints.hub.download", partial(download, wait=lambda _: None))
-        close_session()
+    with hub_server() as server, using(server, tmp_path, monkeypatch):
         server.repositories[NAME] = dict(FILES)
         yield server
-        close_session()
 
 
 def test_a_model_is_downloaded_with_one_format_of_its_weights(hub: HubServer) -> None:
