@@ -23,7 +23,8 @@ from server.interface.decoding_options import DecodingOptions
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import TranslationRequest
-from server.workers.engine_pool import EnginePool, PoolOptions
+from server.workers.engine_pool import EnginePool
+from server.workers.pool_options import PoolOptions
 
 _WORD = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*")
 
