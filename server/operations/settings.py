@@ -21,9 +21,9 @@ from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENC
 
 _MAX_LENDING_ENGINES = 16  # of all models together, unless `lend_threads` is set
 ENVIRONMENT_PREFIX = "KVASIR_"
-# Read by the packages library and kernels, by `kvasir top` and by deploy/ray_serve.py.
+# Read by the packages library and kernels, by `kvasir top`, by `kvasir mcp` and by deploy/ray_serve.py.
 _READ_ELSEWHERE = (
-    *("ADMIN_KEY", "HOME", "KERNELS", "RAY_CPUS", "RAY_GATEWAYS", "RAY_MAX_ONGOING", "RAY_MAX_REPLICAS"),
+    *("ADMIN_KEY", "HOME", "KERNELS", "MCP_API_KEY", "RAY_CPUS", "RAY_GATEWAYS", "RAY_MAX_ONGOING", "RAY_MAX_REPLICAS"),
     *("RAY_MIN_REPLICAS", "RAY_TARGET_ONGOING", "RAY_THREADS"),
 )
 

@@ -3,12 +3,13 @@
 import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import NoReturn
 from urllib.parse import parse_qsl
 
 from fastapi import Request
 from starlette.datastructures import UploadFile
+from starlette.types import Scope
 
 from server.interface.errors import InvalidRequest
 from server.text.unicode_text import replace_lone_surrogates
@@ -18,6 +19,7 @@ _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "Fals
 
 _INLINE_BYTES = 20_000  # 1 MB of escapes takes 0.2 s
 MAX_BLANK_BYTES = 256  # before JSON
+_PARSED = "kvasir.json_object"  # key of the scope
 _MAX_FIELD_BYTES = 1024 * 1024  # of a URL-encoded form; Starlette has the same limit for multipart forms
 
 
@@ -130,7 +132,7 @@ async def read_parameters(request: Request, max_fields: int) -> Parameters:
     if media_type == "application/json" or (
         media_type != "multipart/form-data" and looks_like_json(await request.body())
     ):
-        return Parameters(_json_object(await request.body()), is_json=True)
+        return Parameters(_json_object(request.scope, await request.body()), is_json=True)
     values: dict[str, list[object]] = {}
     for name, query_value in await _form_fields(request.scope["query_string"], max_fields):
         values.setdefault(name, []).append(query_value)
@@ -176,7 +178,23 @@ def _decoded_fields(body: bytes, max_fields: int) -> list[tuple[str, str]]:
         raise InvalidRequest(f"the form or query is not UTF-8: {error}") from error
 
 
-def _json_object(body: bytes) -> dict[str, list[object]]:
+def json_names(scope: Scope, body: bytes) -> Collection[str]:
+    """Return the names of a JSON object, which `read_parameters` of the same request takes; none if it is invalid."""
+    try:
+        return _json_object(scope, body).keys()
+    except InvalidRequest:  # the protocol that reads it describes the error
+        return ()
+
+
+def _json_object(scope: Scope, body: bytes) -> dict[str, list[object]]:
+    """Return the values of a JSON object by name. It is parsed once for a request."""
+    if _PARSED not in scope:
+        scope[_PARSED] = _parsed(body)
+    values: dict[str, list[object]] = scope[_PARSED]
+    return values
+
+
+def _parsed(body: bytes) -> dict[str, list[object]]:
     try:
         content = json.loads(body, parse_constant=_reject_constant)
     except RecursionError as error:
