@@ -58,3 +58,14 @@ class GenerationOptions(DecodingOptions, total=False):
     prefix: str
     task: str
     truncate: bool
+
+
+class EmbeddingOptions(TypedDict, total=False):
+    """Options of `POST /v1/embed`."""
+
+    model: str
+    normalize: bool
+    pooling: str
+    prefix: str
+    timeout_seconds: float
+    truncate: bool

@@ -17,7 +17,7 @@ from kvasir_client import (
     TimedOut,
     TranslationResult,
 )
-from kvasir_client.options import GenerationOptions, Options
+from kvasir_client.options import EmbeddingOptions, GenerationOptions, Options
 from tests.end_to_end.servers import Served
 
 TEXTS = ["Good morning.", "The house is old. The garden is small."]
@@ -195,5 +195,6 @@ def test_the_options_are_those_of_the_server(served: Served) -> None:
     for body, options, others in (
         ("TranslateBody", Options, {"text", "source", "target", "stream"}),
         ("GenerateBody", GenerationOptions, {"text", "stream"}),
+        ("EmbedBody", EmbeddingOptions, {"text"}),
     ):
         assert get_type_hints(options).keys() == schemas[body]["properties"].keys() - others
