@@ -1,4 +1,4 @@
-"""The command line: kvasir serve | translate | train | export | loadtest. Each command imports what it needs."""
+"""The command line: kvasir serve | pull | translate | train | export | loadtest … Each command imports its needs."""
 
 import signal
 import sys
@@ -46,16 +46,76 @@ def serve(context: typer.Context) -> None:
     signal.signal(signal.SIGTERM, _exit_at_once)
     from pydantic import ValidationError
 
-    from server.cli.settings_flags import settings_from_flags
+    from server.cli.settings_flags import names_and_settings
 
     try:
-        settings = settings_from_flags(context.args)
+        names, settings = names_and_settings(context.args)
     except ValidationError as error:
         raise failure(flag_problems(error.errors(), "kvasir serve"), WRONG_USE) from error
+    if names:
+        with one_line_errors(), needs_extra("export"):
+            from library.command import pull_models
+            from library.pull import PullOptions
+
+            precision: Precision = "float16" if settings.device == "cuda" else "int8"
+            folders = pull_models(names, PullOptions(precision))
+            listed = settings.model if "model" in settings.model_fields_set else []
+            settings = settings.model_copy(update={"model": [*folders, *listed]})
     from server.cli.serve import serve as run
 
     with one_line_errors():
         raise typer.Exit(run(settings))
+
+
+Precision = Literal["float32", "int8", "float16"]
+PrecisionFlag = Annotated[Precision, typer.Option(help="Precision of the weights; float16 is for GPUs.")]
+SourceFlag = Annotated[
+    list[str] | None, typer.Option(help="Source language, if the checkpoint lists none; may be repeated.")
+]
+TargetFlag = Annotated[
+    list[str] | None, typer.Option(help="Target language, if the checkpoint lists none; may be repeated.")
+]
+
+
+@app.command(cls=PlainCommand)
+def pull(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME", help="Language pair (en-fr), name of the hub, URL, folder or archive; may be repeated."
+        ),
+    ],
+    precision: PrecisionFlag = "int8",
+    source: SourceFlag = None,
+    target: TargetFlag = None,
+    sha256: Annotated[str | None, typer.Option(metavar="HEX", help="Required SHA-256 of the file of a URL.")] = None,
+) -> None:
+    """Download models and convert them for `kvasir serve NAME`."""
+    with one_line_errors(), needs_extra("export"):
+        from library.command import pull_models
+        from library.pull import PullOptions
+
+        pull_models(names, PullOptions(precision, source or (), target or (), sha256))
+
+
+@app.command(cls=PlainCommand)
+def models(as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False) -> None:
+    """List the models that `kvasir pull` made."""
+    with one_line_errors():
+        from library.command import list_models
+
+        list_models(as_json=as_json)
+
+
+@app.command(cls=PlainCommand)
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Name in the list of `kvasir models`, or a pair.")],
+) -> None:
+    """Delete models that `kvasir pull` made."""
+    with one_line_errors():
+        from library.command import remove_models
+
+        remove_models(names)
 
 
 @app.command(cls=ForwardingCommand)
@@ -84,16 +144,10 @@ def export(
         str, typer.Argument(metavar="CHECKPOINT", help="Folder of a Hugging Face checkpoint, or its hub name.")
     ],
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Folder to write the bundle to.")],
-    precision: Annotated[
-        Literal["float32", "int8", "float16"], typer.Option(help="Precision of the weights; float16 is for GPUs.")
-    ] = "int8",
+    precision: PrecisionFlag = "int8",
     name: Annotated[str | None, typer.Option(help="Name of the model; by default from the checkpoint.")] = None,
-    source: Annotated[
-        list[str] | None, typer.Option(help="Source language, if the checkpoint lists none; may be repeated.")
-    ] = None,
-    target: Annotated[
-        list[str] | None, typer.Option(help="Target language, if the checkpoint lists none; may be repeated.")
-    ] = None,
+    source: SourceFlag = None,
+    target: TargetFlag = None,
     config: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="JSON file of your own model; CHECKPOINT is the file of its weights."),

@@ -28,6 +28,7 @@ from export.int8.operators import add_functions
 from export.int8.quantize import quantize_per_row
 from export.tokenizer_checks import require_tokenizer
 from export.verification.verify import verify_bundle
+from model.checkpoints.hugging_face_files import CheckpointFolder
 from model.checkpoints.language_codes import language_code
 from model.checkpoints.weights import build_encoder, build_model
 from model.families.own.reading import read_own_model
@@ -36,7 +37,7 @@ from model.transformer import EncoderModel, Transformer
 
 
 def export_bundle(
-    folder_or_hub_name: str | Path,
+    folder_or_hub_name: str | Path | CheckpointFolder,
     folder: Path,
     precision: Precision = "float32",
     name: str | None = None,
@@ -58,9 +59,10 @@ def export_bundle(
         raise ExportError(f"{folder} is not empty; remove it or choose another folder")
     report("reading the checkpoint")
     if config_file is None:
-        checkpoint = read_checkpoint(folder_or_hub_name)
+        checkpoint = read_checkpoint(folder_or_hub_name, report)
     else:
-        checkpoint = read_own_model(config_file, Path(folder_or_hub_name))
+        weights = folder_or_hub_name.path if isinstance(folder_or_hub_name, CheckpointFolder) else folder_or_hub_name
+        checkpoint = read_own_model(config_file, Path(weights))
     languages = checkpoint.languages
     if source_languages:
         languages = replace(languages, source=tuple(dict.fromkeys(map(language_code, source_languages))))

@@ -19,6 +19,13 @@ class DetectedLanguage:
 
 
 @dataclass(frozen=True, slots=True)
+class Detections:
+    """Response to a call of `detect`: for each text the languages that it may be in, the most likely first."""
+
+    detections: list[list[DetectedLanguage]]
+
+
+@dataclass(frozen=True, slots=True)
 class Alternative:
     """Another translation of the same text. Scores are there with `return_scores`."""
 
@@ -186,6 +193,27 @@ class Models:
 
     models: list[Model]
     pairs: list[Pair]
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language of the server, with its name in the requested language and in itself.
+
+    `source` and `target` are whether texts in it are translated, and whether texts are translated into it.
+    """
+
+    language: str
+    name: str
+    own_name: str | None
+    source: bool
+    target: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Languages:
+    """All languages of the server."""
+
+    languages: list[Language]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@ from typing import BinaryIO, Generic, TypeVar
 import httpx2
 
 from kvasir_client.answers import (
+    Detections,
     Document,
     Embedding,
     GenerationResult,
+    Languages,
     Limits,
     Models,
     Pair,
@@ -21,7 +23,13 @@ from kvasir_client.answers import (
     parse,
 )
 from kvasir_client.errors import ConnectionFailed, DocumentFailed, Overloaded, ResponseError, TimedOut
-from kvasir_client.options import EmbeddingOptions, GenerationOptions, Options
+from kvasir_client.options import (
+    DocumentOptions,
+    EmbeddingOptions,
+    GenerationOptions,
+    Options,
+    ScoreOptions,
+)
 
 T = TypeVar("T")
 
@@ -38,6 +46,7 @@ class Call(Generic[T]):
     read: Callable[[Mapping[str, object]], T]
     json: Mapping[str, object] | None = None
     form: Mapping[str, str] | None = None
+    query: Mapping[str, str] | None = None
 
 
 def translate(texts: str | Texts, source: str | None, target: str | None, options: Options) -> Call[TranslationResult]:
@@ -65,11 +74,17 @@ def embed(texts: str | Texts, options: EmbeddingOptions) -> Call[list[Embedding]
     return Call("POST", "/v1/embed", read, json=_without_none(body))
 
 
+def detect(texts: str | Texts) -> Call[Detections]:
+    """Detect the languages of texts; a str is one text."""
+    text = texts if isinstance(texts, str) else list(texts)
+    return Call("POST", "/v1/detect", lambda data: parse(Detections, data), json={"text": text})
+
+
 def score(
-    texts: Sequence[str], translations: Sequence[str], source: str | None, target: str | None
+    texts: Sequence[str], translations: Sequence[str], source: str | None, target: str | None, options: ScoreOptions
 ) -> Call[list[Score]]:
     """Score translations, one for each text."""
-    body = {"text": list(texts), "translation": list(translations), "source": source, "target": target}
+    body = {"text": list(texts), "translation": list(translations), "source": source, "target": target, **options}
 
     def read(data: Mapping[str, object]) -> list[Score]:
         scores = data["scores"]
@@ -101,16 +116,19 @@ def read_models(data: Mapping[str, object]) -> Models:
     return Models(models.models, list(pairs.values()))
 
 
+def languages(name_language: str) -> Call[Languages]:
+    """List languages with their names."""
+    return Call("GET", "/v1/languages", lambda data: parse(Languages, data), query={"in": name_language})
+
+
 def limits() -> Call[Limits]:
     """Read the limits of a request."""
     return Call("GET", "/v1/limits", lambda data: parse(Limits, data))
 
 
-def submit_document(
-    source: str | None, target: str | None, beam_size: int | None, length_penalty: float | None
-) -> Call[Document]:
+def submit_document(source: str | None, target: str | None, options: DocumentOptions) -> Call[Document]:
     """Submit a document; the client adds the file."""
-    fields = {"source": source, "target": target, "beam_size": beam_size, "length_penalty": length_penalty}
+    fields = {"source": source, "target": target, **options}
     form = {name: str(value) for name, value in _without_none(fields).items()}
     return Call("POST", "/v1/documents", lambda data: parse(Document, data), form=form)
 

@@ -11,10 +11,12 @@ import httpx2
 
 from kvasir_client import calls
 from kvasir_client.answers import (
+    DetectedLanguage,
     Document,
     Embedding,
     Generation,
     GenerationResult,
+    Language,
     Limits,
     Models,
     Score,
@@ -24,7 +26,13 @@ from kvasir_client.answers import (
 )
 from kvasir_client.calls import Call, Texts
 from kvasir_client.errors import ConnectionFailed, KvasirError
-from kvasir_client.options import EmbeddingOptions, GenerationOptions, Options
+from kvasir_client.options import (
+    DocumentOptions,
+    EmbeddingOptions,
+    GenerationOptions,
+    Options,
+    ScoreOptions,
+)
 
 T = TypeVar("T")
 
@@ -139,14 +147,36 @@ class Client:
         return embeddings[0] if isinstance(text, str) else embeddings
 
     def score(
-        self, texts: Sequence[str], translations: Sequence[str], *, source: str | None = None, target: str | None = None
+        self,
+        texts: Sequence[str],
+        translations: Sequence[str],
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        **options: Unpack[ScoreOptions],
     ) -> list[Score]:
         """Return the probability that the model gives to each translation; each text is one sentence."""
-        return self._send(calls.score(texts, translations, source, target))
+        return self._send(calls.score(texts, translations, source, target, options))
+
+    @overload
+    def detect(self, text: str) -> list[DetectedLanguage]: ...
+    @overload
+    def detect(self, text: Texts) -> list[list[DetectedLanguage]]: ...
+    def detect(self, text: str | Texts) -> list[DetectedLanguage] | list[list[DetectedLanguage]]:
+        """Return the languages that a text, or each of a list, may be in, the most likely first.
+
+        A text without letters has none.
+        """
+        detections = (self._send(calls.detect(text))).detections
+        return detections[0] if isinstance(text, str) else detections
 
     def models(self) -> Models:
         """Return the models and language pairs of the server."""
         return self._send(calls.models())
+
+    def languages(self, *, name_language: str = "en") -> list[Language]:
+        """Return the languages of the server, with their names in `name_language`."""
+        return (self._send(calls.languages(name_language))).languages
 
     def limits(self) -> Limits:
         """Return the largest request that the server accepts, and its defaults."""
@@ -158,11 +188,10 @@ class Client:
         *,
         source: str | None = None,
         target: str | None = None,
-        beam_size: int | None = None,
-        length_penalty: float | None = None,
+        **options: Unpack[DocumentOptions],
     ) -> Document:
-        """Upload a document and return at once; its file name extension names the format."""
-        call = calls.submit_document(source, target, beam_size, length_penalty)
+        """Upload a document and return at once; `format`, or the extension of its name, selects the format."""
+        call = calls.submit_document(source, target, options)
         return self._send(call, Path(path))
 
     def document(self, document_id: str) -> Document:
@@ -191,16 +220,13 @@ class Client:
         source: str | None = None,
         target: str | None = None,
         output: str | Path | None = None,
-        beam_size: int | None = None,
-        length_penalty: float | None = None,
+        **options: Unpack[DocumentOptions],
     ) -> Path:
         """Translate a document, write it and return where; by default beside the original (`letter.de.docx`).
 
         The document is deleted on the server, also after an error. Raises `DocumentFailed` if it cannot be translated.
         """
-        document = self.submit_document(
-            path, source=source, target=target, beam_size=beam_size, length_penalty=length_penalty
-        )
+        document = self.submit_document(path, source=source, target=target, **options)
         try:
             while not calls.is_finished(document):
                 time.sleep(POLL_SECONDS)
@@ -236,7 +262,7 @@ class Client:
 
     def _request(self, call: Call[T], file: Path | None) -> httpx2.Response:
         if file is None:
-            return self._http.request(call.method, call.path, json=call.json)
+            return self._http.request(call.method, call.path, json=call.json, params=call.query)
         with file.open("rb") as content:
             return self._http.request(
                 call.method, call.path, data=dict(call.form or {}), files={"file": (file.name, content)}

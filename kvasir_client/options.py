@@ -69,3 +69,31 @@ class EmbeddingOptions(TypedDict, total=False):
     prefix: str
     timeout_seconds: float
     truncate: bool
+
+
+class ScoreOptions(TypedDict, total=False):
+    """Options of `POST /v1/score`."""
+
+    alignment_heads: list[int]
+    alignment_layer: int
+    length_penalty: float
+    num_token_alternatives: int
+    return_alignments: bool
+    return_attention: bool
+    return_token_scores: bool
+    timeout_seconds: float
+
+
+class DocumentOptions(TypedDict, total=False):
+    """Options of a document; `format` names the format if the file name has another extension.
+
+    `columns` of a .csv file are separated by commas: names in its first row, or numbers from 1. `delimiter` and
+    `encoding` are detected by default.
+    """
+
+    beam_size: int
+    length_penalty: float
+    format: str
+    delimiter: str
+    columns: str
+    encoding: str

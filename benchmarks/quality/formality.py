@@ -20,7 +20,8 @@ from server.text.formality import Formality, formality_rules
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import TranslationRequest
-from server.workers.engine_pool import EnginePool, PoolOptions
+from server.workers.engine_pool import EnginePool
+from server.workers.pool_options import PoolOptions
 
 _YOU = regex.compile(r"\byou\b", regex.IGNORECASE)
 

@@ -27,7 +27,8 @@ from server.text.tokenizers.registry import open_tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import TranslationRequest
-from server.workers.engine_pool import EnginePool, PoolOptions
+from server.workers.engine_pool import EnginePool
+from server.workers.pool_options import PoolOptions
 
 _TEMPLATES: dict[str, tuple[str, ...]] = {
     "en": (
@@ -86,12 +87,15 @@ _NUMERIC: dict[str, dict[ItemKind, tuple[str, ...]]] = {
     "en": {
         ItemKind.NUMBER: (
             "{1}", "{2}", "{3}", "{4}", "{2},{3}", "1.{1}", "0.{2}", "1,{3}.{2}", "19{2}", "1.{1} million", "{1}th",
+            "{1}.{1}e{1}",
         ),
         ItemKind.PERCENTAGE: ("{2} %", "{2}%", "{1}.{1}%"),
         ItemKind.MONEY: ("${2}", "€{2}.50", "${2},000", "USD {2}", "$1.{1} million"),
         ItemKind.QUANTITY: ("{2} km", "{1}.{1} kg", "{3} MB", "-{1} °C"),
-        ItemKind.DATE: ("20{2}-11-22", "11/2{1}/2024"),
-        ItemKind.TIME: ("{1}:30 pm", "1{1}:05", "{1} a.m."),
+        ItemKind.DATE: ("20{2}-11-22", "11/2{1}/2024", "May {1}, 20{2}", "{1} March 20{2}", "June {1}th", "July 20{2}"),
+        ItemKind.TIME: ("{1}:30 pm", "1{1}:05", "{1} a.m.", "1{1}:05 UTC"),
+        ItemKind.RANGE: ("{1}-{2}", "1{1}–{2} km", "{1}:{1}", "1/{1}"),
+        ItemKind.NUMERAL: ("Henry VIII", "Part IV"),
     },
     "de": {
         ItemKind.NUMBER: (
@@ -101,8 +105,10 @@ _NUMERIC: dict[str, dict[ItemKind, tuple[str, ...]]] = {
         ItemKind.PERCENTAGE: ("{2} %", "{2}%", "{1},{1} %"),
         ItemKind.MONEY: ("{2} €", "{2},50 €", "{2}.000 $", "EUR {2}"),
         ItemKind.QUANTITY: ("{2} km", "{1},{1} kg", "{3} MB", "-{1} °C"),
-        ItemKind.DATE: ("20{2}-11-22", "2{1}.11.2024"),
-        ItemKind.TIME: ("{1}:30", "1{1}:05"),
+        ItemKind.DATE: ("20{2}-11-22", "2{1}.11.2024", "{1}. Mai 20{2}", "{1}. Oktober", "März 20{2}"),
+        ItemKind.TIME: ("{1}:30", "1{1}:05", "1{1}:05 MEZ"),
+        ItemKind.RANGE: ("{1}-{2}", "1{1}–{2} km", "{1}:{1}", "1/{1}"),
+        ItemKind.NUMERAL: ("Heinrich VIII", "Teil IV"),
     },
 }  # fmt: skip
 

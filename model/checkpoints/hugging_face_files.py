@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -12,14 +13,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from model.checkpoints.errors import CheckpointError as CheckpointError
+from model.checkpoints.hub import download_model
+
 CONFIG_FILE = "config.json"
 # In order of preference. safetensors comes first: it cannot contain code.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 INDEX_SUFFIX = ".index.json"
-
-
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be read or contradicts its settings; the message names the file or the weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,20 @@ class Settings:
         raise CheckpointError(f"{self.file_name}: `{name}` {requirement}. Given: {value}")
 
 
-def find_checkpoint(folder_or_hub_name: str | Path) -> CheckpointFolder:
-    """Return the folder of that name, or download the hub repository of that name."""
+def find_checkpoint(
+    folder_or_hub_name: str | Path | CheckpointFolder, report: Callable[[str], None] = lambda _: None
+) -> CheckpointFolder:
+    """Return the folder of that name, or download the hub repository of that name.
+
+    `report` receives a line before a download.
+    """
+    if isinstance(folder_or_hub_name, CheckpointFolder):
+        return folder_or_hub_name
     path = Path(folder_or_hub_name)
     if path.is_dir():
         return CheckpointFolder(path, path.resolve().name)
-    return _download(str(folder_or_hub_name))
+    model = download_model(str(folder_or_hub_name), report)
+    return CheckpointFolder(model.path, f"{model.name}@{model.commit}")
 
 
 def read_settings(path: Path, *, required: bool = True) -> Settings:
@@ -165,22 +173,3 @@ def read_weight_file(path: Path) -> dict[str, Tensor]:
     if not isinstance(content, dict) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
         raise CheckpointError(f"{path} must contain weights by name")
     return {str(name): tensor for name, tensor in content.items()}
-
-
-def _download(hub_name: str) -> CheckpointFolder:
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-    except ImportError as error:
-        raise CheckpointError(
-            f"{hub_name}: no such folder; to download it from the hub, install huggingface_hub"
-        ) from error
-    try:
-        path = Path(snapshot_download(hub_name, allow_patterns=["*.json", "*.spm", "*.safetensors"]))
-        # Many checkpoints have one format only. If both exist, one is enough.
-        if not any(path.glob("*.safetensors")):
-            path = Path(snapshot_download(hub_name, allow_patterns=["pytorch_model*.bin"], revision=path.name))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        raise CheckpointError(f"{hub_name} is neither a folder nor available from the hub: {error}") from error
-    # The name of a snapshot's folder is its commit.
-    return CheckpointFolder(path, f"{hub_name}@{path.name}")

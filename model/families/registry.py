@@ -1,7 +1,7 @@
 """Model families, and the reader that finds the family of a checkpoint."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -35,12 +35,14 @@ class Family(Protocol):
 FAMILIES: tuple[Family, ...] = (Marian(), BART, MBART, M2M100, PEGASUS, T5())
 
 
-def read_checkpoint(folder_or_hub_name: str | Path) -> Checkpoint:
+def read_checkpoint(
+    folder_or_hub_name: str | Path | CheckpointFolder, report: Callable[[str], None] = lambda _: None
+) -> Checkpoint:
     """Read the checkpoint in a folder, or download it from the hub if there is no folder of that name.
 
-    Raises `CheckpointError`, a `ValueError`.
+    `report` receives a line before a download. Raises `CheckpointError`, a `ValueError`.
     """
-    folder = find_checkpoint(folder_or_hub_name)
+    folder = find_checkpoint(folder_or_hub_name, report)
     config = read_settings(folder.path / CONFIG_FILE).values
     for family in FAMILIES:
         if family.matches(config):

@@ -16,16 +16,17 @@ import uvicorn
 
 from bundle.loading import Bundle
 from kernels.onnx_registration import running_kernels
+from server.cli.admin_server import AdminServer
 from server.cli.listening import address_of, bound_sockets, bound_unix_socket
 from server.cli.tls import TlsCertificate
 from server.http.app import create_app
 from server.http.connection import ConnectionLimits, limited_connection
-from server.http.middleware.host_check import is_loopback
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.operations.log_lines import configure_logging
 from server.operations.metrics import Metrics
 from server.operations.model_loading import open_engines
+from server.operations.network import is_loopback
 from server.operations.settings import Settings, unknown_variables
 
 _log = logging.getLogger("kvasir")
@@ -54,6 +55,7 @@ def serve(settings: Settings) -> int:
         else:
             sockets = [bound_unix_socket(settings.unix_socket)]
             stack.callback(settings.unix_socket.unlink, missing_ok=True)
+        admin_socket = _admin_socket(settings, stack)
         for bound in sockets:
             stack.enter_context(bound)
         _log.info("loading models", extra={"folders": [str(folder) for folder in settings.model]})
@@ -62,7 +64,7 @@ def serve(settings: Settings) -> int:
         for engine in engines:  # the application has closed them unless it could not start
             stack.callback(engine.close)
         stack.enter_context(_temporary_files_in(settings.documents_folder))
-        return _serve(settings, engines, observer, sockets, certificate)
+        return _serve(settings, engines, observer, sockets, certificate, admin_socket)
 
 
 def _serve(
@@ -71,6 +73,7 @@ def _serve(
     observer: Metrics,
     sockets: list[socket.socket],
     certificate: TlsCertificate | None,
+    admin_socket: socket.socket | None,
 ) -> int:
     names = [engine.bundle.config.name for engine in engines]
     _log.info("models loaded", extra={"models": names, "kernels": running_kernels()})
@@ -91,9 +94,25 @@ def _serve(
     )
     config.load()
     config.ssl = None if certificate is None else certificate.context
-    server = _DrainingServer(config, app.state.server, certificate)
+    admin = None if admin_socket is None else AdminServer(app.state.server, admin_socket)
+    server = _DrainingServer(config, app.state.server, certificate, admin)
     server.run(sockets)
     return 1 if server.num_lost else 0
+
+
+def _admin_socket(settings: Settings, stack: contextlib.ExitStack) -> socket.socket | None:
+    """Return the socket for administration, closed with the stack, or None."""
+    if settings.admin_socket is not None:
+        bound = bound_unix_socket(settings.admin_socket)
+        settings.admin_socket.chmod(0o600)  # without keys, the owner of the socket is the administrator
+        stack.callback(settings.admin_socket.unlink, missing_ok=True)
+    elif settings.admin_port is not None:
+        bound, *others = bound_sockets(settings.admin_host, settings.admin_port)
+        for other in others:
+            other.close()
+    else:
+        return None
+    return stack.enter_context(bound)
 
 
 def _log_card(bundle: Bundle) -> None:
@@ -133,10 +152,18 @@ class _DrainingServer(uvicorn.Server):
     a response instead of a refused connection.
     """
 
-    def __init__(self, config: uvicorn.Config, state: ServerState, certificate: TlsCertificate | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        state: ServerState,
+        certificate: TlsCertificate | None,
+        admin: AdminServer | None = None,
+    ) -> None:
         super().__init__(config)
         self._state = state
         self._certificate = certificate
+        self._admin = admin
+        self._reloading: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._was_urged = asyncio.Event()
@@ -148,10 +175,11 @@ class _DrainingServer(uvicorn.Server):
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             loop.add_signal_handler(number, self._on_signal)
+        loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
         try:
             yield
         finally:
-            for number in _SIGNALS:
+            for number in (*_SIGNALS, signal.SIGHUP):
                 loop.remove_signal_handler(number)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -161,7 +189,24 @@ class _DrainingServer(uvicorn.Server):
             if self._certificate is not None:
                 self._watch = asyncio.create_task(self._certificate.watch())
             has_tls = self._certificate is not None
+            if self._admin is not None:
+                await self._admin.start()
             _log.info("listening", extra={"url": address_of(sockets[0], has_tls=has_tls)})
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close connections and listening sockets, those for administration included."""
+        if self._admin is not None:
+            await self._admin.stop()
+        await super().shutdown(sockets)
+
+    def _on_hangup(self) -> None:
+        if self._state.router is not None and not self._state.draining:
+            self._reloading = asyncio.create_task(self._reload())
+
+    async def _reload(self) -> None:
+        changes = await self._state.models.reload()
+        outcomes = {change.model: change.outcome for change in changes}
+        _log.info("models compared with their folders", extra={"models": outcomes})
 
     def _on_signal(self) -> None:
         if self._ending is None:

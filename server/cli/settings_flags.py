@@ -14,6 +14,11 @@ from server.operations.settings import ENVIRONMENT_PREFIX, Settings
 
 _WORDS: dict[object, str] = {str: "TEXT", int: "NUMBER", float: "NUMBER", Path: "PATH", bool: "true|false"}
 _MAX_HELP_COLUMNS = 110
+_NAMES = "names"
+_NAMES_HELP = (
+    "Model to serve: a language pair (en-fr), a name of the hub, a URL, a folder or an archive. It is downloaded and "
+    "converted if the cache lacks it; see kvasir pull."
+)
 _DESCRIPTION = (
     f"Serve models over HTTP. Every flag is an environment variable, too: --max-rows is {ENVIRONMENT_PREFIX}MAX_ROWS. "
     "A flag takes precedence. Repeat the flag of a list; separate the values of its variable by commas."
@@ -21,25 +26,42 @@ _DESCRIPTION = (
 
 
 def settings_from_flags(flags: Sequence[str]) -> Settings:
-    """Return the settings from the flags of `kvasir serve` and the environment.
+    """Return the settings from the flags of `kvasir serve` and the environment. Names of models are ignored.
 
     Prints and exits for `--help` (0) and for unknown flags (2). Raises pydantic's `ValidationError`.
     """
+    return names_and_settings(flags)[1]
+
+
+def names_and_settings(arguments: Sequence[str]) -> tuple[list[str], Settings]:
+    """Return the names of models among the arguments of `kvasir serve`, and the settings."""
     columns = min(shutil.get_terminal_size().columns, _MAX_HELP_COLUMNS)
     parser = argparse.ArgumentParser(
         prog="kvasir serve",
-        usage="kvasir serve [OPTIONS]",
+        usage="kvasir serve [NAME ...] [OPTIONS]",
         description=_DESCRIPTION,
         formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=32, width=columns),
         add_help=False,
     )
     parser.add_argument("-h", "--help", action="help", help="Show this message and exit.")
+    names: list[str] = []
+
+    def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
+        parsed = parser.parse_intermixed_args(given)
+        names.extend(parsed.__dict__.pop(_NAMES))
+        return parsed
+
+    parser.add_argument(_NAMES, nargs="*", metavar="NAME", help=_NAMES_HELP)
     source: CliSettingsSource[argparse.ArgumentParser] = CliSettingsSource(
-        Settings, root_parser=parser, cli_parse_args=list(flags), add_argument_method=_add_argument
+        Settings,
+        root_parser=parser,
+        cli_parse_args=list(arguments),
+        add_argument_method=_add_argument,
+        parse_args_method=parse,
     )
     # For mypy the parameters of a model are its fields; this one belongs to the constructor of BaseSettings.
     sources: dict[str, Any] = {"_cli_settings_source": source}
-    return Settings(**sources)
+    return names, Settings(**sources)
 
 
 def _add_argument(parser: argparse.ArgumentParser, *names: str, **properties: Any) -> argparse.Action:  # noqa: ANN401 - argparse's

@@ -36,13 +36,15 @@ class Translate:
     the source. Without `html`, or if an element is lost, a paragraph with several styles is translated as plain text
     and gets the style of its longest part; links, images and code divide it.
 
-    With `divide`, no call has more than `max_characters` in all its texts; None is no limit.
+    With `divide`, no call has more than `max_characters` in all its texts; None is no limit. `finish` is called after
+    the last text; the document fails with its error.
     """
 
     text: TranslateTexts
     html: TranslateTexts | None = None
     divide: Divide | None = None
     max_characters: int | None = None
+    finish: Callable[[], None] = lambda: None
 
 
 class RewriteSteps(Protocol):
@@ -100,6 +102,7 @@ async def translate_document(
     fragments = await steps.advance(None)
     while fragments is not None:
         fragments = await steps.advance(await work.translate(fragments))
+    translate.finish()
 
 
 async def in_thread(work: Callable[..., Result], *arguments: object) -> Result:

@@ -1,7 +1,7 @@
 """Translation of documents by a `TranslationService`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from server.documents.rewriting import Translate
@@ -13,19 +13,34 @@ from server.translation.types import TranslationRequest
 _DEFAULT_LANGUAGE = "en"  # its rules divide texts of an unknown language
 
 
+@dataclass(slots=True)
+class DetectedBlocks:
+    """Numbers of the blocks of a document whose source language was detected."""
+
+    num_translated: int = 0
+    num_in_target_language: int = 0
+
+    @property
+    def are_in_target_language(self) -> bool:
+        """Return whether all of them are in the target language already."""
+        return self.num_in_target_language > 0 and self.num_translated == 0
+
+
 def document_translation(
     service: TranslationService,
     request: TranslationRequest,
     source: str | None,
     target: str | None,
     observe: Callable[[TranslationOutcome], None],
+    blocks: DetectedBlocks | None = None,
 ) -> Translate:
     """Return functions that translate with the options of `request`, without its texts; `observe` gets every result.
 
     If the source is `AUTO`, all texts of one call count as one language: a cell or a heading is too short to detect
-    one. Raises as `TranslationService.check` does.
+    one. `blocks` counts these calls. Raises as `TranslationService.check` does.
     """
     into = service.check(request, source, target)
+    counted = blocks or DetectedBlocks()
     # The limit on texts of a request does not apply: documents are cut into small blocks here.
     request = replace(request, size_is_checked=True)
 
@@ -33,8 +48,12 @@ def document_translation(
         language = source
         if source == AUTO:
             [detected] = await service.detect(replace(request, texts=("\n".join(texts),)))
-            if detected is None or match_language(detected.language, [into]):
+            if detected is None:
                 return list(texts)
+            if match_language(detected.language, [into]):
+                counted.num_in_target_language += 1
+                return list(texts)
+            counted.num_translated += 1
             language = detected.language
         done = await service.translate(replace(request, texts=tuple(texts)), language, into)
         observe(done)

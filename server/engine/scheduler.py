@@ -23,7 +23,7 @@ class SchedulerLimits:
 
     An admission takes up to `max_rows` rows and `max_encoder_tokens` source tokens. `max_rows_ahead` counts the rows of
     requests that may be admitted, and encoded, before rows are free for them. `max_queue_seconds` is the longest wait
-    for rows that a call may expect, except during a burst.
+    for rows that a call may expect, except during a burst. The last `num_lent` replicas decode on lent threads only.
     """
 
     num_replicas: int
@@ -32,6 +32,7 @@ class SchedulerLimits:
     max_waiting: int
     max_rows_ahead: int = 0
     max_queue_seconds: float = math.inf
+    num_lent: int = 0
 
 
 class _QueueEntry(NamedTuple):
@@ -79,6 +80,7 @@ class Scheduler:
         self._running: list[dict[Request, None]] = [{} for _ in range(limits.num_replicas)]
         self._rows_reserved = [0] * limits.num_replicas
         self._is_absent = [False] * limits.num_replicas
+        self._is_lent = True
         self._present: dict[Request, QueuedCall] = {}  # waiting or running
         self._shares = FairShares()
         self._cancelled: dict[Request, FinishReason] = {}  # present, to be dropped at the next admission
@@ -151,7 +153,9 @@ class Scheduler:
     def wait_for_work(self, replica: int, timeout_seconds: float) -> None:
         """Block until requests are submitted, or some of this replica cancelled, or for `timeout_seconds`."""
         with self._lock:
-            is_idle = not self._waiting and self._cancelled.keys().isdisjoint(self._running[replica])
+            is_idle = not (self._waiting and self._may_admit(replica)) and self._cancelled.keys().isdisjoint(
+                self._running[replica]
+            )
             if is_idle and not self._is_closed:
                 self._work_arrived.wait(timeout_seconds)
 
@@ -159,6 +163,12 @@ class Scheduler:
         """Exclude a replica from admission, or include it again; the others take its share of the work."""
         with self._lock:
             self._is_absent[replica] = is_absent
+
+    def set_lent(self, is_lent: bool) -> None:
+        """Let the last `num_lent` replicas take requests, or not."""
+        with self._lock:
+            self._is_lent = is_lent
+            self._work_arrived.notify_all()
 
     def close(self) -> None:
         """End every `wait_for_work`, later calls included: a thread may be about to call it."""
@@ -178,8 +188,9 @@ class Scheduler:
                     self._cancelled.setdefault(expired, FinishReason.DEADLINE)
             dropped = self._drop(replica) if self._cancelled else []
             admitted: list[Request] = []
-            if may_admit and self._waiting and not self._is_absent[replica]:
-                share = -(-(sum(self._rows_reserved) + self._rows_waiting) // self._is_absent.count(False))
+            if may_admit and self._waiting and self._may_admit(replica):
+                num_present = sum(map(self._may_admit, range(self._limits.num_replicas)))
+                share = -(-(sum(self._rows_reserved) + self._rows_waiting) // num_present)
                 num_tokens = 0
                 max_reserved = self._limits.max_rows + self._limits.max_rows_ahead
                 while self._waiting and self._rows_reserved[replica] < share:
@@ -205,6 +216,10 @@ class Scheduler:
             for request in requests:
                 self._forget(replica, request)
                 self._pace.add(now, request.params.num_rows)
+
+    def _may_admit(self, replica: int) -> bool:
+        is_own = replica < self._limits.num_replicas - self._limits.num_lent
+        return not self._is_absent[replica] and (is_own or self._is_lent)
 
     def _forget(self, replica: int, request: Request) -> None:
         del self._running[replica][request]

@@ -4,18 +4,23 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from fastapi import Depends, FastAPI, params
+from fastapi import APIRouter, Depends, FastAPI, params
 from fastapi.middleware.cors import CORSMiddleware
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from fastapi_offline import FastAPIOffline
 
+from server.http.direct_routes import DirectRoutes
 from server.http.middleware.authentication import Authentication
 from server.http.middleware.body_limit import BodyLimit
+from server.http.middleware.body_memory import BodyMemory
+from server.http.middleware.engine_admission import EngineAdmission
 from server.http.middleware.form_charset import FormCharset
 from server.http.middleware.host_check import HostCheck, default_hosts
 from server.http.middleware.json_values import JsonValues
 from server.http.middleware.origins import origin_pattern
 from server.http.middleware.protocol_dispatch import ProtocolDispatch
+from server.http.middleware.request_admission import RequestAdmission
 from server.http.middleware.request_recorder import RequestRecorder
 from server.http.middleware.response_pacing import ResponsePacing
 from server.http.middleware.upload_admission import UploadAdmission
@@ -64,13 +69,15 @@ def create_app(
             tasks = (
                 asyncio.create_task(watch_event_loop(server.metrics.loop_lagged)),
                 asyncio.create_task(server.store_usage()),
+                asyncio.create_task(server.models.unload_idle()),
             )
             yield
             for task in tasks:
                 task.cancel()
         finally:
             await server.close()
-            for engine in opened:
+            added = [engine for engine in server.engines if not any(engine is other for other in opened)]
+            for engine in (*opened, *added):
                 await asyncio.to_thread(engine.close)
 
     # FastAPI that serves the files of Swagger UI itself instead of naming a CDN.
@@ -80,23 +87,34 @@ def create_app(
     formats = error_formats(protocols)
     install_error_handlers(app, formats)
     for protocol in protocols:
+        dependencies = _key_dependencies(server, protocol)
         for router in protocol.routers:
-            app.include_router(router, dependencies=_key_dependencies(server, protocol))
+            _add_routes(app, router, dependencies)
     for router in (health.router, metrics.router, documentation.router):
-        app.include_router(router)
+        _add_routes(app, router)
     if "native" in settings.protocols:
-        app.include_router(page.router)  # it calls /v1
+        _add_routes(app, page.router)  # it calls /v1
     # Middleware added last runs first.
+    app.add_middleware(DirectRoutes, application=app)
     upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
     upload_paths = [path for protocol in protocols for path in protocol.upload_paths]
     app.add_middleware(FormCharset, formats=formats)
-    app.add_middleware(JsonValues, max_values=_MAX_JSON_VALUES + settings.max_texts)
     app.add_middleware(
         BodyLimit, max_body_bytes=settings.max_body_bytes, upload_bytes=dict.fromkeys(upload_paths, upload_bytes)
     )
     app.add_middleware(UploadAdmission, server=server, formats=formats, paths=upload_paths)
+    admission = EngineAdmission(server, protocols)
+    app.add_middleware(RequestAdmission, admission=admission, formats=formats)
     app.add_middleware(Authentication, server=server, formats=formats, protocols=protocols)
-    app.add_middleware(ProtocolDispatch, protocols=settings.protocols, max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(
+        ProtocolDispatch,
+        protocols=settings.protocols,
+        max_body_bytes=settings.max_body_bytes,
+        admission=admission,
+        formats=formats,
+    )
+    app.add_middleware(JsonValues, max_values=_MAX_JSON_VALUES + settings.max_texts)
+    app.add_middleware(BodyMemory, server=server, upload_paths=upload_paths)
     app.add_middleware(ResponsePacing, unread=server.unread, formats=formats)
     if settings.cors_origins:
         app.add_middleware(
@@ -110,8 +128,18 @@ def create_app(
         )
     allowed_hosts = settings.allowed_hosts or default_hosts(settings.host)
     app.add_middleware(HostCheck, formats=formats, allowed_hosts=allowed_hosts, allowed_origins=settings.cors_origins)
-    app.add_middleware(RequestRecorder, server=server, formats=formats)
+    routers = [router for protocol in protocols for router in protocol.routers]
+    endpoints = [route.path for router in routers for route in router.routes if isinstance(route, APIRoute)]
+    app.add_middleware(RequestRecorder, server=server, formats=formats, endpoints=endpoints)
     return app
+
+
+def _add_routes(app: FastAPI, router: APIRouter, dependencies: Sequence[params.Depends] = ()) -> None:
+    """Add the routes of a router. `include_router` builds each again, at the first request, and matches paths twice."""
+    if dependencies:
+        app.include_router(router, dependencies=dependencies)
+    else:
+        app.router.routes.extend(router.routes)
 
 
 def _key_dependencies(server: ServerState, protocol: Protocol) -> list[params.Depends]:

@@ -8,8 +8,9 @@ from enum import Enum
 from http import HTTPStatus
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from server.http.joined_writes import JoinedConnection
 from server.http.responses.error_formats import NATIVE
 from server.operations.metrics import Metrics
 
@@ -53,7 +54,7 @@ class _Rejection:
 _MALFORMED = _Rejection(400, "invalid_request", "the request is not valid HTTP/1.1")
 
 
-class LimitedConnection(HttpToolsProtocol):
+class LimitedConnection(JoinedConnection):
     """uvicorn's connection with `limits`. Subclasses made by `limited_connection` have values for both attributes."""
 
     limits: ConnectionLimits

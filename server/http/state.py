@@ -18,13 +18,13 @@ from server.interface.errors import Draining, QueueFull
 from server.operations.api_keys.key_file import ApiKey
 from server.operations.api_keys.key_gate import KeyGate
 from server.operations.metrics import Metrics
+from server.operations.model_loading import ModelLoader
+from server.operations.model_set import ModelSet
 from server.operations.settings import Settings
 from server.text.language_detection import Detector
 from server.translation.glossary_store import GlossaryStore
-from server.translation.pipeline import Pipeline
 from server.translation.router import Router
 from server.translation.service import TranslationService
-from server.translation.task_models import Task, TaskModels
 from server.translation.types import Phases, TranslationResult
 
 _log = logging.getLogger("kvasir")
@@ -36,16 +36,14 @@ _USAGE_SECONDS = 5.0
 class ServerState:
     """State shared by the parts of one application. Only the event loop's thread uses it.
 
-    `router`, `translation_service`, `task_models` and `glossaries` are None until the models are loaded. `draining`
+    `router`, `translation_service` and `glossaries` are None until the models are loaded. `draining`
     is set once.
     """
 
     settings: Settings
     metrics: Metrics
-    engines: Sequence[EngineClient] = ()
     router: Router | None = None
     translation_service: TranslationService | None = None
-    task_models: TaskModels | None = None
     glossaries: GlossaryStore | None = None
     num_characters_billed: int = 0  # since the start; nothing is billed, but DeepL's clients request the number
     draining: bool = False
@@ -53,9 +51,10 @@ class ServerState:
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while no request is in flight
     key_gate: KeyGate | None = field(init=False)  # None: the server requires no API keys
     documents: DocumentStore = field(init=False)
+    models: ModelSet = field(init=False)
     unread: UnreadBytes = field(init=False)  # responses being sent
     expected: UnreadBytes = field(init=False)  # responses with many details whose requests are running
-
+    body_memory: UnreadBytes = field(init=False)  # bodies of running requests
     glossary_memory: UnreadBytes = field(init=False)  # glossaries in the bodies of running requests
 
     def __post_init__(self) -> None:
@@ -63,10 +62,17 @@ class ServerState:
         self.key_gate = None if self.settings.api_keys is None else KeyGate(self.settings.api_keys)
         self.unread = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
         self.expected = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
+        self.body_memory = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE, "bodies of requests")
         glossary_bytes = self.settings.max_glossary_megabytes * MEGABYTE
         self.glossary_memory = UnreadBytes(glossary_bytes, "glossaries in requests")
+        self.models = ModelSet(self.settings, ModelLoader(self.settings, self.metrics), self._serve_with)
         self.documents = DocumentStore(self.settings.document_options, self.metrics.document_finished)
         self.metrics.watch_documents(self.documents.__len__)
+
+    @property
+    def engines(self) -> Sequence[EngineClient]:
+        """The engines of all models."""
+        return self.models.engines
 
     async def close(self) -> None:
         """Delete the documents, and close the files of glossaries and API keys."""
@@ -78,19 +84,21 @@ class ServerState:
 
     def open(self, engines: Sequence[EngineClient]) -> None:
         """Serve translations with `engines` from now on."""
-        self.engines = engines
         max_bytes = self.settings.max_glossary_megabytes * MEGABYTE
         self.glossaries = GlossaryStore(self.settings.glossary_file, max_bytes, self.settings.documents_folder)
-        limits = self.settings.limits
-        pipelines = [Pipeline(engine, limits, checks_copying=True) for engine in engines]
-        self.router, self.task_models = Router(pipelines, self.settings.pivot), TaskModels(pipelines)
-        detector = Detector(self.settings.detect_languages or self.router.source_languages)
+        self.models.open(engines)
+        self.metrics.watch(self.models.engines)
+
+    def _serve_with(self, router: Router) -> None:
+        detector = Detector(self.settings.detect_languages or router.source_languages)
         if detector.unknown:
             _log.warning("languages that cannot be detected", extra={"languages": detector.unknown})
-        self.translation_service = TranslationService(self.router, detector, limits)
-        for engine in engines:
-            self.metrics.model_served(engine.bundle.config, self.settings.device)
-        self.metrics.watch(engines)
+        if self.translation_service is None:
+            self.translation_service = TranslationService(router, detector, self.settings.limits)
+        else:
+            self.translation_service.change_models(router, detector)
+        self.router = router
+        self.metrics.models_served([bundle.config for bundle in router.bundles], self.settings.device)
 
     async def store_usage(self) -> None:
         """Write the usage of API keys to their file every few seconds, until cancelled."""
@@ -107,12 +115,6 @@ class ServerState:
             raise Draining("the server accepts no new requests; send this one to another server, or retry in a moment")
         return self.translation_service, self.router
 
-    def model_for(self, task: Task, name: str | None) -> Pipeline:
-        """Return the model with this name for a task, or the first one. Raises as `accept` and `TaskModels.find` do."""
-        self.accept()
-        assert self.task_models is not None, "opened with the router"
-        return self.task_models.find(task, name)
-
     def check_admission(self) -> None:
         """Raise `Draining` during shutdown, and `QueueFull` if every model would reject any request now.
 
@@ -120,7 +122,7 @@ class ServerState:
         """
         self.accept()
         rejection: QueueFull | None = None
-        for engine in self.engines:
+        for engine in self.models.engines:
             try:
                 engine.check_admission()
             except QueueFull as full:
@@ -169,6 +171,7 @@ class RequestRecord:
     id: str
     client: str = ""
     key: ApiKey | None = None
+    is_admitted: bool = False  # a model accepted the request before its body was read
     charged_characters: int = 0  # to the key; returned if the request fails
     expected_bytes: int = 0  # of the response, if it has many details
     glossary_bytes: int = 0  # of the glossary in its body

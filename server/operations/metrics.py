@@ -1,6 +1,6 @@
 """Prometheus metrics of one application. Label values are few and fixed: never a text, an address or a key."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -143,9 +143,11 @@ class Metrics:
         self._cached_sentences.inc(num_sentences)
         self._cached_bytes.inc(num_bytes)
 
-    def model_served(self, config: BundleConfig, device: str) -> None:
-        """Record a served model."""
-        self._model_info.labels(config.name, _PROVIDERS[device], config.precision).set(1)
+    def models_served(self, configs: Iterable[BundleConfig], device: str) -> None:
+        """Record the served models, and no others."""
+        self._model_info.clear()
+        for config in configs:
+            self._model_info.labels(config.name, _PROVIDERS[device], config.precision).set(1)
 
     def translated(self, result: TranslationResult) -> None:
         """Record a translated request."""

@@ -1,12 +1,11 @@
-"""Start of the engines: find, load and warm up the bundles of the settings."""
+"""Engines of bundles: load, warm up, and load again on demand."""
 
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from bundle.loading import Bundle, load_bundle
+from bundle.loading import Bundle, check_unchanged, load_bundle
 from bundle.manifest import BundleError
 from server.documents.input.limits import MEGABYTE
 from server.interface.engine_client import EngineClient
@@ -18,8 +17,11 @@ from server.operations.settings import Settings
 from server.text.language_detection import Detector, load_identifier
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.glossary_store import GlossaryStore
-from server.workers.engine_pool import EnginePool, PoolOptions
+from server.workers.engine_pool import EnginePool
+from server.workers.on_demand_engine import OnDemandEngine
+from server.workers.pool_options import PoolOptions
 from server.workers.sentence_cache import CachedEngineClient
+from server.workers.thread_lending import ThreadLending
 
 _log = logging.getLogger("kvasir")
 
@@ -29,12 +31,19 @@ _ENGINE_NICENESS = 5
 # Each engine process has a copy of its model; engine threads share one.
 _MAX_COPIED_BYTES = 256_000_000
 
+# Memory of a loaded model without long requests: 63 MB for a process with files of 16 MB.
+_LOADED_RATIO = 1.3
+_PROCESS_BYTES = 45_000_000
+
+_LENDING = ThreadLending()  # the processors belong to all models of the process
+
 
 def open_engines(settings: Settings, observer: Metrics) -> list[EngineClient]:
-    """Return the engines of all models of `settings`, loaded and warm, each behind its cache.
+    """Return the engines of all models of `settings`, each behind its cache, loaded and warm.
 
-    Raises `BundleError`, with file and reason, if a bundle cannot be served; engines opened before are closed. Raises
-    ValueError for languages that cannot be detected, for paths that are not writable, and for a missing device.
+    With a memory limit, models that do not fit are loaded by their first request. Raises `BundleError`, with file and
+    reason, if a bundle cannot be served; engines opened before are closed. Raises ValueError for languages that cannot
+    be detected, for paths that are not writable, for a missing device, and for a model above the memory limit.
     """
     _check_detection(settings.detect_languages)
     _check_documents_folder(settings.documents_folder)
@@ -47,37 +56,128 @@ def open_engines(settings: Settings, observer: Metrics) -> list[EngineClient]:
             extra={"threads": settings.threads, "processors": processors},
         )
     folders = bundle_folders(settings.model)
-    replicas, threads_per_replica = settings.shares(len(folders))
-    options = PoolOptions(
-        replicas=replicas,
-        threads_per_replica=threads_per_replica,
-        max_rows=settings.max_rows,
-        max_waiting=settings.max_waiting_requests,
-        max_encoder_tokens=settings.max_encoder_tokens,
-        device=settings.device,
-        max_queue_seconds=settings.max_queue_seconds,
-        niceness=_ENGINE_NICENESS,
-        heartbeat_limit_seconds=settings.heartbeat_limit_seconds,
-        observe=observer,
-    )
-    launched: list[EnginePool] = []
+    loader = ModelLoader(settings, observer)
+    bundles: list[Bundle] = []
+    launched: dict[int, EnginePool] = {}  # by the index of the bundle
+    used_bytes = 0
     try:
         # Launch all before waiting for the first: processes load their graphs in parallel.
-        for folder in folders:
-            bundle = load_bundle(folder)
-            open_tokenizer(bundle)  # a damaged one is reported before anything is served
-            processes = settings.engine_processes
-            if processes is None:
-                processes = settings.device == "cpu" and _num_bytes(bundle) < _MAX_COPIED_BYTES
-            launched.append(EnginePool.launch(bundle, replace(options, processes=processes)))
-        for pool in launched:
-            _warm_up(pool, options)
+        for index, folder in enumerate(folders):
+            bundles.append(loader.check(folder))
+            used_bytes += (num_bytes := loader.num_bytes(bundles[index], len(folders)))
+            if settings.memory_limit is None or used_bytes <= settings.memory_limit * MEGABYTE:
+                launched[index] = loader.launch(bundles[index], len(folders))
+            else:
+                used_bytes -= num_bytes
+        for pool in launched.values():
+            loader.warm_up(pool)
     except BaseException:
-        for pool in launched:
+        for pool in launched.values():
             pool.close()
         raise
-    cache_bytes = settings.cache_megabytes * MEGABYTE
-    return [CachedEngineClient(pool, settings.cache_sentences, observer, cache_bytes) for pool in launched]
+    return [loader.engine(bundle, len(folders), launched.get(index)) for index, bundle in enumerate(bundles)]
+
+
+class ModelLoader:
+    """Loads single bundles with the settings of a server. Methods block, and may run in any thread.
+
+    `num_models` is the number of models that share the threads.
+    """
+
+    def __init__(self, settings: Settings, observer: Metrics) -> None:
+        self._settings = settings
+        self._observer = observer
+
+    def check(self, folder: Path) -> Bundle:
+        """Return the bundle in `folder`. Raises `BundleError` if a file is damaged, and for a model above the limit."""
+        bundle = load_bundle(folder)
+        open_tokenizer(bundle)  # a damaged one is reported before anything is served
+        limit = self._settings.memory_limit
+        if limit is not None and (needed := self.num_bytes(bundle, 1)) > limit * MEGABYTE:
+            raise BundleError(
+                f"`memory_limit` must be at least {-(-needed // MEGABYTE)} megabytes for {folder}. Given: {limit}"
+            )
+        return bundle
+
+    def open(self, bundle: Bundle, num_models: int) -> OnDemandEngine:
+        """Return the engine of a bundle, loaded and warm. Raises `BundleError`."""
+        pool = self.launch(bundle, num_models)
+        self.warm_up(pool)
+        return self.engine(bundle, num_models, pool)
+
+    def engine(self, bundle: Bundle, num_models: int, pool: EnginePool | None) -> OnDemandEngine:
+        """Return the engine of a bundle. Without a pool, its first request loads it."""
+
+        def load() -> EngineClient:
+            check_unchanged(bundle)
+            pool = self.launch(bundle, num_models)
+            self.warm_up(pool)
+            return self._cached(pool)
+
+        opened = None if pool is None else self._cached(pool)
+        return OnDemandEngine(bundle, load, self.num_bytes(bundle, num_models), opened)
+
+    def launch(self, bundle: Bundle, num_models: int) -> EnginePool:
+        """Load the graphs of a bundle, or start the processes that load them."""
+        return EnginePool.launch(bundle, self._options(bundle, num_models))
+
+    def warm_up(self, pool: EnginePool) -> None:
+        """Let every engine decode a first sentence, then start them. Raises `BundleError`, and closes the pool."""
+        config, options = pool.bundle.config, pool.options
+        try:
+            pool.warm_up_and_start()
+        except KvasirError as error:
+            message = f"{pool.bundle.path}: the warm-up sentence failed: {error}"
+            raise BundleError(message) from error
+        _log.info(
+            "model loaded",
+            extra={
+                "model": config.name,
+                "source_languages": list(config.source_languages),
+                "target_languages": list(config.target_languages),
+                "precision": config.precision,
+                "device": options.device,
+                "replicas": options.num_own_replicas,
+                "lent_replicas": options.replicas - options.num_own_replicas,
+                "threads_per_replica": options.threads_per_replica,
+                "processes": pool.has_processes,
+            },
+        )
+
+    def num_bytes(self, bundle: Bundle, num_models: int) -> int:
+        """Estimate the memory of a loaded model: weights, and what each of its processes has besides."""
+        options = self._options(bundle, num_models)
+        weights = round(_num_bytes(bundle) * _LOADED_RATIO)
+        if not options.processes:
+            return weights
+        return options.replicas * (weights + _PROCESS_BYTES)
+
+    def _options(self, bundle: Bundle, num_models: int) -> PoolOptions:
+        settings = self._settings
+        replicas, threads_per_replica = settings.shares(num_models)
+        num_lent = settings.num_lent_replicas(num_models)
+        processes = settings.engine_processes
+        if processes is None:
+            processes = settings.device == "cpu" and _num_bytes(bundle) < _MAX_COPIED_BYTES
+        return PoolOptions(
+            replicas=replicas + num_lent,
+            threads_per_replica=threads_per_replica,
+            max_rows=settings.max_rows,
+            max_waiting=settings.max_waiting_requests,
+            max_encoder_tokens=settings.max_encoder_tokens,
+            device=settings.device,
+            max_queue_seconds=settings.max_queue_seconds,
+            niceness=_ENGINE_NICENESS,
+            heartbeat_limit_seconds=settings.heartbeat_limit_seconds,
+            observe=self._observer,
+            processes=processes,
+            lending=_LENDING if num_lent else None,
+            num_lent=num_lent,
+        )
+
+    def _cached(self, pool: EnginePool) -> CachedEngineClient:
+        cache_bytes = self._settings.cache_megabytes * MEGABYTE
+        return CachedEngineClient(pool, self._settings.cache_sentences, self._observer, cache_bytes)
 
 
 def _check_detection(languages: Sequence[str]) -> None:
@@ -95,25 +195,3 @@ def _check_documents_folder(folder: Path | None) -> None:
 
 def _num_bytes(bundle: Bundle) -> int:
     return sum(file.stat().st_size for file in bundle.path.iterdir() if file.is_file())
-
-
-def _warm_up(pool: EnginePool, options: PoolOptions) -> None:
-    config = pool.bundle.config
-    try:
-        pool.warm_up_and_start()
-    except KvasirError as error:
-        message = f"{pool.bundle.path}: the warm-up sentence failed: {error}"
-        raise BundleError(message) from error
-    _log.info(
-        "model loaded",
-        extra={
-            "model": config.name,
-            "source_languages": list(config.source_languages),
-            "target_languages": list(config.target_languages),
-            "precision": config.precision,
-            "device": options.device,
-            "replicas": options.replicas,
-            "threads_per_replica": options.threads_per_replica,
-            "processes": pool.has_processes,
-        },
-    )

@@ -14,12 +14,14 @@ from server.documents.job_store import StoreOptions
 from server.interface.decoding_options import MAX_BEAM_SIZE
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
+from server.operations.network import is_loopback
 from server.translation.glossary_store import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
 from server.translation.limits import TranslationLimits
 from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
 
+_MAX_LENDING_ENGINES = 16  # of all models together, unless `lend_threads` is set
 ENVIRONMENT_PREFIX = "KVASIR_"
-_READ_ELSEWHERE = ("KERNELS",)  # read by the kernels package
+_READ_ELSEWHERE = ("HOME", "KERNELS")  # read by the packages library and kernels
 
 ProtocolName = Literal[
     "native",
@@ -120,6 +122,52 @@ class Settings(BaseSettings):
             ge=1,
             le=1024,
             description="engines of each model; unset: one for each thread on cpu, one on cuda",
+        ),
+    ] = None
+    lend_threads: Annotated[
+        bool | None,
+        Field(
+            description="let a model use the threads of other models while these have no requests, with more engines "
+            "and copies of its weights; unset: true on cpu while models times threads are at most 16"
+        ),
+    ] = None
+    memory_limit: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=10_000_000,
+            description="memory of all loaded models in megabytes, as estimated from their files; models beyond it are "
+            "loaded by their next request, in place of idle ones; unset: no limit",
+        ),
+    ] = None
+    model_idle_seconds: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=31_536_000,
+            description="seconds without requests until a model is unloaded; its next request loads it again; unset: "
+            "never",
+        ),
+    ] = None
+    admin_port: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=65535,
+            description="TCP port for administration: models and load; 0 takes any free one; unset: none",
+        ),
+    ] = None
+    admin_host: Annotated[
+        str, Field(min_length=1, description="address of the port for administration; others than loopback need keys")
+    ] = "127.0.0.1"
+    admin_socket: Annotated[
+        Path | None, Field(description="Unix socket for administration, instead of a port; unset: none")
+    ] = None
+    admin_keys: Annotated[
+        Path | None,
+        Field(
+            description="SQLite file of keys for administration, written by `kvasir keys`; unset: no key is needed on "
+            "loopback addresses and Unix sockets"
         ),
     ] = None
     engine_processes: Annotated[
@@ -261,7 +309,13 @@ class Settings(BaseSettings):
         Field(description="folder of uploaded and translated documents; unset: the system's temporary folder"),
     ] = None
     max_unread_megabytes: Annotated[
-        int, Field(ge=1, le=100_000, description="memory for responses not read yet, in megabytes; then 429")
+        int,
+        Field(
+            ge=1,
+            le=100_000,
+            description="memory for responses not read yet, and again for bodies of running requests, in megabytes; "
+            "then 429",
+        ),
     ] = 256
     header_timeout_seconds: Annotated[
         float, Field(gt=0, le=3600, description="seconds to receive the headers of a request; then 408")
@@ -331,6 +385,12 @@ class Settings(BaseSettings):
             raise ValueError(f"`replicas` must be at most `threads` ({self.threads}). Given: {self.replicas}")
         if self.engine_processes and self.device != "cpu":
             raise ValueError(f"`engine_processes` must be false with device {self.device}")
+        if self.lend_threads and (self.replicas is not None or self.device != "cpu"):
+            raise ValueError("`lend_threads` needs device cpu, and `replicas` unset")
+        if self.admin_port is not None and self.admin_socket is not None:
+            raise ValueError("`admin_port` and `admin_socket` exclude each other; set one")
+        if self.admin_port is not None and self.admin_keys is None and not is_loopback(self.admin_host):
+            raise ValueError(f"`admin_host` must be a loopback address without `admin_keys`. Given: {self.admin_host}")
         if self.default_beam_size > self.max_beam_size:
             raise ValueError(
                 f"`default_beam_size` must be at most {self.max_beam_size}. Given: {self.default_beam_size}"
@@ -342,6 +402,14 @@ class Settings(BaseSettings):
         threads = -(-self.threads // num_models)
         replicas = min(self.replicas or (threads if self.device == "cpu" else 1), threads)
         return replicas, threads // replicas
+
+    def num_lent_replicas(self, num_models: int) -> int:
+        """Return the engines of each model that decode only while other models have no requests."""
+        if self.lend_threads is False or self.replicas is not None or self.device != "cpu":
+            return 0
+        if self.lend_threads is None and num_models * self.threads > _MAX_LENDING_ENGINES:
+            return 0
+        return self.threads - self.shares(num_models)[0]
 
     @property
     def limits(self) -> TranslationLimits:

@@ -6,11 +6,13 @@ A term has one translation, or alternatives such as a singular and a plural, of 
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import regex
 
 from server.interface.errors import InvalidRequest
 from server.text.term_index import TermIndex
+from server.text.unicode_text import replace_lone_surrogates
 
 MAX_TERM_CHARACTERS = 200
 MAX_ENTRIES = 10_000
@@ -20,7 +22,19 @@ _BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 # Languages written without spaces: a term may stand anywhere.
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 
+# Characters that may stand around a term which is a whole sentence. Others, as in `C++`, make another word of it.
+_AROUND = frozenset(" \t\"'“”„«»‹›‘’()[]¿¡.,;:!?…–—")
+
 Targets = tuple[str, ...]  # alternatives of one another
+
+
+@dataclass(frozen=True, slots=True)
+class TermTranslation:
+    """A term from `start` to `end` of a sentence, and its translation."""
+
+    start: int
+    end: int
+    text: str
 
 
 class Glossary:
@@ -39,7 +53,8 @@ class Glossary:
         self._targets: dict[str, dict[str, Targets]] = {}
         self._terms_in_caps: dict[tuple[str, str], str] = {}
         for term, translation in entries.items():
-            targets = (translation,) if isinstance(translation, str) else tuple(translation)
+            given = (translation,) if isinstance(translation, str) else translation
+            targets = tuple(map(replace_lone_surrogates, given))  # they may become the answer unread by the model
             if not 1 <= len(targets) <= MAX_ALTERNATIVES:
                 raise InvalidRequest(
                     f"a term of a glossary must have 1 to {MAX_ALTERNATIVES} translations. Given: {len(targets)}"
@@ -47,7 +62,7 @@ class Glossary:
             for each in (term, *targets):
                 _check_term(each)
             folded = term.lower()
-            self._targets.setdefault(folded, {})[term] = targets
+            self._targets.setdefault(folded, {})[term] = tuple(map(replace_lone_surrogates, targets))
             self._terms_in_caps.setdefault((folded, term.upper()), term)
         unspaced = {folded for folded in self._targets if _UNSPACED.search(folded)}
         self._indexes = (TermIndex(self._targets.keys() - unspaced), TermIndex(unspaced, anywhere=True))
@@ -57,26 +72,40 @@ class Glossary:
 
         Of each term any alternative will do.
         """
-        return tuple(dict.fromkeys(targets for _, targets in self._found(sentence)))
+        return tuple(dict.fromkeys(each.targets for each in self._found(sentence)))
 
     def source_terms(self, text: str) -> tuple[str, ...]:
         """Return the terms that `text` has, in their order."""
-        return tuple(dict.fromkeys(term for term, _ in self._found(text)))
+        return tuple(dict.fromkeys(each.term for each in self._found(text)))
 
-    def _found(self, sentence: str) -> list[tuple[str, Targets]]:
-        """Return the terms of a sentence and their translations, in all caps where the term is."""
+    def only_term(self, sentence: str) -> "TermTranslation | None":
+        """Return the term of a sentence that has nothing else but punctuation around it; None for any other."""
+        if len(sentence) > 2 * MAX_TERM_CHARACTERS:
+            return None
+        found = self._found(sentence)
+        if len(found) != 1:
+            return None
+        [term] = found
+        if not _AROUND.issuperset(sentence[: term.start] + sentence[term.end :]):
+            return None
+        is_capital = sentence[term.start].isupper() and not term.term[0].isupper()
+        translation = with_capital(term.targets[0]) if is_capital else term.targets[0]
+        return TermTranslation(term.start, term.end, translation)
+
+    def _found(self, sentence: str) -> list["_FoundTerm"]:
+        """Return the terms of a sentence in their order."""
         lowered = sentence.lower()
         if len(lowered) != len(sentence):  # some letters become two in lower case: then only the same case matches
             lowered = sentence
-        found: dict[int, tuple[str, Targets]] = {}
+        found: dict[int, _FoundTerm] = {}
         for index in self._indexes:
             last = 0  # end of the last term: one inside it does not count, unless the longer one's case did not match
             for start, end in index.find(lowered):
                 entry = self._entry(lowered[start:end], sentence[start:end])
                 if start >= last and entry is not None:
-                    found[start] = entry
+                    found[start] = _FoundTerm(start, end, *entry)
                     last = end
-        return [entry for _, entry in sorted(found.items())]
+        return [each for _, each in sorted(found.items())]
 
     def _entry(self, folded: str, written: str) -> tuple[str, Targets] | None:
         targets = self._targets[folded]
@@ -87,6 +116,16 @@ class Glossary:
             return folded, targets[folded]
         term = self._terms_in_caps.get((folded, written)) if is_in_caps else None
         return None if term is None else (term, tuple(target.upper() for target in targets[term]))
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundTerm:
+    """A term in a sentence with its position, and its translations, in all caps where the term is."""
+
+    start: int
+    end: int
+    term: str
+    targets: Targets
 
 
 def with_capital(term: str) -> str:

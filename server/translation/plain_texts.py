@@ -8,6 +8,7 @@ from bundle.manifest import BundleConfig
 from server.interface.engine_client import EngineClient
 from server.interface.interruption import checkpoint
 from server.interface.request import Completion, FinishReason, Request, TokenIds
+from server.text.protection.capitals import is_surely_usual
 from server.text.segmentation.sentences import split
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
@@ -67,6 +68,7 @@ class PlainTextPath:
         encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
         max_tokens = self._config.shapes.max_source_tokens
         sources: dict[str, TokenIds] = {}
+        has_unusual_casing = self._reader.truecaser(request.source).has_unusual_casing
 
         def fits(part: str) -> bool:
             checkpoint()
@@ -82,6 +84,8 @@ class PlainTextPath:
                 if segment.before:
                     parts.append(segment.before)
                 if segment.has_words:
+                    if not is_surely_usual(segment.text) and has_unusual_casing(segment.text):
+                        return None
                     sentence = encoder.plain_request(index, segment.text, sources[segment.text])
                     parts.append(sentence)
                     encoded.requests.append(sentence)

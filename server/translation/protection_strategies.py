@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from server.text.glossary import Glossary
+from server.text.negation import negation_of
+from server.text.protection.answer_casing import CaseRules
 from server.text.protection.found_items import Notation
 from server.text.protection.means import Means, first_means, next_means
 from server.text.protection.model_input import model_input, unit_words
 from server.text.protection.protected import Protected, Restored
-from server.text.protection.protected_sentence import PlainSentence, ProtectedSentence, unchanged
+from server.text.protection.protected_sentence import PlainSentence, ProtectedSentence, replaced, unchanged
 from server.translation.sentences import Sentence
 
 _NUM_ROUNDS = 4  # before a sentence is translated in pieces
@@ -35,25 +37,33 @@ class Protection(Protocol):
 
 @dataclass(slots=True)
 class AsIs:
-    """Sentences of plain text; one without a letter or a digit needs no decoding."""
+    """Sentences of plain text; one without a letter or a digit needs no decoding, nor does one of `exact_terms`."""
 
     glossary: Glossary | None = None
     is_whole_text: bool = False
+    exact_terms: Glossary | None = None
 
     def protect(self, sentence: Sentence) -> Sequence[Protected | Restored]:
         """Return the sentence."""
         text = sentence.unit.text[sentence.start : sentence.end]
         if not any(map(str.isalnum, text)):
             return (Restored(text),)
+        if self.exact_terms is not None and (term := self.exact_terms.only_term(text)) is not None:
+            return (Restored(text[: term.start] + term.text + text[term.end :]),)
         return (PlainSentence(text, self.glossary, self.is_whole_text),)
 
 
 @dataclass(frozen=True, slots=True)
 class Escalation:
-    """The sentence with each item as it is, or with the means that comes after the one that lost it."""
+    """The sentence with each item as it is, or with the means that comes after the one that lost it.
+
+    A sentence that is one of `exact_terms` is not decoded.
+    """
 
     notation: Notation
+    cases: CaseRules
     round: int
+    exact_terms: Glossary | None = None
 
     def protect(self, sentence: Sentence) -> Sequence[Protected | Restored] | None:
         """Return the sentence; None if there are not enough substitutes, or only pieces of it can be translated."""
@@ -61,15 +71,39 @@ class Escalation:
         if not _has_letters(sentence):
             return (unchanged(sentence.unit, span),)
         kinds = [each.kind for each in sentence.unit.protected_in(*span)]
+        if (parts := self._only_term(sentence)) is not None:
+            return parts
         if self.round == 0:
             sentence.means = [first_means(kind, sentence.never_copied) for kind in kinds]
         for index in sentence.lost:
             sentence.means[index] = next_means(kinds[index], sentence.means[index])
-        if Means.APART in sentence.means or self.round >= _max_rounds(sentence):
-            return Piecewise(self.notation).protect(sentence)
+        if Means.APART in sentence.means or (kinds and self.round >= _max_rounds(sentence)):
+            return Piecewise(self.notation, self.cases).protect(sentence)
         words = unit_words(sentence.unit, span)
-        built = model_input(sentence.unit, span, words, sentence.means, self.notation.source, self.round)
-        return None if built is None else (ProtectedSentence(sentence.unit, span, words, built, self.notation),)
+        built = model_input(sentence.unit, span, words, sentence.means, self.cases.source, self.round)
+        if built is None:
+            return None
+        negation = None
+        if built.has_unusual_case:
+            negation = negation_of(built.text, self.notation.source, self.notation.target)
+        if self.round > 0 and negation is not None:
+            built = built.with_full_stop()
+        return (
+            ProtectedSentence(
+                sentence.unit, span, words, built, self.notation, self.cases,
+                negation=negation, round=self.round,
+            ),
+        )  # fmt: skip
+
+    def _only_term(self, sentence: Sentence) -> Sequence[Restored] | None:
+        """Return the parts of a sentence that is one of `exact_terms`; None for any other."""
+        unit, start, end = sentence.unit, sentence.start, sentence.end
+        if self.exact_terms is None or (term := self.exact_terms.only_term(unit.text[start:end])) is None:
+            return None
+        first, last = start + term.start, start + term.end
+        if unit.protected_in(first, last):
+            return None
+        return (unchanged(unit, (start, first)), replaced(unit, (first, last), term.text), unchanged(unit, (last, end)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +111,7 @@ class Piecewise:
     """The fragments between items, each by itself."""
 
     notation: Notation
+    cases: CaseRules
 
     def protect(self, sentence: Sentence) -> Sequence[Protected | Restored]:
         """Return the fragments, the items, and the punctuation around them."""
@@ -90,10 +125,10 @@ class Piecewise:
             if any(unit.text[at].isalpha() for at in words):
                 first, last = words[0], words[-1] + 1
                 yield unchanged(unit, (position, first))
-                built = model_input(unit, (first, last), unit_words(unit, (first, last)), (), self.notation.source, 0)
+                built = model_input(unit, (first, last), unit_words(unit, (first, last)), (), self.cases.source, 0)
                 assert built is not None, "a fragment has no items"
                 yield ProtectedSentence(
-                    unit, (first, last), unit_words(unit, (first, last)), built, self.notation,
+                    unit, (first, last), unit_words(unit, (first, last)), built, self.notation, self.cases,
                     is_fragment=True, is_continuation=is_continuation,
                 )  # fmt: skip
                 position, is_continuation = last, True
@@ -101,10 +136,13 @@ class Piecewise:
             position = end
 
 
-def protections_for(source: str, target: str, *, localizes: bool = True) -> tuple[Protection, ...]:
+def protections_for(
+    source: str, target: str, cases: CaseRules, *, localizes: bool = True, exact_terms: Glossary | None = None
+) -> tuple[Protection, ...]:
     """Return the strategies for sentences from one language to another, in their order."""
     notation = Notation(source, target, localizes)
-    return (*(Escalation(notation, number) for number in range(_NUM_ROUNDS)), Piecewise(notation))
+    rounds = (Escalation(notation, cases, number, exact_terms) for number in range(_NUM_ROUNDS))
+    return (*rounds, Piecewise(notation, cases))
 
 
 def _max_rounds(sentence: Sentence) -> int:

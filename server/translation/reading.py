@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from bundle.manifest import Shapes
 from server.interface.interruption import checkpoint
 from server.interface.request import TokenIds
+from server.text.glossary import Glossary
 from server.text.items.kinds import OPAQUE, ItemKind
-from server.text.protection.capitals import is_all_caps
+from server.text.protection.answer_casing import CaseRules
+from server.text.protection.truecaser import Truecaser
 from server.text.readers.html import read_html
 from server.text.readers.pieces import to_document
 from server.text.readers.plain_text import may_be_special, read_text, read_whole
@@ -45,6 +48,10 @@ class SegmentedTexts:
     run: Runner
     deadline: Deadline
 
+    def texts_of_sentences(self) -> Iterator[str]:
+        """Yield the text of each sentence."""
+        return (sentence.written for sentence in self.sentences)
+
     def item_kinds(self) -> set[ItemKind]:
         """Return the kinds of all items."""
         units = (part for text in self.texts for part in text.document if isinstance(part, Unit))
@@ -59,6 +66,7 @@ class TextReader:
         self.inline_characters = inline_characters
         self._max_tokens = shapes.max_source_tokens
         self._unknown = UnknownCharacters(tokenizer.known_characters)
+        self._truecasers: dict[tuple[str, bool], Truecaser] = {}
 
     async def read(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts:
         """Return the segmented texts: plain ones if a plain translation would lose nothing of any text.
@@ -76,7 +84,20 @@ class TextReader:
     def _plain_unless_special(self, request: TranslationRequest, run: Runner) -> SegmentedTexts | None:
         if request.format != "text" or any(map(self.may_be_special, request.texts)):
             return None
-        return self._plain(request, run)
+        plain = self._plain(request, run)
+        if _may_change_case(request) and any(
+            map(self.truecaser(request.source).has_unusual_casing, plain.texts_of_sentences())
+        ):
+            return None
+        return plain
+
+    def truecaser(self, language: str, *, is_target: bool = False) -> Truecaser:
+        """Return the truecaser of a language."""
+        key = (language, is_target)
+        if key not in self._truecasers:
+            cost = partial(self._tokenizer.word_cost, is_target=is_target)
+            self._truecasers[key] = Truecaser(cost, language)
+        return self._truecasers[key]
 
     def may_be_special(self, text: str) -> bool:
         """Return whether a plain translation of a text might lose something."""
@@ -85,20 +106,30 @@ class TextReader:
     async def _protected_unless_plain(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts | None:
         run = runner_for(request.num_characters, False, deadline, self.inline_characters)
         texts = await run(self._read_all, request)
-        if request.format == "text" and not any(map(_is_special, texts)):
+        cases = self._cases(request)
+        if request.format == "text" and not any(_is_special(text, cases.source) for text in texts):
             return None
-        return SegmentedTexts(
-            texts, _all_sentences(texts), False, request.format == "text", self._protections(request), run, deadline
+        protections = protections_for(
+            request.source,
+            request.target,
+            cases,
+            localizes=request.options.localize_numbers,
+            exact_terms=_exact_terms(request),
         )
+        return SegmentedTexts(texts, _all_sentences(texts), False, request.format == "text", protections, run, deadline)
 
-    @staticmethod
-    def _protections(request: TranslationRequest) -> Sequence[Protection]:
-        return protections_for(request.source, request.target, localizes=request.options.localize_numbers)
+    def _cases(self, request: TranslationRequest) -> CaseRules:
+        """Return the rules for capitals; without those of words if an option names parts of the answer."""
+        if _may_change_case(request):
+            return CaseRules(self.truecaser(request.source), self.truecaser(request.target, is_target=True))
+        return CaseRules(Truecaser(_no_cost, request.source), Truecaser(_no_cost, request.target))
 
     def _plain(self, request: TranslationRequest, run: Runner) -> SegmentedTexts:
         is_whole = request.options.is_about_whole_texts
         texts = [self._plain_text(index, text, request, is_whole) for index, text in enumerate(request.texts)]
-        protections = (AsIs(request.glossary, is_whole),) if is_whole or request.glossary is not None else _AS_THEY_ARE
+        protections: Sequence[Protection] = _AS_THEY_ARE
+        if is_whole or request.glossary is not None:
+            protections = (AsIs(request.glossary, is_whole, _exact_terms(request)),)
         return SegmentedTexts(texts, _all_sentences(texts), True, True, protections, run, NO_DEADLINE)
 
     def _plain_text(self, index: int, text: str, request: TranslationRequest, is_whole: bool) -> SegmentedText:
@@ -163,6 +194,13 @@ class TextReader:
         return self._tokenizer.count_tokens(text) <= self._max_tokens
 
 
+def _exact_terms(request: TranslationRequest) -> Glossary | None:
+    """Return the glossary that translates whole sentences without the model; None if an option needs hypotheses."""
+    options = request.options
+    needs_model = options.num_hypotheses > 1 or options.wants_details or options.is_about_whole_texts
+    return None if needs_model or options.return_scores else request.glossary
+
+
 def _all_sentences(texts: Sequence[SegmentedText]) -> list[Sentence]:
     return [sentence for text in texts for sentence in text.sentences]
 
@@ -177,7 +215,15 @@ def _spans(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int, int]]:
         yield segment, start, end
 
 
-def _is_special(text: SegmentedText) -> bool:
+def _may_change_case(request: TranslationRequest) -> bool:
+    return request.glossary is None and not request.options.is_about_whole_texts
+
+
+def _no_cost(word: str) -> float:
+    return 0.0
+
+
+def _is_special(text: SegmentedText, truecaser: Truecaser) -> bool:
     """Return whether there is anything but sentences, white space, and lines without words."""
     document = text.document
     for index, part in enumerate(document):
@@ -188,4 +234,4 @@ def _is_special(text: SegmentedText) -> bool:
             around = document[max(index - 1, 0) : index + 2]
             if any(map(str.isalnum, part)) or any(isinstance(each, Unit) for each in around):
                 return True
-    return any(is_all_caps(sentence.unit.text[sentence.start : sentence.end]) for sentence in text.sentences)
+    return any(truecaser.is_special(sentence.written) for sentence in text.sentences)

@@ -36,25 +36,25 @@ class Restorer:
             job.completion = completion
             job.answers, lost = self._answers(job, completion.hypotheses)
             if not job.answers:
-                sentence.lost = lost
+                sentence.lost = lost.indices
                 is_whole = False
         return is_whole
 
-    def _answers(self, job: Job, hypotheses: Sequence[Hypothesis]) -> tuple[Answers, Sequence[int]]:
+    def _answers(self, job: Job, hypotheses: Sequence[Hypothesis]) -> tuple[Answers, Losses]:
         """Return as many of the hypotheses as are wanted, restored, without those that lost something.
 
         If all did, one is corrected if that is possible; else the result is what the best of them lost.
         """
         answers: list[tuple[Restored, Hypothesis]] = []
-        fewest: Sequence[int] | None = None
+        fewest: Losses | None = None
         texts = [self._tokenizer.decode(hypothesis.token_ids) for hypothesis in hypotheses]
         for corrects in (False, True):
             for rank, (hypothesis, text) in enumerate(zip(hypotheses, texts, strict=True)):
                 attention = self._attention(job, hypothesis, text) if job.request.params.return_attention else None
                 restored = job.protected.restore(text, attention, corrects=corrects)
                 if isinstance(restored, Losses):
-                    if fewest is None or len(restored.indices) < len(fewest):
-                        fewest = restored.indices
+                    if fewest is None or len(restored.indices) < len(fewest.indices):
+                        fewest = restored
                     continue
                 if rank and not corrects:
                     restored.kept = [_of_hypothesis(item) for item in restored.kept]
@@ -64,8 +64,8 @@ class Restorer:
             if answers:
                 break
         if self._choice is None:
-            return answers, fewest or ()
-        return self._choice.ordered(job.protected.text, answers)[: self._num_hypotheses], fewest or ()
+            return answers, fewest or Losses(())
+        return self._choice.ordered(job.protected.text, answers)[: self._num_hypotheses], fewest or Losses(())
 
     def _attention(self, job: Job, hypothesis: Hypothesis, text: str) -> TokenAttention | None:
         """Return the attention between a text and the model input; None unless it was recorded for these tokens."""

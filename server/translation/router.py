@@ -1,6 +1,8 @@
 """Routes between languages: one model, or two through a third language."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +12,7 @@ from server.text.language_tags import match_language
 from server.translation.pipeline import Pipeline
 from server.translation.pivot import PivotPipeline, TextPipeline
 from server.translation.scoring import Scorer
-from server.translation.task_models import no_model_for
+from server.translation.task_models import TaskModels, no_model_for
 
 # Of an error message; languages are listed where there are more pairs.
 _MAX_LISTED_PAIRS = 50
@@ -86,6 +88,10 @@ class Router:
 
     def __init__(self, pipelines: Sequence[Pipeline], pivot: str = "") -> None:
         self._pipelines = tuple(pipelines)
+        self.models = TaskModels(self._pipelines)
+        self._num_uses = 0
+        self._unused = asyncio.Event()
+        self._unused.set()
         names = [bundle.config.name for bundle in self.bundles]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(
@@ -143,6 +149,22 @@ class Router:
     def target_languages(self) -> list[str]:
         """All target languages, in the order of the models."""
         return list(dict.fromkeys(route.target for route in self._routes.values()))
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep the models loaded during a request, even if other models replace them meanwhile."""
+        self._num_uses += 1
+        self._unused.clear()
+        try:
+            yield
+        finally:
+            self._num_uses -= 1
+            if not self._num_uses:
+                self._unused.set()
+
+    async def until_unused(self) -> None:
+        """Wait until no request uses the models."""
+        await self._unused.wait()
 
     def find(self, source: str | None, target: str | None) -> Route:
         """Return the route from `source` to `target`; None is the only possible language.

@@ -8,6 +8,7 @@ from server.interface.decoding_options import MAX_REQUIRED_TOKENS
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.interruption import checkpoint
 from server.interface.request import Request, SentenceParams, Timings, TokenIds, Tokens
+from server.text.glossary import Targets
 from server.text.protection.protected import Protected, Restored
 from server.text.protection.protected_sentence import PlainSentence
 from server.text.tokenizers.tokenizer import Tokenizer
@@ -18,6 +19,7 @@ from server.translation.sentences import Job, Sentence
 from server.translation.types import TranslationRequest
 
 _BEAMS_FOR_SUBSTITUTES = 4
+_BEAMS_FOR_WORDS = 8  # required ones, of which each has alternatives
 
 
 def first_token(config: BundleConfig, target: str) -> int | None:
@@ -137,11 +139,15 @@ class SentenceEncoder(RequestBuilder):
                 return None
             raise self._too_long(part, source)
         terms = () if self._glossary is None else self._glossary.target_terms(part.text)
+        required_words = self._writable(part.required_terms)
+        terms = (*terms, *required_words)
         params = self._resolver.resolve(sentence.text, len(source), terms, part.is_continuation)
         needs_alignment = part.places_signs or (sentence.unit.tags and _has_tags_inside(sentence))
         if needs_alignment and not params.return_attention:
             layer = max(self._shapes.num_decoder_layers - 2, 0)  # its attention is clearer than that of the last one
             params = replace(params, return_attention=True, alignment_layer=layer)
+        if required_words:
+            params = replace(params, beam_size=min(max(params.beam_size, _BEAMS_FOR_WORDS), self._max_beam_size))
         if required:
             params = self._requiring(params, required)
             if num_required_tokens(params) > min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1):
@@ -154,6 +160,17 @@ class SentenceEncoder(RequestBuilder):
         if suppressed:
             params = replace(params, suppress_phrases=(*params.suppress_phrases, *suppressed))
         return Job(part, self.request(source, first_in_prefix(params, self._shapes)))
+
+    def _writable(self, terms: Sequence[Sequence[str]]) -> list[Targets]:
+        """Return terms with the alternatives that the model can write, if it searches with beams."""
+        params = self._resolver.params
+        if not terms or self._max_beam_size <= 1 or params.decodes_independently or params.options.num_beam_groups > 1:
+            return []
+        unknown = self._tokenizer.unknown_token
+        writable = [
+            tuple(each for each in term if unknown not in self._tokenizer.encode_target(each)) for term in terms
+        ]
+        return [term for term in writable if term]
 
     def _required(self, part: Protected) -> Sequence[Tokens] | None:
         """Return the tokens of the substitutes; None if a search cannot require them."""

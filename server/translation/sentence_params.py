@@ -72,6 +72,11 @@ class ParamsResolver:
         if num_required > limit:
             raise InvalidRequest(f"`required_phrases` may have {limit} tokens together. Given: {num_required}")
 
+    @property
+    def params(self) -> SentenceParams:
+        """The parameters before anything is known about a sentence."""
+        return self._params
+
     def resolve(
         self, text: int, source_len: int, terms: Sequence[Targets] = (), goes_on: bool = False
     ) -> SentenceParams:

@@ -39,6 +39,11 @@ class Sentence:
     means: list[Means] = field(default_factory=list)  # of each of its items, in the last round
     lost: Sequence[int] = ()  # the indices of the items that the last round lost
 
+    @property
+    def written(self) -> str:
+        """Its text in the unit."""
+        return self.unit.text[self.start : self.end]
+
 
 @dataclass(slots=True)
 class SegmentedText:

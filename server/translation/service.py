@@ -17,7 +17,7 @@ from server.text.language_detection import Detection, Detector
 from server.text.language_tags import match_language
 from server.text.readers.visible_text import visible_text
 from server.text.unicode_text import replace_lone_surrogates
-from server.translation.deadline import NO_DEADLINE, Deadline
+from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.router import Route, Router
 from server.translation.text_stream import TextStream
@@ -62,6 +62,11 @@ class TranslationService:
         self._detector = detector
         self._limits = limits
 
+    def change_models(self, router: Router, detector: Detector) -> None:
+        """Translate later calls with other models. Running calls keep theirs."""
+        self._router = router
+        self._detector = detector
+
     @property
     def max_text_characters(self) -> int | None:
         """The maximum number of characters in all texts of a request; None is no limit."""
@@ -84,13 +89,25 @@ class TranslationService:
         self._limits.check_size(request)
         if request.timeout_seconds is None:
             request = replace(request, timeout_seconds=self._limits.max_timeout_seconds)
+        router = self._router
+        with router.in_use():
+            return await self._translate(router, request, source, target, stream)
+
+    async def _translate(
+        self,
+        router: Router,
+        request: TranslationRequest,
+        source: str | None,
+        target: str | None,
+        stream: TextStream | None,
+    ) -> TranslationOutcome:
         if source != AUTO:
-            route = self._router.find(source, target)
+            route = router.find(source, target)
             result = await route.pipeline.translate(_part(request, range(len(request.texts)), route), stream)
             return TranslationOutcome(result, (), (route,))
-        target = self._target(target)
+        target = _target(router, target)
         detected = await self.detect(request)
-        parts = self._route_parts(detected, target)
+        parts = _route_parts(router, detected, target)
         unchanged = frozenset(range(len(request.texts))).difference(*(part.indices for part in parts))
         if stream is not None:
             for index in unchanged:
@@ -106,7 +123,7 @@ class TranslationService:
     def check(self, request: TranslationRequest, source: str | None, target: str | None) -> str:
         """Return the target language. Raises for an invalid request, for any text."""
         if source == AUTO:
-            return self._target(target)
+            return _target(self._router, target)
         route = self._router.find(source, target)
         _formality(request, route.target)
         self._limits.sentence_params(request, route.steps[-1].pipeline.bundle.config.shapes)
@@ -128,30 +145,21 @@ class TranslationService:
         checkpoint()
         return self._detector.detect(visible_text(text, request.format, request.markup))
 
-    async def rank(self, text: str) -> list[Detection]:
-        """Return all languages that `text` may be in, the most likely first."""
-        self._limits.check_size(TranslationRequest((text,), "", ""))
-        return await ThreadRunner(PLAIN_TEXTS, NO_DEADLINE)(self._detector.rank, text)
+    async def rank(self, texts: Sequence[str]) -> list[list[Detection]]:
+        """Return for each text all languages that it may be in, the most likely first; none without a letter."""
+        request = TranslationRequest(tuple(texts), "", "")
+        self._limits.check_size(request)
+        arrived = time.monotonic()
+        deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, time.monotonic)
 
-    def _target(self, target: str | None) -> str:
-        self._router.check_translates()
-        languages = self._router.target_languages
-        if target is None:
-            if len(languages) != 1:
-                raise UnsupportedPair(f"`target` is required; available: {', '.join(languages)}")
-            return languages[0]
-        found = match_language(self._router.canonical(target) or target, languages)
-        if found is None:
-            raise UnsupportedPair(f"no model translates to {target}; available: {', '.join(languages)}")
-        return found
+        def rank_all() -> list[list[Detection]]:
+            ranked = []
+            for text in texts:
+                checkpoint()
+                ranked.append(self._detector.rank(text))
+            return ranked
 
-    def _route_parts(self, detected: Sequence[Detection | None], target: str) -> "list[_Part]":
-        indices: dict[Route, list[int]] = {}
-        for index, detection in enumerate(detected):
-            if detection is None or match_language(detection.language, [target]):
-                continue
-            indices.setdefault(self._router.find(detection.language, target), []).append(index)
-        return [_Part(route, its_indices) for route, its_indices in indices.items()]
+        return await ThreadRunner(PLAIN_TEXTS, deadline)(rank_all)
 
     @staticmethod
     async def _translate_part(
@@ -167,6 +175,28 @@ class _Part:
 
     route: Route
     indices: list[int]
+
+
+def _target(router: Router, target: str | None) -> str:
+    router.check_translates()
+    languages = router.target_languages
+    if target is None:
+        if len(languages) != 1:
+            raise UnsupportedPair(f"`target` is required; available: {', '.join(languages)}")
+        return languages[0]
+    found = match_language(router.canonical(target) or target, languages)
+    if found is None:
+        raise UnsupportedPair(f"no model translates to {target}; available: {', '.join(languages)}")
+    return found
+
+
+def _route_parts(router: Router, detected: Sequence[Detection | None], target: str) -> list[_Part]:
+    indices: dict[Route, list[int]] = {}
+    for index, detection in enumerate(detected):
+        if detection is None or match_language(detection.language, [target]):
+            continue
+        indices.setdefault(router.find(detection.language, target), []).append(index)
+    return [_Part(route, its_indices) for route, its_indices in indices.items()]
 
 
 def _part(request: TranslationRequest, indices: Sequence[int], route: Route) -> TranslationRequest:

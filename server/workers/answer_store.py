@@ -39,6 +39,11 @@ class AnswerStore:
         while self.num_bytes > self._max_bytes or len(self._answers) > self._max_sentences:
             self._remove(next(iter(self._answers)))
 
+    def clear(self) -> None:
+        """Remove all answers."""
+        self._answers.clear()
+        self.num_bytes = 0
+
     def _remove(self, key: SentenceKey) -> None:
         if (entry := self._answers.pop(key, None)) is not None:
             self.num_bytes -= entry[1]

@@ -2,16 +2,14 @@
 
 import asyncio
 import logging
-import math
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from bundle.loading import Bundle
 from server.engine.decoding.search import SearchLimits
-from server.engine.engine import Engine, EngineObserver
+from server.engine.engine import Engine
 from server.engine.model_runner import ModelRunner
 from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Scheduler, SchedulerLimits
@@ -23,6 +21,7 @@ from server.text.tokenizers.registry import continuation_tokens_of
 from server.workers.call_feeder import CallFeeder
 from server.workers.delivery import settle, stream
 from server.workers.messages import EngineSettings
+from server.workers.pool_options import PoolOptions, WorkerStatus
 from server.workers.process_worker import ProcessWorker
 from server.workers.thread_worker import ThreadWorker
 
@@ -33,42 +32,6 @@ _TIMER_SECONDS = 0.01  # after a deadline, when it has passed on every clock
 # Rows for each row that may be encoded ahead: enough to share encoder runs, without a second queue.
 _ROWS_PER_ROW_AHEAD = 4
 _CALL_SHARE = 4  # one call has at most a quarter of the queue
-
-
-@dataclass(frozen=True, slots=True)
-class PoolOptions:
-    """Number of engines and limits of each. `max_waiting` counts sentences over all engines.
-
-    `max_queue_seconds` is the longest wait for rows that a call may expect, except during a burst. Engines run with
-    `niceness` added to that of the process (threads on Linux only), so that the event loop answers without delay. With
-    `processes` each engine has its own process and a copy of the weights, and never waits for the Python of another. A
-    process that is silent for `heartbeat_limit_seconds` while it has work is killed and started again.
-    """
-
-    replicas: int = 1
-    threads_per_replica: int = 1
-    max_rows: int = 64
-    max_waiting: int = 1024
-    max_encoder_tokens: int = 512
-    device: str = "cpu"
-    max_queue_seconds: float = math.inf
-    niceness: int = 0
-    processes: bool = False
-    heartbeat_limit_seconds: float = math.inf
-    observe: EngineObserver | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerStatus:
-    """Status of all engines together; see `EngineStatus`."""
-
-    waiting: int
-    running: int
-    rows_in_use: int
-    rows: int
-    heartbeat_age_seconds: float
-    draining: bool
-    has_engine: bool
 
 
 class EnginePool:
@@ -84,7 +47,7 @@ class EnginePool:
         """Create an engine in a thread for each runner, or, without runners, `options.replicas` in processes."""
         self.bundle = bundle
         self._continuations = continuations  # processes read them from the bundle
-        self._options = options
+        self.options = options
         num_replicas = options.replicas if runners is None else len(runners)
         self._scheduler = Scheduler(
             SchedulerLimits(
@@ -94,6 +57,7 @@ class EnginePool:
                 max_waiting=options.max_waiting,
                 max_rows_ahead=-(-options.max_rows // _ROWS_PER_ROW_AHEAD),
                 max_queue_seconds=options.max_queue_seconds,
+                num_lent=options.num_lent,
             )
         )
         # Enough for all engines to stay busy until more is fed.
@@ -107,6 +71,18 @@ class EnginePool:
         for replica in range(num_replicas):
             engine = self._in_a_process(replica) if runners is None else self._in_a_thread(replica, runners[replica])
             self._engines.append(engine)
+        self._lending = options.lending
+
+    @property
+    def has_requests(self) -> bool:
+        """Whether a request waits or runs. Thread-safe."""
+        return bool(self._futures)
+
+    def lend(self, is_lent: bool) -> None:
+        """Let the lent replicas decode, or not. Thread-safe."""
+        self._scheduler.set_lent(is_lent)
+        if is_lent:
+            self._wake()
 
     @property
     def has_processes(self) -> bool:
@@ -114,13 +90,13 @@ class EnginePool:
         return any(isinstance(engine, ProcessWorker) for engine in self._engines)
 
     def _in_a_thread(self, replica: int, runner: ModelRunner) -> ThreadWorker:
-        options = self._options
+        options = self.options
         limits = SearchLimits.of(self.bundle.config, options.max_rows, self._continuations)
         engine = Engine(runner, self._scheduler, limits, time.monotonic, replica, options.observe)
         return ThreadWorker(engine, self._scheduler, self, replica, options.niceness)
 
     def _in_a_process(self, replica: int) -> ProcessWorker:
-        options = self._options
+        options = self.options
         settings = EngineSettings(
             options.device, options.threads_per_replica, options.max_rows, options.max_encoder_tokens, options.niceness
         )
@@ -171,6 +147,8 @@ class EnginePool:
         """Start the threads that step engines or listen to their processes."""
         for engine in self._engines:
             engine.start()
+        if self._lending is not None:
+            self._lending.add(self)
 
     def ended(self, completions: Sequence[Completion]) -> None:
         """Set the results of completed requests in their event loops, one call a loop. Thread-safe, for workers."""
@@ -179,6 +157,7 @@ class EnginePool:
             future = self._futures.pop(completion.request, None)
             if future is not None:
                 by_loop.setdefault(future.get_loop(), []).append((future, completion))
+        self._activity_changed()
         for loop, settled in by_loop.items():
             try:
                 loop.call_soon_threadsafe(settle, settled)
@@ -232,6 +211,7 @@ class EnginePool:
             if self._draining:
                 raise Draining("the server is shutting down and accepts no new requests")
             self._futures.update(zip(requests, futures, strict=True))
+        self._activity_changed()
         # Engines drop expired requests in every step, unless they hang or are down.
         deadline_timers = [
             loop.call_at(deadline + _TIMER_SECONDS, self._wake)
@@ -247,6 +227,7 @@ class EnginePool:
                 self._futures.pop(request, None)
             self._scheduler.cancel(requests)
             self._wake()
+            self._activity_changed()
             raise
         finally:
             for timer in deadline_timers:
@@ -260,6 +241,10 @@ class EnginePool:
         """Raise `QueueFull` if a call that begins now would be rejected."""
         self._scheduler.check_admission(time.monotonic(), client_of_call.get())
 
+    def _activity_changed(self) -> None:
+        if self._lending is not None:
+            self._lending.activity_changed(self)
+
     def _wake(self) -> None:
         for engine in self._engines:
             engine.wake()
@@ -270,7 +255,7 @@ class EnginePool:
             waiting=self._scheduler.num_waiting,
             running=self._scheduler.num_running,
             rows_in_use=sum(engine.num_rows_taken for engine in self._engines),
-            rows=self._options.max_rows * len(self._engines),
+            rows=self.options.max_rows * len(self._engines),
             heartbeat_age_seconds=max(engine.silent_seconds for engine in self._engines),
             draining=self._draining,
             has_engine=any(engine.is_responsive for engine in self._engines),
@@ -293,3 +278,5 @@ class EnginePool:
         self._scheduler.close()
         for engine in self._engines:
             engine.close()
+        if self._lending is not None:
+            self._lending.remove(self)

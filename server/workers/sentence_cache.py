@@ -155,6 +155,8 @@ class CachedEngineClient:
         """Close the engine. Thread-safe."""
         self._is_draining = True
         self._engine.close()
+        self._observer.cache_grew(-len(self._answers), -self._answers.num_bytes)
+        self._answers.clear()
 
     def _joinable(
         self, keys: Set[SentenceKey], num_sentences: int, streams: Set[SentenceKey]

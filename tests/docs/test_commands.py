@@ -19,7 +19,8 @@ from tests.architecture.project_files import ROOT, text_of
 from tests.docs.fenced_blocks import blocks_of, pages
 
 COMMANDS = (
-    *("serve", "translate", "export", "train", "loadtest", "loadtest report", "loadtest compare"),
+    *("serve", "pull", "models", "remove", "translate", "export", "train"),
+    *("loadtest", "loadtest report", "loadtest compare"),
     *("keys", "keys add", "keys list", "keys revoke", "keys limit"),
 )
 # Targets whose ARGS are flags of a command.

@@ -1,10 +1,11 @@
 """The servers and the exported model of the end-to-end tests; making one takes seconds, so they are shared."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from functools import cache
 
 import pytest
 
+from bundle.loading import load_bundle
 from bundle.tensors import Precision
 from export.exporter import export_bundle
 from model.checkpoints.weights import build_model
@@ -12,6 +13,7 @@ from model.families.registry import read_checkpoint
 from tests.end_to_end.exported import Exported, write_random_checkpoint
 from tests.end_to_end.generating import Generating, serve_generating
 from tests.end_to_end.servers import Served, relabelled, started
+from tests.made_once import made_once
 
 
 @pytest.fixture(scope="session")
@@ -44,16 +46,14 @@ def draining() -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Precision], Exported]:
     """Bundles of one random model, each made once."""
-    checkpoint: Path = write_random_checkpoint(tmp_path_factory.mktemp("marian"))
-    made: dict[Precision, Exported] = {}
+    checkpoint = made_once(tmp_path_factory, "random-checkpoint", write_random_checkpoint)
 
+    @cache
     def export(precision: Precision) -> Exported:
-        if precision not in made:
-            folder = tmp_path_factory.mktemp(precision) / "bundle"
-            made[precision] = Exported(
-                export_bundle(checkpoint, folder, precision), build_model(read_checkpoint(checkpoint))
-            )
-        return made[precision]
+        folder = made_once(
+            tmp_path_factory, f"random-{precision}", lambda to: export_bundle(checkpoint, to / "bundle", precision)
+        )
+        return Exported(load_bundle(folder / "bundle"), build_model(read_checkpoint(checkpoint)))
 
     return export
 

@@ -17,11 +17,12 @@ SENTENCES = (
 RUNNING = running_kernels()  # before a test switches them off
 
 
-@pytest.fixture
-def without_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+@pytest.fixture(scope="module")
+def without_kernels() -> Iterator[Served]:
     """A server that leaves all work to ONNX Runtime's own operators."""
-    monkeypatch.setenv("KVASIR_KERNELS", "off")
-    yield from started("--cache-sentences", "0")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("KVASIR_KERNELS", "off")
+        yield from started("--cache-sentences", "0")
 
 
 def _kernels(served: Served) -> object:

@@ -3,9 +3,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from bundle.loading import Bundle
+from bundle.loading import Bundle, load_bundle
+from bundle.tensors import Precision
 from export.exporter import export_bundle
 from tests.export.tiny_checkpoint import write_checkpoint
+from tests.made_once import made_once
 
 
 @pytest.fixture(autouse=True)
@@ -17,16 +19,22 @@ def _one_thread_and_a_seed() -> None:
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A complete tiny checkpoint; tests copy it before they change it."""
-    return write_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny-en-de")
+    return made_once(tmp_path_factory, "checkpoint", lambda to: write_checkpoint(to / "tiny-en-de")) / "tiny-en-de"
+
+
+def _bundle(checkpoint: Path, precision: Precision, factory: pytest.TempPathFactory) -> Bundle:
+    return load_bundle(
+        made_once(factory, precision, lambda to: export_bundle(checkpoint, to / "tiny", precision)) / "tiny"
+    )
 
 
 @pytest.fixture(scope="session")
 def float32_bundle(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """Tests copy it before they change it."""
-    return export_bundle(checkpoint, tmp_path_factory.mktemp("float32") / "tiny", "float32")
+    return _bundle(checkpoint, "float32", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def int8_bundle(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """Tests copy it before they change it."""
-    return export_bundle(checkpoint, tmp_path_factory.mktemp("int8") / "tiny", "int8")
+    return _bundle(checkpoint, "int8", tmp_path_factory)

@@ -43,6 +43,19 @@ def test_a_body_of_too_many_values_is_rejected(client: TestClient, path: str, bo
 
 
 @pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/translate"), ("GET", "/apertium/translate"), ("POST", "/imme")]
+)
+def test_json_that_is_declared_as_a_form_is_counted(client: TestClient, method: str, path: str) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    body = b"  " + json.dumps({"q": [""] * 60_000}).encode()
+    answer = client.request(method, path, content=body, headers=headers)
+    assert answer.status_code == 422
+    assert "values" in answer.text
+    commas = client.post("/translate", content=b"q=" + b"," * 60_000 + b"&source=en&target=de", headers=headers)
+    assert commas.status_code == 200
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("suppress_tokens", ["a"] * MANY),

@@ -17,7 +17,13 @@ from kvasir_client import (
     TimedOut,
     TranslationResult,
 )
-from kvasir_client.options import EmbeddingOptions, GenerationOptions, Options
+from kvasir_client.options import (
+    DocumentOptions,
+    EmbeddingOptions,
+    GenerationOptions,
+    Options,
+    ScoreOptions,
+)
 from tests.end_to_end.servers import Served
 
 TEXTS = ["Good morning.", "The house is old. The garden is small."]
@@ -84,6 +90,8 @@ def test_the_asynchronous_client_gives_the_same(client: Client, served: Served, 
                 await asynchronous.score(TEXTS[:1], ["Guten Morgen."]),
                 await asynchronous.models(),
                 await asynchronous.limits(),
+                await asynchronous.languages(),
+                await asynchronous.detect(TEXTS[0]),
                 written.read_text(encoding="utf-8"),
             )
 
@@ -93,6 +101,8 @@ def test_the_asynchronous_client_gives_the_same(client: Client, served: Served, 
         client.score(TEXTS[:1], ["Guten Morgen."]),
         client.models(),
         client.limits(),
+        client.languages(),
+        client.detect(TEXTS[0]),
         client.translate_document(document, output=tmp_path / "again.txt").read_text(encoding="utf-8"),
     )
 
@@ -102,6 +112,30 @@ def test_a_translation_has_its_score(client: Client) -> None:
     assert good.log_probability is not None
     assert bad.log_probability is not None
     assert good.log_probability > bad.log_probability
+
+
+def test_options_of_a_score_are_sent(client: Client) -> None:
+    [score] = client.score([TEXTS[0]], ["Guten Morgen."], return_token_scores=True)
+    assert score.sentence is not None
+    assert score.sentence.token_scores is not None
+    assert len(score.sentence.token_scores) == score.target_tokens
+
+
+def test_languages_are_detected_and_listed(client: Client) -> None:
+    assert [each.language for each in client.detect(TEXTS[0])] == ["en"]
+    assert [[each.language for each in found] for found in client.detect([TEXTS[0], "42"])] == [["en"], []]
+    assert [(each.language, each.name, each.target) for each in client.languages(name_language="fr")] == [
+        ("de", "allemand", True),
+        ("en", "anglais", False),
+    ]
+
+
+def test_options_of_a_document_are_sent(client: Client, tmp_path: Path) -> None:
+    table = tmp_path / "table.data"
+    table.write_bytes("id;text\nOne;Good morning.\n".encode("utf-16"))
+    options: DocumentOptions = {"format": "csv", "delimiter": ";", "columns": "text", "encoding": "utf-16"}
+    translated = client.translate_document(table, output=tmp_path / "out.data", **options)
+    assert translated.read_text(encoding="utf-16").splitlines() == ["id;text", "One;Guten Morgen."]
 
 
 def test_models_and_limits_are_read(client: Client) -> None:
@@ -196,5 +230,7 @@ def test_the_options_are_those_of_the_server(served: Served) -> None:
         ("TranslateBody", Options, {"text", "source", "target", "stream"}),
         ("GenerateBody", GenerationOptions, {"text", "stream"}),
         ("EmbedBody", EmbeddingOptions, {"text"}),
+        ("ScoreBody", ScoreOptions, {"text", "translation", "source", "target"}),
+        ("Body_submit_v1_documents_post", DocumentOptions, {"file", "source", "target"}),
     ):
         assert get_type_hints(options).keys() == schemas[body]["properties"].keys() - others

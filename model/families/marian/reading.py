@@ -11,6 +11,8 @@ from model.families.generation_settings import GenerationSettings
 from model.families.marian.config import marian_config
 from model.families.marian.language_tokens import language_tokens
 
+# OPUS-MT's code for Japanese is the standard's for Jaruára.
+_SPELLINGS = {"jap": "ja"}
 TOKENIZER_FILES = ("source.spm", "target.spm", "vocab.json", "target_vocab.json")
 
 
@@ -53,4 +55,4 @@ class Marian:
 
 def _languages(tokenizer: Settings, name: str) -> tuple[str, ...]:
     written = tokenizer.text(name, "")
-    return (language_code(written),) if written else ()
+    return (language_code(_SPELLINGS.get(written, written)),) if written else ()

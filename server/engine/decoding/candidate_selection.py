@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.top_k import top_k
 from server.engine.decoding.logits_processors import processors_for
 from server.engine.decoding.request_rows import RequestRows
 from server.engine.decoding.sampler import draw
-from server.engine.decoding.top_k import top_k
 from server.interface.request import SentenceParams
 
 

@@ -187,14 +187,17 @@ class _Constrained:
         num_beams, num_candidates = len(self.beams), tokens.shape[1]
         sums = log_probs[:num_beams] + np.array([beam.log_probability for beam in self.beams])[:, None]
         best = np.argsort(-sums, axis=None, kind="stable")[: 2 * self.params.beam_size]
-        chosen = set(best.tolist()) | {index * num_candidates + int(row.argmax()) for index, row in enumerate(sums)}
-        for index, beam in enumerate(self.beams):
-            advances = np.isin(tokens[index], list(self._phrases.wanted(beam.state)))
-            chosen.update((index * num_candidates + np.flatnonzero(advances)).tolist())
+        chosen = set(best.tolist())
+        # Few numbers of each beam: lists are faster than a dozen calls of NumPy.
+        for index, (beam, best_column) in enumerate(zip(self.beams, sums.argmax(axis=1).tolist(), strict=True)):
+            first, row = index * num_candidates, tokens[index].tolist()
+            chosen.add(first + best_column)
+            wanted = self._phrases.wanted(beam.state)
+            chosen.update([first + column for column, token in enumerate(row) if token in wanted])
             if self._phrases.is_unconfirmed(beam.state):
                 columns = np.argsort(-log_probs[index], kind="stable").tolist()
-                confirms = (each for each in columns if not self._phrases.continues_word(int(tokens[index, each])))
-                chosen.update(index * num_candidates + column for column in islice(confirms, 1))
+                confirms = (each for each in columns if not self._phrases.continues_word(row[each]))
+                chosen.update(first + column for column in islice(confirms, 1))
         best_tokens = tokens[np.arange(num_beams), log_probs[:num_beams].argmax(axis=1)]
         candidates = []
         for index, column in (divmod(flat, num_candidates) for flat in sorted(chosen)):

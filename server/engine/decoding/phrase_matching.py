@@ -31,6 +31,8 @@ class RequiredPhrases:
         self._continuations = continuations
         self._fallbacks = [_fallbacks(phrase) for phrase in self._phrases]
         self._sizes = [max(len(self._phrases[index]) for index in group) for group in self._groups]
+        self._num_met: dict[PhraseState, int] = {}
+        self._wanted: dict[PhraseState, set[int]] = {}
         self.start: PhraseState = (0,) * len(self._phrases)
         self.num_tokens = sum(self._sizes)
 
@@ -41,6 +43,11 @@ class RequiredPhrases:
 
     def num_met(self, state: PhraseState) -> int:
         """Return the number of tokens of complete groups plus those of the longest begun phrase."""
+        if (num_met := self._num_met.get(state)) is None:
+            num_met = self._num_met[state] = self._counted(state)
+        return num_met
+
+    def _counted(self, state: PhraseState) -> int:
         complete, begun = 0, 0
         for group, size in zip(self._groups, self._sizes, strict=True):
             if self._is_complete(group, state):
@@ -51,7 +58,7 @@ class RequiredPhrases:
 
     def is_met(self, state: PhraseState) -> bool:
         """Return whether a phrase of every group has occurred, if the sequence ends or the next token begins a word."""
-        return all(self._is_complete(group, state) for group in self._groups)
+        return self.num_met(state) == self.num_tokens
 
     def is_unconfirmed(self, state: PhraseState) -> bool:
         """Return whether the next token decides whether a phrase has occurred."""
@@ -59,6 +66,11 @@ class RequiredPhrases:
 
     def wanted(self, state: PhraseState) -> set[int]:
         """Return the tokens that would advance a phrase of a group without a complete one."""
+        if (wanted := self._wanted.get(state)) is None:
+            wanted = self._wanted[state] = self._advancing(state)
+        return wanted
+
+    def _advancing(self, state: PhraseState) -> set[int]:
         incomplete = (group for group in self._groups if not any(self._is_confirmed(index, state) for index in group))
         return {
             self._phrases[index][state[index]]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.top_k import top_k
 from server.engine.decoding.cross_attention import CrossAttention
 from server.engine.decoding.request_rows import RequestRows
-from server.engine.decoding.top_k import top_k
 from server.interface.request import FinishReason, Hypothesis, SentenceParams, TokenDetails
 
 

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from server.http.protocols.protocol import Protocol
 from server.http.requests.api_keys import begin_request, missing_key
 from server.http.responses.error_formats import ErrorFormats
-from server.http.responses.errors import error_response
+from server.http.responses.errors import unread_error_response
 from server.http.state import ServerState
 from server.interface.errors import KvasirError
 
@@ -42,9 +42,7 @@ class Authentication:
             elif protocol.key_parameter is None or scope["method"] in ("GET", "HEAD", "DELETE"):
                 raise missing_key(protocol.key_parameter)
         except KvasirError as error:
-            response = error_response(error, self._formats.of(scope))
-            response.headers["Connection"] = "close"  # the body is not read
-            await response(scope, receive, send)
+            await unread_error_response(error, self._formats.of(scope), scope)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

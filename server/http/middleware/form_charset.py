@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.http.responses.error_formats import ErrorFormats
-from server.http.responses.errors import error_response
+from server.http.responses.errors import unread_error_response
 from server.interface.errors import InvalidRequest
 
 _FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")
@@ -35,9 +35,7 @@ class FormCharset:
             await self._app(scope, receive, send)
             return
         if (charset := _charset(options)) not in _CHARSETS:
-            response = error_response(_invalid(charset), self._formats.of(scope))
-            response.headers["Connection"] = "close"  # the body is not read
-            await response(scope, receive, send)
+            await unread_error_response(_invalid(charset), self._formats.of(scope), scope)(scope, receive, send)
             return
         boundary = options.get(b"boundary")
         if media_type == b"multipart/form-data" and boundary:

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.http.middleware.origins import origin_pattern
 from server.http.responses.error_formats import ErrorFormats
+from server.operations.network import is_loopback
 
 _READING_METHODS = ("GET", "HEAD", "OPTIONS")
 _LOOPBACK_NAMES = ("localhost", "*.localhost")
@@ -70,14 +71,6 @@ class HostCheck:
 def default_hosts(host: str) -> list[str]:
     """Return the host names accepted without `--allowed-hosts`: local ones on a loopback address, else any."""
     return [] if is_loopback(host) else ["*"]
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _is_foreign(headers: Headers, origin: str, host: str) -> bool:

@@ -4,7 +4,8 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+from server.http.requests.parameters import MAX_BLANK_BYTES, looks_like_json
+
 _PIECE_BYTES = 16 * 1024
 
 
@@ -20,18 +21,28 @@ class JsonValues:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request; pass on other scopes."""
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         media_type = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().casefold()
-        if media_type in _FORMS:
+        if media_type == "multipart/form-data":
             await self._app(scope, receive, send)
             return
         counter = ValueCounter()
+        # Routes read a form that begins like JSON as JSON; a real form may have any number of commas.
+        is_json = None if media_type == "application/x-www-form-urlencoded" else True
+        beginning = b""
 
         async def receive_counted() -> Message:
+            nonlocal is_json, beginning
             message = await receive()
             body = message.get("body", b"")
+            if is_json is None:
+                beginning += body[: MAX_BLANK_BYTES - len(beginning)]
+                if beginning.strip() or len(beginning) == MAX_BLANK_BYTES:
+                    is_json = looks_like_json(beginning)
+            if is_json is False:
+                return message
             for begin in range(0, len(body), _PIECE_BYTES):
                 if counter.add(body[begin : begin + _PIECE_BYTES]) > self._max_values:
                     raise HTTPException(

@@ -6,13 +6,18 @@ formats, API keys and metrics are those of its protocol.
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from server.http.middleware.engine_admission import EngineAdmission
 from server.http.requests.parameters import looks_like_json
+from server.http.responses.error_formats import ErrorFormats
+from server.http.responses.errors import http_error_response, unread_error_response
+from server.interface.errors import KvasirError
 
 _MAX_NAMES = 1000
 
@@ -78,11 +83,21 @@ class ProtocolDispatch:
     """ASGI middleware that gives a request to a shared path the prefix of the protocol that its fields belong to.
 
     It reads the body of such a request, up to `max_body_bytes`, and replays it. Without a sign, the default protocol
-    of the path answers; if that is not selected, the first selected one.
+    of the path answers; if that is not selected, the first selected one. While no model accepts requests, the body is
+    not read, and the error has the fields of all protocols that it may belong to.
     """
 
-    def __init__(self, app: ASGIApp, protocols: Collection[str], max_body_bytes: int) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        protocols: Collection[str],
+        max_body_bytes: int,
+        admission: EngineAdmission,
+        formats: ErrorFormats,
+    ) -> None:
         self._app = app
+        self._admission = admission
+        self._formats = formats
         self._max_body_bytes = max_body_bytes
         self._rules: dict[str, list[DispatchRule]] = {}
         for rule in RULES:
@@ -103,14 +118,27 @@ class ProtocolDispatch:
         if scope["type"] != "http" or rules is None or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        body = b""
-        if self._has_readable_body(scope, headers):
-            body, receive = await _read(receive, self._max_body_bytes)
-        signs = Signs(scope["method"], headers, _form_names(scope["query_string"]), _body_names(body))
-        matching = (rule.prefix for rule in rules if rule.sign(signs))
-        scope["path"] = f"{root}{next(matching, self._prefixes[path])}{path}"
+        signs = Signs(scope["method"], Headers(scope=scope), _form_names(scope["query_string"]))
+        scope["path"] = root + self._prefixed(path, signs)
+        if self._has_readable_body(scope, signs.headers):
+            candidates = (scope["path"].removeprefix(root), *(rule.prefix + path for rule in reversed(rules)))
+            try:
+                self._admission.check(scope, *candidates)
+                body, receive = await _read(receive, self._max_body_bytes)
+            except KvasirError as error:
+                response = unread_error_response(error, self._formats.of_paths(candidates), scope)
+                await response(scope, receive, send)
+                return
+            except HTTPException as error:  # a limit of the body
+                response = http_error_response(error, scope["method"], self._formats.of(scope))
+                await response(scope, receive, send)
+                return
+            scope["path"] = root + self._prefixed(path, replace(signs, body=_body_names(body)))
         await self._app(scope, receive, send)
+
+    def _prefixed(self, path: str, signs: Signs) -> str:
+        matching = (rule.prefix for rule in self._rules[path] if rule.sign(signs))
+        return next(matching, self._prefixes[path]) + path
 
     def _has_readable_body(self, scope: Scope, headers: Headers) -> bool:
         announced = headers.get("content-length", "")

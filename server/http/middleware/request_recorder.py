@@ -4,7 +4,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,12 +25,21 @@ _OUTCOMES = {429: "rejected", 503: "rejected", 504: "timeout", CLIENT_GONE_STATU
 
 
 class RequestRecorder:
-    """ASGI middleware around all others. It turns every exception into a response."""
+    """ASGI middleware around all others. It turns every exception into a response.
+
+    `endpoints` are the paths of routes; they name requests that are rejected before their route is called.
+    """
 
     def __init__(
-        self, app: ASGIApp, server: ServerState, formats: ErrorFormats, clock: Callable[[], float] = time.perf_counter
+        self,
+        app: ASGIApp,
+        server: ServerState,
+        formats: ErrorFormats,
+        endpoints: Collection[str] = (),
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._app = app
+        self._endpoints = frozenset(endpoints)
         self._server = server
         self._formats = formats
         self._clock = clock
@@ -85,7 +94,7 @@ class RequestRecorder:
             self._finish(scope, record, record.late_status or status or CLIENT_GONE_STATUS, record.elapsed_seconds())
 
     def _finish(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
-        endpoint = str(getattr(scope.get("route"), "path", "") or _UNKNOWN_ENDPOINT)
+        endpoint = str(getattr(scope.get("route"), "path", "") or self._endpoint_of(scope))
         outcome = _outcome(status)
         self._server.metrics.answered(endpoint, status, outcome, seconds)
         if record.result is not None:
@@ -108,6 +117,10 @@ class RequestRecorder:
         if endpoint == _UNKNOWN_ENDPOINT:
             fields["path"] = str(scope["path"])[:_MAX_PATH_CHARACTERS]
         _log.log(level, "request", extra=fields)
+
+    def _endpoint_of(self, scope: Scope) -> str:
+        path = str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
+        return path if path in self._endpoints else _UNKNOWN_ENDPOINT
 
 
 def _sizes(record: RequestRecord) -> Mapping[str, object]:

@@ -3,7 +3,7 @@
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.http.responses.error_formats import ErrorFormats
-from server.http.responses.errors import error_response
+from server.http.responses.errors import error_response, unread_error_response
 from server.http.state import RequestRecord
 from server.http.unread_bytes import UnreadBytes
 from server.interface.errors import QueueFull
@@ -66,9 +66,7 @@ class ResponsePacing:
             try:
                 self._unread.check(client)
             except QueueFull as full:
-                response = error_response(full, self._formats.of(scope))
-                response.headers["Connection"] = "close"  # the body is not read
-                await response(scope, receive, send)
+                await unread_error_response(full, self._formats.of(scope), scope)(scope, receive, send)
                 return
         await self._app(scope, receive, send_paced)
 

@@ -6,7 +6,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.http.responses.error_formats import ErrorFormats
-from server.http.responses.errors import error_response
+from server.http.responses.errors import unread_error_response
 from server.http.state import ServerState
 from server.interface.errors import KvasirError
 
@@ -31,9 +31,7 @@ class UploadAdmission:
         try:
             upload = self._server.begin_upload(scope["state"]["record"].client, self._num_bytes(scope))
         except KvasirError as error:
-            response = error_response(error, self._formats.of(scope))
-            response.headers["Connection"] = "close"  # the body is not read
-            await response(scope, receive, send)
+            await unread_error_response(error, self._formats.of(scope), scope)(scope, receive, send)
             return
         is_received = False
 

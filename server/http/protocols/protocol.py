@@ -12,9 +12,10 @@ class Protocol:
     """Routers, error format and upload paths of a protocol.
 
     `paths` belong to the protocol even where no route exists, so that their errors have its format; a path that ends
-    with a slash is a prefix. `upload_paths` accept files. With API keys, `open_paths` need none, and clients of the
-    protocol may send theirs as the parameter `key_parameter`, in the query as one of `key_queries`, or in one of the
-    headers `key_headers`, without a scheme.
+    with a slash is a prefix. `upload_paths` accept files, and POST requests to `engine_free_paths` translate nothing: a
+    full server handles them. With API keys, `open_paths` need none, and clients of the protocol may send theirs as the
+    parameter `key_parameter`, in the query as one of `key_queries`, or in one of the headers `key_headers`, without a
+    scheme.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Protocol:
     error_format: ErrorFormat
     paths: tuple[str, ...]
     upload_paths: tuple[str, ...] = ()
+    engine_free_paths: tuple[str, ...] = ()
     open_paths: tuple[str, ...] = ()
     key_parameter: str | None = None
     key_queries: tuple[str, ...] = ()
@@ -30,6 +32,10 @@ class Protocol:
     def owns(self, path: str) -> bool:
         """Return whether a path of an address, without its query, belongs to the protocol."""
         return _is_one_of(path, self.paths)
+
+    def needs_engine(self, path: str) -> bool:
+        """Return whether a POST request to a path of the protocol may need an engine at once."""
+        return path not in self.upload_paths and not _is_one_of(path, self.engine_free_paths)
 
     def is_open(self, path: str) -> bool:
         """Return whether a path needs no API key."""

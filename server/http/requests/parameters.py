@@ -14,7 +14,7 @@ from server.text.unicode_text import replace_lone_surrogates
 
 _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "False"})
 
-_MAX_BLANK_BYTES = 256  # before JSON
+MAX_BLANK_BYTES = 256  # before JSON
 _MAX_FIELD_BYTES = 1024 * 1024  # of a URL-encoded form; Starlette has the same limit for multipart forms
 
 
@@ -143,7 +143,7 @@ async def read_parameters(request: Request, max_fields: int) -> Parameters:
 
 def looks_like_json(body: bytes) -> bool:
     """Return whether a body begins like a JSON object or list."""
-    return body[:_MAX_BLANK_BYTES].lstrip()[:1] in (b"{", b"[")
+    return body[:MAX_BLANK_BYTES].lstrip()[:1] in (b"{", b"[")
 
 
 def _media_type(request: Request) -> str:
@@ -156,10 +156,9 @@ def _form_fields(body: bytes, max_fields: int) -> list[tuple[str, str]]:
     Starlette would read unescaped bytes as Latin-1, although curl and others send UTF-8, and would replace escaped
     bytes that are not UTF-8.
     """
-    fields = body.split(b"&")
-    if len(fields) > max_fields:
+    if body.count(b"&") >= max_fields:
         raise InvalidRequest(f"Too many fields. Maximum number of fields is {max_fields}.")
-    if any(len(field) > _MAX_FIELD_BYTES for field in fields):
+    if any(len(field) > _MAX_FIELD_BYTES for field in body.split(b"&")):
         raise InvalidRequest(f"Field exceeded maximum size of {_MAX_FIELD_BYTES // 1024}KB.")
     try:
         return parse_qsl(body.decode(), keep_blank_values=True, errors="strict")

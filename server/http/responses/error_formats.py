@@ -1,7 +1,7 @@
 """Error formats of the protocols, and their choice by request path."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel
 from starlette.types import Scope
@@ -66,7 +66,24 @@ class ErrorFormats:
 
     def of(self, scope: Scope) -> ErrorFormat:
         """Return the error format of the protocol that owns the request path; default: native."""
-        path = str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
+        return self.of_path(str(scope["path"]).removeprefix(str(scope.get("root_path", ""))))
+
+    def of_paths(self, paths: Sequence[str]) -> ErrorFormat:
+        """Return a format with the fields of all protocols that own one of `paths`; the first has precedence.
+
+        For a request whose protocol is unknown, so that each client finds the fields that it reads.
+        """
+        formats = [self.of_path(path) for path in paths]
+
+        def body(status: int, code: str, message: str) -> dict[str, object]:
+            return {
+                name: value for each in reversed(formats) for name, value in each.body(status, code, message).items()
+            }
+
+        return replace(formats[0], body=body)
+
+    def of_path(self, path: str) -> ErrorFormat:
+        """Return the error format of the protocol that owns a path."""
         if path in self.by_path:
             return self.by_path[path]
         prefixes = (own for own in self.by_path if own.endswith("/") and path.startswith(own))

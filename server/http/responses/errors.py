@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from server.http.responses.error_formats import NATIVE, ErrorFormat, ErrorFormats
 from server.interface.errors import (
@@ -53,6 +55,7 @@ _HTTP_CODES = {
     405: "method_not_allowed",
     413: "body_too_large",
     422: "invalid_request",
+    429: "queue_full",
 }
 _HTTP_MESSAGES = {
     "There was an error parsing the body": "the body cannot be read as JSON: it is not UTF-8, nested too deeply, "
@@ -72,6 +75,7 @@ _RULES = {
     " after validation": "",
 }
 _MAX_SHOWN_CHARACTERS = 60
+_MAX_DROPPED_BYTES = 64 * 1024  # of a body that is not read
 _MAX_PROBLEMS = 20  # described in one message
 
 error_responses = NATIVE.responses
@@ -82,10 +86,37 @@ def error_response(error: KvasirError, error_format: ErrorFormat = NATIVE) -> JS
     status = next(_status(base, error_format) for base in type(error).__mro__ if _status(base, error_format))
     headers = {}
     if isinstance(error, TryLater):
-        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
+        headers["Retry-After"] = retry_after(error)
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return _response(error_format, status, error.code, str(error), headers)
+
+
+def unread_error_response(error: KvasirError, error_format: ErrorFormat, scope: Scope) -> JSONResponse:
+    """Return the response to a request whose body is not read. A body that is not short ends the connection.
+
+    The server drops a short body when it arrives, which costs less than another connection.
+    """
+    response = error_response(error, error_format)
+    headers = Headers(scope=scope)
+    announced = headers.get("content-length", "0")
+    if "transfer-encoding" in headers or not announced.isdecimal() or int(announced) > _MAX_DROPPED_BYTES:
+        response.headers["Connection"] = "close"
+    return response
+
+
+def http_error_response(error: HTTPException, method: str, error_format: ErrorFormat) -> JSONResponse:
+    """Return the response to an error of FastAPI or Starlette."""
+    status = error.status_code
+    message = _HTTP_MESSAGES.get(str(error.detail), str(error.detail))
+    if status == 405:
+        message = f"method {method} is not allowed; use {(error.headers or {}).get('Allow', 'none')}"
+    return _response(error_format, status, _HTTP_CODES.get(status, "error"), message, error.headers or {})
+
+
+def retry_after(error: TryLater) -> str:
+    """Return the value of `Retry-After`: whole seconds, at least one."""
+    return str(max(1, math.ceil(error.retry_after_seconds)))
 
 
 def _status(error: type, error_format: ErrorFormat) -> int:
@@ -124,11 +155,7 @@ async def _on_invalid_body(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    status = error.status_code
-    message = _HTTP_MESSAGES.get(str(error.detail), str(error.detail))
-    if status == 405:
-        message = f"method {request.method} is not allowed; use {(error.headers or {}).get('Allow', 'none')}"
-    return _response(_format_of(request), status, _HTTP_CODES.get(status, "error"), message, error.headers or {})
+    return http_error_response(error, request.method, _format_of(request))
 
 
 def _describe(problem: Mapping[str, object]) -> str:

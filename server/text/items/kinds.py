@@ -11,6 +11,8 @@ class ItemKind(StrEnum):
     PERCENTAGE = "percentage"
     MONEY = "money"
     QUANTITY = "quantity"
+    RANGE = "range"  # 3-5, 10–12 km, a score 3:2, a fraction 1/2
+    NUMERAL = "numeral"  # a Roman number behind a name
     DATE = "date"
     TIME = "time"
     PHONE = "phone"
@@ -35,7 +37,7 @@ class ItemKind(StrEnum):
 
 # Compared by value: the answer may have another notation.
 NUMERIC = frozenset((ItemKind.NUMBER, ItemKind.PERCENTAGE, ItemKind.MONEY, ItemKind.QUANTITY))
-VALUES = NUMERIC | {ItemKind.DATE, ItemKind.TIME, ItemKind.PHONE, ItemKind.ACCOUNT}
+VALUES = NUMERIC | {ItemKind.RANGE, ItemKind.NUMERAL, ItemKind.DATE, ItemKind.TIME, ItemKind.PHONE, ItemKind.ACCOUNT}
 # A sentence is complete without them: they are placed beside the words beside which they stood.
 PLACED = frozenset((ItemKind.SYMBOL, ItemKind.SIGN, ItemKind.ENTITY))
 # The model cannot read them as they are.

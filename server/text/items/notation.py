@@ -5,9 +5,19 @@ from functools import lru_cache
 import regex
 
 from server.text.items.kinds import NUMERIC, ItemKind
-from server.text.items.numbers import locale_of, minutes, readings, separators, value_in, without_ordinal
+from server.text.items.numbers import (
+    ZONE,
+    ZONES_IN_GERMAN,
+    locale_of,
+    minutes,
+    readings,
+    separators,
+    value_in,
+    without_ordinal,
+)
 from server.text.items.patterns import CURRENCY_CODES, CURRENCY_SIGNS, CURRENCY_WORDS, NUMBERS
 from server.text.items.words import currency_word, magnitude_at, magnitudes
+from server.text.items.written_dates import is_written, localized_date
 
 _MONEY = regex.compile(rf"{CURRENCY_SIGNS}|{CURRENCY_CODES}")
 _CURRENCY_WORD = regex.compile(CURRENCY_WORDS)
@@ -36,7 +46,11 @@ def localized(kind: ItemKind, item: str, source: str, target: str) -> str:
     if kind in NUMERIC:
         return _numeric(kind, item, source, target)
     if kind is ItemKind.DATE:
-        return _date(item, source, target)
+        return localized_date(item, target) if is_written(item) else _date(item, source, target)
+    if kind is ItemKind.RANGE:
+        return NUMBERS.sub(lambda number: localized_number(number.group(), source, target), item)
+    if kind is ItemKind.NUMERAL:
+        return item.rstrip(".")
     if kind is ItemKind.TIME:
         return _time(item, target)
     return item
@@ -130,6 +144,11 @@ def _order(language: str) -> str:
 
 
 def _time(item: str, target: str) -> str:
+    zone = ZONE.search(item)
+    if zone is not None:
+        code = zone.group()[1:]
+        names = ZONES_IN_GERMAN if target.partition("-")[0] == "de" else {de: en for en, de in ZONES_IN_GERMAN.items()}
+        return f"{_time(item[: zone.start()], target)} {names.get(code, code)}"
     values, _ = minutes(item)
     if item.rstrip(".")[-1:].lower() != "m" or "H" not in str(locale_of(target).time_formats["short"].pattern):
         return item

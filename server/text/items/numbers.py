@@ -12,6 +12,8 @@ _SIGNS = "-−+±"
 _DECIMALS = ".,"
 _ORDINAL = regex.compile(r"(?:st|nd|rd|th|er|re|e|è|ème|º|ª|\.º|\.ª)$")
 _DIGITS = regex.compile(r"\d++")
+ZONE = regex.compile(r" [A-Z]{2,4}(?:[-+−][\d:]+)?$")
+ZONES_IN_GERMAN = {"CET": "MEZ", "CEST": "MESZ", "EET": "OEZ", "WET": "WEZ"}
 _MERIDIEM = regex.compile(r"([ap])\.?m", regex.IGNORECASE)
 
 

@@ -1,12 +1,13 @@
-"""Patterns of items, one group of alternatives a kind.
+"""Patterns of items, some alternatives a kind.
 
-Alternatives are tried in this order at each position. Hostile texts must not take long: repetitions with an uncertain
+Of matches at one position the first alternative counts. Hostile texts must not take long: repetitions with an uncertain
 end are possessive or bounded, and no alternative reads far from many positions.
 """
 
 import regex
 
 from server.text.items.kinds import ItemKind
+from server.text.items.written_dates import WRITTEN_DATE
 
 _GAP = "[ \u00a0\u202f]?"
 
@@ -26,6 +27,7 @@ UNITS = (
     r"ps)?|[Mkm]?bps|"
     r"[kMG]?Hz|[kMGm]?Wh?|[kmµ]?V|[mk]?Ah?|[kM]?J|kcal|[kMh]?Pa|dB|°\s?[CF]|°|px|pt|dpi|ppm|[mµn]?s"
 )
+ZONES = r"(?:UTC|GMT|CES?T|ME(?:SZ|Z)|[ECMP][SD]T|BST|IST|JST|WES?T|EES?T)(?:[-+−]\d{1,2}(?::?\d{2})?)?(?!\w)"
 CURRENCY_CODES = r"(?:USD|EUR|GBP|CHF|JPY|CNY|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|RUB|TRY|INR|BRL|MXN|ZAR|KRW|ILS)"
 CURRENCY_SIGNS = r"(?:(?:US|A|AU|C|CA|NZ|HK|S)?\$|[€£¥₹₽₩₺₴])"
 CURRENCY_WORDS = (
@@ -123,6 +125,7 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     (ItemKind.FILE, rf"(?<![\w.-])[\w-]{{1,255}}+(?:\.[\w-]{{1,64}}+)*?{_FILE_END}"),
     (ItemKind.IDENTIFIER, r"(?<![\w-])--[a-z][\w-]*"),
     (ItemKind.IDENTIFIER, r"\b\w[^\W_]*+_\w++"),
+    (ItemKind.DATE, WRITTEN_DATE),
     (
         ItemKind.DATE,
         r"(?<![\w.-])\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d++)?)?(?:Z|[+-]\d{2}:?\d{2})?)?(?![\w-])",
@@ -131,7 +134,7 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     (ItemKind.DATE, r"(?<![\w./-])\d{4}[/.]\d{1,2}[/.]\d{1,2}(?![\w/-]|\.\d)"),
     (
         ItemKind.TIME,
-        rf"(?<![\w:.])\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:{_GAP}(?:[AaPp]\.[Mm]\.|[AaPp][Mm]\b))?(?![\w:])"
+        rf"(?<![\w:.])\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:{_GAP}(?:[AaPp]\.[Mm]\.|[AaPp][Mm]\b))?(?: {ZONES})?(?![\w:])"
         rf"|(?<![\w:.,])\d{{1,2}}{_GAP}(?:[AaPp]\.[Mm]\.|[AaPp][Mm]\b)|(?<![\w:.,])\d{{1,2}}\.\d{{2}}(?= "
         rf"?(?:Uhr|[ap]\.?m\b))",
     ),
@@ -143,6 +146,12 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
         r"|(?<![\w.,/-])\(\d{2,6}\)[ /-]?\d(?:[ -]?\d){4,10}+(?![\w-])"
         r"|(?<![\w.,/-])0\d{1,5}(?:[ ]?[/-][ ]?|[ ])\d(?:[ -]?\d){3,11}+(?![\w-]|[.,]\d)"
         r"|(?<![\w.,/-])(?:\d{3}[-. ])?\d{3}[-.]\d{4}(?![\w-]|[.,]\d)",
+    ),
+    # 3-5 10–12 km 16:9 1/2 ½
+    (
+        ItemKind.RANGE,
+        rf"(?<![\p{{L}}\d_.,/:$€£-])\d{{1,4}}+(?:[.,]\d{{1,2}})?(?:[-–]|:(?=\d{{1,2}}(?!\d))|/)\d{{1,4}}+(?:[.,]\d{{1,2}})?"
+        rf"(?![\w/:–-]|[.,]\d)(?:{_GAP}(?:{UNITS}|[%‰€£$])(?!\w))?|\d*+[¼½¾⅓⅔⅛⅜⅝⅞]",
     ),
     (ItemKind.VERSION, r"\bv\d+(?:\.\d+)*(?:[-+]\w[\w.]*(?<!\.))?(?!\w)"),
     (
@@ -165,7 +174,14 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
         r"[abf](?!\w)))(?![\w])",
     ),
     (ItemKind.CODE, r"(?<![\w.,/-])\d++(?:[-/]\d++){2,}+(?![\w/-]|[.,]\d)"),
+    # 6.02e23 1.5×10^-3
+    (
+        ItemKind.NUMBER,
+        rf"{NUMBER}(?:[eE][-+]?\d{{1,3}}|{_GAP}[×x·*]{_GAP}10(?:\^?[-+−]?\d{{1,3}}|[⁻⁺]?[⁰¹²³⁴-⁹]+))(?!\w)",
+    ),
     (ItemKind.NUMBER, rf"{NUMBER}(?:{_GAP}{MAGNITUDES}|(?:st|nd|rd|th|er|re|e|è|ème|º|ª|\.º|\.ª)(?!\w))?"),
+    # Henry VIII, Kapitel IV
+    (ItemKind.NUMERAL, r"(?<=\p{Lu}\p{Ll}+ )(?=[IVXL]{2,6}(?!\w))(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?:\.(?= \p{Ll}))?"),
     (ItemKind.NAME, r"(?<![\w/&])@\w+(?:[.-]\w+)*"),
     (ItemKind.TAG, r"(?<![\w/&])#\w+(?:-\w+)*"),
     # Signs between words.
@@ -175,6 +191,4 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     ),
     (ItemKind.SIGN, r"[€£¥§©®™×÷±≤≥≠≈→←⇒↔∞√∑°₹₽]|(?<!\S)[<>=](?!\S)|(?<!\w)\$(?!\w)"),
 )
-ITEM = regex.compile("|".join(f"(?P<k{index}>{pattern})" for index, (_, pattern) in enumerate(PATTERNS)))
-KINDS = {f"k{index}": kind for index, (kind, _) in enumerate(PATTERNS)}
 NUMBERS = regex.compile(NUMBER)

@@ -7,10 +7,21 @@ from decimal import Decimal
 import regex
 
 from server.interface.interruption import checkpoint
+from server.text.items.compounds import numeral_pattern, range_pattern, scientific_pattern
 from server.text.items.kinds import NUMERIC, ItemKind
-from server.text.items.numbers import date_parts, is_negative, locale_of, minutes, readings, value_in, without_ordinal
+from server.text.items.numbers import (
+    ZONE,
+    ZONES_IN_GERMAN,
+    date_parts,
+    is_negative,
+    minutes,
+    readings,
+    value_in,
+    without_ordinal,
+)
 from server.text.items.patterns import CURRENCY_CODES, CURRENCY_SIGNS, CURRENCY_WORDS, NUMBERS
 from server.text.items.words import currency_pattern, is_percent, magnitude_at, spelled, unit_pattern
+from server.text.items.written_dates import is_written, written_dates, written_parts
 
 Range = tuple[int, int]  # of characters
 
@@ -23,6 +34,11 @@ _DATES = regex.compile(r"(?<![\w])\d{1,4}[./-]\s?\d{1,2}[./-]\s?\d{1,4}(?!\d)")
 _CURRENCY = regex.compile(rf"{CURRENCY_SIGNS}|{CURRENCY_CODES}|{CURRENCY_WORDS}")
 _NEAR = 28  # characters between a number and the name of its currency, with a magnitude between them
 _MAX_SPELLED = 12
+# Letters right behind a number, unless they are those of an ordinal, of a decade or of a compound.
+_GLUED = regex.compile(
+    r"(?!(?:st|nd|rd|th|s|e|er|ers|ern?|ste[nrsm]?|te[nrsm]?|ème|º|ª|x|k|mal|fach\w*|prozentig\w*|jährig\w*|tägig\w*|"
+    r"stündig\w*|köpfig\w*|er-\w+)(?!\w))\p{L}"
+)
 _MINUS = ("minus ", "moins ", "menos ", "meno ")
 _CLASSES = {
     **dict.fromkeys(("“", "”", "„", "‟", "«", "»", '"'), r"[“”„‟«»\"]|''|,,|``"),
@@ -61,9 +77,11 @@ class Answer:
         return found
 
     def free_numbers(self) -> list[Range]:
-        """Return the ranges of numbers that are no counterpart of an item, with the signs that join their digits."""
-        runs = (match.span() for match in _LONG_NUMBERS.finditer(self.text))
-        return [run for run in runs if self._is_free(run)]
+        """Return the ranges of dates and numbers that are no counterpart of an item, with the signs between digits."""
+        dates = [match.span() for match in written_dates(self.target_language).finditer(self.text)]
+        runs = [match.span() for match in _LONG_NUMBERS.finditer(self.text)]
+        runs = [run for run in runs if all(run[1] <= start or end <= run[0] for start, end in dates)]
+        return [run for run in sorted([*dates, *runs]) if self._is_free(run)]
 
     def _take(self, kind: ItemKind, item: str) -> Range | None:
         found = _FINDERS.get(kind, _verbatim)(self, item)
@@ -135,11 +153,16 @@ def _sign(answer: Answer, item: str) -> Range | None:
 
 
 def _time(answer: Answer, item: str) -> Range | None:
-    (wanted, seconds), has_meridiem = minutes(item), item.rstrip(".")[-1:].lower() == "m"
+    zone = ZONE.search(item)
+    time = item if zone is None else item[: zone.start()]
+    (wanted, seconds), has_meridiem = minutes(time), time.rstrip(".")[-1:].lower() == "m"
+    zone_behind = None if zone is None else _zone_pattern(zone.group()[1:])
 
     def is_same(found: Range) -> bool:
         values, its_seconds = minutes(answer.text[slice(*found)])
         if seconds != its_seconds or not values:
+            return False
+        if zone_behind is not None and zone_behind.match(answer.text, found[1]) is None:
             return False
         [value], [time] = values, wanted or {-1}
         behind = answer.text[found[1] : found[1] + 24].lower()
@@ -147,18 +170,37 @@ def _time(answer: Answer, item: str) -> Range | None:
             has_meridiem and value % 720 == time % 720 and any(word in behind for word in _DAY_TIMES)
         )
 
-    return answer.first(_TIMES, is_same) if wanted else _verbatim(answer, item)
+    found = answer.first(_TIMES, is_same) if wanted else _verbatim(answer, item)
+    match = None if found is None or zone_behind is None else zone_behind.match(answer.text, found[1])
+    return found if found is None or match is None else (found[0], match.end())
+
+
+def _zone_pattern(zone: str) -> "regex.Pattern[str]":
+    """Return a pattern of a time zone behind a time, in either language."""
+    codes = {zone, *(code for pair in ZONES_IN_GERMAN.items() if zone in pair for code in pair)}
+    return regex.compile(
+        rf"[\s(,]*(?:Uhr\s|[ap]\.?m\.?\s|h\s|heures\s)?\(?(?:{'|'.join(map(regex.escape, codes))})(?!\w)",
+        regex.IGNORECASE,
+    )
 
 
 def _date(answer: Answer, item: str) -> Range | None:
     if "T" in item:
         return _verbatim(answer, item)
-    wanted = date_parts(item)
+    wanted = written_parts(item, answer.source_language) if is_written(item) else date_parts(item)
     exact = answer.first(_DATES, lambda found: date_parts(answer.text[slice(*found)]) == wanted)
     return exact or answer.first(
-        _written_dates(answer.target_language),
-        lambda found: _written_parts(answer.text[slice(*found)], answer.target_language) == wanted,
+        written_dates(answer.target_language),
+        lambda found: written_parts(answer.text[slice(*found)], answer.target_language) == wanted,
     )
+
+
+def _range(answer: Answer, item: str) -> Range | None:
+    return answer.first(range_pattern(item, answer.target_language))
+
+
+def _numeral(answer: Answer, item: str) -> Range | None:
+    return answer.first(numeral_pattern(item, answer.target_language))
 
 
 def _number(answer: Answer, item: str) -> Range | None:
@@ -167,14 +209,18 @@ def _number(answer: Answer, item: str) -> Range | None:
     value = None if match is None else value_in(match.group(), answer.source_language)
     if match is None or value is None:
         return _verbatim(answer, item)
+    if (scientific := scientific_pattern(item)) is not None:
+        return answer.first(scientific)
     text, before, behind = match.group(), item[: match.start()].strip(), item[match.end() :].strip()
-    power = magnitude_at(behind, answer.source_language)
     is_digits = text.lstrip("-−+±").isdecimal()
     is_code = is_digits and len(text) > 1 and text[0] == "0"
     currency = _CURRENCY.search(before) or _CURRENCY.search(behind)
+    power = magnitude_at(behind.upper() if currency and len(behind) == 1 else behind, answer.source_language)
     unit = "" if power else without_ordinal(behind)
     for number in answer.numbers:
         if is_code and number.text != text:
+            continue
+        if not unit and not power and currency is None and _GLUED.match(answer.text, number.end):
             continue
         if not _has_value(answer, number, value, power) or (is_negative(text) and not _is_negative(answer, number)):
             continue
@@ -201,7 +247,7 @@ _DAY_TIMES = (
     *("abend", "nachmittag", "morgen", "vormittag", "nacht", "mittag", "früh", "soir", "matin", "après-midi", "tarde"),
     *("mañana", "noche", "sera", "mattin", "pomeriggio", "manhã", "noite"),
 )
-_LONG_NUMBERS = regex.compile(r"(?<!\w)[+-]?\d++(?:(?:[.,:'’/\u00a0\u202f-]| (?=\d{3}(?!\d)))++\d++)*+")
+_LONG_NUMBERS = regex.compile(r"(?<!\w)[+-]?\d++(?:(?:[.,:'’/\u00a0\u202f–-]| (?=\d{3}(?!\d)))++\d++)*+")
 # Looked for when everything else has its counterpart: plain numbers may be a part of the others, and so may signs.
 _LATE = {ItemKind.NUMBER: 1, ItemKind.SIGN: 2}
 _FINDERS: dict[ItemKind, Callable[[Answer, str], Range | None]] = {
@@ -209,28 +255,9 @@ _FINDERS: dict[ItemKind, Callable[[Answer, str], Range | None]] = {
     ItemKind.PHONE: _digits,
     ItemKind.ACCOUNT: _digits,
     ItemKind.CODE: _code,
+    ItemKind.RANGE: _range,
+    ItemKind.NUMERAL: _numeral,
     ItemKind.DATE: _date,
     ItemKind.TIME: _time,
     ItemKind.SIGN: _sign,
 }
-
-
-def _months(language: str) -> dict[str, int]:
-    months = locale_of(language).months["format"]
-    return {str(name).lower(): number for width in ("wide", "abbreviated") for number, name in months[width].items()}
-
-
-def _written_dates(language: str) -> "regex.Pattern[str]":
-    names = "|".join(sorted(map(regex.escape, _months(language)), key=len, reverse=True))
-    return regex.compile(
-        rf"(?<!\w)\d{{1,2}}(?:\.|st|nd|rd|th|er|º)?\s(?:de\s)?(?:{names})\.?,?\s(?:de\s)?\d{{4}}"
-        rf"|(?:{names})\.?\s\d{{1,2}}(?:st|nd|rd|th)?,?\s\d{{4}}",
-        regex.IGNORECASE,
-    )
-
-
-def _written_parts(date: str, language: str) -> tuple[int, ...]:
-    months = _months(language)
-    words = regex.findall(r"\d+|[^\W\d]+\.?", date.lower())
-    named = [months[word] for word in words if word in months] or [months.get(word.rstrip("."), 0) for word in words]
-    return tuple(sorted([int(word) for word in words if word.isdecimal()] + [each for each in named if each][:1]))

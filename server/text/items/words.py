@@ -112,7 +112,8 @@ def magnitudes(language: str) -> Mapping[str, int]:
                 text = str(getattr(pattern, "pattern", pattern))
                 word = regex.sub(r"[0#,.'\s\u00a0]+", " ", text).strip()
                 if word and text.count("0") == 1:
-                    found.setdefault(word.lower(), len(str(power)) - 1)
+                    # A lone letter is a unit in lower case: 5 m are metres.
+                    found.setdefault(word.lower() if len(word) > 1 else word, len(str(power)) - 1)
     return _MORE_MAGNITUDES.get(language.partition("-")[0], {}) | found
 
 
@@ -122,7 +123,8 @@ def magnitude_at(text: str, language: str) -> int:
     known = magnitudes(language)
     for length in (2, 1):
         words = rest.split()[:length]
-        if len(words) == length and (power := known.get(" ".join(words).lower().rstrip(".,;:!?)"))):
+        word = " ".join(words).rstrip(".,;:!?)")
+        if len(words) == length and (power := known.get(word.lower() if len(word) > 1 else word)):
             return power
     return 0
 

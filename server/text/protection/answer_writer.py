@@ -13,11 +13,11 @@ class AnswerWriter:
     """Writes the restored text of an answer from beginning to end.
 
     `words` are those of `text`, `answer_words` the same words in the answer; `anchors` are pairs of the indices of a
-    target word and a source word.
+    target word and a source word. `case` returns a word of the answer, from a position, in its final case.
     """
 
     answer: str
-    case: Callable[[str], str]
+    case: Callable[[int, str], str]
     cut_words: dict[str, list[int]]
     text: str = ""
     words: list[Range] = field(default_factory=list)
@@ -53,7 +53,7 @@ class AnswerWriter:
         for first, last in words_of(self.answer[begin:end]):
             start, stop = begin + first, begin + last
             for length in self.cut_words.get(self.answer[start:stop], [stop - start]):
-                self._write(start, start + length, self.case(self.answer[start : start + length]))
+                self._write(start, start + length, self.case(start, self.answer[start : start + length]))
                 start += length
         self.text += self.answer[self._position : end]
         self._position = end

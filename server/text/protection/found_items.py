@@ -1,7 +1,7 @@
 """Items and substitutes found in a model's answer, and what replaces them there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import regex
@@ -18,7 +18,9 @@ from server.text.protection.word_alignment import Range
 
 _READ_AS_NUMBERS = (Means.AS_IS, Means.STAND_IN)
 _SIGNS_BESIDE = regex.compile(r"(?:[$€£¥] ?)?\d[\d.,'’ \u00a0\u202f]*(?<=\d)(?: ?[$€£¥%])?")
-_CORRECTABLE = VALUES | {ItemKind.CODE, ItemKind.VERSION}
+_ENGLISH_ORDINAL = regex.compile(r"(?:st|nd|rd|th)(?!\w)")
+_BEHIND_TIME = regex.compile(r"\s?[ap]\.?m\b(?:\.(?!$))?|(?P<hour> Uhr\b)", regex.IGNORECASE)
+_CORRECTABLE = (VALUES - {ItemKind.NUMERAL}) | {ItemKind.CODE, ItemKind.VERSION}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,8 @@ def find_items(
         elif item.means is Means.STAND_IN:
             result.found.append(FoundItem(item, *span, _instead_of_stand_in(item, notation), item.means))
         else:
-            result.found.append(FoundItem(item, *span, _instead_of_copy(item, text, span, notation), item.means))
+            output = _instead_of_copy(item, text, span, notation)
+            result.found.append(_with_suffix(FoundItem(item, *span, output, item.means), text, notation))
     if corrects and result.lost:
         _correct(text, answer, result, notation)
     return result
@@ -165,9 +168,30 @@ def _corrected(text: str, item: InputItem, span: Range, notation: Notation) -> F
         candidate = text[: span[0]] + number + text[span[1] :]
         [found] = Answer(candidate, notation.source, notation.target).find([(kind, item.text)])
         if found is not None and found[0] == span[0]:
-            return FoundItem(item, *span, number, Means.CORRECTED)
+            return _with_suffix(FoundItem(item, *span, number, Means.CORRECTED), text, notation)
         # Another sign beside the number belongs to what the model made of the item.
         beside = _SIGNS_BESIDE.search(text, max(span[0] - 2, 0), span[1] + 2)
         if beside is not None and beside.start() <= span[0] and beside.end() >= span[1]:
             span = beside.span()
-    return FoundItem(item, *span, notation.of(kind, item.text), Means.CORRECTED)
+    output = notation.of(kind, item.text)
+    if kind is ItemKind.TIME and output[-1:].lower() != "m" and (behind := _BEHIND_TIME.match(text, span[1])):
+        # A meridiem was that of the other time; "Uhr" stands before a zone.
+        time, space, zone = output.partition(" ")
+        output = f"{time}{behind['hour'] or ''}{space}{zone}"
+        span = span[0], behind.end()
+    return FoundItem(item, *span, output, Means.CORRECTED)
+
+
+def _with_suffix(found: FoundItem, text: str, notation: Notation) -> FoundItem:
+    """Return a found number with the suffix of an English ordinal that it needs, if it has one: `21st`, not `21th`."""
+    suffix = _ENGLISH_ORDINAL.match(text, found.end)
+    number = found.output or ""
+    if suffix is None or not number.isdecimal() or not notation.target.startswith("en"):
+        return found
+    return replace(found, end=suffix.end(), output=number + _ordinal_suffix(int(number)))
+
+
+def _ordinal_suffix(number: int) -> str:
+    if number % 100 in (11, 12, 13):
+        return "th"
+    return {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")

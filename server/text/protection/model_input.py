@@ -1,14 +1,15 @@
 """A sentence as the model reads it: each protected span as it is, as a substitute, or left out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from server.text.items.kinds import ItemKind
-from server.text.protection.capitals import is_all_caps, lower_cased
+from server.text.protection.capitals import Casing, lower
 from server.text.protection.means import Means
 from server.text.protection.substitutes import choose_stand_in, choose_substitutes
+from server.text.protection.truecaser import CasedWords, Truecaser
 from server.text.protection.word_alignment import Range, words_of
-from server.text.readers.units import ProtectedSpan, Unit
+from server.text.readers.units import OBJECT, ProtectedSpan, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +32,28 @@ class ModelInput:
     text: str
     words: list[Range]
     items: list[InputItem]
-    is_all_caps: bool
+    cased: CasedWords
+    has_full_stop: bool = False  # behind everything, though the unit has none
+
+    @property
+    def has_unusual_case(self) -> bool:
+        """Return whether the model reads other capitals than the unit has."""
+        return self.cased.casing is not Casing.USUAL or bool(self.cased.shouted)
 
     @property
     def names(self) -> list[str]:
         """The names that stand for items."""
         return [item.shown for item in self.items if item.means in (Means.NAME, Means.REQUIRED)]
 
+    def with_full_stop(self) -> "ModelInput":
+        """Return the input as a sentence: models write more of short ones that end as sentences do."""
+        if not self.text[-1:].isalnum():
+            return self
+        return replace(self, text=f"{self.text}.", has_full_stop=True)
+
 
 def model_input(
-    unit: Unit, span: Range, words: Sequence[Range], means: Sequence[Means], language: str, round_: int
+    unit: Unit, span: Range, words: Sequence[Range], means: Sequence[Means], truecaser: Truecaser, round_: int
 ) -> ModelInput | None:
     """Return the model input for a span of a unit; None if there are not enough substitutes for it.
 
@@ -52,8 +65,9 @@ def model_input(
     if items is None:
         return None
     shown = {(each.start, each.end): item for each, item in zip(unit.protected_in(start, end), items, strict=True)}
-    all_caps = is_all_caps(unit.masked(" ", start, end))
-    text, position, is_first = "", start, True
+    contents = [None if word in shown else unit.text[word[0] : word[1]] for word in words]
+    cased = truecaser.read(unit.masked(OBJECT, start, end), contents)
+    text, position = "", start
     ranges: list[Range] = []
     written: list[InputItem] = []
     for number, word in enumerate(words):
@@ -68,13 +82,14 @@ def model_input(
                 content = ""
                 if text.endswith(" "):  # instead of two blanks
                     text = text[:-1] if unit.text[word[1] : word[1] + 1].isspace() else text
-        elif all_caps:
-            content = lower_cased(content, is_first, language)
-        is_first = is_first and not content[:1].isalnum()
+        elif (form := cased.words[number]) is not None:
+            # A tag may cut a word in two.
+            is_rest = number > 0 and words[number - 1][1] == word[0] and unit.text[word[0] - 1].isalpha()
+            content = lower(content, truecaser.language) if is_rest else form
         ranges.append((len(text), len(text) + len(content)))
         text += content
         position = word[1]
-    return ModelInput(text + unit.text[position:end], ranges, written, all_caps)
+    return ModelInput(text + unit.text[position:end], ranges, written, cased)
 
 
 def unit_words(unit: Unit, span: Range) -> list[Range]:

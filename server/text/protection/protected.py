@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from server.text.negation import Alternatives
 from server.text.protection.means import KeptItem
 from server.text.protection.tag_placement import Block
 from server.text.protection.word_alignment import Range
@@ -44,7 +45,7 @@ def with_outputs(restored: Restored) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The items that an answer lost, by their indices in the sentence."""
+    """The items that an answer lost, by their indices in the sentence; none of them if it lost the negation."""
 
     indices: tuple[int, ...]
 
@@ -78,13 +79,18 @@ class Protected(Protocol):
         ...
 
     @property
+    def required_terms(self) -> Sequence[Alternatives]:
+        """The words of which the search must write one each."""
+        ...
+
+    @property
     def is_continuation(self) -> bool:
         """Return whether another part of the same sentence comes before."""
         ...
 
     @property
     def places_signs(self) -> bool:
-        """Return whether signs are placed by the alignment of words."""
+        """Return whether signs or capitals are placed by the alignment of words."""
         ...
 
     @property

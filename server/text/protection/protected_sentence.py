@@ -7,7 +7,10 @@ from typing import ClassVar
 from server.text.glossary import Glossary, capitalized_like
 from server.text.items.kinds import PLACED, ItemKind
 from server.text.items.survival import Answer
+from server.text.negation import Alternatives, Negation
+from server.text.protection.answer_casing import CaseRules
 from server.text.protection.answer_writer import AnswerWriter
+from server.text.protection.capitals import Casing
 from server.text.protection.found_items import FoundItem, Notation, find_items
 from server.text.protection.means import KeptItem, Means
 from server.text.protection.model_input import InputItem, ModelInput, unit_words
@@ -29,6 +32,7 @@ class PlainSentence:
     may_lose_items: ClassVar[bool] = False
     may_change_answers: ClassVar[bool] = False
     must_have_substitutes: ClassVar[bool] = False
+    required_terms: ClassVar[Sequence[Alternatives]] = ()
     is_continuation: ClassVar[bool] = False
     places_signs: ClassVar[bool] = False
 
@@ -53,8 +57,11 @@ class ProtectedSentence:
     unit_words: list[Range]
     input: ModelInput
     notation: Notation
+    cases: CaseRules
     is_fragment: bool = False
     is_continuation: bool = False
+    negation: Negation | None = None
+    round: int = 0
 
     @property
     def text(self) -> str:
@@ -69,12 +76,12 @@ class ProtectedSentence:
     @property
     def may_lose_items(self) -> bool:
         """Return whether an answer can be rejected."""
-        return bool(self.input.items)
+        return bool(self.input.items) or (self.negation is not None and self.round < 2)
 
     @property
     def may_change_answers(self) -> bool:
         """Return whether the restored text may differ from the answer, or be rejected."""
-        return bool(self.input.items) or self.input.is_all_caps
+        return bool(self.input.items) or self.input.has_unusual_case
 
     @property
     def must_have_substitutes(self) -> bool:
@@ -82,9 +89,14 @@ class ProtectedSentence:
         return any(item.means is Means.REQUIRED for item in self.input.items)
 
     @property
+    def required_terms(self) -> Sequence[Alternatives]:
+        """The words of which the search must write one each."""
+        return (self.negation.words,) if self.negation is not None and self.round else ()
+
+    @property
     def places_signs(self) -> bool:
-        """Return whether signs are placed by the alignment of words."""
-        return any(item.means is Means.PLACED for item in self.input.items)
+        """Return whether signs or capitals are placed by the alignment of words."""
+        return bool(self.input.cased.shouted) or any(item.means is Means.PLACED for item in self.input.items)
 
     @property
     def description(self) -> str:
@@ -94,9 +106,11 @@ class ProtectedSentence:
     def restore(self, answer: str, attention: TokenAttention | None, *, corrects: bool = False) -> Restored | Losses:
         """Return the answer with items, signs and capitals; what it lost unless each item is there."""
         text = answer.replace(OBJECT, "")
-        if self.is_fragment:  # models end every answer as a sentence
+        if self.is_fragment or self.input.has_full_stop:  # models end every answer as a sentence
             text = text.rstrip(".!?… ") or text
         items = self.input.items
+        if self._has_lost_negation(text):
+            return Losses(())
         result = find_items(text, self.text, items, self.notation, corrects=corrects)
         signs = [item for item in items if item.means is Means.PLACED]
         if corrects:
@@ -109,7 +123,9 @@ class ProtectedSentence:
         spans = [self.unit_words[part.word if isinstance(part, PlacedSign) else part.item.word] for part in parts]
         if not fits(self.unit.tags_of(*self.span), self.span, spans):
             return Losses(tuple(range(len(items))))
-        writer = AnswerWriter(text, str.upper if self.input.is_all_caps else str, self._cut_words())
+        words = words_of(text)
+        case_of = self.cases.case_of(self.input.cased, text, words, lambda: self._links(attention, text, words, []))
+        writer = AnswerWriter(text, case_of, self._cut_words())
         for part in parts:
             if isinstance(part, PlacedSign):
                 writer.write_answer(part.position)
@@ -123,6 +139,12 @@ class ProtectedSentence:
         means = {each.item.word: each.means for each in found}
         kept = [KeptItem(item.text, item.span.kind, means.get(item.word, Means.PLACED)) for item in items]
         return Restored(writer.text, writer.outputs, self._block(attention, text, writer), kept)
+
+    def _has_lost_negation(self, text: str) -> bool:
+        """Return whether an answer lacks the negation; if the search had to write one, whether it has two."""
+        if self.negation is None or self.round > 1:
+            return False
+        return self.negation.is_doubled(text) if self.round else not self.negation.is_in(text)
 
     def _spoiled(self, writer: AnswerWriter, found: Sequence[FoundItem], signs: Sequence[InputItem]) -> tuple[int, ...]:
         """Return the items that the text around them changes: `RM-2` in `RM-2th`, `11:10` in `11:10pm`."""
@@ -162,7 +184,11 @@ class ProtectedSentence:
         item, shown = found.item, found.output
         if shown is None:
             shown = self.notation.of(item.span.kind, item.text)
-        elif found.means is Means.AS_IS and self.input.is_all_caps and shown == text[found.start : found.end]:
+        elif (
+            found.means is Means.AS_IS
+            and self.input.cased.casing is Casing.UPPER
+            and shown == text[found.start : found.end]
+        ):
             # A word that the model wrote for a number is in capitals as all words are.
             shown = shown if shown.lower() == item.text.lower() else shown.upper()
         return (item.span.output if shown == item.text else self.unit.escape(shown)), shown
@@ -197,6 +223,13 @@ class ProtectedSentence:
             if self.text[start:end].isalnum():
                 run.append((start, end))
         return cut
+
+
+def replaced(unit: Unit, span: Range, text: str) -> Restored:
+    """Return `text` in place of a span without items."""
+    source, target = unit_words(unit, span), words_of(text)
+    aligned = links([unit.text[start:end] for start, end in source], [text[start:end] for start, end in target], None)
+    return Restored(text, (), Block(source, target, aligned))
 
 
 def unchanged(unit: Unit, span: Range, notation: Notation | None = None) -> Restored:

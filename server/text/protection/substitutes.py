@@ -9,6 +9,7 @@ import regex
 
 from server.text.items.kinds import NUMERIC, ItemKind
 from server.text.items.patterns import NUMBERS
+from server.text.items.written_dates import is_written
 
 # In the order of how reliably the default model copies them; docs/decisions/text.md has the numbers.
 _NAMES = ("Tom", "Maria", "Boston", "Paris", "John", "Mary", "Anna", "Peter", "Berlin", "London")
@@ -21,7 +22,15 @@ _MADE_UP = {
     ItemKind.PLACEHOLDER: ("{0}", "{1}", "{2}", "{3}"),
 }
 # A number stands for whatever is written mainly in digits.
-_AS_NUMBERS = (ItemKind.DATE, ItemKind.TIME, ItemKind.PHONE, ItemKind.ACCOUNT, ItemKind.VERSION, ItemKind.CODE)
+_AS_NUMBERS = (
+    ItemKind.DATE,
+    ItemKind.TIME,
+    ItemKind.PHONE,
+    ItemKind.ACCOUNT,
+    ItemKind.VERSION,
+    ItemKind.CODE,
+    ItemKind.RANGE,
+)
 
 MAX_SUBSTITUTES = len(_NAMES) // 2  # in one sentence; one with more is translated piecewise
 
@@ -43,6 +52,8 @@ def choose_stand_in(kind: ItemKind, item: str, sentence: str, used: Collection[s
     for candidate in _NUMBERS if is_number else _MADE_UP.get(kind, ()):
         if candidate in sentence or candidate in used:
             continue
+        if kind is ItemKind.DATE and is_written(item):
+            return _similar_date(item)
         if kind not in NUMERIC:
             return (ItemKind.NUMBER if is_number else kind), candidate
         match = NUMBERS.search(item)
@@ -50,6 +61,14 @@ def choose_stand_in(kind: ItemKind, item: str, sentence: str, used: Collection[s
             return None
         return kind, item[: match.start()] + candidate + item[match.end() :]
     return None
+
+
+def _similar_date(item: str) -> tuple[ItemKind, str] | None:
+    """Return a date in the same words that models have seen often; None for the item itself."""
+    similar = regex.sub(r"(?<!\d)\d{1,2}(?!\d)", "5", regex.sub(r"(?:, | de | )?\d{4}$", "", item))
+    if not any(map(str.isdecimal, similar)):
+        similar = f"{similar} 2010"
+    return None if similar == item else (ItemKind.DATE, similar)
 
 
 def substitute_number(stand_in: str) -> str:

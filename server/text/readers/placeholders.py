@@ -9,7 +9,7 @@ import regex
 
 from server.interface.interruption import checkpoint
 from server.text.items.kinds import PLACED, ItemKind
-from server.text.items.patterns import ITEM, KINDS
+from server.text.items.matching import find_items
 from server.text.readers.unknown_characters import UnknownCharacters
 
 
@@ -51,12 +51,11 @@ def find_placeholders(text: str, unknown: UnknownCharacters) -> list[Found]:
 
 
 def _items(text: str, unknown: UnknownCharacters) -> Iterator[Found]:
-    for match in ITEM.finditer(text):
+    for match in find_items(text):
         checkpoint()
-        start, end = match.span()
+        start, end, kind = match.start, match.end, match.kind
         if end - start > _MAX_CHARACTERS:
             continue
-        kind = KINDS[str(match.lastgroup)]
         if not unknown.all_known(text[start:end]) and any(map(unknown.is_lost, text[start:end])):
             # The model cannot read it, so nothing of it may be part of the model input.
             if kind in PLACED:

@@ -17,7 +17,9 @@ from server.text.readers.unknown_characters import UnknownCharacters
 
 # A text without any of these has nothing to protect and nothing in all caps. Searched for one by one they take half the
 # time of one pattern of all of them, and a character that must be there is faster to look for than a pattern.
-_SPECIAL = regex.compile(r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=\"“”„‟«»–—…§©®™×÷±≤≥≠≈→←⇒↔∞√∑₹₽]|\p{Lu}{2}|://|www\.|--")
+_SPECIAL = regex.compile(
+    r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=\"“”„‟«»–—…§©®™×÷±≤≥≠≈→←⇒↔∞√∑₹₽¼½¾⅓⅔⅛⅜⅝⅞]|\p{Lu}{2}|://|www\.|--"
+)
 _PATH = regex.compile(r"(?<![\w/])/[\w.@~+-]|/[\w.-]+/|/[\w-]+\.\w")
 _KEY = regex.compile(r"(?<!\w):\w")
 _DOT = regex.compile(r"\.\w")
@@ -25,7 +27,8 @@ _FILE = regex.compile(rf"(?<=[\w-])(?i:{FILE_ENDINGS})")
 _BULLET = regex.compile(r"^[ \t]*+(?:[-+•‣▪◦–—:]|[a-zA-Z]\))[ \t]", regex.MULTILINE)
 
 _LINE_START = regex.compile(
-    r"[ \t]*(?:(?:[-*+•‣▪◦–—:]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)|#{1,6}|\[[ xX]\])[ \t]+|>++(?:[ \t]+|(?=\S)))*"
+    r"[ \t]*(?:(?:[-*+•‣▪◦–—:]|\d{1,3}[.)]|\(\d{1,3}\)(?![ \t]+\d)|[a-zA-Z]\)|#{1,6}|\[[ xX]\])[ \t]+"
+    r"|>++(?:[ \t]+|(?=\S)))*"
     r"(?:\|[ \t]*)?"
 )
 _SPACE = " \t"

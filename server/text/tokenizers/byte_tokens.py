@@ -52,6 +52,10 @@ class ByteTokenizer:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
         return [byte + _FIRST_BYTE for byte in replace_lone_surrogates(text).encode()]
 
+    def word_cost(self, word: str, *, is_target: bool = False) -> float:
+        """Return 0: there are no words in a vocabulary of bytes."""
+        return 0.0
+
     def count_tokens(self, text: str) -> int:
         """Return the length of the longest `encode` in any language."""
         return len(self.encode_target(self._template.longest_prompt + text)) + self._template.num_added

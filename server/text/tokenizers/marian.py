@@ -21,9 +21,11 @@ from bundle.tokenizer_files import (
     VOCABULARY_FILE,
 )
 from server.text.tokenizers.source_template import SourceTemplate
+from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates
 
 _MIN_KNOWN_SHARE = 0.5
+_MIN_LOG_PROBABILITY = -50
 _WORD_START = "▁"
 _LANGUAGE_CODE = re.compile(r">>.+<<")
 _JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # a blank in their place would split a word
@@ -140,6 +142,16 @@ class MarianTokenizer:
     def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
         """Return the character range of `text`, decoded from `token_ids`, that each token covers."""
         return _spans([self._target_pieces.get(id_, "") for id_ in token_ids], text)
+
+    def word_cost(self, word: str, *, is_target: bool = False) -> float:
+        """Return how unlikely a word is for the vocabulary, in nats; 0 if the vocabulary has no words."""
+        model = self._target if is_target else self._source
+        if model.get_piece_size() < MIN_WORDS:
+            return 0.0
+        pieces = model.encode(word)
+        scores = [float(model.get_score(piece)) for piece in pieces]
+        # The scores of byte-pair encoding are ranks.
+        return cost_of_ranks(pieces) if min(scores, default=0) < _MIN_LOG_PROBABILITY else -sum(scores)
 
     def count_tokens(self, text: str) -> int:
         """Return the length of the longest `encode` in any language."""

@@ -39,6 +39,9 @@ class Tokenizer(Protocol):
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
 
+    def word_cost(self, word: str, *, is_target: bool = False) -> float:
+        """Return how unlikely a word is for the vocabulary, in nats; 0 if the vocabulary has no words."""
+
     def count_tokens(self, text: str) -> int:
         """Return the length of the longest `encode` in any language."""
 

@@ -12,6 +12,7 @@ from bundle.loading import Bundle
 from bundle.tokenizer_files import TOKENIZER_JSON_FILE
 from server.text.tokenizers.source_template import SourceTemplate
 from server.text.tokenizers.target_spans import spans_of_beginnings
+from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -71,6 +72,12 @@ class JsonTokenizer:
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
         return self._text_ids(text)
+
+    def word_cost(self, word: str, *, is_target: bool = False) -> float:
+        """Return how unlikely a word is for the vocabulary, in nats; 0 if the vocabulary has no words."""
+        if self._backend.get_vocab_size() < MIN_WORDS:
+            return 0.0
+        return cost_of_ranks(self._text_ids(f" {word}"))
 
     def count_tokens(self, text: str) -> int:
         """Return the length of the longest `encode` in any language."""

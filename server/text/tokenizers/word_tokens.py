@@ -1,8 +1,11 @@
-"""Tokens of a target vocabulary that continue a word."""
+"""Words in vocabularies: tokens that continue one, and how unlikely one is."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 
 import regex
+
+MIN_WORDS = 1000  # tokens of a vocabulary that has words rather than letters
 
 _WORD_MARKS = ("\u2581", "\u0120")  # SentencePiece and byte-level BPE mark the first token of a word
 # Not those of languages without spaces: a word may begin with any of them.
@@ -16,3 +19,8 @@ def continuation_tokens(pieces: Sequence[str]) -> frozenset[int]:
     return frozenset(
         index for index, piece in enumerate(pieces) if _CONTINUES.match(piece) and not piece.startswith(_WORD_MARKS)
     )
+
+
+def cost_of_ranks(ranks: Iterable[int]) -> float:
+    """Return the cost of tokens that are sorted by how frequent they are, in nats, by Zipf's law."""
+    return sum(math.log(rank + 10) for rank in ranks)

@@ -24,7 +24,7 @@ def test_every_bundle_of_a_folder_gets_its_share_of_the_threads(tmp_path: Path) 
     for target in ("de", "fr"):
         relabelled(tmp_path, "en", target)
     before = _engine_threads()
-    opened = open_engines(Settings(model=[tmp_path], threads=4, max_rows=8), Metrics())
+    opened = open_engines(Settings(model=[tmp_path], threads=4, max_rows=8, lend_threads=False), Metrics())
     try:
         assert [generator.bundle.config.name for generator in opened] == ["en-de", "en-fr"]
         assert _engine_threads() == before + 4
@@ -54,7 +54,8 @@ def test_a_program_that_worker_processes_cannot_import_gets_an_error_with_the_re
     program.write_text(
         """
 from bundle.loading import load_bundle
-from server.workers.engine_pool import PoolOptions, EnginePool
+from server.workers.engine_pool import EnginePool
+from server.workers.pool_options import PoolOptions
 from server.operations.defaults import DEFAULT_MODEL
 
 EnginePool.open(load_bundle(DEFAULT_MODEL), PoolOptions(processes=True))

@@ -117,3 +117,14 @@ def test_the_default_model_lies_beside_the_packages() -> None:
 def test_the_settings_page_contains_the_table_of_settings() -> None:
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     assert settings_table() in page, "run `make reference`"
+
+
+def test_threads_are_lent_where_copies_of_the_models_are_few() -> None:
+    assert Settings(threads=4).num_lent_replicas(2) == 2
+    assert Settings(threads=4).num_lent_replicas(1) == 0, "one model has all threads already"
+    assert Settings(threads=16).num_lent_replicas(2) == 0
+    assert Settings(threads=16, lend_threads=True).num_lent_replicas(2) == 8
+    assert Settings(threads=4, lend_threads=False).num_lent_replicas(2) == 0
+    assert Settings(threads=4, replicas=1).num_lent_replicas(2) == 0
+    with pytest.raises(ValidationError, match="`lend_threads` needs device cpu, and `replicas` unset"):
+        Settings(threads=4, replicas=1, lend_threads=True)

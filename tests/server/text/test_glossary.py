@@ -134,6 +134,31 @@ def test_a_term_may_have_alternatives() -> None:
             Glossary({"stop": alternatives})
 
 
+@pytest.mark.parametrize(
+    ("sentence", "translation"),
+    [
+        ("apple", "Apfel"),
+        ("Apple", "Apfel"),
+        ("“apple!”", "“Apfel!”"),
+        ("APPLE", "APFEL"),
+        ("win", "gewinnen"),
+        ("Win.", "Gewinnen."),
+        ("NASA", "Nasa"),
+        ("C", "Ce"),
+        ("C++", None),
+        ("apple win", None),
+        ("an apple", None),
+        ("pie", None),
+        ("...", None),
+        ("", None),
+    ],
+)
+def test_a_sentence_that_is_one_term_has_a_translation(sentence: str, translation: str | None) -> None:
+    glossary = Glossary({"apple": "Apfel", "win": ["gewinnen", "siegen"], "NASA": "Nasa", "C": "Ce"})
+    term = glossary.only_term(sentence)
+    assert (None if term is None else sentence[: term.start] + term.text + sentence[term.end :]) == translation
+
+
 def test_a_translation_that_begins_with_a_term_begins_as_its_source_does() -> None:
     assert capitalized_like("House for sale", "gebäude frei", [("gebäude",)]) == "Gebäude frei"
     assert capitalized_like("house for sale", "gebäude frei", [("gebäude",)]) == "gebäude frei"

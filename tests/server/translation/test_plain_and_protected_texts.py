@@ -148,6 +148,33 @@ def test_a_term_at_the_beginning_is_capitalized_in_plain_text_only(bundle: Bundl
     assert _translate(engine, "Tea is here.", glossary=glossary, **HTML).translations[0].text == "tea is here."
 
 
+@pytest.mark.parametrize(
+    ("text", "translation", "fields"),
+    [
+        ("Tea", "Tee", {}),
+        ('Some water.\n"TEA!"', 'Some water.\n"TEE!"', {}),
+        ("<p><b>Tea</b></p><p>Some water.</p>", "<p><b>Tee</b></p><p>Some water.</p>", HTML),
+        ("“Tea.”", "“Tee.”", {}),
+        ("<p>Tea <i>set</i></p>", "<p>Tee-<i>Set</i></p>", HTML),
+    ],
+)
+def test_a_sentence_that_is_a_term_of_the_glossary_is_not_decoded(
+    engine: EchoGenerator, text: str, translation: str, fields: dict[str, object]
+) -> None:
+    glossary = Glossary({"tea": "Tee", "tea set": "Tee-Set"})
+    [translated] = _translate(engine, text, glossary=glossary, **fields).translations
+    assert translated.text == translation
+    assert not any("tea" in source.lower() for source in _sources(engine))
+
+
+@pytest.mark.parametrize("options", [{"num_hypotheses": 2}, {"return_scores": True}, {"target_prefix": "the"}])
+def test_options_about_hypotheses_decode_a_term_of_the_glossary(
+    engine: EchoGenerator, options: dict[str, object]
+) -> None:
+    _translate(engine, "tea", glossary=Glossary({"tea": "tea"}), options=DecodingOptions(**options))  # type: ignore[arg-type]
+    assert _sources(engine) == ["tea"]
+
+
 def test_the_error_for_a_plain_text_taken_whole_names_the_text(engine: EchoGenerator) -> None:
     options = DecodingOptions(target_prefix="the")
     with pytest.raises(TextTooLong, match="a text taken as one sentence has"):

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from server.interface.errors import Draining, QueueFull
-from server.workers.engine_pool import EnginePool, PoolOptions
+from server.workers.engine_pool import EnginePool
+from server.workers.pool_options import PoolOptions
 from tests.fakes.cached_echo import ask, queued, run, tokens_of
 from tests.fakes.engine import FakeRunner, fake_bundle, random_table
 

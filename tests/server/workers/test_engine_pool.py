@@ -9,7 +9,8 @@ import pytest
 
 from server.interface.errors import Draining, EngineFailed, InvalidRequest, QueueFull
 from server.interface.request import FinishReason, Request, SentenceParams
-from server.workers.engine_pool import EnginePool, PoolOptions
+from server.workers.engine_pool import EnginePool
+from server.workers.pool_options import PoolOptions
 from tests.fakes.engine import END, FakeRunner, copying_table, fake_bundle, request
 from tests.fakes.held_worker import (
     PATIENCE_SECONDS,

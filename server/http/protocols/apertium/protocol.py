@@ -10,5 +10,6 @@ APERTIUM_PROTOCOL = Protocol(
     error_format=APERTIUM,
     paths=("/apertium/", *texts.SHARED_PATHS),
     open_paths=("/listPairs", "/list", "/apertium/listPairs", "/apertium/list"),
+    engine_free_paths=(*texts.SHARED_PATHS, *(f"/apertium{path}" for path in texts.SHARED_PATHS)),
     key_parameter="key",
 )

@@ -75,7 +75,7 @@ async def identify(request: Request) -> Response:
     if text is None:
         raise InvalidRequest("Missing 1 required argument: q")
     service, _ = server_state(request).accept()
-    ranked = await service.rank(text)
+    [ranked] = await service.rank((text,))
     return _json(sent, {_three_letters(each.language): round(each.confidence, 4) for each in ranked})
 
 

@@ -1,7 +1,9 @@
-"""DeepL-compatible: documents, handed in, asked after, and fetched once."""
+"""DeepL-compatible routes for documents: submit, read the status, download once."""
 
 import hashlib
 import secrets
+from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -10,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from server.documents.formats.options import FormatOptions
 from server.documents.jobs import DocumentJob, JobStatus
-from server.documents.text_translation import document_translation
+from server.documents.text_translation import DetectedBlocks, document_translation
 from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.fields import formality_of, glossary_of, source_tag, target_tag, warn_of_ignored
 from server.http.requests.api_keys import charged
@@ -33,35 +35,36 @@ router = APIRouter(prefix="/v2/document", tags=["DeepL-compatible"], dependencie
 
 PATH = router.prefix
 _ID_CHARACTERS = 32
+_EQUAL_LANGUAGES = "Source and target language are equal."
 
 
 class DocumentFields(BaseModel):
-    """A document, and its languages."""
+    """Document, languages and options."""
 
     file: str = Field(json_schema_extra={"format": "binary"})
     target_lang: str
     source_lang: str | None = None
     filename: str | None = Field(None, description="file name with the right extension")
-    output_format: str | None = Field(None, description="that of the document, if any")
+    output_format: str | None = Field(None, description="the format of the document; no other is supported")
     formality: str | None = None
     glossary_id: str | None = None
 
 
 class DocumentHandle(BaseModel):
-    """Id and key of a document, for the requests that follow."""
+    """Id and key of a document for later requests."""
 
     document_id: str
     document_key: str
 
 
 class KeyFields(BaseModel):
-    """The key that came with the document's id."""
+    """Key of a document."""
 
     document_key: str
 
 
 class DocumentStatus(BaseModel):
-    """How far the document is."""
+    """Status of a document."""
 
     document_id: str
     status: Literal["queued", "translating", "done", "error"]
@@ -76,27 +79,30 @@ class DocumentStatus(BaseModel):
     responses=deepl_responses(400, 413, 429, 500, 503),
 )
 async def submit(request: Request, response: Response) -> DocumentHandle:
-    """Hand in a document; it is translated in the background."""
+    """Submit a document; it is translated in the background."""
     server = server_state(request)
     sent = await read_parameters(request, 50)
     file = sent.file("file")
     if file is None or not file.size:
         raise InvalidRequest("Invalid file data.")
     warn_of_ignored(sent, response, {*DocumentFields.model_fields, "auth_key", "enable_beta_languages", "glossary_ids"})
-    interpreter, catalogue = server.accept()
-    source, target = source_tag(sent, catalogue), _target(sent, server)
+    service, model_router = server.accept()
+    source, target = source_tag(sent, model_router), _target(sent, server)
     formality = formality_of(sent, target)
     name = sent.text("filename") or file.filename or ""
     if (wanted := sent.text("output_format")) and not name.lower().endswith(f".{wanted.lower().lstrip('.')}"):
         raise InvalidRequest("output_format not supported.")
     glossary = await glossary_of(sent, server, source, target)
-    asked = TranslationRequest((), "", "", glossary=glossary, formality=formality)
+    options = TranslationRequest((), "", "", glossary=glossary, formality=formality)
+    blocks = DetectedBlocks()
     translate = document_translation(
-        interpreter, asked, source or AUTO, target, lambda done: server.metrics.translated(done.result)
+        service, options, source or AUTO, target, lambda done: server.metrics.translated(done.result), blocks
     )
+    translate = replace(translate, finish=partial(_check_source_language, blocks))
     try:
-        options = FormatOptions(language=target)
-        job = await server.documents.submit(name, file.file, charged(request, translate), options)
+        job = await server.documents.submit(
+            name, file.file, charged(request, translate), FormatOptions(language=target)
+        )
     except (UnsupportedFormat, InvalidDocument) as error:
         raise InvalidRequest(f"Invalid file data. {error}") from error
     return DocumentHandle(document_id=_public_id(job), document_key=_key(job))
@@ -109,7 +115,7 @@ async def submit(request: Request, response: Response) -> DocumentHandle:
     responses=deepl_responses(400, 404, 413, 500),
 )
 async def status(request: Request, document_id: str) -> DocumentStatus:
-    """How far the document is."""
+    """Return the status of a document."""
     job = await _job(request, document_id)
     remaining = {JobStatus.DONE: 0.0, JobStatus.TRANSLATING: job.seconds_remaining or 1.0}.get(job.status)
     return DocumentStatus(
@@ -131,43 +137,51 @@ async def status(request: Request, document_id: str) -> DocumentStatus:
     },
 )
 async def result(request: Request, document_id: str) -> StreamingResponse:
-    """The translated document; it is forgotten then."""
+    """Return the translated document and delete it."""
     server = server_state(request)
     job = await _job(request, document_id)
     if job.status is not JobStatus.DONE:
         raise DocumentNotReady("Document translation is not done")
     content = server.documents.open(job.id)
-    await server.documents.delete(job.id)  # what is open stays readable
+    await server.documents.delete(job.id)  # the open file stays readable
     server.num_characters_billed += job.num_characters
     return download(content)
+
+
+def _check_source_language(blocks: DetectedBlocks) -> None:
+    if blocks.are_in_target_language:
+        raise InvalidRequest(_EQUAL_LANGUAGES)
 
 
 async def _job(request: Request, document_id: str) -> DocumentJob:
     sent = await read_parameters(request, 50)
     key = sent.text("document_key") or ""
     try:
-        job = server_state(request).documents.get(key[:_ID_CHARACTERS])
+        job = server_state(request).documents.get(key[:_ID_CHARACTERS].lower())
     except UnknownDocument as error:
         raise UnknownDocument("Document not found") from error
-    given, expected = f"{document_id} {key}", f"{_public_id(job)} {_key(job)}"
+    given, expected = f"{document_id} {key}".upper(), f"{_public_id(job)} {_key(job)}"
     if not secrets.compare_digest(given.encode(), expected.encode()):
         raise UnknownDocument("Document not found")
     return job
 
 
 def _key(job: DocumentJob) -> str:
-    """Return the document's key: its id in the store, and 128 bits of its key there. Clients expect 64 characters."""
-    return job.id + job.key[:_ID_CHARACTERS]
+    """Return the document's key: its id in the store, and 128 bits of its key there.
+
+    Clients expect 64 hexadecimal digits with capitals.
+    """
+    return (job.id + job.key[:_ID_CHARACTERS]).upper()
 
 
 def _public_id(job: DocumentJob) -> str:
     """Return the document's id in this protocol, a hash. The other protocols need the store's id only."""
-    return hashlib.sha256(job.id.encode()).hexdigest()[:_ID_CHARACTERS]
+    return hashlib.sha256(job.id.encode()).hexdigest()[:_ID_CHARACTERS].upper()
 
 
 def _target(sent: Parameters, server: ServerState) -> str:
-    _, catalogue = server.accept()
+    _, model_router = server.accept()
     source, target = sent.text("source_lang"), sent.text("target_lang")
     if source and target and match_language(source, [target]):
-        raise InvalidRequest("Source and target language are equal.")
-    return target_tag(sent, catalogue)
+        raise InvalidRequest(_EQUAL_LANGUAGES)
+    return target_tag(sent, model_router)

@@ -67,7 +67,10 @@ def source_tag(sent: Parameters, model_router: Router) -> str | None:
 
 
 def target_tag(sent: Parameters, model_router: Router) -> str:
-    """Return `target_lang` as the models name it, reachable from `source_lang` if that is given."""
+    """Return `target_lang` as the models name it, reachable from `source_lang` if that is given.
+
+    It may be the language of `source_lang`: the protocol writes English as British or American.
+    """
     code = _code(sent, "target_lang")
     if not code:
         raise InvalidRequest("Parameter 'target_lang' not specified.")
@@ -75,7 +78,7 @@ def target_tag(sent: Parameters, model_router: Router) -> str:
     if tag is None:
         raise InvalidRequest("Value for 'target_lang' not supported.")
     source = _code(sent, "source_lang")
-    if not means_detection(source):
+    if not means_detection(source) and match_language(source, [tag]) is None:
         try:
             return model_router.find(source, code).target
         except UnsupportedPair as error:

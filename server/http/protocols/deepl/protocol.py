@@ -10,5 +10,7 @@ DEEPL_PROTOCOL = Protocol(
     error_format=DEEPL,
     paths=("/v2/", "/v3/"),
     upload_paths=(documents.PATH,),
+    # The progress and the content of a document are POST requests.
+    engine_free_paths=(f"{documents.PATH}/", "/v2/glossaries", "/v3/glossaries", "/v2/languages", "/v2/usage"),
     key_parameter="auth_key",
 )

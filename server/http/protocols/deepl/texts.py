@@ -18,7 +18,6 @@ from server.http.protocols.deepl.fields import (
     target_tag,
     warn_of_ignored,
 )
-from server.http.requests.admission import check_admission
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, closes_forms, read_parameters
 from server.http.requests.translation_call import run_translation
@@ -26,9 +25,9 @@ from server.http.state import ServerState, request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.text.formality import has_formality
-from server.text.language_tags import display_name
+from server.text.language_tags import display_name, match_language
 from server.text.readers.pieces import MarkupOptions
-from server.translation.service import TranslationOutcome
+from server.translation.service import AUTO, TranslationOutcome
 from server.translation.types import TranslationRequest
 
 router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
@@ -104,7 +103,6 @@ class UsageAnswer(BaseModel):
 @router.get("/translate", response_model_exclude_none=True, include_in_schema=False)
 @router.post(
     "/translate",
-    dependencies=[Depends(check_admission)],
     response_model_exclude_none=True,
     openapi_extra=body_of(TranslateFields),
     responses=deepl_responses(400, 413, 429, 500, 503, 504),
@@ -143,7 +141,9 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
             ignore_tags=names_of(sent, "ignore_tags"),
         ),
     )
-    outcome = await run_translation(request, translation, source or "auto", target)
+    # A text in the target language stays as it is; detection also finds the texts of which `source_lang` is wrong.
+    is_detected = source is None or match_language(source, [target]) is not None
+    outcome = await run_translation(request, translation, AUTO if is_detected else source, target)
     server.num_characters_billed += translation.num_characters
     return _response(outcome, texts, source, model_type)
 

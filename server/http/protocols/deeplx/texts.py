@@ -8,7 +8,6 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, BeforeValidator, Field
 
 from server.http.protocols.deeplx.errors import deeplx_responses
-from server.http.requests.admission import check_admission
 from server.http.requests.compatible_translation import source_codes, translate_texts
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import closes_forms, read_parameters
@@ -43,11 +42,11 @@ class DeepLXAnswer(BaseModel):
     method: str = "Free"
 
 
-@router.post("", include_in_schema=False, dependencies=[Depends(closes_forms), Depends(check_admission)])
-@router.post("/v1/translate", include_in_schema=False, dependencies=[Depends(closes_forms), Depends(check_admission)])
+@router.post("", include_in_schema=False, dependencies=[Depends(closes_forms)])
+@router.post("/v1/translate", include_in_schema=False, dependencies=[Depends(closes_forms)])
 @router.post(
     "/translate",
-    dependencies=[Depends(closes_forms), Depends(check_admission)],
+    dependencies=[Depends(closes_forms)],
     openapi_extra=body_of(TranslateFields),
     responses=deeplx_responses(400, 404, 406, 413, 429, 500, 503, 504),
 )
@@ -123,7 +122,6 @@ class RpcAnswer(BaseModel):
 
 @router.post(
     "/jsonrpc",
-    dependencies=[Depends(check_admission)],
     responses=deeplx_responses(400, 406, 413, 429, 500, 503, 504),
 )
 async def call(request: Request, body: RpcCall) -> RpcAnswer:

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
 from server.http.protocols.extensions.errors import extension_responses
-from server.http.requests.admission import check_admission
 from server.http.requests.compatible_translation import source_codes, translate_texts
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, closes_forms, read_parameters
@@ -17,7 +16,7 @@ from server.translation.types import TranslationRequest
 
 router = APIRouter(
     tags=["Browser extensions"],
-    dependencies=[Depends(closes_forms), Depends(check_admission)],
+    dependencies=[Depends(closes_forms)],
     responses=extension_responses(400, 413, 429, 500, 503, 504),
 )
 

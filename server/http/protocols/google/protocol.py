@@ -9,6 +9,12 @@ GOOGLE_PROTOCOL = Protocol(
     routers=(cloud.router, web.router),
     error_format=GOOGLE,
     paths=(cloud.PATH, f"{cloud.PATH}/", "/translate_a/"),
+    engine_free_paths=(
+        f"{cloud.PATH}/detect",
+        f"{cloud.PATH}/detect/",
+        f"{cloud.PATH}/languages",
+        f"{cloud.PATH}/languages/",
+    ),
     key_parameter="key",
     key_headers=("x-goog-api-key",),
 )

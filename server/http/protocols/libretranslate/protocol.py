@@ -20,6 +20,7 @@ LIBRETRANSLATE_PROTOCOL = Protocol(
         "/spec",
     ),
     upload_paths=(documents.PATH,),
+    engine_free_paths=("/detect", "/suggest"),
     # A download needs the id of its document, which is a secret of its own: browsers follow the link without a key.
     open_paths=("/languages", "/health", "/frontend/settings", "/spec", "/download_file/"),
     key_parameter="api_key",

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
 from server.http.protocols.libretranslate.errors import libretranslate_responses
-from server.http.requests.admission import check_admission
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, closes_forms, read_parameters
 from server.http.requests.translation_call import run_translation
@@ -72,7 +71,6 @@ class LanguageAnswer(BaseModel):
 
 @router.post(
     "/translate",
-    dependencies=[Depends(check_admission)],
     response_model_exclude_none=True,
     openapi_extra=body_of(TranslateFields),
     responses=libretranslate_responses(400, 413, 429, 500, 503, 504),
@@ -108,9 +106,10 @@ async def detect(request: Request) -> list[Detected]:
     server = server_state(request)
     sent = await read_parameters(request, server.settings.max_texts + 10)
     text = "\n".join(_texts(sent))
-    interpreter, _ = server.accept()
+    service, _ = server.accept()
     _check_size((text,), server)
-    best, *others = [_detected(each) for each in await interpreter.rank(text)] or [_detected(None)]
+    [ranked] = await service.rank((text,))
+    best, *others = [_detected(each) for each in ranked] or [_detected(None)]
     return [best, *(each for each in others if each.confidence > 0)]
 
 

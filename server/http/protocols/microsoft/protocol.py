@@ -10,6 +10,7 @@ MICROSOFT_PROTOCOL = Protocol(
     error_format=MICROSOFT,
     paths=("/microsoft/", "/translator/text/v3.0/"),
     open_paths=("/microsoft/languages", "/translator/text/v3.0/languages"),
+    engine_free_paths=tuple(f"{prefix}/{name}" for prefix in service.PREFIXES for name in ("detect", "breaksentence")),
     key_queries=("Subscription-Key",),
     key_headers=("ocp-apim-subscription-key",),
 )

@@ -15,6 +15,8 @@ from server.translation.types import TranslationRequest
 
 router = APIRouter(tags=["Microsoft-compatible"], responses=microsoft_responses(400, 413, 500, 503))
 
+PREFIXES = ("/microsoft", "/translator/text/v3.0")
+
 
 class MicrosoftLanguage(BaseModel):
     """Names of a language, and the direction of its script."""

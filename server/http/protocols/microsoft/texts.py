@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from server.http.protocols.microsoft.errors import microsoft_responses
 from server.http.protocols.microsoft.fields import microsoft_code, read_json, text_format_of, texts_of
-from server.http.requests.admission import check_admission
 from server.http.requests.compatible_translation import translate_texts
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
@@ -16,7 +15,6 @@ from server.translation.service import TranslationOutcome
 
 router = APIRouter(
     tags=["Microsoft-compatible"],
-    dependencies=[Depends(check_admission)],
     responses=microsoft_responses(400, 413, 429, 500, 503, 504),
 )
 

@@ -10,6 +10,7 @@ MTRANSERVER_PROTOCOL = Protocol(
     error_format=MTRANSERVER,
     paths=("/mtranserver/", *service.PATHS),
     open_paths=service.PATHS,
+    engine_free_paths=("/mtranserver/detect",),
     key_queries=("token", "api_token"),
     key_headers=("authorization", "x-api-token"),  # some clients send the token without "Bearer"
 )

@@ -4,7 +4,6 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
 from server.http.protocols.mtranserver.errors import mtranserver_responses
-from server.http.requests.admission import check_admission
 from server.http.requests.compatible_translation import translate_texts
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, closes_forms, read_parameters
@@ -66,7 +65,7 @@ class DetectAnswer(BaseModel):
     confidence: float
 
 
-@router.post("/translate", dependencies=[Depends(check_admission)], openapi_extra=body_of(TextFields))
+@router.post("/translate", openapi_extra=body_of(TextFields))
 async def translate(request: Request) -> TextAnswer:
     """Translate one text. Answers also at `/translate`, recognised by `from`, `to` and `text`."""
     sent = await _read(request)
@@ -79,7 +78,7 @@ async def translate(request: Request) -> TextAnswer:
     return TextAnswer(result=result)
 
 
-@router.post("/translate/batch", dependencies=[Depends(check_admission)], openapi_extra=body_of(BatchFields))
+@router.post("/translate/batch", openapi_extra=body_of(BatchFields))
 async def translate_batch(request: Request) -> BatchAnswer:
     """Translate texts together. Answers also at `/translate/batch`."""
     sent = await _read(request)
@@ -100,7 +99,7 @@ async def detect(request: Request) -> DetectAnswer:
     except ValueError as error:
         raise InvalidRequest("`minConfidence` must be a number") from error
     service, _ = server_state(request).accept()
-    ranked = await service.rank(text)
+    [ranked] = await service.rank((text,))
     if not ranked or ranked[0].confidence < minimum:
         return DetectAnswer(language="", confidence=0)
     return DetectAnswer(language=ranked[0].language, confidence=round(ranked[0].confidence, 4))

@@ -83,10 +83,12 @@ async def embed(body: EmbedBody, request: Request) -> EmbedAnswer | Response:
         bypass_cache=bypasses_cache(request),
     )
     record.num_texts, record.num_characters = len(texts), asked.num_characters
-    model = server.model_for("embed", body.model)
+    _, served = server.accept()
+    model = served.models.find("embed", body.model)
     record.model = model.bundle.config.name
     charge(request, asked.num_characters)
-    result = await unless_disconnected(request, model.embedder.embed(asked))
+    with served.in_use():
+        result = await unless_disconnected(request, model.embedder.embed(asked))
     record.result = TranslationResult([], result.phases, [(length, 0) for length in result.num_tokens], num_splits=0)
     answer = partial(_answer, result, model.bundle.config.name)
     if len(texts) * model.bundle.config.shapes.d_model > _NUMBERS_ON_LOOP:

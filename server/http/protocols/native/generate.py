@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from server.http.protocols.native.event_stream import EVENTS_CONTENT, EventStream
@@ -17,7 +17,6 @@ from server.http.protocols.native.fields import (
     finite,
     sentence_answer,
 )
-from server.http.requests.admission import check_admission
 from server.http.requests.api_keys import charge
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import bypasses_cache, expected_detail_bytes, record_outcome
@@ -27,6 +26,7 @@ from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import FinishReason
 from server.translation.generation import GenerationOutcome, GenerationRequest
+from server.translation.text_stream import TextStream
 from server.translation.types import Translation
 
 router = APIRouter(prefix="/v1", tags=["generation"])
@@ -86,7 +86,6 @@ class GenerateAnswer(BaseModel):
     "/generate",
     response_model=GenerateAnswer,
     response_model_exclude_none=True,
-    dependencies=[Depends(check_admission)],
     responses={200: {"content": EVENTS_CONTENT}, **error_responses(400, 404, 413, 422, 429, 500, 503, 504)},
 )
 async def generate(body: GenerateBody, request: Request) -> GenerateAnswer | Response:
@@ -107,7 +106,13 @@ async def generate(body: GenerateBody, request: Request) -> GenerateAnswer | Res
         bypass_cache=bypasses_cache(request),
     )
     record.num_texts, record.num_characters = len(texts), asked.num_characters
-    model = server.model_for("generate", body.model)
+    _, router = server.accept()
+    model = router.models.find("generate", body.model)
+
+    async def generated(stream: TextStream | None = None) -> GenerationOutcome:
+        with router.in_use():
+            return await model.generator.generate(asked, stream)
+
     record.model = model.bundle.config.name
     charge(request, asked.num_characters)
     if num_bytes := expected_detail_bytes(asked.options, asked.num_characters):
@@ -115,8 +120,8 @@ async def generate(body: GenerateBody, request: Request) -> GenerateAnswer | Res
         record.expected_bytes += num_bytes
     answer = partial(_answer, asked)
     if body.stream:
-        return EventStream(partial(model.generator.generate, asked), answer, record, server.metrics)
-    outcome = await unless_disconnected(request, model.generator.generate(asked))
+        return EventStream(generated, answer, record, server.metrics)
+    outcome = await unless_disconnected(request, generated())
     record_outcome(record, outcome)
     if num_bytes:
         return Response(await json_off_loop(partial(answer, outcome)), media_type="application/json")

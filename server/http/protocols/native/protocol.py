@@ -1,6 +1,16 @@
 """Kvasir's own protocol as a value for the registry."""
 
-from server.http.protocols.native import documents, embed, generate, languages, limits, models, score, texts
+from server.http.protocols.native import (
+    detection,
+    documents,
+    embed,
+    generate,
+    languages,
+    limits,
+    models,
+    score,
+    texts,
+)
 from server.http.protocols.protocol import Protocol
 from server.http.responses.error_formats import NATIVE
 
@@ -14,6 +24,7 @@ NATIVE_PROTOCOL = Protocol(
         models.router,
         languages.router,
         limits.router,
+        detection.router,
         documents.router,
     ),
     error_format=NATIVE,

@@ -83,7 +83,8 @@ async def score(
     if num_bytes := expected_detail_bytes(asked.options, record.num_characters):
         server.expected.add(record.client, num_bytes)
         record.expected_bytes += num_bytes
-    result = await unless_disconnected(request, route.scorer.score(asked))
+    with catalogue.in_use():
+        result = await unless_disconnected(request, route.scorer.score(asked))
     record.result = TranslationResult([], result.phases, result.sentence_tokens, num_splits=0)
 
     def answer() -> ScoresAnswer:

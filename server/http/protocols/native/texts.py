@@ -5,7 +5,7 @@ import math
 import time
 from functools import partial
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from server.http.protocols.native.event_stream import EVENTS_CONTENT, EventStream
@@ -19,7 +19,6 @@ from server.http.protocols.native.fields import (
     finite,
     sentence_answer,
 )
-from server.http.requests.admission import check_admission
 from server.http.requests.translation_call import accept, expected_detail_bytes, run_translation
 from server.http.responses.errors import error_responses
 from server.http.responses.large_json import json_off_loop
@@ -141,7 +140,6 @@ class TranslateAnswer(BaseModel):
     "/translate",
     response_model=TranslateAnswer,
     response_model_exclude_none=True,
-    dependencies=[Depends(check_admission)],
     responses={200: {"content": EVENTS_CONTENT}, **error_responses(400, 404, 413, 422, 429, 500, 503, 504)},
 )
 async def translate(

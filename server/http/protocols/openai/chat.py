@@ -3,7 +3,7 @@
 import time
 from functools import partial
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from server.http.protocols.openai.completion_stream import CompletionStream
@@ -17,7 +17,6 @@ from server.http.protocols.openai.fields import (
     usage_of,
 )
 from server.http.protocols.openai.prompts import Prompt, find_prompt
-from server.http.requests.admission import check_admission
 from server.http.requests.compatible_translation import source_codes
 from server.http.requests.model_names import languages_of
 from server.http.requests.translation_call import accept, run_translation
@@ -34,12 +33,11 @@ router = APIRouter(tags=["OpenAI-compatible"])
 PATHS = ("/v1/chat/completions", "/chat/completions", "/compatible-mode/v1/chat/completions")
 
 
-@router.post(PATHS[1], response_model=ChatAnswer, include_in_schema=False, dependencies=[Depends(check_admission)])
-@router.post(PATHS[2], response_model=ChatAnswer, include_in_schema=False, dependencies=[Depends(check_admission)])
+@router.post(PATHS[1], response_model=ChatAnswer, include_in_schema=False)
+@router.post(PATHS[2], response_model=ChatAnswer, include_in_schema=False)
 @router.post(
     PATHS[0],
     response_model=ChatAnswer,
-    dependencies=[Depends(check_admission)],
     responses={
         200: {"content": {"text/event-stream": {}}, "description": "The completion, or its chunks with `stream`."},
         **openai_responses(400, 413, 429, 500, 503, 504),

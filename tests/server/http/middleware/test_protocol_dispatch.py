@@ -6,7 +6,12 @@ from collections.abc import Sequence
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from server.http.middleware.engine_admission import EngineAdmission
 from server.http.middleware.protocol_dispatch import ProtocolDispatch
+from server.http.responses.error_formats import ErrorFormats
+from server.http.state import ServerState
+from server.operations.metrics import Metrics
+from server.operations.settings import Settings
 
 ALL = ("native", "libretranslate", "deeplx", "mtranserver", "apertium", "games", "microsoft")
 DEEPLX = (b'{"text": "Tea.", ', b'"target_lang": "DE"}')
@@ -47,7 +52,9 @@ def _dispatched(
         while not seen or seen[-1]["type"] != "http.disconnect":
             seen.append(await receive())
 
-    asyncio.run(ProtocolDispatch(app, protocols, max_body_bytes=1000)(scope, receive, send))
+    admission = EngineAdmission(ServerState(Settings(), Metrics()), [])
+    formats = ErrorFormats({})
+    asyncio.run(ProtocolDispatch(app, protocols, 1000, admission, formats)(scope, receive, send))
     assert seen[:-1] == sent
     return scope["path"].removeprefix(root_path), seen
 

@@ -45,3 +45,26 @@ def test_an_item_is_written_as_the_target_language_does(
     kind: str, item: str, source: str, target: str, written: str
 ) -> None:
     assert localized(ItemKind(kind), item, source, target) == written
+
+
+@pytest.mark.parametrize(
+    ("kind", "item", "source", "target", "localized_item"),
+    [
+        ("date", "May 3rd, 2024", "en", "de", "3. Mai 2024"),
+        ("date", "3. Mai 2024", "de", "en", "May 3, 2024"),
+        ("date", "24 December", "en", "de", "24. Dezember"),
+        ("date", "24.12.", "de", "en", "December 24"),
+        ("date", "May 2024", "en", "fr", "mai 2024"),
+        ("date", "3 de mayo de 2024", "es", "it", "3 maggio 2024"),
+        ("date", "February 30", "en", "de", "February 30"),
+        ("time", "3:30 pm CET", "en", "de", "15:30 MEZ"),
+        ("time", "10:30 MESZ", "de", "en", "10:30 CEST"),
+        ("range", "1.5-2", "en", "de", "1,5-2"),
+        ("numeral", "VIII.", "de", "en", "VIII"),
+        ("number", "6.02e23", "en", "de", "6,02e23"),
+    ],
+)
+def test_compounds_in_the_notation_of_the_target(
+    kind: str, item: str, source: str, target: str, localized_item: str
+) -> None:
+    assert localized(ItemKind(kind), item, source, target) == localized_item

@@ -97,3 +97,65 @@ def test_a_decimal_is_read_in_the_language_of_the_source() -> None:
     assert _find("number", "1.250", "It is 1,250", "de", "en") == "1,250"
     assert _find("number", "1.250", "It is 1.25", "de", "en") is None
     assert _find("money", "12,50 €", "It costs €12.50", "de", "en") == "12.50"
+
+
+@pytest.mark.parametrize(
+    ("kind", "item", "answer", "found"),
+    [
+        ("date", "May 3rd, 2024", "am 3. Mai 2024 um", "3. Mai 2024"),
+        ("date", "3 March", "ab dem 3. März", "3. März"),
+        ("date", "Sept. 11, 2001", "am 11. September 2001", "11. September 2001"),
+        ("date", "May 2024", "im Mai 2024", "Mai 2024"),
+        ("date", "May 3rd, 2024", "am 3.5.2024", "3.5.2024"),
+        ("range", "3-5", "Seiten 3–5", "3–5"),
+        ("range", "2-3", "zwei bis drei Tage", "zwei bis drei"),
+        ("range", "5–10 km", "5 bis 10 Kilometer", "5 bis 10 Kilometer"),
+        ("range", "3:2", "gewann 3:2", "3:2"),
+        ("range", "1/2", "eine halbe Tasse", "halbe"),
+        ("range", "½", "1/2 Tasse", "1/2"),
+        ("range", "1.5-2", "1,5 bis 2 Liter", "1,5 bis 2"),
+        ("numeral", "VIII", "Heinrich VIII. war", "VIII"),
+        ("numeral", "II", "der Zweite Weltkrieg", "Zweite"),
+        ("numeral", "IV", "Kapitel 4", "4"),
+        ("number", "6.02e23", "Wert 6,02e23", "6,02e23"),
+        ("number", "1.5×10^-3", "1,5 × 10^-3", "1,5 × 10^-3"),
+        ("number", "20", "ein 20-jähriger", "20"),
+        ("number", "1990", "die 1990er Jahre", "1990"),
+        ("time", "10:30 CET", "um 10:30 Uhr MEZ", "10:30 Uhr MEZ"),
+        ("quantity", "1.85 m", "1,85 Meter groß", "1,85"),
+        ("money", "$5m", "5 Millionen Dollar", "5"),
+    ],
+)
+def test_compounds_are_found_by_value(kind: str, item: str, answer: str, found: str) -> None:
+    assert _find(kind, item, answer) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "item", "answer"),
+    [
+        ("date", "24 December", "am 24. Januar"),
+        ("date", "May 3rd, 2024", "am 3. Mai"),
+        ("date", "May 2024", "im Juni 2024"),
+        ("range", "3-5", "Seiten 3 und Seite 5"),
+        ("range", "2-3", "zwei Tage"),
+        ("range", "5–10 km", "5 bis 10 Tage"),
+        ("range", "1/2", "1 und 2"),
+        ("numeral", "VIII", "Heinrich VII."),
+        ("number", "6.02e23", "Wert 6,02"),
+        ("number", "5", "es war 5prachlos"),
+        ("number", "3", "3D-Drucker"),
+        ("time", "10:30 CET", "um 10:30 Uhr"),
+        ("quantity", "1.85 m", "1,85 Millionen"),
+    ],
+)
+def test_compounds_of_another_value_are_lost(kind: str, item: str, answer: str) -> None:
+    assert _find(kind, item, answer) is None
+
+
+def test_the_same_time_with_and_without_a_zone() -> None:
+    answer = Answer("von 16:05 bis 16:05 UTC", "en", "de")
+    assert answer.find([(ItemKind.TIME, "16:05"), (ItemKind.TIME, "16:05 UTC")]) == [(4, 9), (14, 23)]
+
+
+def test_a_date_is_free_as_a_whole() -> None:
+    assert Answer("am 24. Januar um 3–5 Uhr", "en", "de").free_numbers() == [(3, 13), (17, 20)]

@@ -12,9 +12,9 @@ from bundle.loading import Bundle
 from export.bundle_description import describe_bundle
 from export.exporter import export_decoder, export_encoder
 from export.graphs.parts_export import export_parts
-from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
+from tests.made_once import made_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +28,21 @@ class Layouts:
 
 @pytest.fixture(scope="session")
 def layouts(tmp_path_factory: pytest.TempPathFactory) -> Layouts:
-    folder = tmp_path_factory.mktemp("layouts")
+    folder = made_once(tmp_path_factory, "layouts", _export)
+    checkpoint = read_checkpoint(folder / "checkpoint")
+
+    def bundle(precision: names.Precision, name: str) -> Bundle:
+        return Bundle(folder / name, describe_bundle(checkpoint, folder / name, precision, name, 1))
+
+    return Layouts(bundle("float32", "step"), bundle("float32", "parts"), bundle("float16", "half"))
+
+
+def _export(folder: Path) -> None:
     checkpoint = read_checkpoint(random_marian(1, 2, folder / "checkpoint").folder)
     model = build_model(checkpoint)
-    (folder / "step").mkdir()
+    for name in ("step", "parts", "half"):
+        (folder / name).mkdir()
     export_encoder(model, folder / "step" / names.ENCODER_FILE, "float32")
     export_decoder(model, folder / "step" / names.DECODER_FILE, "float32")
-    return Layouts(
-        Bundle(folder / "step", describe_bundle(checkpoint, folder / "step", "float32", "step", 1)),
-        _parts(checkpoint, folder / "parts", "float32", torch.float32),
-        _parts(checkpoint, folder / "half", "float16", torch.float16),
-    )
-
-
-def _parts(checkpoint: Checkpoint, folder: Path, precision: names.Precision, dtype: torch.dtype) -> Bundle:
-    folder.mkdir()
-    export_parts(build_model(checkpoint), folder, dtype)
-    return Bundle(folder, describe_bundle(checkpoint, folder, precision, folder.name, 1))
+    export_parts(model, folder / "parts", torch.float32)
+    export_parts(build_model(checkpoint), folder / "half", torch.float16)

@@ -1,6 +1,7 @@
 """Documents in the DeepL-compatible protocol."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -35,7 +36,8 @@ def _status(client: TestClient, handle: dict[str, str]) -> dict[str, object]:
 
 def test_a_document_is_translated_and_fetched_once(client: TestClient) -> None:
     handle = _submit(client)
-    assert (len(handle["document_id"]), len(handle["document_key"])) == (32, 64)
+    assert re.fullmatch("[0-9A-F]{32}", handle["document_id"])
+    assert re.fullmatch("[0-9A-F]{64}", handle["document_key"])
     while (status := _status(client, handle))["status"] in ("queued", "translating"):
         pass
     assert status["status"] == "done"
@@ -46,6 +48,24 @@ def test_a_document_is_translated_and_fetched_once(client: TestClient) -> None:
     assert result.content == TEXT
     assert client.get("/v2/usage").json()["character_count"] == num_characters
     assert client.post(address, json={"document_key": handle["document_key"]}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("Guten Morgen. Wo ist der Bahnhof?", "error"),
+        ("Guten Morgen. Wo ist der Bahnhof?\n\n42", "error"),
+        ("42", "done"),
+        ("Good morning. Where is the railway station?", "done"),
+    ],
+)
+def test_a_document_in_the_target_language_is_an_error(echo: EchoGenerator, text: str, status: str) -> None:
+    with TestClient(create_app(Settings(detect_languages=["en", "de"]), [echo])) as client:
+        answer = client.post("/v2/document", files={"file": ("a.txt", text.encode())}, data={"target_lang": "DE"})
+        while (state := _status(client, answer.json()))["status"] in ("queued", "translating"):
+            pass
+    assert state["status"] == status
+    assert state.get("error_message") == ("Source and target language are equal." if status == "error" else None)
 
 
 def test_requests_without_the_key_get_404(client: TestClient) -> None:

@@ -67,7 +67,6 @@ def test_the_model_type_is_greedy_or_beams(
         ({"text": "a", "target_lang": "xx"}, "Value for 'target_lang' not supported."),
         ({"text": "a", "target_lang": "de", "source_lang": "xx"}, "Value for 'source_lang' not supported."),
         ({"text": "a", "target_lang": "de", "source_lang": "en-US"}, "Value for 'source_lang' not supported."),
-        ({"text": "a", "target_lang": "de", "source_lang": "de"}, "Value for 'target_lang' not supported with"),
         ({"text": "a", "target_lang": "de", "split_sentences": "2"}, "Value for 'split_sentences' not supported."),
         ({"text": "a", "target_lang": "de", "tag_handling": "sgml"}, "Value for 'tag_handling' not supported."),
         ({"text": "a", "target_lang": "de", "formality": "rude"}, "Value for 'formality' not supported."),
@@ -91,6 +90,23 @@ def test_errors_have_the_wording_of_the_protocol(client: TestClient, fields: dic
     assert answer.status_code == 400
     assert set(answer.json()) == {"message"}
     assert answer.json()["message"].startswith(message)
+
+
+def test_a_pair_without_a_model_is_an_error_about_the_target(echoes: list[EchoGenerator]) -> None:
+    with TestClient(create_app(Settings(pivot=""), echoes)) as client:
+        answer = client.post("/v2/translate", json={"text": "a", "source_lang": "DE", "target_lang": "PT-BR"})
+    assert answer.status_code == 400
+    assert answer.json()["message"].startswith("Value for 'target_lang' not supported with this source_lang: no model")
+
+
+@pytest.mark.parametrize("target", ["EN", "EN-GB", "EN-US"])
+def test_a_text_in_the_target_language_stays_as_it_is(
+    client: TestClient, echoes: list[EchoGenerator], target: str
+) -> None:
+    fields = {"text": "Where is the railway station?", "source_lang": "EN", "target_lang": target}
+    [translation] = client.post("/v2/translate", json=fields).json()["translations"]
+    assert (translation["text"], translation["detected_source_language"]) == (fields["text"], "EN")
+    assert not any(echo.batches for echo in echoes)
 
 
 @pytest.mark.parametrize(

@@ -63,3 +63,29 @@ def test_untranslated_texts_are_valid_utf_8(client: TestClient) -> None:
         answer = client.post("/v1/translate", content=body, headers={"Content-Type": "application/json"})
         assert answer.status_code == 200
         assert "\N{REPLACEMENT CHARACTER}" in answer.text
+
+
+def test_detection_alone_returns_the_candidates_of_each_text(echo_for: EchoFor) -> None:
+    with TestClient(create_app(Settings(), [echo_for("en", "de"), echo_for("de", "en")])) as client:
+        answer = client.post("/v1/detect", json={"text": ["Wo ist der Bahnhof?", "42", "Where is it?"]}).json()
+        one = client.post("/v1/detect", json={"text": "Wo ist der Bahnhof?"}).json()
+    first, nothing, last = answer["detections"]
+    assert [[each["language"] for each in candidates] for candidates in (first, last)] == [["de", "en"], ["en", "de"]]
+    assert nothing == []
+    assert one["detections"] == [first]
+    assert first[0]["confidence"] > 0.9 > first[1]["confidence"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({}, "invalid_request"),
+        ({"text": [1]}, "invalid_request"),
+        ({"text": "a", "q": "b"}, "invalid_request"),
+        ({"text": ["a"] * 20_000}, "invalid_request"),
+        ({"text": "a " * 100_000}, "text_too_long"),
+    ],
+)
+def test_detection_rejects_what_translation_rejects(client: TestClient, body: dict[str, object], code: str) -> None:
+    answer = client.post("/v1/detect", json=body)
+    assert (answer.status_code // 100, answer.json()["error"]["code"]) == (4, code)

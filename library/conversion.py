@@ -1,0 +1,22 @@
+"""Conversion of a downloaded checkpoint into a bundle; imports torch."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bundle.loading import Bundle
+from bundle.tensors import Precision
+from export.exporter import export_bundle
+from model.checkpoints.hugging_face_files import CheckpointFolder
+
+
+def convert(
+    checkpoint: Path,
+    origin: str,
+    folder: Path,
+    precision: Precision,
+    name: str,
+    languages: tuple[Sequence[str], Sequence[str]],
+    report: Callable[[str], None],
+) -> Bundle:
+    """Export a checkpoint whose origin is written into the bundle. `languages` are those of source and target."""
+    return export_bundle(CheckpointFolder(checkpoint, origin), folder, precision, name, report, *languages)

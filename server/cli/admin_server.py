@@ -1,0 +1,56 @@
+"""The listener for administration, beside the server's own."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+
+from server.cli.listening import address_of
+from server.http.admin.app import close_admin_app, create_admin_app
+from server.http.state import ServerState
+
+_log = logging.getLogger("kvasir")
+
+
+class AdminServer:
+    """Serves administration on a socket of its own, in the event loop of the server."""
+
+    def __init__(self, state: ServerState, listening: socket.socket) -> None:
+        """Raises ValueError if the file of keys is unusable."""
+        self._app = create_admin_app(state)
+        self._socket = listening
+        config = uvicorn.Config(
+            self._app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=1,
+        )
+        self._server = _QuietServer(config)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start to listen."""
+        self._task = asyncio.create_task(self._server.serve([self._socket]))
+        _log.info("listening for administration", extra={"url": address_of(self._socket)})
+
+    async def stop(self) -> None:
+        """End connections, and close the file of keys."""
+        self._server.should_exit = True
+        if self._task is not None:
+            await self._task
+        await asyncio.to_thread(close_admin_app, self._app)
+
+
+class _QuietServer(uvicorn.Server):
+    """uvicorn's server without signal handlers, which the main server has."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the main server."""
+        yield

@@ -1,0 +1,57 @@
+"""The application for administration, on a port of its own: models and load of the server, and its metrics."""
+
+from contextlib import suppress
+from typing import Annotated
+
+from fastapi import Depends, FastAPI
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from server.http.admin import models
+from server.http.middleware.body_limit import BodyLimit
+from server.http.middleware.host_check import HostCheck, default_hosts
+from server.http.monitoring import health, metrics
+from server.http.responses.error_formats import ErrorFormats
+from server.http.responses.errors import install_error_handlers
+from server.http.state import ServerState
+from server.interface.errors import MissingApiKey
+from server.operations.api_keys.key_gate import KeyGate
+
+_MAX_BODY_BYTES = 64_000
+
+_Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]
+
+
+def create_admin_app(server: ServerState) -> FastAPI:
+    """Return an application that administers `server`, which another application serves in the same event loop.
+
+    Raises ValueError if the file of keys is unusable.
+    """
+    settings = server.settings
+    app = FastAPI(title="Kvasir administration", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.server = server
+    formats = ErrorFormats({})
+    install_error_handlers(app, formats)
+    dependencies = []
+    if settings.admin_keys is not None:
+        gate = KeyGate(settings.admin_keys)
+        app.state.key_gate = gate
+
+        async def check_key(credentials: _Credentials) -> None:
+            if credentials is None:
+                raise MissingApiKey("administration requires a key; send it as `Authorization: Bearer KEY`")
+            gate.authenticate(credentials.credentials)
+
+        dependencies.append(Depends(check_key))
+    app.include_router(models.router, dependencies=dependencies)
+    app.include_router(metrics.router, dependencies=dependencies)
+    app.include_router(health.router)
+    app.add_middleware(BodyLimit, max_body_bytes=_MAX_BODY_BYTES)
+    # No page of another site may change models by way of an administrator's browser.
+    app.add_middleware(HostCheck, formats=formats, allowed_hosts=default_hosts(settings.admin_host), allowed_origins=[])
+    return app
+
+
+def close_admin_app(app: FastAPI) -> None:
+    """Close the file of keys."""
+    with suppress(AttributeError):
+        app.state.key_gate.close()

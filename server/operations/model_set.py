@@ -1,0 +1,249 @@
+"""Models of a running server: added, replaced and removed while requests run."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from bundle.loading import Bundle
+from bundle.manifest import BundleError
+from server.documents.input.limits import MEGABYTE
+from server.interface.decoding_options import DecodingOptions
+from server.interface.engine_client import EngineClient
+from server.interface.errors import InvalidRequest, KvasirError, NotFound
+from server.operations.bundle_search import bundle_folders
+from server.operations.settings import Settings
+from server.translation.generation import GenerationRequest
+from server.translation.pipeline import Pipeline
+from server.translation.router import Router
+from server.translation.types import TranslationRequest
+from server.workers.memory_budget import MemoryBudget
+from server.workers.on_demand_engine import OnDemandEngine
+
+_log = logging.getLogger("kvasir")
+
+_IDLE_CHECK_SECONDS = 1.0
+_PROBE = "e a о и 的 の 이 ا क"  # characters without a token are not decoded, and every model has some of these
+
+
+class Loader(Protocol):
+    """Loads bundles; see `ModelLoader`. Methods block."""
+
+    def check(self, folder: Path) -> Bundle:
+        """Return the bundle in `folder`. Raises `BundleError`."""
+        ...
+
+    def engine(self, bundle: Bundle, num_models: int, pool: None) -> OnDemandEngine:
+        """Return the engine of a bundle, which is not loaded yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChange:
+    """One change of the models. `seconds` has the duration of each step, by its name."""
+
+    model: str
+    outcome: Literal["added", "replaced", "unchanged", "removed", "failed"]
+    seconds: dict[str, float] = field(default_factory=dict)
+    error: str | None = None
+
+
+class ModelSet:
+    """The models that a server serves, in their order. Methods are for the event loop's thread.
+
+    `publish` receives the router of the models after each change. Requests that began before finish with the models
+    that they began with, which are unloaded afterwards. Changes wait for each other.
+    """
+
+    def __init__(self, settings: Settings, loader: Loader, publish: Callable[[Router], None]) -> None:
+        self._settings = settings
+        self._loader = loader
+        self._publish = publish
+        self._pipelines: list[Pipeline] = []
+        self._engines: list[EngineClient] = []
+        self._router = Router([])
+        self._added: list[Path] = []  # folders besides those of the settings
+        self._changes = asyncio.Lock()
+        limit = settings.memory_limit
+        self._budget = MemoryBudget(None if limit is None else limit * MEGABYTE)
+
+    @property
+    def engines(self) -> Sequence[EngineClient]:
+        """The engines of all models."""
+        return self._engines
+
+    @property
+    def router(self) -> Router:
+        """The routes of all models."""
+        return self._router
+
+    def open(self, engines: Sequence[EngineClient]) -> None:
+        """Serve with these engines. Raises ValueError for two models with one name."""
+        for engine in engines:
+            if isinstance(engine, OnDemandEngine):
+                self._budget.add(engine)
+        self._switch([(engine, self._pipeline(engine)) for engine in engines])
+
+    async def put(self, folder: Path) -> ModelChange:
+        """Serve the bundle in `folder`, in place of a model with its name.
+
+        Raises `InvalidRequest`, with the reason, if the bundle cannot be served; nothing changes then.
+        """
+        async with self._changes:
+            try:
+                change = await self._put(folder)
+            except (BundleError, ValueError, OSError) as error:
+                _log.error("model not changed", extra={"folder": str(folder), "cause": str(error)})
+                raise InvalidRequest(f"{error}; the models are unchanged") from error
+            if folder not in self._added:
+                self._added.append(folder)
+            return change
+
+    async def remove(self, name: str) -> ModelChange:
+        """Stop serving a model. Raises `NotFound`, and `InvalidRequest` for the only model."""
+        async with self._changes:
+            folder = self.engine_of(name).bundle.path
+            if len(self._engines) == 1:
+                raise InvalidRequest(f"{name} is the only model, which cannot be removed; replace it instead")
+            self._added = [each for each in self._added if each != folder]
+            return await self._remove(name)
+
+    async def reload(self) -> list[ModelChange]:
+        """Compare the served models with the folders of the settings and those added later, and apply the difference.
+
+        A bundle that cannot be served leaves its model as it is.
+        """
+        async with self._changes:
+            changes: list[ModelChange] = []
+            names: set[str] = set()
+            folders = [*self._settings.model, *(folder for folder in self._added if folder.exists())]
+            try:
+                found = bundle_folders(folders)
+            except BundleError as error:
+                _log.error("models not changed", extra={"cause": str(error)})
+                return [ModelChange("", "failed", error=str(error))]
+            for folder in found:
+                try:
+                    change = await self._put(folder)
+                except (BundleError, ValueError, OSError) as error:
+                    _log.error("model not changed", extra={"folder": str(folder), "cause": str(error)})
+                    names |= {engine.bundle.config.name for engine in self._engines if engine.bundle.path == folder}
+                    changes.append(ModelChange(folder.name, "failed", error=str(error)))
+                else:
+                    names.add(change.model)
+                    changes.append(change)
+            gone = [engine.bundle.config.name for engine in self._engines if engine.bundle.config.name not in names]
+            return changes + [await self._remove(name) for name in gone if len(self._engines) > 1]
+
+    async def unload(self, name: str) -> bool:
+        """Free the memory of a model until its next request; return False while it is in use."""
+        engine = self.engine_of(name)
+        return isinstance(engine, OnDemandEngine) and await engine.unload()
+
+    def engine_of(self, name: str) -> EngineClient:
+        """Return the engine of a model. Raises `NotFound`."""
+        for engine in self._engines:
+            if engine.bundle.config.name == name:
+                return engine
+        names = ", ".join(engine.bundle.config.name for engine in self._engines)
+        raise NotFound(f"no model has the name {name[:100]}; the models are {names}")
+
+    async def unload_idle(self) -> None:
+        """Unload models after `model_idle_seconds` without requests, until cancelled."""
+        limit = self._settings.model_idle_seconds
+        while limit is not None:
+            await asyncio.sleep(min(limit / 4, _IDLE_CHECK_SECONDS))
+            for engine in self._engines:
+                if isinstance(engine, OnDemandEngine) and engine.is_idle and engine.idle_seconds >= limit:
+                    await engine.unload()
+                    _log.info("idle model unloaded", extra={"model": engine.bundle.config.name})
+
+    async def _put(self, folder: Path) -> ModelChange:
+        begun = time.perf_counter()
+        bundle = await asyncio.to_thread(self._loader.check, folder)
+        name = bundle.config.name
+        index = next((i for i, engine in enumerate(self._engines) if engine.bundle.config.name == name), None)
+        if index is not None and self._engines[index].bundle == bundle:
+            return ModelChange(name, "unchanged", {"verify": time.perf_counter() - begun})
+        verified = time.perf_counter()
+        num_models = len(self._engines) + (index is None)
+        engine = self._loader.engine(bundle, num_models, None)
+        self._budget.add(engine)
+        try:
+            await engine.load()
+            loaded = time.perf_counter()
+            pipeline = await asyncio.to_thread(self._pipeline, engine)
+            await _probe(pipeline)
+            probed = time.perf_counter()
+            models = list(zip(self._engines, self._pipelines, strict=True))
+            old = None if index is None else self._engines[index]
+            if index is None:
+                models.append((engine, pipeline))
+            else:
+                models[index] = engine, pipeline
+            before = self._switch(models)
+        except BaseException as error:
+            self._budget.remove(engine)
+            await asyncio.to_thread(engine.close)
+            if isinstance(error, KvasirError):
+                raise BundleError(f"{folder} cannot be served: {error}") from error
+            raise
+        switched = time.perf_counter()
+        await self._retire(before, old)
+        seconds = {
+            "verify": verified - begun + probed - loaded,
+            "load": loaded - verified,
+            "drain": time.perf_counter() - switched,
+        }
+        outcome: Literal["added", "replaced"] = "added" if old is None else "replaced"
+        _log.info("model changed", extra={"model": name, "outcome": outcome, "folder": str(folder)})
+        return ModelChange(name, outcome, {step: round(duration, 3) for step, duration in seconds.items()})
+
+    async def _remove(self, name: str) -> ModelChange:
+        begun = time.perf_counter()
+        old = self.engine_of(name)
+        pairs = zip(self._engines, self._pipelines, strict=True)
+        before = self._switch([(engine, pipeline) for engine, pipeline in pairs if engine is not old])
+        await self._retire(before, old)
+        _log.info("model removed", extra={"model": name})
+        return ModelChange(name, "removed", {"drain": round(time.perf_counter() - begun, 3)})
+
+    def _switch(self, models: Sequence[tuple[EngineClient, Pipeline]]) -> Router:
+        """Publish the routes of these models; return the router before."""
+        before, router = self._router, Router([pipeline for _, pipeline in models], self._settings.pivot)
+        self._publish(router)
+        self._router = router
+        self._engines[:] = [engine for engine, _ in models]  # in place: metrics read this list
+        self._pipelines = [pipeline for _, pipeline in models]
+        return before
+
+    async def _retire(self, before: Router, old: EngineClient | None) -> None:
+        """Unload a model once no request uses it. Requests end by their deadlines."""
+        if old is None:
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(before.until_unused(), self._settings.request_timeout_seconds)
+        await old.drain(1.0)
+        if isinstance(old, OnDemandEngine):
+            self._budget.remove(old)
+            if await old.unload():
+                return
+        await asyncio.to_thread(old.close)
+
+    def _pipeline(self, engine: EngineClient) -> Pipeline:
+        return Pipeline(engine, self._settings.limits, checks_copying=True)
+
+
+async def _probe(pipeline: Pipeline) -> None:
+    """Translate a short text on the way that requests take. Raises `KvasirError`."""
+    config, options = pipeline.bundle.config, DecodingOptions(max_new_tokens=8)
+    if not config.translates:
+        await pipeline.generator.generate(GenerationRequest((_PROBE,), options, bypass_cache=True))
+        return
+    source = config.source_languages[0]
+    target = next((each for each in config.target_languages if each != source), config.target_languages[0])
+    await pipeline.translate(TranslationRequest((_PROBE,), source, target, options=options, bypass_cache=True))

@@ -1,0 +1,78 @@
+"""Patterns of what a translation may write for ranges, fractions, scientific numbers and Roman numerals."""
+
+from functools import lru_cache
+
+import regex
+
+from server.text.items.words import is_percent, spelled, unit_pattern
+
+_RANGE = regex.compile(r"([\d.,]+)(\D)([\d.,]+)\s?(\D*)")
+_SCIENTIFIC = regex.compile(r"(.+?)([eE]|\s?[×x·*]\s?10\^?)([-+−⁻⁺]?[\d⁰¹²³⁴-⁹]+)")
+_VULGAR = dict(zip("¼½¾⅓⅔⅛⅜⅝⅞", ("1/4", "1/2", "3/4", "1/3", "2/3", "1/8", "3/8", "5/8", "7/8"), strict=True))
+_HALF = r"half|halve|halb\w*|demi\w*|moitié|medi[oa]|mezz[oa]|mei[oa]|metade|pół|połow\w*"
+_TO = (
+    r"\s(?:bis(?:\szu)?|to|through|till|until|à|a|al|ao|até|hasta|tot|do|til|and|und|et|e|y|en|i|or|oder|ou|o|of|lub)\s"
+)
+_JOINTS = {
+    **dict.fromkeys("-–", rf"(?:\s?[-–—‐‑]\s?|{_TO}|\s?:\s?)"),
+    ":": rf"(?:\s?[:\-–]\s?|\s(?:zu|à|a|tegen)\s|{_TO})",
+    "/": r"\s?[/⁄]\s?",
+}
+_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50}
+
+
+@lru_cache(maxsize=512)
+def range_pattern(item: str, target: str) -> "regex.Pattern[str]":
+    """Return a pattern of a range, a score or a fraction such as `3-5 km`, `3:2`, `1½`."""
+    if item[-1] in _VULGAR:
+        whole, fraction = item[:-1], _VULGAR[item[-1]]
+        first, second = fraction.split("/")
+        written = rf"{item[-1]}|{first}\s?[/⁄]\s?{second}" + (f"|{_HALF}" if fraction == "1/2" and not whole else "")
+        return regex.compile(rf"(?<![\d\w]){whole}\s?(?:{written})(?!\d)", regex.IGNORECASE)
+    match = _RANGE.fullmatch(item)
+    if match is None:
+        return regex.compile(regex.escape(item))
+    first, joint, second, unit = match.groups()
+    behind = "(?![\\d\\p{L}]|[.,]\\d)"
+    if unit and is_percent(unit):
+        behind = r"\s?(?:[%‰]|Prozent|percent|per cent|pour cent|por ciento|per cento|procent|por cento)"
+    elif unit.isalpha() or unit[:1] == "°":
+        behind = rf"{unit_pattern(unit, target).pattern}\p{{L}}*"
+    half = f"|{_HALF}" if item == "1/2" else ""
+    return regex.compile(
+        rf"(?<![\d.,])(?<!\w)(?:{_number(first, target)}{_JOINTS[joint]}{_number(second, target)}{half}){behind}",
+        regex.IGNORECASE,
+    )
+
+
+def scientific_pattern(item: str) -> "regex.Pattern[str] | None":
+    """Return a pattern of a number with a power of ten; None if a number has none."""
+    match = _SCIENTIFIC.fullmatch(item)
+    if match is None:
+        return None
+    mantissa, sign, exponent = match.groups()
+    power = r"[eE]" if sign in "eE" else r"\s?[×x·*⋅]\s?10\s?\^?"
+    digits = regex.sub(r"\\?[.,]", "[.,]", regex.escape(mantissa))
+    return regex.compile(rf"(?<![\d.,]){digits}{power}{regex.escape(exponent)}(?!\d)")
+
+
+@lru_cache(maxsize=512)
+def numeral_pattern(item: str, target: str) -> "regex.Pattern[str]":
+    """Return a pattern of a Roman numeral, and of its value in digits and words."""
+    numeral = item.rstrip(".")
+    value = _value_of(numeral)
+    words = [spelled(value, target, is_ordinal=ordinal) for ordinal in (True, False)]
+    patterns = [rf"(?<!\w){numeral}(?!\w)", rf"(?<!\w){value}(?:\.|st|nd|rd|th|er|e)?(?!\w)"]
+    return regex.compile("|".join([*patterns, *(f"(?i:{each.pattern})" for each in words if each is not None)]))
+
+
+def _number(number: str, target: str) -> str:
+    digits = regex.sub(r"[.,]", "[.,]", number)
+    words = spelled(int(number), target, is_ordinal=False) if number.isdecimal() and len(number) < 3 else None
+    return digits if words is None else rf"(?:{digits}|{words.pattern})"
+
+
+def _value_of(numeral: str) -> int:
+    values = [_VALUES[letter] for letter in numeral]
+    following = [*values[1:], 0]
+    return sum(-value if value < behind else value for value, behind in zip(values, following, strict=True))

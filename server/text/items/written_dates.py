@@ -1,0 +1,109 @@
+"""Dates whose month is a word: `3. Mai 2024`, `May 3rd`, `mayo de 2024`; and German ones without a year: `24.12.`."""
+
+from collections.abc import Mapping
+from datetime import date
+from functools import lru_cache
+
+import regex
+from babel.dates import format_date, format_skeleton
+
+from server.text.items.numbers import locale_of
+
+# Full names, in the case of a date, and abbreviations that are no words.
+_NAMES: Mapping[str, str] = {
+    "en": "January February March April May June July August September October November December",
+    "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "pt": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    "nl": "januari februari maart april mei juni juli augustus september oktober november december",
+    "pl": "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
+    "abbreviated": "Jan Feb Mar Apr - Jun Jul Aug Sept Oct Nov Dec",
+    "abbreviated in German": "Jän Febr Mär - - - - - Sep Okt - Dez",
+}
+_MONTHS = {
+    name.lower(): number for names in _NAMES.values() for number, name in enumerate(names.split(), 1) if name != "-"
+}
+_ABBREVIATED = "|".join(
+    name for key, names in _NAMES.items() if key.startswith("abb") for name in names.split() if name != "-"
+)
+_FULL = "|".join(
+    dict.fromkeys(
+        rf"(?i:{name})" if name[0].islower() else name
+        for key, names in _NAMES.items()
+        if not key.startswith("abb")
+        for name in sorted(names.split(), key=len, reverse=True)
+    )
+)
+_ENGLISH = "|".join(_NAMES["en"].split())
+_MONTH = rf"(?:(?:{_FULL})(?!\w)|(?:{_ABBREVIATED})(?:\.|(?!\w)))"
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+_YEAR = r"(?:1\d|20)\d{2}(?![\w%]|[.,:/-]\d)"
+_GERMAN_PREPOSITIONS = "[Aa]m |[Vv]om |[Bb]is |[Zz]um |[Dd]e[mnr] |[Aa]b |[Ss]eit "
+
+WRITTEN_DATE = (
+    rf"(?<![\w.,/:-]){_DAY}(?:\.|st|nd|rd|th|er|[º°ª])?[ \u00a0](?:(?:of|de)[ \u00a0])?{_MONTH}"
+    rf"(?:,?[ \u00a0](?:(?:of|de|del)[ \u00a0])?{_YEAR})?"
+    rf"|(?<!\w)(?:(?:{_ENGLISH})(?!\w)|(?:{_ABBREVIATED})(?:\.|(?!\w)))[ \u00a0]{_DAY}(?:st|nd|rd|th)?"
+    rf"(?![\w%]|[.,:/–-]\d)"
+    rf"(?:,[ \u00a0]{_YEAR})?"
+    rf"|(?<!\w){_MONTH}[ \u00a0](?:de[ \u00a0])?{_YEAR}"
+    rf"|(?<={_GERMAN_PREPOSITIONS}){_DAY}\.(?:0?[1-9]|1[0-2])\.(?![\w])"
+)
+_WRITTEN = regex.compile(r"[^\W\d]{3}|^\d{1,2}\.\d{1,2}\.$")
+_WORD_OR_NUMBER = regex.compile(r"\d+|[^\W\d]{3,}")
+
+
+def is_written(text: str) -> bool:
+    """Return whether a date has a month in words, or no year."""
+    return _WRITTEN.search(text) is not None
+
+
+def written_parts(text: str, language: str) -> tuple[int, ...]:
+    """Return the numbers of a date, that of its month among them, sorted."""
+    months = _MONTHS | _months_of(language)
+    parts: list[int] = []
+    for word in _WORD_OR_NUMBER.findall(text.lower()):
+        if word.isdecimal():
+            parts.append(int(word))
+        elif word in months:
+            parts.append(months[word])
+    return tuple(sorted(parts))
+
+
+@lru_cache(maxsize=64)
+def written_dates(language: str) -> "regex.Pattern[str]":
+    """Return a pattern of dates with a month in words, in this language too."""
+    names = "|".join(sorted(map(regex.escape, _months_of(language)), key=len, reverse=True))
+    return regex.compile(
+        rf"{WRITTEN_DATE}|(?<!\w)\d{{1,2}}\.?\s(?:{names})(?!\w)(?:\s\d{{4}})?|(?<!\w)(?:{names})\s\d{{4}}",
+        regex.IGNORECASE,
+    )
+
+
+def localized_date(item: str, target: str) -> str:
+    """Return a date in words as the target language writes it; as it is if it is none."""
+    numbers = [(int(word), len(word)) for word in regex.findall(r"\d+", item)]
+    month = next((_MONTHS[word] for word in _WORD_OR_NUMBER.findall(item.lower()) if word in _MONTHS), 0)
+    year = next((number for number, digits in numbers if digits == 4), 0)
+    days = [number for number, digits in numbers if digits <= 2]
+    if not month and len(days) == 2:
+        month = days.pop()
+    if not month or len(days) > 1 or not (days or year):
+        return item
+    try:
+        when = date(year or 2000, month, days[0] if days else 1)
+    except ValueError:
+        return item
+    locale = locale_of(target)
+    if year and days:
+        return format_date(when, "long", locale=locale)
+    return format_skeleton("MMMMd" if days else "yMMMM", when, locale=locale)
+
+
+@lru_cache(maxsize=64)
+def _months_of(language: str) -> dict[str, int]:
+    months = locale_of(language).months["format"]
+    names = {str(name).lower().rstrip("."): number for width in months for number, name in months[width].items()}
+    return {name: number for name, number in names.items() if len(name) > 2}

@@ -1,0 +1,44 @@
+"""Capitals of an answer, after those of its source."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from server.text.protection.capitals import Casing, in_title, upper
+from server.text.protection.free_words import PlacementScores, TargetWords
+from server.text.protection.truecaser import CasedWords, Truecaser
+from server.text.protection.word_alignment import Links, Range
+
+CaseOf = Callable[[int, str], str]  # from a word at a position of the answer to the same word in its final case
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRules:
+    """The words of both languages of a translation."""
+
+    source: Truecaser
+    target: Truecaser
+
+    def case_of(self, cased: CasedWords, text: str, words: Sequence[Range], links: Callable[[], Links]) -> CaseOf:
+        """Return the function that writes the words of an answer `text` in the case of their source."""
+        language = self.target.language
+        match cased.casing:
+            case Casing.UPPER:
+                return lambda _, word: upper(word, language)
+            case Casing.TITLE:
+                has_small_words, first = cased.has_small_words, words[0][0] if words else 0
+                return lambda start, word: in_title(word, language, has_small_words=has_small_words and start > first)
+            case Casing.LOWER:
+                lowered = self.target.first_as_inside(text)
+                return lambda start, word: lowered[start : start + len(word)] if len(lowered) == len(text) else word
+        if not (cased.shouted and words):
+            return lambda _, word: word
+        first, last = _aligned_run(links(), cased.shouted)
+        begin, end = words[first][0], words[last - 1][1]
+        return lambda start, word: upper(word, language) if begin <= start < end else word
+
+
+def _aligned_run(links: Links, source_words: frozenset[int]) -> Range:
+    """Return the run of target words that belongs to these source words: the best one, from first to last."""
+    values = links[:, sorted(source_words)].sum(axis=1) - 0.5
+    _, first, last = TargetWords([False] * len(values)).best_run(PlacementScores(0, values.tolist()), 0, len(values))
+    return first, last

@@ -1,0 +1,14 @@
+"""Return of freed memory to the operating system."""
+
+import ctypes
+import gc
+import sys
+
+
+def return_unused_memory() -> None:
+    """Collect unreachable objects, and give the free pages of the allocator back to the operating system (glibc)."""
+    gc.collect()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
+        if trim is not None:
+            trim(0)

@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kernels import top_k as module
+from kernels.top_k import top_k
+
+
+def _scores(vocab: int) -> list[NDArray[np.float32]]:
+    random = np.random.default_rng(vocab)
+    scores = [  # among them equal ones, and zeros of both signs
+        random.normal(size=(5, vocab)),
+        random.integers(-2, 3, (5, vocab)) / 2 * random.choice([-1.0, 1.0], (5, vocab)),
+        np.where(random.random((5, vocab)) < 0.9, -np.inf, 1.0),
+        np.where(random.random((5, vocab)) < 0.4, np.nan, random.integers(0, 4, (5, vocab))),
+        np.sort(random.normal(size=(5, vocab))),
+        np.full((5, vocab), np.nan),
+    ]
+    return [each.astype(np.float32) for each in scores]
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+@pytest.mark.parametrize("vocab", [1, 7, 255, 256, 257, 1000])
+@pytest.mark.parametrize("num_best", [1, 3, 16, 70])
+def test_the_best_tokens_are_those_of_a_sort_and_of_equals_the_smaller(
+    vocab: int, num_best: int, is_native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_native:
+        monkeypatch.setattr(module, "_library", None)
+    for scores in _scores(vocab):
+        tokens, best = top_k(scores, num_best)
+        possible = np.where(np.isnan(scores), np.float32(-np.inf), scores)
+        expected = np.argsort(-possible, axis=1, kind="stable")[:, :num_best]
+        np.testing.assert_array_equal(tokens, expected)
+        assert best.tobytes() == np.take_along_axis(possible, expected, axis=1).tobytes()
+
+
+def test_rows_of_any_layout_are_read() -> None:
+    scores = np.random.default_rng(1).normal(size=(40, 6)).astype(np.float32)
+    for view in (scores.T, scores[::2], scores[:, 1:4]):
+        np.testing.assert_array_equal(top_k(view, 3)[0], top_k(view.copy(), 3)[0])

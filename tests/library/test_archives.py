@@ -1,0 +1,79 @@
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from library import archives
+from library.archives import extract
+
+
+def _zip(path: Path, files: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in files.items():
+            packed.writestr(name, content)
+    return path
+
+
+def _tar(path: Path, files: dict[str, bytes], links: dict[str, str]) -> Path:
+    with tarfile.open(path, "w:gz") as packed:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            packed.addfile(entry, io.BytesIO(content))
+        for name, target in links.items():
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, target
+            packed.addfile(entry)
+    return path
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_files_are_extracted_and_the_only_folder_is_the_model(tmp_path: Path) -> None:
+    files = {"m/config.json": b"{}", "m/sub/a.spm": b"pieces"}
+    for archive in (_zip(tmp_path / "a.argosmodel", files), _tar(tmp_path / "a.tar.gz", files, {})):
+        folder = extract(archive, tmp_path / archive.name.replace(".", "-"))
+        assert folder.name == "m"
+        assert _content(folder) == {"config.json": b"{}", "sub/a.spm": b"pieces"}
+
+
+def test_links_are_left_out(tmp_path: Path) -> None:
+    archive = _tar(tmp_path / "a.tar.gz", {"config.json": b"{}"}, {"secret": "/etc/passwd"})
+    assert _content(extract(archive, tmp_path / "out")) == {"config.json": b"{}"}
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "/etc/out.txt", "a/../../out.txt", "c:/out.txt", "..\\out.txt"])
+def test_a_path_out_of_the_folder_is_rejected_before_it_is_written(tmp_path: Path, name: str) -> None:
+    for archive in (_zip(tmp_path / "a.zip", {name: b"x"}), _tar(tmp_path / "a.tar.gz", {name: b"x"}, {})):
+        with pytest.raises(ValueError, match="leads out of its folder"):
+            extract(archive, tmp_path / "inner" / "out")
+    assert not list(tmp_path.rglob("out.txt"))
+
+
+def test_an_archive_that_expands_too_much_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "_MIN_LIMIT_BYTES", 100_000)
+    archive = _zip(tmp_path / "a.zip", {"zeros": bytes(20_000_000)})
+    with pytest.raises(ValueError, match="must extract to at most"):
+        extract(archive, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_many_files_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MAX_FILES", 3)
+    with pytest.raises(ValueError, match="at most 3 files"):
+        extract(_zip(tmp_path / "a.zip", {str(number): b"" for number in range(4)}), tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
+def test_a_damaged_archive_is_an_error_at_every_length(tmp_path: Path, kind: str) -> None:
+    files = {"m/config.json": b"{}" * 500, "m/b": bytes(range(256)) * 8, "m": b"a file where a folder is"}
+    whole = _zip(tmp_path / "a", files) if kind == "zip" else _tar(tmp_path / "a", files, {})
+    content = whole.read_bytes()
+    for index, length in enumerate(range(0, len(content), 37)):
+        whole.write_bytes(content[:length])
+        with pytest.raises(ValueError, match="is damaged or of another format"):
+            extract(whole, tmp_path / f"out-{index}")

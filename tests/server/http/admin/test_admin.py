@@ -1,0 +1,106 @@
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from pydantic import ValidationError
+from starlette.testclient import TestClient
+
+from server.http.admin.app import close_admin_app, create_admin_app
+from server.http.app import create_app
+from server.operations.api_keys.key_file import KeyFile, KeyLimits
+from server.operations.settings import Settings
+from tests.fakes.echo import EchoGenerator
+
+
+@pytest.fixture
+def app(echo: EchoGenerator) -> FastAPI:
+    return create_app(Settings(), [echo])
+
+
+@pytest.fixture
+def admin(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app), TestClient(create_admin_app(app.state.server), base_url="http://127.0.0.1") as admin:
+        yield admin
+
+
+def test_the_models_and_their_load_are_listed(admin: TestClient) -> None:
+    [model] = admin.get("/admin/models").json()["models"]
+    assert (model["name"], model["is_loaded"], model["rows"], model["waiting"]) == ("echo-en-de", True, 64, 0)
+    assert model["source_languages"] == ["en"]
+
+
+def test_the_server_itself_has_no_admin_routes(app: FastAPI) -> None:
+    with TestClient(app) as client:
+        assert client.get("/admin/models").status_code == 404
+        assert client.post("/admin/models", json={"folder": "x"}).status_code == 404
+
+
+def test_a_folder_that_is_no_bundle_is_refused_with_the_reason(admin: TestClient, tmp_path: Path) -> None:
+    answer = admin.post("/admin/models", json={"folder": str(tmp_path)})
+    assert answer.status_code == 422
+    error = answer.json()["error"]
+    assert error["code"] == "invalid_request"
+    assert "is not a Kvasir bundle" in error["message"]
+    assert error["message"].endswith("the models are unchanged")
+    assert [model["name"] for model in admin.get("/admin/models").json()["models"]] == ["echo-en-de"]
+
+
+def test_a_damaged_bundle_is_refused_with_the_file(admin: TestClient, tmp_path: Path) -> None:
+    bundle = tmp_path / "damaged"
+    shutil.copytree(Settings().model[0], bundle)
+    damaged = bytearray((bundle / "decoder.onnx").read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (bundle / "decoder.onnx").write_bytes(damaged)
+    answer = admin.post("/admin/models", json={"folder": str(bundle)})
+    assert answer.status_code == 422
+    assert "decoder.onnx: its SHA-256 differs" in answer.json()["error"]["message"]
+
+
+def test_the_only_model_cannot_be_removed_and_an_unknown_one_is_not_found(admin: TestClient) -> None:
+    assert admin.delete("/admin/models/echo-en-de").status_code == 422
+    answer = admin.delete("/admin/models/other")
+    assert answer.status_code == 404
+    assert "the models are echo-en-de" in answer.json()["error"]["message"]
+
+
+def test_a_draining_server_changes_no_models(app: FastAPI, admin: TestClient) -> None:
+    app.state.server.draining = True
+    assert admin.post("/admin/models", json={"folder": "x"}).status_code == 503
+    assert admin.post("/admin/models/reload").status_code == 503
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "https://evil.example"}, {"Host": "rebound.example"}, {"Origin": "null"}]
+)
+def test_no_web_page_changes_models_by_way_of_a_browser(admin: TestClient, headers: dict[str, str]) -> None:
+    assert admin.post("/admin/models/reload", headers=headers).status_code == 403
+
+
+def test_with_a_file_of_keys_every_admin_route_needs_one(echo: EchoGenerator, tmp_path: Path) -> None:
+    file = KeyFile(tmp_path / "admin.sqlite")
+    _, text = file.add("operator", KeyLimits())
+    file.close()
+    app = create_app(Settings(admin_keys=tmp_path / "admin.sqlite"), [echo])
+    administration = create_admin_app(app.state.server)
+    with TestClient(app), TestClient(administration, base_url="http://127.0.0.1") as admin:
+        for method, path in (("GET", "/admin/models"), ("POST", "/admin/models/reload"), ("GET", "/metrics")):
+            assert admin.request(method, path).status_code == 401, path
+            assert admin.request(method, path, headers={"Authorization": "Bearer kvasir-1-2"}).status_code == 401, path
+        headers = {"Authorization": f"Bearer {text}"}
+        assert admin.get("/admin/models", headers=headers).status_code == 200
+        assert admin.get("/health/live").status_code == 200
+    close_admin_app(administration)
+
+
+def test_another_address_than_loopback_needs_keys(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="`admin_host` must be a loopback address without `admin_keys`"):
+        Settings(admin_port=0, admin_host="0.0.0.0")
+    assert Settings(admin_port=0, admin_host="0.0.0.0", admin_keys=tmp_path / "keys").admin_port == 0
+
+
+def test_an_unknown_field_of_a_body_is_named(admin: TestClient) -> None:
+    answer = admin.post("/admin/models", json={"path": "x"})
+    assert answer.status_code == 422
+    assert "`folder` is required" in answer.json()["error"]["message"]

@@ -1,0 +1,92 @@
+"""Responses leave in as few writes as possible, and only valid ones leave."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from unittest.mock import Mock
+
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
+
+from server.http.joined_writes import JoinedConnection
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+_GET = b"GET /a%20b?c=d HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def _written(app: App, request: bytes = _GET) -> list[bytes]:
+    """Return what a connection writes, write by write."""
+
+    async def run() -> list[bytes]:
+        config = uvicorn.Config(app, log_config=None, ws="none", lifespan="off")
+        config.load()
+        config.loaded_app = app
+        connection = JoinedConnection(config, ServerState(), {})
+        transport = Mock(spec=asyncio.Transport)
+        transport.get_extra_info.return_value = None
+        transport.is_closing.return_value = False
+        connection.connection_made(transport)
+        connection.data_received(request)
+        while connection.tasks:
+            await asyncio.gather(*connection.tasks)
+            await asyncio.sleep(0)
+        return [call.args[0] for call in transport.write.call_args_list]
+
+    return asyncio.run(run())
+
+
+def _app(headers: list[tuple[bytes, bytes]], *parts: bytes) -> App:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for index, part in enumerate(parts):
+            await send({"type": "http.response.body", "body": part, "more_body": index < len(parts) - 1})
+
+    return app
+
+
+def test_head_and_body_are_one_write() -> None:
+    [response] = _written(_app([(b"content-length", b"5")], b"hello"))
+    assert response == b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"
+
+
+def test_a_body_of_unknown_length_leaves_in_chunks_as_it_comes() -> None:
+    first, second, last = _written(_app([], b"hel", b"lo", b""))
+    assert first == b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nhel\r\n"
+    assert (second, last) == (b"2\r\nlo\r\n", b"0\r\n\r\n")
+
+
+def test_requests_that_follow_each_other_at_once_are_answered_in_order() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        answer = f"{scope['path']}?{scope['query_string'].decode()}".encode()
+        await _app([(b"content-length", b"%d" % len(answer))], answer)(scope, receive, send)
+
+    responses = _written(app, _GET + _GET.replace(b"b?c", b"e?f"))
+    assert [response.partition(b"\r\n\r\n")[2] for response in responses] == [b"/a b?c=d", b"/a e?f=d"]
+
+
+def test_a_head_request_and_an_old_client_get_what_http_requires() -> None:
+    [head] = _written(_app([(b"content-length", b"5")], b"hello"), _GET.replace(b"GET", b"HEAD"))
+    assert head.endswith(b"content-length: 5\r\n\r\n")
+    [old] = _written(_app([(b"content-length", b"5")], b"hello"), _GET.replace(b"1.1", b"1.0"))
+    assert b"connection: close\r\n" in old
+
+
+@pytest.mark.parametrize(
+    ("headers", "parts"),
+    [
+        ([(b"x", b"a\r\nb: c")], (b"",)),
+        ([(b"x: y", b"a")], (b"",)),
+    ],
+)
+def test_an_invalid_head_is_an_internal_error(headers: list[tuple[bytes, bytes]], parts: tuple[bytes, ...]) -> None:
+    assert b"b: c" not in b"".join(_written(_app(headers, *parts)))
+
+
+@pytest.mark.parametrize("length", [b"4", b"6"])
+def test_a_body_of_another_length_than_stated_is_not_completed(length: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        written = b"".join(_written(_app([(b"content-length", length)], b"hello")))
+    assert (b"hello" in written) is (length == b"6")
+    assert "Exception in ASGI application" in caplog.text
