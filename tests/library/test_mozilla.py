@@ -142,9 +142,8 @@ def test_records_of_remote_settings_are_read(server: HubServer, home: Home) -> N
         for name, kind in zip(CONTENTS, ("model", "vocab", "lex"), strict=True)
     ]
     records += [_record("vocab.ende.spm", "vocab", "3.0"), {"name": "unrelated"}]
-    server.plain_files["/v1/buckets/main/collections/translations-models/records"] = json.dumps(
-        {"data": records}
-    ).encode()
+    path = "/v1/buckets/main/collections/translations-models/records"
+    server.plain_files[path] = json.dumps({"data": records}).encode()
     root = {"capabilities": {"attachments": {"base_url": f"{server.address}/attachments/"}}}
     server.plain_files["/v1/"] = json.dumps(root).encode()
     for name, content in CONTENTS.items():
