@@ -199,11 +199,21 @@ def export(
         Path | None,
         typer.Option(metavar="FILE", help="JSON file of your own model; CHECKPOINT is the file of its weights."),
     ] = None,
+    to: Annotated[
+        Literal["bundle", "marian"], typer.Option(help="Format to write; marian is the .npz of Marian's own tools.")
+    ] = "bundle",
 ) -> None:
     """Convert a checkpoint into a bundle, and verify the bundle."""
     with one_line_errors():
         with needs_extra("export"):
             from export.exporter import export_bundle
+        if to == "marian":
+            from model.families.marian.npz_writing import write_marian_npz
+            from model.families.registry import read_checkpoint
+
+            write_marian_npz(read_checkpoint(checkpoint), bundle, lambda message: typer.echo(message, err=True))
+            typer.echo(f"{checkpoint} is in {bundle}: marian-decoder -c {bundle}/decoder.yml")
+            return
         written = export_bundle(
             checkpoint,
             bundle,
