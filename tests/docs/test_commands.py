@@ -31,6 +31,7 @@ FOREIGN_FLAGS = frozenset(
     {"--build-arg", "--cpus", "--enable-feature", "--gpus", "--time", "--user", "--server-url"}
     | {"--headless", "--master-bind-host", "--master-bind-port", "--master-port"}
     | {"--users", "--spawn-rate", "--run-time"}
+    | {"--family"}
 )
 
 

@@ -12,6 +12,7 @@ from bundle.loading import load_bundle
 from kvasir import app
 from library.home import Home
 from library.pull import PullOptions, pull
+from server.operations.settings import Settings
 from tests.fakes.hub_server import COMMIT, HubServer
 
 NAME = "Helsinki-NLP/opus-mt-en-de"
@@ -153,6 +154,31 @@ def test_an_error_is_one_line(
     assert result.exit_code == 1
     assert message in result.stderr.splitlines()[-1]
     assert "Traceback" not in result.stderr
+
+
+def test_models_are_served_by_name_with_those_of_the_flag(
+    hub: HubServer, home: Home, copied_conversions: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[Settings] = []
+
+    def serve(settings: Settings) -> int:
+        served.append(settings)
+        return 0
+
+    monkeypatch.setattr("server.cli.serve.serve", serve)
+    for arguments in (["en-de", "--port", "8001"], ["--port", "8001", "en-de", "--model", "models/de-en"]):
+        assert _run("serve", *arguments).exit_code == 0
+    folder = home.folder(NAME, "int8")
+    assert [settings.model for settings in served] == [[folder], [folder, Path("models/de-en")]]
+    assert {settings.port for settings in served} == {8001}
+    assert len(copied_conversions) == 1
+
+
+def test_wrong_flags_are_found_before_a_download(hub: HubServer) -> None:
+    assert _run("serve", "en-de", "--port", "ten").exit_code == 2
+    assert _run("serve", "en-de", "--no-such-flag").exit_code == 2
+    assert _run("serve", "en-de", "--help").exit_code == 0
+    assert hub.requests == []
 
 
 def test_offline_a_model_of_the_cache_is_used(hub: HubServer, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
