@@ -26,6 +26,7 @@ from export.int8.int8_cache import store_caches_in_int8
 from export.int8.key_value_ranges import with_unit_keys_values
 from export.int8.operators import add_functions
 from export.int8.quantize import quantize_per_row
+from export.int8.rounding import rounding_of_weights
 from export.tokenizer_checks import require_tokenizer
 from export.verification.verify import verify_bundle
 from model.checkpoints.hugging_face_files import CheckpointFolder
@@ -63,8 +64,9 @@ def export_bundle(
     else:
         weights = folder_or_hub_name.path if isinstance(folder_or_hub_name, CheckpointFolder) else folder_or_hub_name
         checkpoint = read_own_model(config_file, Path(weights))
-    for note in checkpoint.notes:
-        report(note)
+    if checkpoint.is_quantized and precision == "int8":
+        loss = rounding_of_weights(checkpoint)
+        report(f"the weights are int8 in other steps; rounding them changes products by {100 * loss:.2f} % (RMS)")
     languages = checkpoint.languages
     if source_languages:
         languages = replace(languages, source=tuple(dict.fromkeys(map(language_code, source_languages))))

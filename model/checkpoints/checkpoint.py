@@ -1,7 +1,7 @@
 """A model as a checkpoint describes it, in terms that no model family defines."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -98,5 +98,5 @@ class Checkpoint:
     tokenizer: TokenizerFiles
     languages: Languages
     provenance: Provenance
-    notes: Sequence[str] = ()
+    is_quantized: bool = False
     generation: Generation | None = None

@@ -22,10 +22,6 @@ from model.families.position_tables import sinusoid_of, usable_length
 
 WEIGHTS_FILE = "model.bin"
 _PADDINGS = ("<pad>", "<blank>")
-_QUANTIZED_NOTE = (
-    "the weights of the checkpoint are int8: embeddings keep their values in an int8 bundle, weights of products are "
-    "rounded once more; `--precision float32` keeps all values"
-)
 
 
 class CTranslate2:
@@ -63,7 +59,7 @@ def read_model(folder: CheckpointFolder, tokenizer_folder: Path, family: str) ->
         ),
         languages=languages or Languages((), ()),
         provenance=Provenance(folder.name, family, digest),
-        notes=(_QUANTIZED_NOTE,) if attributes.is_quantized else (),
+        is_quantized=attributes.is_quantized,
     )
 
 

@@ -9,6 +9,7 @@ from sentencepiece import SentencePieceProcessor
 
 from benchmarks.in_process import InProcessEngine
 from export.exporter import export_bundle
+from export.int8.rounding import rounding_of_weights
 from export.tokenizer_checks import require_tokenizer
 from model.checkpoints.errors import CheckpointError
 from model.checkpoints.weights import build_model
@@ -61,7 +62,7 @@ def test_a_converted_model_gives_the_tokens_that_ctranslate2_gives(
     numbers = {token: index for index, token in reversed(list(enumerate(vocabulary)))}
     config, languages = checkpoint.config, FAMILIES[family]
     require_tokenizer(checkpoint, pytest.fail)
-    assert bool(checkpoint.notes) == (quantization == "int8")
+    assert checkpoint.is_quantized == (quantization == "int8")
 
     generator = torch.Generator().manual_seed(4)
     lengths = torch.randint(1, 12, (NUM_SENTENCES,), generator=generator).tolist()
@@ -125,6 +126,8 @@ def test_an_argos_package_is_read_from_its_archive(
     assert checkpoint.tokenizer.kind == "sentencepiece"
     assert checkpoint.tokenizer.template.after == (vocabulary.index("</s>"),)
     assert checkpoint.provenance.family == "argos"
+    # Rounding the steps of one format to those of the other costs less than a step of either.
+    assert 0.001 < rounding_of_weights(checkpoint) < 0.02
     bundle = export_bundle(archive.with_suffix(".argosmodel"), tmp_path / "bundle", "float32")
     ours = open_tokenizer(bundle)
     text = "the old house sees a river."
