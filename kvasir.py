@@ -1,4 +1,4 @@
-"""The command line: kvasir serve | pull | translate | train | export | loadtest … Each command imports its needs."""
+"""The command line: kvasir serve | pull | translate | export | train | top | mcp … Each imports what it needs."""
 
 import signal
 import sys
@@ -119,6 +119,14 @@ def remove(
 
 
 @app.command(cls=ForwardingCommand)
+def top(context: typer.Context) -> None:
+    """Show the load of a running server in a terminal."""
+    from server.cli.top import top as show
+
+    run_command(show, context.args, "kvasir top")
+
+
+@app.command(cls=ForwardingCommand)
 def translate(context: typer.Context) -> None:
     """Translate a document, a text file or standard input."""
     # A reader of the output that stops reading ends the command without a message, as it ends any filter.
@@ -136,6 +144,34 @@ def train(context: typer.Context) -> None:
         from model.training.command import train as training
 
         run_command(training, context.args, "kvasir train")
+
+
+@app.command(cls=PlainCommand)
+def mcp(
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Address of a running server; by default models are loaded by this command."),
+    ] = None,
+    api_key: Annotated[
+        str | None, typer.Option(metavar="KEY", envvar="KVASIR_MCP_API_KEY", help="API key for the server at URL.")
+    ] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Bundle, or folder of bundles, to load; may be repeated."),
+    ] = None,
+) -> None:
+    """Offer translation to language models as tools of an MCP server on standard input and output."""
+    if url is not None and model:
+        raise failure("--model has no effect with --url: the server has its own models", WRONG_USE)
+    with one_line_errors(), needs_extra("mcp"):
+        from kvasir_client.mcp_server import remote_client, serve_tools, serve_tools_of
+        from server.cli.local_app import local_app
+        from server.cli.version import version
+
+        if url is None:
+            serve_tools_of(local_app(model), version())
+        else:
+            serve_tools(remote_client(url, api_key), version())
 
 
 @app.command(cls=PlainCommand)

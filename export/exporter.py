@@ -63,6 +63,8 @@ def export_bundle(
     else:
         weights = folder_or_hub_name.path if isinstance(folder_or_hub_name, CheckpointFolder) else folder_or_hub_name
         checkpoint = read_own_model(config_file, Path(weights))
+    for note in checkpoint.notes:
+        report(note)
     languages = checkpoint.languages
     if source_languages:
         languages = replace(languages, source=tuple(dict.fromkeys(map(language_code, source_languages))))

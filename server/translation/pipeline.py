@@ -96,7 +96,7 @@ class Pipeline:
             requests = await texts.run(encoder.encode, texts.deadline.in_time(unsettled), protection)
             output.encoded()
             completions = await submission.submit(requests)
-            output.decoded(completions)
+            await output.decoded(completions)
             unsettled = await texts.run(restorer.restore, texts.deadline.in_time(unsettled), completions)
             output.restored(unsettled)
             if not unsettled:

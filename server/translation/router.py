@@ -174,6 +174,8 @@ class Router:
         """
         self.check_translates()
         source, target = self.canonical(source), self.canonical(target)
+        if source is not None and target is not None and (exact := self._routes.get((source, target))) is not None:
+            return exact  # no route is preferred to it, and the search grows with the number of languages
         routes = self._matching(source, target)
         wanted = f"from {source or 'any language'} to {target or 'any language'}"
         if not routes:

@@ -4,36 +4,52 @@ Each protocol serves its routes below a prefix of its own. A request to a shared
 formats, API keys and metrics are those of its protocol.
 """
 
-import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
-from urllib.parse import parse_qsl
+from dataclasses import dataclass
+from urllib.parse import unquote_plus
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.http.middleware.engine_admission import EngineAdmission
-from server.http.requests.parameters import looks_like_json
+from server.http.raw_headers import header
+from server.http.requests.parameters import json_names, looks_like_json
 from server.http.responses.error_formats import ErrorFormats
 from server.http.responses.errors import http_error_response, unread_error_response
 from server.interface.errors import KvasirError
 
 _MAX_NAMES = 1000
+_MAX_NAME_BYTES = 100  # longer names are no sign of a protocol
 
 
-@dataclass(frozen=True, slots=True)
 class Signs:
-    """Names of the fields that a request has in its query, and in its JSON object or form."""
+    """Names of the fields that a request has in its query, and in its JSON object or form.
 
-    method: str
-    headers: Headers
-    query: frozenset[str]
-    body: frozenset[str] = frozenset()
+    The body is parsed only if it may have a field in question, and then once: `read_parameters` takes the JSON object.
+    """
+
+    def __init__(self, scope: Scope, body: bytes = b"") -> None:
+        self.method: str = scope["method"]
+        self.query = _form_names(scope["query_string"])
+        self._scope = scope
+        self._body = body
+        self._body_names: frozenset[str] | None = None
 
     def has(self, *names: str) -> bool:
         """Return whether the query or the body has all these fields."""
-        return self.query.issuperset(names) or self.body.issuperset(names)
+        return self.query.issuperset(names) or (self._may_have(names) and self._names_in_body().issuperset(names))
+
+    def _may_have(self, names: Collection[str]) -> bool:
+        is_escaped = b"\\u" in self._body or b"%" in self._body  # a name may be escaped, too
+        return is_escaped or all(name.encode() in self._body for name in names)
+
+    def _names_in_body(self) -> frozenset[str]:
+        if self._body_names is None:
+            if looks_like_json(self._body):
+                self._body_names = frozenset(json_names(self._scope, self._body))
+            else:
+                self._body_names = _form_names(self._body)
+        return self._body_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +134,8 @@ class ProtocolDispatch:
         if scope["type"] != "http" or rules is None or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)
             return
-        signs = Signs(scope["method"], Headers(scope=scope), _form_names(scope["query_string"]))
-        scope["path"] = root + self._prefixed(path, signs)
-        if self._has_readable_body(scope, signs.headers):
+        scope["path"] = root + self._prefixed(path, Signs(scope))
+        if self._has_readable_body(scope):
             candidates = (scope["path"].removeprefix(root), *(rule.prefix + path for rule in reversed(rules)))
             try:
                 self._admission.check(scope, *candidates)
@@ -133,17 +148,17 @@ class ProtocolDispatch:
                 response = http_error_response(error, scope["method"], self._formats.of(scope))
                 await response(scope, receive, send)
                 return
-            scope["path"] = root + self._prefixed(path, replace(signs, body=_body_names(body)))
+            scope["path"] = root + self._prefixed(path, Signs(scope, body))
         await self._app(scope, receive, send)
 
     def _prefixed(self, path: str, signs: Signs) -> str:
         matching = (rule.prefix for rule in self._rules[path] if rule.sign(signs))
         return next(matching, self._prefixes[path]) + path
 
-    def _has_readable_body(self, scope: Scope, headers: Headers) -> bool:
-        announced = headers.get("content-length", "")
+    def _has_readable_body(self, scope: Scope) -> bool:
+        announced = header(scope, b"content-length")
         is_too_large = announced.isdecimal() and int(announced) > self._max_body_bytes
-        is_multipart = headers.get("content-type", "").lower().startswith("multipart/")
+        is_multipart = header(scope, b"content-type").lower().startswith("multipart/")
         return scope["method"] == "POST" and not is_too_large and not is_multipart
 
 
@@ -165,17 +180,10 @@ async def _read(receive: Receive, max_bytes: int) -> tuple[bytes, Receive]:
     return body, replay
 
 
-def _body_names(body: bytes) -> frozenset[str]:
-    if not looks_like_json(body):
-        return _form_names(body)
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):  # the protocol that reads it describes the error
-        return frozenset()
-    return frozenset(content) if isinstance(content, dict) else frozenset()
-
-
 def _form_names(fields: bytes) -> frozenset[str]:
+    if not fields:
+        return frozenset()
     if fields.count(b"&") >= _MAX_NAMES:
         return frozenset()
-    return frozenset(name for name, _ in parse_qsl(fields.decode("latin-1"), keep_blank_values=True))
+    names = (field.partition(b"=")[0] for field in fields.split(b"&"))
+    return frozenset(unquote_plus(name.decode("latin-1")) for name in names if len(name) <= _MAX_NAME_BYTES)

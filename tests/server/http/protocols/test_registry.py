@@ -1,4 +1,6 @@
+import json
 from typing import get_args
+from unittest.mock import patch
 
 import pytest
 from fastapi.routing import APIRoute
@@ -63,3 +65,22 @@ def test_every_shared_path_has_a_route_of_its_protocol(rule: DispatchRule) -> No
     protocol = PROTOCOLS[rule.protocol]
     paths = {route.path for router in protocol.routers for route in router.routes if isinstance(route, APIRoute)}
     assert {rule.prefix + path for path in rule.paths} <= paths
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.prefix)
+def test_a_protocol_alone_answers_its_shared_paths_without_their_sign(echo: EchoGenerator, rule: DispatchRule) -> None:
+    error_format = PROTOCOLS[rule.protocol].error_format
+    with TestClient(create_app(Settings(protocols=[rule.protocol]), [echo])) as client:  # type: ignore[list-item]
+        for path in rule.paths:
+            for answer in (client.get(path), client.post(path, json={}), client.post(path, content=b"[")):
+                assert answer.status_code in (200, 400, 404, 405), answer.text
+                if answer.status_code != 200:
+                    error_format.model.model_validate(answer.json(), extra="forbid")
+
+
+def test_a_json_body_of_a_shared_path_is_parsed_once(echo: EchoGenerator) -> None:
+    with TestClient(create_app(Settings(), [echo])) as client:
+        for body in ({"q": "Tea.", "source": "en", "target": "de"}, {"text": "Tea.", "target_lang": "de"}):
+            with patch("server.http.requests.parameters.json.loads", wraps=json.loads) as loads:
+                assert client.post("/translate", content=json.dumps(body)).status_code == 200
+            assert loads.call_count == 1
