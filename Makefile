@@ -38,7 +38,7 @@ SMOKE_PORT ?= 8137
 SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format docs reference loadtest loadtest-smoke peers clients page-test faults bench bench-gate venv venv-dev constraints \
+.PHONY: help serve test check lint types contracts tests format docs reference loadtest loadtest-smoke peers clients page-test faults soak bench bench-gate venv venv-dev constraints \
 	constraints-check wheel-smoke audit hashes ray-test mutate sanitize clean
 
 help:  ## List the targets
@@ -137,10 +137,15 @@ clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the 
 page-test: $(DEV_STAMP)  ## The page in a real Chromium (Debian: apt-get install chromium chromium-driver)
 	$(BIN)/pytest tests/browser
 
-faults: $(DEV_STAMP)  ## Fifty hostile documents of every format, large requests and 5,000 random ones, in some thirty minutes
+faults: $(DEV_STAMP)  ## Fifty hostile documents of every format, large requests and 5,000 random ones, in some forty minutes
 	$(BIN)/pytest tests/faults/hostile_documents.py
+	$(BIN)/python -m tests.faults.hostile_uploads
 	$(BIN)/python -m tests.faults.loop_holds
 	$(BIN)/python -m tests.faults.fuzz_requests
+
+MINUTES ?= 60
+soak: $(DEV_STAMP)  ## Mixed load for MINUTES=60, with the slopes of memory, descriptors and latency
+	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(ARGS)
 
 bench: $(BENCH_STAMP)  ## Compare with other engines; flags: make bench ARGS="--limit 200 --repetitions 3"
 	$(BIN)/python -m benchmarks.engines.compare $(ARGS)
