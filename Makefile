@@ -25,6 +25,7 @@ BENCH_STAMP := $(VENV)/.installed-bench
 DOCS_STAMP := $(VENV)/.installed-docs
 RESOLVED := $(VENV)-constraints
 OUTSIDE := $(VENV)-wheel
+RAY := $(VENV)-ray
 # Installing compiles the native operators too, so their sources count among what an installation depends on.
 REQUIREMENTS := pyproject.toml constraints.txt setup.py $(wildcard kernels/source/*)
 KERNELS := kernels/libkvasir.so
@@ -38,7 +39,7 @@ SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test check lint types contracts tests format docs reference loadtest loadtest-smoke peers clients page-test faults bench bench-gate venv venv-dev constraints \
-	constraints-check wheel-smoke clean
+	constraints-check wheel-smoke audit hashes ray-test clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 20
@@ -90,7 +91,7 @@ check: lint types contracts tests  ## The same
 lint: $(DEV_STAMP)  ## Formatting and lint rules, of the Dockerfiles too
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/hadolint Dockerfile deploy/Dockerfile.cuda
+	$(BIN)/hadolint Dockerfile
 
 types: $(DEV_STAMP)  ## mypy --strict
 	$(BIN)/mypy
@@ -136,8 +137,9 @@ clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the 
 page-test: $(DEV_STAMP)  ## The page in a real Chromium (Debian: apt-get install chromium chromium-driver)
 	$(BIN)/pytest tests/browser
 
-faults: $(DEV_STAMP)  ## Fifty hostile documents of every format and 5,000 random requests, in some twenty minutes
+faults: $(DEV_STAMP)  ## Fifty hostile documents of every format, large requests and 5,000 random ones, in some thirty minutes
 	$(BIN)/pytest tests/faults/hostile_documents.py
+	$(BIN)/python -m tests.faults.loop_holds
 	$(BIN)/python -m tests.faults.fuzz_requests
 
 bench: $(BENCH_STAMP)  ## Compare with other engines; flags: make bench ARGS="--limit 200 --repetitions 3"
@@ -161,6 +163,26 @@ constraints:  ## Resolve all versions again, write constraints.txt and check it
 	$(RESOLVED)/bin/python -m pytest --quiet tests/architecture/test_constraints.py
 	rm -rf $(RESOLVED)
 
+hashes:  ## Write deploy/requirements*.txt again: the packages of the image, with the hashes of their wheels
+	$(PYTHON) -m venv --clear $(RESOLVED)
+	$(RESOLVED)/bin/python deploy/pin_hashes.py
+	rm -rf $(RESOLVED)
+
+# pip-audit ends with 0, too, if it has the data of no package.
+audit:  ## Compare constraints.txt with the known vulnerabilities; needs the network
+	$(PYTHON) -m venv --clear $(RESOLVED)
+	@$(call pip-install,$(RESOLVED),pip-audit==2.10.1)
+	$(RESOLVED)/bin/pip-audit --progress-spinner off --no-deps --disable-pip -r constraints.txt > $(RESOLVED)/audit.txt \
+		|| { cat $(RESOLVED)/audit.txt; exit 1; }
+	@! grep -q "could not be audited: fastapi" $(RESOLVED)/audit.txt || { echo "no data of vulnerabilities can be reached" >&2; exit 1; }
+	rm -rf $(RESOLVED)
+
+ray-test: $(DEV_STAMP)  ## Kvasir behind a local Ray of two replicas: throughput, kill -9, rolling update (ten minutes)
+	$(PYTHON) -m venv --clear $(RAY)
+	@$(call pip-install,$(RAY),-c constraints.txt -c $(TORCH_PIN) 'ray[serve]==2.60.0' '.[dev]')
+	PYTHONPATH=. $(RAY)/bin/python -m pytest -s -W default -p no:xdist tests/deploy/ray_cluster.py
+	rm -rf $(RAY)
+
 constraints-check: $(DEV_STAMP)  ## Check that constraints.txt resolves on every supported Python
 	$(BIN)/pytest --quiet tests/architecture/test_constraints.py
 
@@ -175,5 +197,5 @@ wheel-smoke:  ## Install the wheel into a clean environment and translate with i
 	rm -rf $(OUTSIDE) build
 
 clean:  ## Remove the environment and everything that can be made again
-	rm -rf $(VENV) $(RESOLVED) $(OUTSIDE) .clients build dist $(KERNELS) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(RESOLVED) $(OUTSIDE) $(RAY) .clients build dist $(KERNELS) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

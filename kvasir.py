@@ -1,4 +1,4 @@
-"""The command line: kvasir serve | pull | translate | train | export | mcp … Each command imports what it needs."""
+"""The command line: kvasir serve | pull | translate | export | train | top | mcp … Each imports what it needs."""
 
 import signal
 import sys
@@ -116,6 +116,14 @@ def remove(
         from library.command import remove_models
 
         remove_models(names)
+
+
+@app.command(cls=ForwardingCommand)
+def top(context: typer.Context) -> None:
+    """Show the load of a running server in a terminal."""
+    from server.cli.top import top as show
+
+    run_command(show, context.args, "kvasir top")
 
 
 @app.command(cls=ForwardingCommand)

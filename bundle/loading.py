@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from bundle.manifest import FORMAT_NAME, FORMAT_VERSION, MANIFEST_FILE, BundleConfig, BundleError, FileRecord, Shapes
 from bundle.model_card import ModelCard, read_card
-from bundle.tensors import DECODER_FILE, GRAPH_FILES, PART_FILES, SHAPES_METADATA, decoder_input_names
+from bundle.tensors import DECODER_FILE, ENCODER_FILE, GRAPH_FILES, PART_FILES, SHAPES_METADATA, decoder_input_names
 from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES
 
 
@@ -47,13 +47,16 @@ def load_bundle(folder: Path, *, verify_digests: bool = True) -> Bundle:
     Raises `BundleError` for a folder that is damaged, truncated, of a newer format version, or not a bundle.
     """
     config = _read_manifest(folder)
-    required = [*GRAPH_FILES, *REQUIRED_TOKENIZER_FILES[config.tokenizer.kind]]
+    required = [
+        *(GRAPH_FILES if config.has_decoder else (ENCODER_FILE,)),
+        *REQUIRED_TOKENIZER_FILES[config.tokenizer.kind],
+    ]
     required += PART_FILES if config.layout == "parts" else ()
     problems = [f"{name}: not listed in {MANIFEST_FILE}" for name in required if name not in config.files]
     for name, record in sorted(config.files.items()):
         problems += _check_file(folder, name, record, verify_digests)
     expected = decoder_input_names(config.shapes.num_decoder_layers, config.layout)
-    if missing := sorted(set(expected) - set(config.decoder_inputs)):
+    if config.has_decoder and (missing := sorted(set(expected) - set(config.decoder_inputs))):
         problems.append(f"{DECODER_FILE}: {MANIFEST_FILE} must list the inputs {', '.join(missing)}")
     problems += _wrong_tokens(config)
     if problems:

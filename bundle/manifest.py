@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bundle.tensors import Layout, Precision
+from bundle.tensors import HIDDEN_STATES, Layout, Precision
 from bundle.tokenizer_files import TokenizerKind
 
 FORMAT_NAME: Final = "kvasir-bundle"
@@ -37,13 +37,16 @@ def _is_empty(value: Mapping[str, object]) -> bool:
 
 
 class Shapes(_Strict):
-    """Sizes for memory allocation. `max_*_tokens` include the end-of-sequence token."""
+    """Sizes for memory allocation. `max_*_tokens` include the end-of-sequence token.
+
+    A model without a decoder has 0 decoder layers.
+    """
 
     vocab_size: Count
     target_vocab_size: Count
     d_model: Count
     num_encoder_layers: Count
-    num_decoder_layers: Count
+    num_decoder_layers: Annotated[int, Field(ge=0)]
     num_heads: Count
     head_dim: Count
     max_source_tokens: Count
@@ -157,3 +160,13 @@ class BundleConfig(_Strict):
     def translates(self) -> bool:
         """Whether the model translates between languages."""
         return bool(self.source_languages and self.target_languages)
+
+    @property
+    def embeds(self) -> bool:
+        """Whether the encoder graph returns hidden states."""
+        return HIDDEN_STATES in self.encoder_outputs
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether the bundle has a decoder graph."""
+        return self.shapes.num_decoder_layers > 0

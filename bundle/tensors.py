@@ -15,6 +15,7 @@ PART_FILES = (CHOOSE_FILE, RANK_FILE, MOVE_FILE)  # in bundles of layout "parts"
 SOURCE_TOKENS = "source_tokens"  # int32 [rows, source_len], any token after the end of a row
 SOURCE_LENGTHS = "source_lengths"  # int32 [rows]
 CROSS_KEYS_VALUES = "cross_keys_values"  # [2 * layers, rows, heads, source_len, head_dim], keys at even indices
+HIDDEN_STATES = "hidden_states"  # float32 [rows, source_len, d_model], undefined after a row's length; for embeddings
 PREVIOUS_TOKENS = "previous_tokens"  # int32 [rows]
 PAST_LENGTHS = "past_lengths"  # int32 [rows]: number of valid positions of the row's self cache
 NUM_CANDIDATES = "num_candidates"  # int64 [1]

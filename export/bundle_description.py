@@ -10,6 +10,7 @@ from bundle.manifest import BundleConfig, GenerationDescription, Provenance, Spe
 from bundle.tensors import Layout, Precision
 from export.graphs.shapes import describe_shapes
 from model.checkpoints.checkpoint import Checkpoint
+from model.config import TransformerConfig
 
 
 def describe_bundle(
@@ -56,11 +57,11 @@ def describe_bundle(
             names.SOURCE_LENGTHS,
             *([names.SOURCE_WIDTH] if layout == "parts" else []),
         ),
-        encoder_outputs=(names.CROSS_KEYS_VALUES,),
-        decoder_inputs=names.decoder_input_names(num_layers, layout),
-        decoder_outputs=names.decoder_output_names(
-            num_layers, layout, has_suppressed=bool(config.suppressed_token_ids)
-        ),
+        encoder_outputs=encoder_outputs(config, layout),
+        decoder_inputs=names.decoder_input_names(num_layers, layout) if num_layers else (),
+        decoder_outputs=names.decoder_output_names(num_layers, layout, has_suppressed=bool(config.suppressed_token_ids))
+        if num_layers
+        else (),
         provenance=Provenance(
             source=checkpoint.provenance.source,
             family=checkpoint.provenance.family,
@@ -70,6 +71,12 @@ def describe_bundle(
         ),
         files={path.name: record_file(path) for path in sorted(folder.iterdir())},
     )
+
+
+def encoder_outputs(config: TransformerConfig, layout: Layout) -> tuple[str, ...]:
+    """Return the outputs of the encoder graph, in order. Layout `parts` has no hidden states."""
+    keys_values = () if config.is_encoder_only else (names.CROSS_KEYS_VALUES,)
+    return keys_values if layout == "parts" else (*keys_values, names.HIDDEN_STATES)
 
 
 def _generation(checkpoint: Checkpoint) -> GenerationDescription | None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bundle.tensors import Precision
 from kernels.weight_layout import MAX_HEAD_DIM
-from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.checkpoint import Checkpoint, Languages
 from model.config import TransformerConfig
 
 MIN_TOKENS = 8
@@ -17,7 +17,11 @@ class ExportError(ValueError):
 
 def require_sizes(config: TransformerConfig, precision: Precision) -> None:
     """Raise `ExportError` for a model that graphs of this precision do not support."""
-    max_tokens = min(config.max_source_tokens, config.max_target_tokens)
+    if config.is_encoder_only and precision == "float16":
+        raise ExportError("an encoder without a decoder is exported in float32 or int8. Given: float16")
+    max_tokens = config.max_source_tokens
+    if not config.is_encoder_only:
+        max_tokens = min(max_tokens, config.max_target_tokens)
     if max_tokens < MIN_TOKENS:
         raise ExportError(f"the model must accept at least {MIN_TOKENS} tokens. Given: {max_tokens}")
     head_dim = max(config.encoder_shape.head_dim, config.decoder_shape.head_dim)
@@ -34,6 +38,8 @@ def with_checked_tasks(checkpoint: Checkpoint) -> Checkpoint:
     A model with languages translates. It also generates if its settings name other tasks. Raises `ExportError` for a
     model that neither has languages nor generates.
     """
+    if checkpoint.config.is_encoder_only:
+        return replace(checkpoint, languages=Languages((), ()), generation=None)
     has_source, has_target = bool(checkpoint.languages.source), bool(checkpoint.languages.target)
     if has_source and has_target:
         has_tasks = checkpoint.generation is not None and checkpoint.generation.tasks

@@ -13,13 +13,14 @@ from torch.export import Dim
 from bundle import tensors as names
 from bundle.loading import Bundle, load_bundle, save_manifest
 from bundle.tensors import Precision
-from export.bundle_description import describe_bundle
+from export.bundle_description import describe_bundle, encoder_outputs
 from export.checkpoint_checks import ExportError, require_sizes, with_checked_tasks
+from export.graphs.encoder_graph import EncoderOnlyGraph, EncoderOutputsGraph
 from export.graphs.optional_output import make_optional
 from export.graphs.parts_export import export_parts
 from export.graphs.ranking import Ranking
 from export.graphs.shapes import describe_shapes
-from export.graphs.step_layout import DecoderStepGraph, EncoderGraph
+from export.graphs.step_layout import DecoderStepGraph
 from export.graphs.tracing import EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, example_caches, save, traced
 from export.int8.int8_cache import store_caches_in_int8
 from export.int8.key_value_ranges import with_unit_keys_values
@@ -29,10 +30,10 @@ from export.tokenizer_checks import require_tokenizer
 from export.verification.verify import verify_bundle
 from model.checkpoints.hugging_face_files import CheckpointFolder
 from model.checkpoints.language_codes import language_code
-from model.checkpoints.weights import build_model
+from model.checkpoints.weights import build_encoder, build_model
 from model.families.own.reading import read_own_model
 from model.families.registry import read_checkpoint
-from model.transformer import Transformer
+from model.transformer import EncoderModel, Transformer
 
 
 def export_bundle(
@@ -62,6 +63,8 @@ def export_bundle(
     else:
         weights = folder_or_hub_name.path if isinstance(folder_or_hub_name, CheckpointFolder) else folder_or_hub_name
         checkpoint = read_own_model(config_file, Path(weights))
+    for note in checkpoint.notes:
+        report(note)
     languages = checkpoint.languages
     if source_languages:
         languages = replace(languages, source=tuple(dict.fromkeys(map(language_code, source_languages))))
@@ -69,22 +72,25 @@ def export_bundle(
         languages = replace(languages, target=tuple(dict.fromkeys(map(language_code, target_languages))))
     checkpoint = with_checked_tasks(replace(checkpoint, languages=languages))
     require_sizes(checkpoint.config, precision)
-    if not languages.target:
+    if not (languages.target or checkpoint.config.is_encoder_only):
         report("no languages: the model generates texts; with --source and --target it translates")
     unknown_token_id = require_tokenizer(checkpoint, report)
-    model = build_model(checkpoint)
+    is_encoder_only = checkpoint.config.is_encoder_only
+    model = build_encoder(checkpoint) if is_encoder_only else build_model(checkpoint)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         staging = Path(temporary) / "bundle"
         staging.mkdir()
         if precision == "float16":
+            assert isinstance(model, Transformer), "require_sizes rejects it"
             report("exporting the graphs")
             export_parts(model, staging, torch.float16)
         else:
             report("exporting the encoder")
             export_encoder(model, staging / names.ENCODER_FILE, precision)
-            report("exporting the decoder step")
-            export_decoder(model, staging / names.DECODER_FILE, precision)
+            if isinstance(model, Transformer):
+                report("exporting the decoder step")
+                export_decoder(model, staging / names.DECODER_FILE, precision)
         for file, path in checkpoint.tokenizer.files.items():
             shutil.copyfile(path, staging / file)
         for file, content in checkpoint.tokenizer.converted.items():
@@ -99,22 +105,26 @@ def export_bundle(
     return load_bundle(folder)
 
 
-def export_encoder(transformer: Transformer, file: Path, precision: Precision) -> None:
+def export_encoder(model: Transformer | EncoderModel, file: Path, precision: Precision) -> None:
     """Write the encoder graph of layout `step` in float32 or int8."""
-    graph = EncoderGraph(_in_ranges(transformer, precision)).eval()
-    rows, source_len = Dim("rows", min=1, max=2**16), Dim("source_len", min=1, max=transformer.config.max_source_tokens)
+    graph: EncoderOnlyGraph
+    if isinstance(model, EncoderModel):
+        graph = EncoderOnlyGraph(model).eval()
+    else:
+        graph = EncoderOutputsGraph(_in_ranges(model, precision)).eval()
+    rows, source_len = Dim("rows", min=1, max=2**16), Dim("source_len", min=1, max=model.config.max_source_tokens)
     tokens = torch.zeros(EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, dtype=torch.int32)
     lengths = torch.tensor([EXAMPLE_SOURCE_LEN, 3, 1], dtype=torch.int32)
-    model = traced(
+    traced_model = traced(
         graph,
         (tokens, lengths),
         ({0: rows, 1: source_len}, {0: rows}),
         [names.SOURCE_TOKENS, names.SOURCE_LENGTHS],
-        [names.CROSS_KEYS_VALUES],
+        list(encoder_outputs(model.config, "step")),
     )
     if precision == "int8":
-        model = _in_int8(model)
-    save(model, file, describe_shapes(transformer.config))
+        traced_model = _in_int8(traced_model)
+    save(traced_model, file, describe_shapes(model.config))
 
 
 def export_decoder(transformer: Transformer, file: Path, precision: Precision) -> None:

@@ -46,7 +46,7 @@ def require_tokenizer(checkpoint: Checkpoint, report: Report) -> int:
 
 def _check_marian(checkpoint: Checkpoint, report: Report) -> int:
     source, files = checkpoint.provenance.source, checkpoint.tokenizer.files
-    vocabulary = _vocabulary(files, VOCABULARY_FILE)
+    vocabulary = _vocabulary(checkpoint, VOCABULARY_FILE)
     if UNKNOWN_TOKEN not in vocabulary:
         raise ExportError(f"{source}: {VOCABULARY_FILE} has no {UNKNOWN_TOKEN}, the token of unknown characters")
     # A token without an embedding would fail in the middle of a request.
@@ -56,22 +56,20 @@ def _check_marian(checkpoint: Checkpoint, report: Report) -> int:
             f"{source}: {VOCABULARY_FILE} has a token {largest}, but the weights have {vocab_size} tokens, "
             f"0 to {vocab_size - 1}"
         )
-    target_file = TARGET_VOCABULARY_FILE if TARGET_VOCABULARY_FILE in files else VOCABULARY_FILE
+    target_file = _target_vocabulary_file(checkpoint)
     for sentencepiece_file, vocabulary_file in (
         (SOURCE_SENTENCEPIECE_FILE, VOCABULARY_FILE),
         (TARGET_SENTENCEPIECE_FILE, target_file),
     ):
-        _require_pieces(files[sentencepiece_file], _vocabulary(files, vocabulary_file), vocabulary_file, report)
+        _require_pieces(files[sentencepiece_file], _vocabulary(checkpoint, vocabulary_file), vocabulary_file, report)
     return vocabulary[UNKNOWN_TOKEN]
 
 
 def _check_sentencepiece(checkpoint: Checkpoint, report: Report) -> int:
-    tokenizer = checkpoint.tokenizer
-    if VOCABULARY_FILE in tokenizer.files:
-        vocabulary = _vocabulary(tokenizer.files, VOCABULARY_FILE)
-        _require_pieces(tokenizer.files[SOURCE_SENTENCEPIECE_FILE], vocabulary, VOCABULARY_FILE, report)
-    else:
-        vocabulary = json.loads(tokenizer.converted[VOCABULARY_FILE])
+    vocabulary = _vocabulary(checkpoint, VOCABULARY_FILE)
+    path = checkpoint.tokenizer.files[SOURCE_SENTENCEPIECE_FILE]
+    if VOCABULARY_FILE in checkpoint.tokenizer.files or TARGET_VOCABULARY_FILE in checkpoint.tokenizer.converted:
+        _require_pieces(path, vocabulary, VOCABULARY_FILE, report)
     if UNKNOWN_TOKEN not in vocabulary:
         raise ExportError(f"{checkpoint.provenance.source}: the vocabulary has no {UNKNOWN_TOKEN}")
     _require_embeddings(checkpoint, max(vocabulary.values()))
@@ -150,11 +148,20 @@ def _pieces(path: Path) -> list[str]:
     return pieces
 
 
-def _vocabulary(files: Mapping[str, Path], name: str) -> dict[str, int]:
+def _target_vocabulary_file(checkpoint: Checkpoint) -> str:
+    tokenizer = checkpoint.tokenizer
+    has_one = TARGET_VOCABULARY_FILE in tokenizer.files or TARGET_VOCABULARY_FILE in tokenizer.converted
+    return TARGET_VOCABULARY_FILE if has_one else VOCABULARY_FILE
+
+
+def _vocabulary(checkpoint: Checkpoint, name: str) -> dict[str, int]:
+    tokenizer = checkpoint.tokenizer
+    origin = str(tokenizer.files.get(name, name))
     try:
-        content = json.loads(files[name].read_text(encoding="utf-8"))
+        raw = tokenizer.files[name].read_bytes() if name in tokenizer.files else tokenizer.converted[name]
+        content = json.loads(raw.decode("utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ExportError(f"{files[name]} is not JSON: {error}") from error
+        raise ExportError(f"{origin} is not JSON: {error}") from error
     if not isinstance(content, dict) or not all(type(token_id) is int for token_id in content.values()):
-        raise ExportError(f"{files[name]} is not a vocabulary; an object of tokens and their ids is required")
+        raise ExportError(f"{origin} is not a vocabulary; an object of tokens and their ids is required")
     return content

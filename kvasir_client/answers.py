@@ -130,6 +130,15 @@ class GenerationResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Embedding:
+    """Embedding of one text. `truncated` is True if the model read only its beginning."""
+
+    embedding: list[float]
+    source_tokens: int
+    truncated: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
     """Next final part of a streamed translation. `index` is the index of its text in the call."""
 

@@ -13,6 +13,7 @@ from kvasir_client import calls
 from kvasir_client.answers import (
     DetectedLanguage,
     Document,
+    Embedding,
     Generation,
     GenerationResult,
     Language,
@@ -26,7 +27,13 @@ from kvasir_client.answers import (
 from kvasir_client.calls import Call, Texts
 from kvasir_client.client import POLL_SECONDS
 from kvasir_client.errors import ConnectionFailed, KvasirError
-from kvasir_client.options import DocumentOptions, GenerationOptions, Options, ScoreOptions
+from kvasir_client.options import (
+    DocumentOptions,
+    EmbeddingOptions,
+    GenerationOptions,
+    Options,
+    ScoreOptions,
+)
 
 T = TypeVar("T")
 
@@ -131,6 +138,15 @@ class AsyncClient:
         """Yield parts of the generated texts as they become final, and last of all the complete result."""
         async for part in self._events(calls.generate(text, options)):
             yield part
+
+    @overload
+    async def embed(self, text: str, **options: Unpack[EmbeddingOptions]) -> Embedding: ...
+    @overload
+    async def embed(self, text: Texts, **options: Unpack[EmbeddingOptions]) -> list[Embedding]: ...
+    async def embed(self, text: str | Texts, **options: Unpack[EmbeddingOptions]) -> Embedding | list[Embedding]:
+        """Return the embedding of one text, or of each of a list."""
+        embeddings = await self._send(calls.embed(text, options))
+        return embeddings[0] if isinstance(text, str) else embeddings
 
     async def score(
         self,

@@ -11,17 +11,25 @@ import httpx2
 from kvasir_client.answers import (
     Detections,
     Document,
+    Embedding,
     GenerationResult,
     Languages,
     Limits,
     Models,
+    Pair,
     Score,
     TextDelta,
     TranslationResult,
     parse,
 )
 from kvasir_client.errors import ConnectionFailed, DocumentFailed, Overloaded, ResponseError, TimedOut
-from kvasir_client.options import DocumentOptions, GenerationOptions, Options, ScoreOptions
+from kvasir_client.options import (
+    DocumentOptions,
+    EmbeddingOptions,
+    GenerationOptions,
+    Options,
+    ScoreOptions,
+)
 
 T = TypeVar("T")
 
@@ -54,6 +62,18 @@ def generate(texts: str | Texts, options: GenerationOptions) -> Call[GenerationR
     return Call("POST", "/v1/generate", lambda data: parse(GenerationResult, data), json=_without_none(body))
 
 
+def embed(texts: str | Texts, options: EmbeddingOptions) -> Call[list[Embedding]]:
+    """Embed texts; a str is one text."""
+    body = {"text": texts if isinstance(texts, str) else list(texts), **options}
+
+    def read(data: Mapping[str, object]) -> list[Embedding]:
+        embeddings = data["embeddings"]
+        assert isinstance(embeddings, list)
+        return [parse(Embedding, each) for each in embeddings]
+
+    return Call("POST", "/v1/embed", read, json=_without_none(body))
+
+
 def detect(texts: str | Texts) -> Call[Detections]:
     """Detect the languages of texts; a str is one text."""
     text = texts if isinstance(texts, str) else list(texts)
@@ -76,7 +96,24 @@ def score(
 
 def models() -> Call[Models]:
     """List models and language pairs."""
-    return Call("GET", "/v1/models", lambda data: parse(Models, data))
+    return Call("GET", "/v1/models", read_models)
+
+
+def read_models(data: Mapping[str, object]) -> Models:
+    """Read models and pairs. A server with many pairs lists only those that do not follow from a model's languages."""
+    models = parse(Models, data)
+    if data.get("pairs_complete", True):
+        return models
+    pairs: dict[tuple[str, str], Pair] = {}
+    for model in models.models:
+        is_multilingual = len(model.source_languages) > 1 and len(model.target_languages) > 1
+        for source in model.source_languages:
+            for target in model.target_languages:
+                if source != target or not is_multilingual:
+                    pairs.setdefault((source, target), Pair(source, target, [model.name]))
+    for pair in models.pairs:
+        pairs.setdefault((pair.source, pair.target), pair)
+    return Models(models.models, list(pairs.values()))
 
 
 def languages(name_language: str) -> Call[Languages]:

@@ -13,6 +13,7 @@ from kvasir_client import calls
 from kvasir_client.answers import (
     DetectedLanguage,
     Document,
+    Embedding,
     Generation,
     GenerationResult,
     Language,
@@ -25,7 +26,13 @@ from kvasir_client.answers import (
 )
 from kvasir_client.calls import Call, Texts
 from kvasir_client.errors import ConnectionFailed, KvasirError
-from kvasir_client.options import DocumentOptions, GenerationOptions, Options, ScoreOptions
+from kvasir_client.options import (
+    DocumentOptions,
+    EmbeddingOptions,
+    GenerationOptions,
+    Options,
+    ScoreOptions,
+)
 
 T = TypeVar("T")
 
@@ -129,6 +136,15 @@ class Client:
     ) -> Iterator[TextDelta | GenerationResult]:
         """Yield parts of the generated texts as they become final, and last of all the complete result."""
         yield from self._events(calls.generate(text, options))
+
+    @overload
+    def embed(self, text: str, **options: Unpack[EmbeddingOptions]) -> Embedding: ...
+    @overload
+    def embed(self, text: Texts, **options: Unpack[EmbeddingOptions]) -> list[Embedding]: ...
+    def embed(self, text: str | Texts, **options: Unpack[EmbeddingOptions]) -> Embedding | list[Embedding]:
+        """Return the embedding of one text, or of each of a list."""
+        embeddings = self._send(calls.embed(text, options))
+        return embeddings[0] if isinstance(text, str) else embeddings
 
     def score(
         self,

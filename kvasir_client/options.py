@@ -60,6 +60,17 @@ class GenerationOptions(DecodingOptions, total=False):
     truncate: bool
 
 
+class EmbeddingOptions(TypedDict, total=False):
+    """Options of `POST /v1/embed`."""
+
+    model: str
+    normalize: bool
+    pooling: str
+    prefix: str
+    timeout_seconds: float
+    truncate: bool
+
+
 class ScoreOptions(TypedDict, total=False):
     """Options of `POST /v1/score`."""
 

@@ -12,9 +12,9 @@ from bundle.loading import load_bundle, save_manifest
 from bundle.manifest import MANIFEST_FILE, BundleConfig, BundleError
 from bundle.model_card import CARD_FILE
 from bundle.tensors import Precision
-from library.archives import extract, is_archive
 from library.home import Home, Origin
 from library.names import ModelName, parse_name
+from model.checkpoints.archives import extract, is_archive
 from model.checkpoints.download import Progress, RemoteFile, download, no_progress
 from model.checkpoints.hub import card_licence, download_model
 

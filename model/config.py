@@ -1,4 +1,4 @@
-"""Configuration of an encoder-decoder Transformer; layers contain no architectural choice of their own."""
+"""Configuration of a Transformer; layers contain no architectural choice of their own."""
 
 import math
 from collections.abc import Iterator
@@ -53,6 +53,7 @@ class TransformerConfig:
     """Default: `feed_forward_width`."""
     num_encoder_layers: int = 6
     num_decoder_layers: int = 6
+    """0: the model is an encoder only."""
 
     dropout: float = 0.1
     """Dropout of sub-layer outputs and embeddings."""
@@ -83,6 +84,8 @@ class TransformerConfig:
     """Buckets of a bias on self-attention that depends on the distance of two tokens; 0 is no bias."""
     relative_max_distance: int = 128
     """Distance from which all tokens are in the last bucket."""
+    token_types: int = 0
+    """Types of source tokens, each with a vector that is added to the embedding; every text has type 0."""
     embedding_norm: bool = False
     """A normalisation of embeddings plus positions."""
     scale_embedding: bool = True
@@ -114,6 +117,11 @@ class TransformerConfig:
         problems = [*_size_problems(self), *_choice_problems(self), *_token_problems(self)]
         if problems:
             raise ValueError("invalid Transformer: " + "; ".join(problems))
+
+    @property
+    def is_encoder_only(self) -> bool:
+        """Whether the model has no decoder."""
+        return self.num_decoder_layers == 0
 
     @property
     def encoder_shape(self) -> StackShape:
@@ -153,7 +161,6 @@ def _size_problems(config: TransformerConfig) -> Iterator[str]:
         "feed_forward_width": config.feed_forward_width,
         "decoder_feed_forward_width": config.decoder_feed_forward_width,
         "num_encoder_layers": config.num_encoder_layers,
-        "num_decoder_layers": config.num_decoder_layers,
         "max_source_tokens": config.max_source_tokens,
         "max_target_tokens": config.max_target_tokens,
     }
@@ -163,6 +170,9 @@ def _size_problems(config: TransformerConfig) -> Iterator[str]:
             table = config.positions == "learned" and name.startswith("max_")
             yield f"`{name}` must be at least 1{why if table else ''}. Given: {size}"
 
+    for name, number in (("num_decoder_layers", config.num_decoder_layers), ("token_types", config.token_types)):
+        if number < 0:
+            yield f"`{name}` must be at least 0. Given: {number}"
     if config.head_dim is None and config.d_model >= 1:
         for name, heads in (("num_heads", config.num_heads), ("decoder_num_heads", config.decoder_num_heads)):
             if heads is not None and heads >= 1 and config.d_model % heads:

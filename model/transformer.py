@@ -36,12 +36,15 @@ class DecoderCache:
 
 
 class TokenStack(nn.Module):
-    """Base class of encoder and decoder: embeddings, positions, final norm."""
+    """Base class of encoder and decoder: embeddings, positions, final norm. Only encoders have token types."""
 
     def __init__(self, config: TransformerConfig, shape: StackShape, *, both_directions: bool) -> None:
         super().__init__()
         self.embedding = nn.Embedding(shape.vocab_size, config.d_model, padding_idx=config.pad_token_id)
         self.embedding_scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
+        self.token_types = (
+            nn.Embedding(config.token_types, config.d_model) if both_directions * config.token_types else None
+        )
         self.positions = _positions(config, shape)
         # One for all layers of the stack.
         self.relative_bias = (
@@ -60,6 +63,8 @@ class TokenStack(nn.Module):
         vectors: Tensor = self.embedding(tokens) * self.embedding_scale
         positions: Tensor = self.positions(past_len, tokens.shape[1])
         vectors = vectors + positions.to(vectors)
+        if self.token_types is not None:
+            vectors = vectors + self.token_types.weight[0]
         if self.embedding_norm is not None:
             vectors = self.embedding_norm(vectors)
         embedded: Tensor = self.dropout(vectors)
@@ -130,6 +135,20 @@ class Decoder(TokenStack):
             hidden, keys_values = layer(hidden, self_mask, layer_past, cross, cross_mask, position_bias)
             present.append(keys_values)
         return self.finish(hidden), DecoderCache(tuple(present), cross_keys_values)
+
+
+class EncoderModel(nn.Module):
+    """The encoder of a configuration by itself, randomly initialised; for embeddings of texts."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config)
+
+    def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
+        """Return the memory [rows, source_len, d_model] of `source` [rows, source_len]; the mask hides padding."""
+        memory: Tensor = self.encoder(source, source_mask)
+        return memory
 
 
 class Transformer(nn.Module):

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from bundle import tensors as names
 from bundle.manifest import Shapes
+from export.graphs.encoder_graph import EncoderGraph
 from export.graphs.onnx_function import OPSET, FunctionBody
 from export.graphs.ranking import BlockedVocabulary, add_best_tokens, add_log_normalizer
-from export.graphs.step_layout import DecoderStepGraph, EncoderGraph, LayerCaches
+from export.graphs.step_layout import DecoderStepGraph, LayerCaches
 from model.transformer import Transformer
 
 # Supported by onnx 1.21 and ONNX Runtime 1.31 for this operator set.

@@ -7,7 +7,7 @@ from model.config import TransformerConfig
 
 def describe_shapes(config: TransformerConfig) -> Shapes:
     """Return the sizes of the graphs of a model with this configuration."""
-    shape = config.decoder_shape
+    shape = config.encoder_shape if config.is_encoder_only else config.decoder_shape
     return Shapes(
         vocab_size=config.vocab_size,
         target_vocab_size=shape.vocab_size,

@@ -1,4 +1,4 @@
-"""The graphs of layout `step` as PyTorch modules: the encoder, and one decoder step of all rows.
+"""The decoder graph of layout `step` as a PyTorch module: one step of all rows.
 
 No operation mixes rows: the result of a row does not depend on the other rows.
 """
@@ -6,154 +6,15 @@ No operation mixes rows: the result of a row does not depend on the other rows.
 import torch
 from torch import Tensor, nn
 
-from export.graphs.attention import Heads, attend_in_encoder, attend_in_step, bias_of
-from export.graphs.position_bias import SourceBias, StepBias
+from export.graphs.attention import Heads, attend_in_step
+from export.graphs.fused_layers import EmbeddingStep, FeedForwardStep, fuse
+from export.graphs.position_bias import StepBias
 from export.graphs.ranking import BlockedVocabulary, Ranking
-from model.layers import DecoderLayer, EncoderLayer
-from model.positions import NoPositions
-from model.transformer import TokenStack, Transformer
+from model.layers import DecoderLayer
+from model.transformer import Transformer
 
 LayerCaches = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 """Self keys, self values, cross keys, cross values, last cross key, last cross value, shaped as in bundle.tensors."""
-
-
-class _FusedProjection(nn.Module):
-    """Projections of one input as one matrix product: [.., d_model] to their outputs side by side."""
-
-    def __init__(self, projections: list[nn.Linear]) -> None:
-        super().__init__()
-        # Stored as [d_model, outputs], the layout of ONNX MatMul, so that no transposition runs.
-        self.weight = nn.Parameter(torch.cat([p.weight.detach() for p in projections]).T.contiguous())
-        self.bias = nn.Parameter(torch.cat([bias_of(p) for p in projections]))
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        return hidden @ self.weight + self.bias
-
-
-def _fuse(*projections: nn.Linear) -> _FusedProjection:
-    return _FusedProjection(list(projections))
-
-
-class _FeedForwardStep(nn.Module):
-    def __init__(self, layer: EncoderLayer | DecoderLayer) -> None:
-        super().__init__()
-        self.inner = _fuse(layer.feed_forward.inner_proj)
-        gate = layer.feed_forward.gate_proj
-        self.gate = None if gate is None else _fuse(gate)
-        self.activation = layer.feed_forward.activation
-        self.outer = _fuse(layer.feed_forward.outer_proj)
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        inner = self.activation(self.inner(hidden))
-        if self.gate is not None:
-            inner = inner * self.gate(hidden)
-        output: Tensor = self.outer(inner)
-        return output
-
-
-class _EncoderLayerStep(nn.Module):
-    """An encoder layer over flat tokens [rows * source_len, d_model], or over [rows, source_len, d_model]."""
-
-    def __init__(self, layer: EncoderLayer) -> None:
-        super().__init__()
-        self.layer = layer
-        attention = layer.self_attention
-        self.heads = Heads.of(attention)
-        projections = (attention.query_proj, attention.key_proj, attention.value_proj)
-        self.queries_keys_values = _fuse(*map(self.heads.pad_outputs, projections))
-        self.output = _fuse(self.heads.pad_inputs(attention.out_proj))
-        self.feed_forward = _FeedForwardStep(layer)
-
-    def forward(
-        self,
-        hidden: Tensor,
-        last_positions: Tensor,
-        total: Tensor,
-        position_bias: Tensor | None,
-        flat: tuple[int, int] | None = None,
-    ) -> Tensor:
-        """Run the layer; `flat` is (rows, source_len) if tokens are flat."""
-        fused = self.queries_keys_values(self.layer.sublayer_input(hidden, self.layer.self_attention_norm))
-        if flat is not None:
-            fused = fused.reshape(*flat, -1)
-        attended = attend_in_encoder(
-            fused, last_positions, total, self.heads, position_bias, keeps_keys_values=flat is None
-        )
-        attended = self.output(attended if flat is None else attended.reshape(-1, self.heads.width))
-        hidden = self.layer.add_sublayer(hidden, attended, self.layer.self_attention_norm)
-        transformed = self.feed_forward(self.layer.sublayer_input(hidden, self.layer.feed_forward_norm))
-        return self.layer.add_sublayer(hidden, transformed, self.layer.feed_forward_norm)
-
-
-class EncoderGraph(nn.Module):
-    """Encoder graph: source tokens to cross-attention keys and values of every decoder layer.
-
-    `source_tokens` int32 [rows, source_len], `source_lengths` int32 [rows]. The result is
-    [2 * decoder layers, rows, heads, source_len, head_dim], keys at even indices, undefined after a row's length.
-    """
-
-    def __init__(self, transformer: Transformer) -> None:
-        super().__init__()
-        config = transformer.config
-        self.embed = _Embedding(transformer.encoder, config.max_source_tokens)
-        self.layers = nn.ModuleList(_EncoderLayerStep(layer) for layer in transformer.encoder.layers)
-        self.final_norm = transformer.encoder.final_norm
-        relative_bias = transformer.encoder.relative_bias
-        self.source_bias = None if relative_bias is None else SourceBias(relative_bias, config.max_source_tokens)
-        decoder_layers = list(transformer.decoder.layers)
-        # All layers' keys and values in one product.
-        cross = [layer.cross_attention for layer in decoder_layers]
-        self.heads = Heads.of(cross[0])
-        projections = [proj for attention in cross for proj in (attention.key_proj, attention.value_proj)]
-        self.keys_values = _fuse(*map(self.heads.pad_outputs, projections))
-        self.planes = 2 * len(decoder_layers)
-
-    def forward(self, source_tokens: Tensor, source_lengths: Tensor) -> Tensor:
-        """Return cross-attention keys and values of every decoder layer."""
-        rows, source_len = source_tokens.shape
-        # Rows and positions are one axis, so that every product is one matrix product over all tokens.
-        hidden = self.embed(source_tokens).reshape(rows * source_len, -1)
-        last_positions = source_lengths - 1
-        total = torch.scalar_tensor(source_len, dtype=torch.int32)
-        position_bias = None if self.source_bias is None else self.source_bias(source_len)
-        for layer in self.layers:
-            hidden = layer(hidden, last_positions, total, position_bias, (rows, source_len))
-        if self.final_norm is not None:
-            hidden = self.final_norm(hidden)
-        split = (rows, source_len, self.planes, self.heads.count, self.heads.padded_dim)
-        keys_values: Tensor = self.keys_values(hidden).reshape(split)
-        return keys_values.permute(2, 0, 3, 1, 4)
-
-
-class _Embedding(nn.Module):
-    """Input of the first layer: scaled embeddings plus positions, normalised if the model does that.
-
-    `table` has the vectors of all positions; it is None in a model without absolute positions.
-    """
-
-    def __init__(self, stack: TokenStack, max_tokens: int) -> None:
-        super().__init__()
-        scaled = stack.embedding.weight.detach() * stack.embedding_scale
-        self.weight = nn.Parameter(scaled)
-        has_table = not isinstance(stack.positions, NoPositions)
-        table = stack.positions(0, max_tokens).detach().to(scaled.dtype, copy=True) if has_table else None
-        self.register_buffer("table", table)
-        self.table: Tensor | None
-        self.norm = stack.embedding_norm
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        vectors = nn.functional.embedding(tokens, self.weight)
-        return self._normalise(vectors if self.table is None else vectors + self.table[: tokens.shape[1]])
-
-    def at(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """Embed tokens [rows, 1] at positions [rows, 1], to [rows, 1, d_model]."""
-        vectors = nn.functional.embedding(tokens, self.weight)
-        if self.table is not None:
-            vectors = vectors + nn.functional.embedding(positions, self.table)
-        return self._normalise(vectors)
-
-    def _normalise(self, vectors: Tensor) -> Tensor:
-        return vectors if self.norm is None else self.norm(vectors)
 
 
 class _DecoderLayerStep(nn.Module):
@@ -165,11 +26,11 @@ class _DecoderLayerStep(nn.Module):
         attention, cross = layer.self_attention, layer.cross_attention
         self.heads = heads = Heads.of(attention)
         projections = (attention.query_proj, attention.key_proj, attention.value_proj)
-        self.self_queries_keys_values = _fuse(*map(heads.pad_outputs, projections))
-        self.self_output = _fuse(heads.pad_inputs(attention.out_proj))
-        self.cross_queries = _fuse(heads.pad_outputs(cross.query_proj))
-        self.cross_output = _fuse(heads.pad_inputs(cross.out_proj))
-        self.feed_forward = _FeedForwardStep(layer)
+        self.self_queries_keys_values = fuse(*map(heads.pad_outputs, projections))
+        self.self_output = fuse(heads.pad_inputs(attention.out_proj))
+        self.cross_queries = fuse(heads.pad_outputs(cross.query_proj))
+        self.cross_output = fuse(heads.pad_inputs(cross.out_proj))
+        self.feed_forward = FeedForwardStep(layer)
 
     def forward(
         self,
@@ -213,7 +74,7 @@ class DecoderStepGraph(nn.Module):
         super().__init__()
         config = transformer.config
         decoder = transformer.decoder
-        self.embed = _Embedding(decoder, config.max_target_tokens)
+        self.embed = EmbeddingStep(decoder, config.max_target_tokens)
         self.layers = nn.ModuleList(_DecoderLayerStep(layer) for layer in decoder.layers)
         self.final_norm = decoder.final_norm
         bias_by_distance = decoder.relative_bias

@@ -24,8 +24,8 @@ class VerificationError(BundleError):
 class Graphs(Protocol):
     """Runs of a bundle's graphs with arrays by tensor name."""
 
-    def encode(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[Any]:
-        """Return cross-attention keys and values."""
+    def encode(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> Arrays:
+        """Return the outputs of the encoder."""
         ...
 
     def step(self, inputs: Mapping[str, NDArray[Any]]) -> Arrays:
@@ -40,19 +40,20 @@ def open_graphs(bundle: Bundle, options: ort.SessionOptions) -> Graphs:
 
 class _OneStep:
     def __init__(self, bundle: Bundle, options: ort.SessionOptions) -> None:
-        self._encoder, self._decoder = (
-            ort.InferenceSession(bundle.file(file), options, providers=["CPUExecutionProvider"])
-            for file in (names.ENCODER_FILE, names.DECODER_FILE)
+        files = names.GRAPH_FILES if bundle.config.has_decoder else (names.ENCODER_FILE,)
+        self._encoder, *self._decoder = (
+            ort.InferenceSession(bundle.file(file), options, providers=["CPUExecutionProvider"]) for file in files
         )
+        self._encoder_outputs = bundle.config.encoder_outputs
         self._outputs = names.decoder_output_names(bundle.config.shapes.num_decoder_layers)
 
-    def encode(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[Any]:
-        cross: NDArray[Any]
-        (cross,) = self._encoder.run(None, {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths})
-        return cross
+    def encode(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> Arrays:
+        inputs = {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths}
+        return dict(zip(self._encoder_outputs, self._encoder.run(self._encoder_outputs, inputs), strict=True))
 
     def step(self, inputs: Mapping[str, NDArray[Any]]) -> Arrays:
-        return dict(zip(self._outputs, self._decoder.run(self._outputs, dict(inputs)), strict=True))
+        (decoder,) = self._decoder
+        return dict(zip(self._outputs, decoder.run(self._outputs, dict(inputs)), strict=True))
 
 
 class _Parts:
@@ -63,12 +64,11 @@ class _Parts:
             for file in (names.ENCODER_FILE, names.DECODER_FILE, names.CHOOSE_FILE, names.RANK_FILE)
         )
 
-    def encode(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[Any]:
+    def encode(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> Arrays:
         width = np.array(tokens.shape[1], np.int32)
         inputs = {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths, names.SOURCE_WIDTH: width}
-        cross: NDArray[Any]
         (cross,) = self._encoder.run(None, inputs)
-        return cross
+        return {names.CROSS_KEYS_VALUES: cross}
 
     def step(self, inputs: Mapping[str, NDArray[Any]]) -> Arrays:
         """Rank all tokens, and compare the candidates of the graphs with them."""

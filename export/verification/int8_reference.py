@@ -4,13 +4,16 @@ It is implemented in PyTorch, independently of the exporter, so that errors of t
 """
 
 import copy
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from bundle.tensors import INT8_CACHE_STEP
 from model.layers import FeedForward
-from model.transformer import Transformer
+from model.transformer import EncoderModel, Transformer
+
+Model = TypeVar("Model", bound=EncoderModel | Transformer)
 
 _INT8 = torch.iinfo(torch.int8)
 _SIGNED_LEVELS = 127
@@ -18,7 +21,7 @@ _UNSIGNED_LEVELS = 255
 
 
 @torch.no_grad()
-def rounded(transformer: Transformer) -> Transformer:
+def rounded(transformer: Model) -> Model:
     """Return a float32 copy whose weights, activations, keys and values are rounded as in int8.
 
     Keys and values of the decoder must be in [-1, 1], see export.int8.key_value_ranges.
@@ -37,7 +40,7 @@ def rounded(transformer: Transformer) -> Transformer:
             module.weight = nn.Parameter(_in_steps(module.weight, _SIGNED_LEVELS, _heaviest_pairs(module.weight)))
             levels = _UNSIGNED_LEVELS if module in positive else _SIGNED_LEVELS
             module.register_forward_pre_hook(lambda _, inputs, levels=levels: _in_steps(inputs[0], levels))
-    for layer in twin.decoder.layers:
+    for layer in twin.decoder.layers if isinstance(twin, Transformer) else ():
         for attention in (layer.self_attention, layer.cross_attention):
             for projection in (attention.key_proj, attention.value_proj):
                 projection.register_forward_hook(lambda _, __, output: _as_cached(output))

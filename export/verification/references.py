@@ -15,7 +15,7 @@ from bundle import tensors as names
 from bundle.tensors import Precision
 from export.int8.key_value_ranges import with_unit_keys_values
 from export.verification.int8_reference import rounded
-from model.transformer import DecoderCache, Transformer
+from model.transformer import DecoderCache, EncoderModel, Transformer
 
 LOGITS = "logits"
 LOG_NORMALIZER = "log normalizer"
@@ -40,14 +40,23 @@ class References:
     """
 
     def __init__(
-        self, transformer: Transformer, precision: Precision, tokens: NDArray[np.int32], mask: NDArray[np.bool_]
+        self,
+        transformer: Transformer | EncoderModel,
+        precision: Precision,
+        tokens: NDArray[np.int32],
+        mask: NDArray[np.bool_],
     ) -> None:
         self._exact = _Run(transformer, tokens, mask)
         self._rescaled_and_twin: tuple[_Run, _Run] | None = None
         if precision == "int8":
             # An int8 bundle has the keys and values of an equivalent model with rescaled channels.
-            rescaled = with_unit_keys_values(transformer)
+            rescaled = with_unit_keys_values(transformer) if isinstance(transformer, Transformer) else transformer
             self._rescaled_and_twin = _Run(rescaled, tokens, mask), _Run(rounded(rescaled), tokens, mask)
+
+    def hidden(self) -> Expected:
+        """Return the hidden states of the encoder [rows, source_len, d_model], 0 at padding."""
+        twin = None if self._rescaled_and_twin is None else self._rescaled_and_twin[1].hidden()
+        return Expected(self._exact.hidden(), twin)
 
     def cross(self) -> dict[str, Expected]:
         """Return every layer's cross-attention keys and values [rows, heads, source_len, head_dim], 0 at padding.
@@ -88,12 +97,17 @@ def _in_cache(values: NDArray[np.float32], twin: NDArray[np.float32]) -> Expecte
 class _Run:
     """One model run: the sentences, then step after step."""
 
-    def __init__(self, transformer: Transformer, tokens: NDArray[np.int32], mask: NDArray[np.bool_]) -> None:
-        self._transformer = transformer
+    def __init__(self, model: Transformer | EncoderModel, tokens: NDArray[np.int32], mask: NDArray[np.bool_]) -> None:
         self._mask = torch.from_numpy(mask)
-        memory = transformer.encode(torch.from_numpy(tokens).long(), self._mask)
-        self._cross = transformer.decoder.project_memory(memory)
+        self._memory = model.encode(torch.from_numpy(tokens).long(), self._mask)
+        if isinstance(model, Transformer):
+            self._transformer = model
+            self._cross = model.decoder.project_memory(self._memory)
         self._past: DecoderCache | None = None
+
+    def hidden(self) -> NDArray[np.float32]:
+        hidden: NDArray[np.float32] = (self._memory * self._mask[:, :, None]).numpy()
+        return hidden
 
     def cross(self) -> dict[str, NDArray[np.float32]]:
         is_token = self._mask[:, None, :, None]

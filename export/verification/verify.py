@@ -20,7 +20,7 @@ from export.verification.differences import Difference, Verdict, difference
 from export.verification.graph_runs import Arrays, VerificationError, open_graphs
 from export.verification.references import LOG_NORMALIZER, LOGITS, Expected, References
 from kernels.onnx_registration import ONNX_RUNTIME, register, running_kernels
-from model.transformer import Transformer
+from model.transformer import EncoderModel, Transformer
 
 _MAX_LISTED = 10
 NUM_STEPS = 4
@@ -29,7 +29,7 @@ LOGIT_ROWS = ((), (3, 0))  # whole rows in every second step; usually none are r
 
 
 def verify_bundle(
-    bundle: Bundle, transformer: Transformer, report: Callable[[str], None] = lambda _: None
+    bundle: Bundle, transformer: Transformer | EncoderModel, report: Callable[[str], None] = lambda _: None
 ) -> list[Difference]:
     """Compare every output of both graphs with the model's, without and with native operators.
 
@@ -59,7 +59,7 @@ def _listed(differences: Sequence[Difference]) -> str:
 
 
 class _Comparison:
-    def __init__(self, bundle: Bundle, transformer: Transformer, *, is_native: bool) -> None:
+    def __init__(self, bundle: Bundle, transformer: Transformer | EncoderModel, *, is_native: bool) -> None:
         self._transformer = transformer
         self._precision = bundle.config.precision
         self._shapes = bundle.config.shapes
@@ -86,7 +86,14 @@ class _Comparison:
         mask = np.arange(longest) < lengths[:, None]
         references = References(self._transformer, self._precision, tokens, mask)
 
-        cross = self._graphs.encode(tokens, lengths)
+        encoded = self._graphs.encode(tokens, lengths)
+        if names.HIDDEN_STATES in encoded:
+            # Positions after a row's length are undefined.
+            hidden = np.where(mask[:, :, None], encoded[names.HIDDEN_STATES], 0)
+            self._compare(names.HIDDEN_STATES, hidden, references.hidden())
+        if not isinstance(self._transformer, Transformer):
+            return self.differences
+        cross = encoded[names.CROSS_KEYS_VALUES]
         is_token = mask[:, None, :, None]
         for plane, (name, expected) in enumerate(references.cross().items()):
             self._compare(name, self._values(cross[plane]) * is_token, expected)

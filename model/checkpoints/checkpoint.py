@@ -1,6 +1,7 @@
 """A model as a checkpoint describes it, in terms that no model family defines."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +33,13 @@ class TokenizerFiles:
     files: Mapping[str, Path]
     template: SourceTemplate = SourceTemplate()
     converted: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def target_vocabulary(self) -> dict[str, int]:
+        """The converted vocabulary of the target; that of the source if there is one for both."""
+        content = self.converted.get("target_vocab.json") or self.converted.get("vocab.json") or b"{}"
+        vocabulary: dict[str, int] = json.loads(content)
+        return vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +98,5 @@ class Checkpoint:
     tokenizer: TokenizerFiles
     languages: Languages
     provenance: Provenance
+    notes: Sequence[str] = ()
     generation: Generation | None = None

@@ -1,8 +1,11 @@
 """Files of a checkpoint in Hugging Face's layout, from a folder or the hub: settings and weights."""
 
+import atexit
 import hashlib
 import json
 import pickle
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from model.checkpoints.archives import extract, is_archive
 from model.checkpoints.errors import CheckpointError as CheckpointError
 from model.checkpoints.hub import download_model
 
@@ -94,7 +98,7 @@ class Settings:
 def find_checkpoint(
     folder_or_hub_name: str | Path | CheckpointFolder, report: Callable[[str], None] = lambda _: None
 ) -> CheckpointFolder:
-    """Return the folder of that name, or download the hub repository of that name.
+    """Return the folder of that name, an archive extracted, or a download of the hub repository of that name.
 
     `report` receives a line before a download.
     """
@@ -103,6 +107,13 @@ def find_checkpoint(
     path = Path(folder_or_hub_name)
     if path.is_dir():
         return CheckpointFolder(path, path.resolve().name)
+    if path.is_file() and is_archive(path):
+        folder = Path(tempfile.mkdtemp(prefix="kvasir-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        try:
+            return CheckpointFolder(extract(path, folder / "extracted"), path.name.partition(".")[0])
+        except ValueError as error:
+            raise CheckpointError(str(error)) from error
     model = download_model(str(folder_or_hub_name), report)
     return CheckpointFolder(model.path, f"{model.name}@{model.commit}")
 

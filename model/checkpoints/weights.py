@@ -1,6 +1,7 @@
 """Weights of a checkpoint: selection by parameter name, and construction of the model."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -8,12 +9,22 @@ from torch import Tensor
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.hugging_face_files import CheckpointError
 from model.config import TransformerConfig
-from model.transformer import Transformer
+from model.transformer import EncoderModel, Transformer
+
+Model = TypeVar("Model", EncoderModel, Transformer)
 
 
 def build_model(checkpoint: Checkpoint) -> Transformer:
     """Return the model of a checkpoint, in float32 and in evaluation mode."""
-    model = Transformer(checkpoint.config)
+    return _with_weights(Transformer(checkpoint.config), checkpoint)
+
+
+def build_encoder(checkpoint: Checkpoint) -> EncoderModel:
+    """Return the model of a checkpoint that is an encoder only, in float32 and in evaluation mode."""
+    return _with_weights(EncoderModel(checkpoint.config), checkpoint)
+
+
+def _with_weights(model: Model, checkpoint: Checkpoint) -> Model:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(checkpoint.weights[name])
@@ -21,9 +32,10 @@ def build_model(checkpoint: Checkpoint) -> Transformer:
 
 
 def parameter_shapes(config: TransformerConfig) -> dict[str, torch.Size]:
-    """Return the shape of every parameter of `Transformer(config)`; a tied weight is listed once."""
+    """Return the shape of every parameter of a model; a tied weight is listed once."""
     with torch.device("meta"):  # no memory, no random numbers
-        return {name: parameter.shape for name, parameter in Transformer(config).named_parameters()}
+        model = EncoderModel(config) if config.is_encoder_only else Transformer(config)
+        return {name: parameter.shape for name, parameter in model.named_parameters()}
 
 
 def select_weights(

@@ -14,6 +14,8 @@ from model.checkpoints.hugging_face_files import (
     read_settings,
 )
 from model.families.bart.reading import BART, M2M100, MBART, PEGASUS
+from model.families.ctranslate2.argos import Argos
+from model.families.ctranslate2.reading import CTranslate2
 from model.families.marian.reading import Marian
 from model.families.t5.reading import T5
 
@@ -32,6 +34,21 @@ class Family(Protocol):
         """Read a checkpoint of the family. Raises `CheckpointError` that names the file, setting or weights."""
 
 
+class FolderFormat(Protocol):
+    """Reader of checkpoints in another format than Hugging Face's."""
+
+    @property
+    def name(self) -> str:
+        """The format's name in error messages and in `bundle.json`."""
+
+    def matches(self, folder: Path) -> bool:
+        """Return whether a folder is in the format."""
+
+    def read(self, folder: CheckpointFolder) -> Checkpoint:
+        """Read a checkpoint. Raises `CheckpointError` that names the file and the finding."""
+
+
+FORMATS: tuple[FolderFormat, ...] = (Argos(), CTranslate2())
 FAMILIES: tuple[Family, ...] = (Marian(), BART, MBART, M2M100, PEGASUS, T5())
 
 
@@ -43,6 +60,9 @@ def read_checkpoint(
     `report` receives a line before a download. Raises `CheckpointError`, a `ValueError`.
     """
     folder = find_checkpoint(folder_or_hub_name, report)
+    for one_format in FORMATS:
+        if one_format.matches(folder.path):
+            return one_format.read(folder)
     config = read_settings(folder.path / CONFIG_FILE).values
     for family in FAMILIES:
         if family.matches(config):

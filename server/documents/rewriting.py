@@ -208,6 +208,7 @@ class _Work:
 
     async def _run_block(self, block: Sequence[_Part], translate: TranslateTexts) -> None:
         async with self._slots:
+            await asyncio.sleep(0)  # blocks whose sentences are all cached would hold the event loop together
             texts = [part.text.strip() for part in block]
             translations = await self._with_retries(translate, texts)
         for part, text, translation in zip(block, texts, translations, strict=True):

@@ -15,6 +15,7 @@ The life of a request:
 8. Before the next step the last live rows move into the free rows that no new request has taken.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from server.engine.scheduler import AdmissionSource
 from server.engine.search_group import SearchGroup, sorted_logit_rows
 from server.engine.step_guard import StepGuard
 from server.engine.stream_tracker import StreamTracker, StreamUpdate
-from server.interface.request import Completion, Request
+from server.interface.request import Completion, FinishReason, Hypothesis, Request
 
 
 class EngineObserver(Protocol):
@@ -131,6 +132,10 @@ class Engine:
 
     def _encode(self, ended: list[Completion]) -> None:
         """Encode the admitted requests in one run, and assign rows in order of arrival."""
+        embedded = [request for request in self._admitted if request.params.pooling is not None]
+        if embedded:
+            self._admitted = [request for request in self._admitted if request.params.pooling is None]
+            self._embed(embedded, ended)
         if self._admitted:
             with StepGuard(ended, lambda: self._admitted):
                 encoded = self._runner.encode([request.source for request in self._admitted])
@@ -149,6 +154,22 @@ class Engine:
                 request.timings.assigned = now
                 self._without_token.append(request)
                 self._streams.add(request)
+
+    def _embed(self, requests: list[Request], ended: list[Completion]) -> None:
+        """Complete requests for embeddings: they need no rows."""
+        with StepGuard(ended, lambda: requests):
+            poolings = [request.params.pooling or "mean" for request in requests]
+            vectors = self._runner.embed([request.source for request in requests], poolings)
+            now = self._clock()
+            for request, vector in zip(requests, vectors, strict=True):
+                request.timings.encoded = request.timings.assigned = request.timings.first_token = now
+                hypothesis = Hypothesis([], math.nan, math.nan, FinishReason.STOP, embedding=vector)
+                ended.append(Completion(request, [hypothesis], FinishReason.STOP))
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether the model decodes. Others only embed."""
+        return self._runner.has_decoder
 
     def _decode(self, ended: list[Completion]) -> _DecodedStep | None:
         """Run the decoder over all live rows; None if there are none."""

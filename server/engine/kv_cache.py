@@ -61,6 +61,8 @@ def lazy_zeros(shape: tuple[int, ...], dtype: type[np.number]) -> NDArray[np.num
     NumPy requests huge pages, which contain many positions each: a single used position would take as much as all.
     """
     num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if not num_bytes:
+        return np.zeros(shape, dtype)  # a model without a decoder
     return np.frombuffer(mmap.mmap(-1, num_bytes), dtype).reshape(shape)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.engine.kv_cache import CrossKeysValues, KVCache, RowIndices
-from server.interface.request import TokenIds
+from server.interface.request import Pooling, TokenIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,17 @@ class ModelRunner(Protocol):
     cache: KVCache
     start_token: int
     """The `previous_tokens` of a row before its first step."""
+    has_decoder: bool
+    """False if the model only embeds."""
     attention_scale: float
     """Factor of the products of cross-attention's queries and keys."""
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """Return the encoded sentences, in their order, for `KVCache.write_source`."""
+        ...
+
+    def embed(self, sources: Sequence[TokenIds], poolings: Sequence[Pooling]) -> list[NDArray[np.float32]]:
+        """Return the embedding [d_model] of each source. Only for bundles whose encoder returns hidden states."""
         ...
 
     def decode(

@@ -10,12 +10,13 @@ from server.interface.request import Request, SentenceParams, Timings
 
 
 def warm_up(engine: Engine, submit: Callable[[Request], None]) -> None:
-    """Decode the empty sentence, so that the first request does not pay for one-time work.
+    """Decode or embed the empty sentence, so that the first request does not pay for one-time work.
 
     `submit` queues it in the engine's source of requests. Raises `EngineFailed` if the engine cannot decode it.
     """
     source = np.array([engine.limits.end_token], np.int32)
-    submit(Request(source, SentenceParams(max_new_tokens=2), Timings(time.monotonic())))
+    params = SentenceParams(max_new_tokens=2, pooling=None if engine.has_decoder else "mean")
+    submit(Request(source, params, Timings(time.monotonic())))
     while not (completions := engine.step().completions):
         pass
     if (error := completions[0].error) is not None:

@@ -9,6 +9,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from fastapi_offline import FastAPIOffline
+from starlette.types import ASGIApp
 
 from server.http.direct_routes import DirectRoutes
 from server.http.middleware.authentication import Authentication
@@ -124,14 +125,32 @@ def create_app(
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["*"],  # each protocol has its own header for keys
             allow_private_network=True,
-            expose_headers=["Content-Disposition", "Location", "Retry-After", "Server-Timing", "X-Request-ID"],
+            expose_headers=[
+                "Content-Disposition",
+                "Location",
+                "Retry-After",
+                "Server-Timing",
+                "traceparent",
+                "X-Request-ID",
+            ],
         )
     allowed_hosts = settings.allowed_hosts or default_hosts(settings.host)
     app.add_middleware(HostCheck, formats=formats, allowed_hosts=allowed_hosts, allowed_origins=settings.cors_origins)
     routers = [router for protocol in protocols for router in protocol.routers]
     endpoints = [route.path for router in routers for route in router.routes if isinstance(route, APIRoute)]
     app.add_middleware(RequestRecorder, server=server, formats=formats, endpoints=endpoints)
+    app.middleware_stack = _from_recorder(app.build_middleware_stack())
     return app
+
+
+def _from_recorder(stack: ASGIApp) -> ASGIApp:
+    """Return the middleware from `RequestRecorder` on, without FastAPI's own outside of it.
+
+    They limit bodies, as `BodyLimit` does, and turn exceptions into responses, of which the recorder leaves none.
+    """
+    while not isinstance(stack, RequestRecorder):
+        stack = stack.app  # type: ignore[attr-defined]  # each has it
+    return stack
 
 
 def _add_routes(app: FastAPI, router: APIRouter, dependencies: Sequence[params.Depends] = ()) -> None:

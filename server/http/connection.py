@@ -1,17 +1,16 @@
 """HTTP connections: size limits, timeouts, and error responses below the application."""
 
 import asyncio
-import json
 import logging
 from dataclasses import dataclass
 from enum import Enum
-from http import HTTPStatus
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from server.http.connection_table import ConnectionTable
 from server.http.joined_writes import JoinedConnection
-from server.http.responses.error_formats import NATIVE
+from server.http.rejections import MALFORMED, TOO_MANY_CONNECTIONS, Rejection, as_bytes
 from server.operations.metrics import Metrics
 
 _log = logging.getLogger("kvasir.request")
@@ -20,6 +19,7 @@ _PIECE_BYTES = 16 * 1024  # fed to the parser at once; the size of a head is che
 _MIN_BODY_BYTES_PER_SECOND = 10_000
 # A body in chunks of one byte has five bytes of framing for each of its own.
 _MAX_FRAMING_RATIO = 8
+_PROBES = (b"/health/live", b"/health/ready", b"/metrics")  # answered on connections beyond the limit
 _UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
 
 
@@ -43,30 +43,21 @@ class _Phase(Enum):
     BODY = "body"
 
 
-@dataclass(frozen=True, slots=True)
-class _Rejection:
-    status: int
-    code: str
-    message: str
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-
-_MALFORMED = _Rejection(400, "invalid_request", "the request is not valid HTTP/1.1")
-
-
 class LimitedConnection(JoinedConnection):
-    """uvicorn's connection with `limits`. Subclasses made by `limited_connection` have values for both attributes."""
+    """uvicorn's connection with `limits`. Subclasses made by `limited_connection` have values for these attributes."""
 
     limits: ConnectionLimits
     metrics: Metrics
+    table: ConnectionTable
 
+    _is_excess = False
     _phase = _Phase.IDLE
     _num_received = 0  # bytes since the connection was opened
     _framing_bytes = 0  # of the current head, or of the current body's framing
     _body_bytes = 0
     _has_boundary = False  # the current piece begins a message or ends its head
     _has_ignored_upgrade = False
-    _rejection: _Rejection | None = None
+    _rejection: Rejection | None = None
     _is_rejected = False
     _read_timer: asyncio.TimerHandle | None = None
     _read_began = 0.0
@@ -76,13 +67,26 @@ class LimitedConnection(JoinedConnection):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start waiting for a request."""
         super().connection_made(transport)
+        is_accepted, self._is_excess = self.table.add(self)
         self._enter(_Phase.HEAD)
+        if not is_accepted:
+            transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""
         self._stop_read_timer()
         self._stop_write_timer()
+        self.table.remove(self)
         super().connection_lost(exc)
+
+    def close_idle(self) -> None:
+        """Close the connection, which has no request in progress."""
+        self.transport.close()
+
+    @property
+    def _has_request(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser in small pieces, so that a head over the limit is rejected before it is gathered."""
@@ -104,7 +108,7 @@ class LimitedConnection(JoinedConnection):
             self._feed_without_upgrade(piece[upgrade.args[0] :])
             return
         except httptools.HttpParserError:
-            self._reject(self._rejection or _MALFORMED)
+            self._reject(self._rejection or MALFORMED)
             return
         if not self._has_boundary:
             self._framing_bytes = framing_before + len(piece) - (self._body_bytes - body_before)
@@ -112,7 +116,7 @@ class LimitedConnection(JoinedConnection):
         if self._phase is not _Phase.IDLE and self._framing_bytes > allowed:
             where = "headers" if self._phase is _Phase.HEAD else "trailers and chunk extensions"
             message = f"{where} must have at most {self.limits.max_head_bytes} bytes"
-            self._reject(_Rejection(431, "headers_too_large", message))
+            self._reject(Rejection(431, "headers_too_large", message))
 
     def _feed_without_upgrade(self, rest: bytes) -> None:
         """Parse the request again without its upgrade, which a server may ignore (RFC 9110, section 7.8).
@@ -121,7 +125,7 @@ class LimitedConnection(JoinedConnection):
         """
         method = self.parser.get_method()
         if method == b"CONNECT":
-            self._reject(_Rejection(405, "method_not_allowed", "method CONNECT is not allowed"))
+            self._reject(Rejection(405, "method_not_allowed", "method CONNECT is not allowed"))
             return
         lines = [b"%s %s HTTP/1.1" % (method, self.url)]
         for name, value in self.headers:
@@ -157,8 +161,11 @@ class LimitedConnection(JoinedConnection):
         version = self.parser.get_http_version()
         if version not in ("1.0", "1.1"):
             message = f"HTTP/1.1 is required. Given: HTTP/{version}"
-            self._rejection = _Rejection(426, "unsupported_http_version", message, ((b"upgrade", b"HTTP/1.1"),))
+            self._rejection = Rejection(426, "unsupported_http_version", message, ((b"upgrade", b"HTTP/1.1"),))
             raise ValueError(message)
+        if self._is_excess and self.url not in _PROBES:
+            self._rejection = TOO_MANY_CONNECTIONS
+            raise ValueError(TOO_MANY_CONNECTIONS.message)
         if self.parser.should_upgrade():
             self._has_ignored_upgrade = True
             return
@@ -182,6 +189,8 @@ class LimitedConnection(JoinedConnection):
     def on_response_complete(self) -> None:
         """Watch the rest of the response, which may be unsent when the connection is closed."""
         super().on_response_complete()
+        if self._phase is _Phase.IDLE and not self._has_request:
+            self.table.set_idle(self, is_idle=True)
         if self.transport.get_write_buffer_size():
             self._start_write_timer()
 
@@ -194,6 +203,7 @@ class LimitedConnection(JoinedConnection):
         self._phase = phase
         self._framing_bytes = self._body_bytes = 0
         self._has_boundary = True
+        self.table.set_idle(self, is_idle=phase is _Phase.HEAD and not self._has_request)
         self._stop_read_timer()
         self._read_began = self.loop.time()
         seconds = self.limits.head_seconds if phase is _Phase.HEAD else self.limits.body_seconds
@@ -212,7 +222,7 @@ class LimitedConnection(JoinedConnection):
             self.transport.close()  # a connection opened in advance
             return
         message = f"the request's {self._phase.value} was not received in time; send it faster"
-        self._reject(_Rejection(408, "request_timeout", message))
+        self._reject(Rejection(408, "request_timeout", message))
 
     def _stop_read_timer(self) -> None:
         if self._read_timer is not None:
@@ -244,7 +254,7 @@ class LimitedConnection(JoinedConnection):
     def _client(self) -> str:
         return self.client[0] if self.client else ""
 
-    def _reject(self, rejection: _Rejection) -> None:
+    def _reject(self, rejection: Rejection) -> None:
         """Answer with an error unless another response is due on this connection, and close it."""
         self._is_rejected = True
         self.metrics.answered("unknown", rejection.status, "invalid", self.loop.time() - self._read_began)
@@ -258,24 +268,11 @@ class LimitedConnection(JoinedConnection):
                 return
             cycle.disconnected = True
             cycle.message_event.set()
-        self.transport.write(_as_bytes(rejection))
+        self.transport.write(as_bytes(rejection))
         self._start_write_timer()
         self.transport.close()
 
 
-def limited_connection(limits: ConnectionLimits, metrics: Metrics) -> type[LimitedConnection]:
+def limited_connection(limits: ConnectionLimits, metrics: Metrics, table: ConnectionTable) -> type[LimitedConnection]:
     """Return the connection class for a server with these limits."""
-    return type("LimitedConnection", (LimitedConnection,), {"limits": limits, "metrics": metrics})
-
-
-def _as_bytes(rejection: _Rejection) -> bytes:
-    body = json.dumps(NATIVE.body(rejection.status, rejection.code, rejection.message)).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", b"%d" % len(body)),
-        (b"connection", b"close"),
-        *rejection.headers,
-    ]
-    status = HTTPStatus(rejection.status)
-    lines = [b"HTTP/1.1 %d %s" % (status, status.phrase.encode()), *(b"%s: %s" % header for header in headers)]
-    return b"\r\n".join((*lines, b"", body))
+    return type("LimitedConnection", (LimitedConnection,), {"limits": limits, "metrics": metrics, "table": table})

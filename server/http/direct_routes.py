@@ -49,25 +49,24 @@ class DirectRoutes:
             await self._app(scope, receive, send)
             return
         request = Request(scope, receive, send)
-        async with AsyncExitStack() as exits:
-            try:
-                body: dict[str, object] | None = None
-                if route.body_name is not None:
-                    body, receive = await _read_json(request)
-                    if body is None:
-                        await self._app(scope, receive, send)
-                        return
-                    request = Request(scope, receive, send)
-                scope["route"], scope["endpoint"], scope["path_params"] = (
-                    route.context.original_route,
-                    route.endpoint,
-                    {},
-                )
+        response: Response | None = None
+        try:
+            body: dict[str, object] | None = None
+            if route.body_name is not None:
+                body, receive = await _read_json(request)
+                if body is None:
+                    await self._app(scope, receive, send)
+                    return
+                request = Request(scope, receive, send)
+            scope["route"], scope["endpoint"], scope["path_params"] = route.context.original_route, route.endpoint, {}
+            async with AsyncExitStack() as exits:
                 response = await route.respond(request, body, exits)
-            except self._handled as error:
-                handler = next(self._handlers[base] for base in type(error).__mro__ if base in self._handlers)
-                response = await handler(request, error)
-            await response(scope, receive, send)
+                await response(scope, receive, send)
+        except self._handled as error:
+            if response is not None:  # it may have begun
+                raise
+            handler = next(self._handlers[base] for base in type(error).__mro__ if base in self._handlers)
+            await (await handler(request, error))(scope, receive, send)
 
 
 class _Field(Protocol):
@@ -126,10 +125,11 @@ class _DirectRoute:
                 raise RequestValidationError(errors, body=body)
         if self.request_name is not None:
             arguments[self.request_name] = request
-        headers: Response | None = None
+        headers: Response | None = None  # of the answer, and its status if the endpoint sets one
         if self.response_name is not None:
             arguments[self.response_name] = headers = Response()
             del headers.headers["content-length"]
+            headers.status_code = 0
         answer = await self.endpoint(**arguments)
         if isinstance(answer, Response):
             return answer
@@ -140,6 +140,7 @@ class _DirectRoute:
         content = self.response_field.serialize_json(value, exclude_none=self.exclude_none, by_alias=True)
         response = Response(content, media_type=_JSON)
         if headers is not None:
+            response.status_code = headers.status_code or response.status_code
             response.headers.raw.extend(headers.headers.raw)
         return response
 

@@ -2,12 +2,15 @@
 
 import asyncio
 import re
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from server.http.requests.disconnect import CONNECTION
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent, HTTPResponseStartEvent
@@ -95,7 +98,21 @@ class JoinedResponse(RequestResponseCycle):
 
 
 class JoinedConnection(HttpToolsProtocol):
-    """uvicorn's connection, whose responses are `JoinedResponse`."""
+    """uvicorn's connection, whose responses are `JoinedResponse`. Requests find it in their scope."""
+
+    is_lost = False
+    _on_loss: Callable[[], None] | None = None
+
+    def call_on_loss(self, on_loss: Callable[[], None] | None) -> None:
+        """Call a function when the connection is lost. None: no function any more."""
+        self._on_loss = on_loss
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Call the function that waits for it."""
+        super().connection_lost(exc)
+        self.is_lost = True
+        if self._on_loss is not None:
+            self._on_loss()
 
     def on_headers_complete(self) -> None:
         """Start the request, or queue it behind the one that the connection sent before."""
@@ -107,6 +124,7 @@ class JoinedConnection(HttpToolsProtocol):
         self.scope["path"] = self.root_path + (unquote(path) if "%" in path else path)
         self.scope["raw_path"] = self.root_path.encode("ascii") + url.path
         self.scope["query_string"] = url.query or b""
+        self.scope["state"][CONNECTION] = self
         earlier: RequestResponseCycle | None = self.cycle  # None before the first request
         self.cycle = self._response(version)
         if earlier is None or earlier.response_complete:

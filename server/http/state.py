@@ -15,12 +15,14 @@ from server.documents.job_store import DocumentStore
 from server.http.unread_bytes import UnreadBytes
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, QueueFull
+from server.operations.activity import Activity
 from server.operations.api_keys.key_file import ApiKey
 from server.operations.api_keys.key_gate import KeyGate
 from server.operations.metrics import Metrics
 from server.operations.model_loading import ModelLoader
 from server.operations.model_set import ModelSet
 from server.operations.settings import Settings
+from server.operations.tracing import RequestTrace, Tracing
 from server.text.language_detection import Detector
 from server.translation.glossary_store import GlossaryStore
 from server.translation.router import Router
@@ -50,16 +52,21 @@ class ServerState:
     num_in_flight: int = 0  # HTTP requests received and not yet answered
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # set while no request is in flight
     key_gate: KeyGate | None = field(init=False)  # None: the server requires no API keys
+    tracing: Tracing | None = field(init=False)  # None: no traces are recorded
     documents: DocumentStore = field(init=False)
     models: ModelSet = field(init=False)
+    activity: Activity = field(default_factory=Activity)
     unread: UnreadBytes = field(init=False)  # responses being sent
     expected: UnreadBytes = field(init=False)  # responses with many details whose requests are running
     body_memory: UnreadBytes = field(init=False)  # bodies of running requests
     glossary_memory: UnreadBytes = field(init=False)  # glossaries in the bodies of running requests
 
     def __post_init__(self) -> None:
-        """Open the file of API keys, and create an empty document store. Raises ValueError if the file is unusable."""
+        """Open the file of API keys, and create an empty document store. Raises ValueError if the file is unusable,
+        or if traces need a package that is missing."""
         self.key_gate = None if self.settings.api_keys is None else KeyGate(self.settings.api_keys)
+        endpoint = self.settings.trace_endpoint
+        self.tracing = None if not endpoint else Tracing(endpoint, self.settings.trace_percent / 100)
         self.unread = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
         self.expected = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE)
         self.body_memory = UnreadBytes(self.settings.max_unread_megabytes * MEGABYTE, "bodies of requests")
@@ -81,6 +88,8 @@ class ServerState:
             self.glossaries.close()
         if self.key_gate is not None:
             await asyncio.to_thread(self.key_gate.close)
+        if self.tracing is not None:
+            await asyncio.to_thread(self.tracing.close)
 
     def open(self, engines: Sequence[EngineClient]) -> None:
         """Serve translations with `engines` from now on."""
@@ -148,6 +157,11 @@ class ServerState:
         if self.key_gate is not None and record.key is not None:
             self.key_gate.refund(record.key, record.charged_characters)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request and no document is in progress."""
+        return not self.num_in_flight and not self.documents.num_unfinished
+
     def begin_request(self) -> None:
         """Count an HTTP request that was received."""
         self.num_in_flight += 1
@@ -177,6 +191,7 @@ class RequestRecord:
     glossary_bytes: int = 0  # of the glossary in its body
     elapsed_seconds: Callable[[], float] = field(default=lambda: 0.0, repr=False)
     late_status: int | None = None
+    trace: RequestTrace | None = field(default=None, repr=False)
     is_streamed: bool = False
     model: str | None = None
     num_texts: int = 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from itertools import count
 from operator import attrgetter
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from server.interface.errors import InvalidRequest
 
 TokenIds = NDArray[np.int32]
 Tokens = tuple[int, ...]  # hashable
+Pooling = Literal["mean", "first", "eos"]
+"""Hidden states in an embedding: the mean of all, that of the first token, or that of the end-of-sequence token."""
 
 # Called on the thread of the event loop, with all tokens that are final so far, and whether the request is complete.
 ProgressListener = Callable[[list[int], bool], None]
@@ -77,7 +80,8 @@ class SentenceParams:
     counts `target_prefix`, which every hypothesis begins with. `length_penalty` is the exponent of the hypothesis
     length in the beam score: log-probability / num_tokens ** length_penalty. `first_token`, of a language, begins every
     hypothesis at no cost; it counts as generated. `forced_target` asks for the score of these tokens, the end included,
-    instead of a translation. Each of the `required_terms` has alternatives, of which any one is enough.
+    instead of a translation, and `pooling` for an embedding of the source. Each of the `required_terms` has
+    alternatives, of which any one is enough.
     """
 
     options: DecodingOptions = NO_OPTIONS
@@ -94,6 +98,7 @@ class SentenceParams:
     return_attention: bool = False
     alignment_layer: int = -1
     forced_target: Tokens = ()
+    pooling: Pooling | None = None
     _hash: int | None = field(default=None, init=False, repr=False, compare=False)
 
     def __hash__(self) -> int:
@@ -174,7 +179,8 @@ class Hypothesis:
     """One decoded translation. `token_ids` contains neither the start nor the end-of-sequence token.
 
     `log_probability` is the model's, summed over all generated tokens including the end-of-sequence token; the search
-    ranks by `score`. Both are NaN for a greedy request without scores.
+    ranks by `score`. Both are NaN for a greedy request without scores. A request with `pooling` has one hypothesis
+    without tokens, with the `embedding` [d_model] of its source.
     """
 
     token_ids: list[int]
@@ -182,6 +188,7 @@ class Hypothesis:
     score: float
     finish_reason: FinishReason
     details: TokenDetails | None = None
+    embedding: NDArray[np.float32] | None = None
 
 
 @dataclass(slots=True, eq=False)

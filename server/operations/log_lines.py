@@ -1,12 +1,11 @@
 """Log lines on standard error, as text or JSON. They never contain texts to translate."""
 
+import json
 import logging
 import sys
 import time
 from collections.abc import Mapping
 from typing import Literal
-
-from pythonjsonlogger.json import JsonFormatter
 
 _RESERVED = ("color_message",)  # uvicorn's copy of its messages with terminal colours
 _STANDARD_FIELDS = frozenset([*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName", *_RESERVED])
@@ -14,20 +13,32 @@ _COLOURS: Mapping[int, str] = {logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
 
 
-class _JsonFormatter(JsonFormatter):
+class _JsonFormatter(logging.Formatter):
     """JSON object with time, level, logger and message, then the fields of `extra`."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "{asctime}{levelname}{name}{message}",
-            style="{",
-            rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
-            reserved_attrs=list(_STANDARD_FIELDS),
-            json_ensure_ascii=False,
-        )
-        self.default_time_format = "%Y-%m-%dT%H:%M:%S"
-        self.default_msec_format = "%s.%03dZ"
-        self.converter = time.gmtime
+        super().__init__()
+        self._encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
+        self._second = 0
+        self._time = ""  # of that second
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        second = int(record.created)
+        if second != self._second:
+            self._second, self._time = second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+        fields = {
+            "time": f"{self._time}.{int(record.msecs):03d}Z",
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        fields.update([item for item in record.__dict__.items() if item[0] not in _STANDARD_FIELDS])
+        if record.exc_info:
+            fields["exc_info"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            fields["stack_info"] = record.stack_info
+        return self._encode(fields)
 
 
 class _TextFormatter(logging.Formatter):
@@ -62,6 +73,8 @@ def configure_logging(level: str, log_format: Literal["auto", "text", "json"] = 
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
+    # No line has them, and each is looked up for every line, the process by system calls.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     # It warns about every malformed form; the client receives the error.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
     # Its start and its end are logged as "listening" and "drained".

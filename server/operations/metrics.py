@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.openmetrics import exposition as openmetrics
 
 from bundle.manifest import BundleConfig
 from server.interface.engine_client import EngineClient, EngineStatus, SentenceOutcome
@@ -35,6 +36,8 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
+        # Series by their labels: prometheus_client joins and locks for each look-up.
+        self._answered: dict[tuple[str, int, str], tuple[Counter, Histogram]] = {}
         self._queue_seconds = self._seconds(
             "kvasir_queue_seconds", "Time waiting for rows; maximum over the request's sentences."
         )
@@ -67,6 +70,7 @@ class Metrics:
         self._tokens = Counter(
             "kvasir_tokens_total", "Tokens read (source) and written (target).", ("side",), registry=registry
         )
+        self._tokens_read, self._tokens_written = self._tokens.labels("source"), self._tokens.labels("target")
         self._sentences = Counter(
             "kvasir_sentences_total",
             "Sentences completed. outcome: decoded by the engine, cached (decoded earlier), or coalesced (with an "
@@ -163,11 +167,14 @@ class Metrics:
         self._encode_seconds.observe(phases.encode_seconds)
         self._decode_seconds.observe(phases.decode_seconds)
         self._first_token_seconds.observe(phases.time_to_first_token_seconds)
+        num_read = num_written = 0
         for source_tokens, target_tokens in result.sentence_tokens:
             self._source_tokens.observe(source_tokens)
             self._target_tokens.observe(target_tokens)
-        self._tokens.labels("source").inc(sum(source for source, _ in result.sentence_tokens))
-        self._tokens.labels("target").inc(sum(target for _, target in result.sentence_tokens))
+            num_read += source_tokens
+            num_written += target_tokens
+        self._tokens_read.inc(num_read)
+        self._tokens_written.inc(num_written)
 
     def watch_documents(self, count: Callable[[], int]) -> None:
         """Read the number of documents from `count` at every scrape."""
@@ -186,10 +193,17 @@ class Metrics:
         """Record the time between two text events of a stream."""
         self._stream_gap_seconds.observe(seconds)
 
-    def answered(self, endpoint: str, status: int, outcome: str, seconds: float) -> None:
-        """Record a finished HTTP request. `endpoint` is its route's path template, or a fixed word without a route."""
-        self._requests.labels(endpoint, str(status), outcome).inc()
-        self._request_seconds.labels(endpoint).observe(seconds)
+    def answered(self, endpoint: str, status: int, outcome: str, seconds: float, trace_id: str | None = None) -> None:
+        """Record a finished HTTP request. `endpoint` is its route's path template, or a fixed word without a route.
+
+        `trace_id` is the exemplar of its duration.
+        """
+        key = endpoint, status, outcome
+        if (series := self._answered.get(key)) is None:
+            requests = self._requests.labels(endpoint, str(status), outcome)
+            self._answered[key] = series = requests, self._request_seconds.labels(endpoint)
+        series[0].inc()
+        series[1].observe(seconds, None if trace_id is None else {"trace_id": trace_id})
 
     def loop_lagged(self, seconds: float) -> None:
         """Record a measurement of the event loop's lag."""
@@ -202,6 +216,11 @@ class Metrics:
     def exposition(self) -> bytes:
         """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
+
+    def open_metrics(self) -> bytes:
+        """Return all metrics in the format of OpenMetrics, which has exemplars."""
+        text: bytes = openmetrics.generate_latest(self._registry)  # type: ignore[no-untyped-call]
+        return text
 
     def _seconds(self, name: str, documentation: str, buckets: Sequence[float] = _SECONDS) -> Histogram:
         return Histogram(name, documentation, buckets=buckets, registry=self._registry)

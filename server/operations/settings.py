@@ -21,7 +21,11 @@ from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENC
 
 _MAX_LENDING_ENGINES = 16  # of all models together, unless `lend_threads` is set
 ENVIRONMENT_PREFIX = "KVASIR_"
-_READ_ELSEWHERE = ("HOME", "KERNELS", "MCP_API_KEY")  # by the packages library and kernels, and by `kvasir mcp`
+# Read by the packages library and kernels, by `kvasir top`, by `kvasir mcp` and by deploy/ray_serve.py.
+_READ_ELSEWHERE = (
+    *("ADMIN_KEY", "HOME", "KERNELS", "MCP_API_KEY", "RAY_CPUS", "RAY_GATEWAYS", "RAY_MAX_ONGOING", "RAY_MAX_REPLICAS"),
+    *("RAY_MIN_REPLICAS", "RAY_TARGET_ONGOING", "RAY_THREADS"),
+)
 
 ProtocolName = Literal[
     "native",
@@ -92,6 +96,10 @@ class Settings(BaseSettings):
         Path | None,
         Field(description="SQLite file of API keys, written by `kvasir keys`; unset: requests need no key"),
     ] = None
+    require_keys: Annotated[
+        bool,
+        Field(description="reject the start without `api_keys` on an address that other machines reach; set in images"),
+    ] = False
     glossary_file: Annotated[
         Path | None,
         Field(
@@ -170,6 +178,18 @@ class Settings(BaseSettings):
             "loopback addresses and Unix sockets"
         ),
     ] = None
+    trace_endpoint: Annotated[
+        str,
+        Field(
+            pattern=r"^(https?://.+)?$",
+            description="OTLP endpoint of a collector for traces, such as http://127.0.0.1:4318/v1/traces; needs the "
+            "`telemetry` extra; empty: no traces",
+        ),
+    ] = ""
+    trace_percent: Annotated[
+        float,
+        Field(ge=0, le=100, description="share of requests that are traced, unless their `traceparent` header decides"),
+    ] = 100.0
     engine_processes: Annotated[
         bool | None,
         Field(
@@ -387,6 +407,11 @@ class Settings(BaseSettings):
             raise ValueError(f"`engine_processes` must be false with device {self.device}")
         if self.lend_threads and (self.replicas is not None or self.device != "cpu"):
             raise ValueError("`lend_threads` needs device cpu, and `replicas` unset")
+        if self.require_keys and self.api_keys is None and self.unix_socket is None and not is_loopback(self.host):
+            raise ValueError(
+                f"`api_keys` is required on an address that other machines reach; set it, or `require_keys` to false. "
+                f"Given: {self.host}"
+            )
         if self.admin_port is not None and self.admin_socket is not None:
             raise ValueError("`admin_port` and `admin_socket` exclude each other; set one")
         if self.admin_port is not None and self.admin_keys is None and not is_loopback(self.admin_host):

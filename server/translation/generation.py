@@ -100,7 +100,7 @@ class Generator:
         submission = Submission(self._engine, deadline, arrived)
         completions = await submission.submit(encoded.requests)
         if stream is not None:
-            stream.complete(completions)
+            await stream.complete(completions)
         texts = await run(self._texts, encoded, completions)
         tokens = sentence_tokens(completions[each.id] for each in encoded.requests)
         result = TranslationResult(texts, submission.phases, tokens, num_splits=0, seed=encoded.seed)

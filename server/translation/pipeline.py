@@ -9,6 +9,7 @@ from server.text.tokenizers.registry import open_tokenizer
 from server.translation.assembly import assemble
 from server.translation.copy_check import CopyCheck
 from server.translation.deadline import Deadline
+from server.translation.embedding import Embedder
 from server.translation.formality_choice import FormalityChoice
 from server.translation.generation import Generator
 from server.translation.limits import TranslationLimits
@@ -49,6 +50,7 @@ class Pipeline:
         self._plain_texts = PlainTextPath(engine, limits, self._tokenizer, self._config, self._reader)
         self._copy_check = CopyCheck(engine, limits, self._tokenizer) if checks_copying else None
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)
+        self.embedder = Embedder(engine, limits, self._tokenizer, clock)
         self.generator = Generator(engine, limits, self._tokenizer, clock)
 
     @property
@@ -94,7 +96,7 @@ class Pipeline:
             requests = await texts.run(encoder.encode, texts.deadline.in_time(unsettled), protection)
             output.encoded()
             completions = await submission.submit(requests)
-            output.decoded(completions)
+            await output.decoded(completions)
             unsettled = await texts.run(restorer.restore, texts.deadline.in_time(unsettled), completions)
             output.restored(unsettled)
             if not unsettled:

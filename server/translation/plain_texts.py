@@ -20,6 +20,8 @@ from server.translation.submission import Submission, mean_score, num_tokens
 from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
 from server.translation.worker_threads import runner_for
 
+_TEXT_CHARACTERS = 40  # a text of one letter takes as long as this many in a long text
+
 
 @dataclass(slots=True)
 class _EncodedTexts:
@@ -54,7 +56,8 @@ class PlainTextPath:
         """Return the translations, or None if a text or an option needs the general path."""
         if not _has_plain_options(request):
             return None
-        run = runner_for(request.num_characters, True, deadline, self._reader.inline_characters)
+        size = request.num_characters + _TEXT_CHARACTERS * len(request.texts)
+        run = runner_for(size, True, deadline, self._reader.inline_characters)
         encoded = await run(self._encode, request, deadline)
         if encoded is None:
             return None

@@ -132,6 +132,15 @@ class Router:
         return list(self._routes.values())
 
     @cached_property
+    def irregular_routes(self) -> list[Route]:
+        """The routes that do not follow from the languages of one model: those through a pivot.
+
+        A model translates from each of its source languages to each of its target languages; one with several of both
+        does not translate a language to itself. The first of several models for a pair serves it.
+        """
+        return [route for route in self._routes.values() if route.pivot is not None]
+
+    @cached_property
     def source_languages(self) -> list[str]:
         """All source languages, in the order of the models."""
         return list(dict.fromkeys(route.source for route in self._routes.values()))
@@ -165,6 +174,8 @@ class Router:
         """
         self.check_translates()
         source, target = self.canonical(source), self.canonical(target)
+        if source is not None and target is not None and (exact := self._routes.get((source, target))) is not None:
+            return exact  # no route is preferred to it, and the search grows with the number of languages
         routes = self._matching(source, target)
         wanted = f"from {source or 'any language'} to {target or 'any language'}"
         if not routes:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from bundle.manifest import BundleConfig, Shapes
-from server.interface.decoding_options import MAX_REQUIRED_TOKENS
+from server.interface.decoding_options import MAX_REQUIRED_TOKENS, NO_OPTIONS
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.interruption import checkpoint
 from server.interface.request import Request, SentenceParams, Timings, TokenIds, Tokens
@@ -25,6 +26,12 @@ _BEAMS_FOR_WORDS = 8  # required ones, of which each has alternatives
 def first_token(config: BundleConfig, target: str) -> int | None:
     """Return the first token of outputs in this language, or None if the model does not force one."""
     return config.first_language_tokens.get(target, config.special_tokens.forced_first)
+
+
+@lru_cache(maxsize=1024)
+def _default_params(limits: TranslationLimits, shapes: Shapes, first: int | None) -> SentenceParams:
+    """Return the parameters of a request without options. Most requests share them, and so their hash."""
+    return replace(limits.sentence_params(TranslationRequest((), "", ""), shapes), first_token=first)
 
 
 class RequestBuilder:
@@ -64,7 +71,11 @@ class SentenceEncoder(RequestBuilder):
     ) -> None:
         super().__init__(tokenizer, request.source, request.target, deadline, cacheable=not request.bypass_cache)
         shapes = config.shapes
-        params = replace(limits.sentence_params(request, shapes), first_token=first_token(config, request.target))
+        first = first_token(config, request.target)
+        if request.options is NO_OPTIONS and request.glossary is None and request.formality is None:
+            params = _default_params(limits, shapes, first)
+        else:
+            params = replace(limits.sentence_params(request, shapes), first_token=first)
         if request.format != "text" and request.options.is_about_whole_texts:
             raise InvalidRequest(
                 "`target_prefix`, `required_phrases` and `return_alternatives` are about whole texts; they cannot be "

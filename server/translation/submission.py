@@ -6,9 +6,12 @@ from functools import reduce
 
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, EngineFailed
+from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.translation.deadline import Deadline
 from server.translation.types import Phases
+
+_SENTENCES_PER_TURN = 1000
 
 
 class Submission:
@@ -52,10 +55,12 @@ class Submission:
             request.accepted_earlier = self._accepted_earlier
         # Sentences of similar length share an encoder run with little padding, and long ones take longest to decode.
         longest_first = sorted(requests, key=lambda request: len(request.source), reverse=True)
-        completions = {done.request.id: done for done in await self._engine.generate(longest_first)}
-        for completion in completions.values():
-            self._check(completion)
-        return {request.id: completions[request.id] for request in requests}
+        by_id: dict[int, Completion] = {}
+        async for part in in_turns(await self._engine.generate(longest_first), _SENTENCES_PER_TURN):
+            for completion in part:
+                self._check(completion)
+                by_id[completion.request.id] = completion
+        return {request.id: by_id[request.id] for request in requests}
 
     def _check(self, completion: Completion) -> None:
         if completion.error is not None:

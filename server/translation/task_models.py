@@ -12,6 +12,7 @@ Task = Literal["translate", "generate", "embed"]
 _DOES: Final[Mapping[Task, Callable[[BundleConfig], bool]]] = {
     "translate": lambda config: config.translates,
     "generate": lambda config: config.generation is not None,
+    "embed": lambda config: config.embeds,
 }
 _ROUTES: Final[Mapping[Task, str]] = {
     "translate": "POST /v1/translate",

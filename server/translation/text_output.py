@@ -36,10 +36,10 @@ class TextOutput:
         for index, text in self._followed:
             self._stream.follow(index, _followed(text), self._tokenizer)
 
-    def decoded(self, completions: Mapping[int, Completion]) -> None:
+    async def decoded(self, completions: Mapping[int, Completion]) -> None:
         """Add what the engine has not reported while it decoded."""
         if self._stream is not None and self._followed:
-            self._stream.complete(completions)
+            await self._stream.complete(completions)
 
     def restored(self, unsettled: Collection[Sentence]) -> None:
         """Add the sentences that have become final, all but those that are `unsettled`."""

@@ -1,14 +1,19 @@
 """Streams of translations, from the tokens that the engine reports to the text that a reader takes."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from server.interface.errors import EngineFailed
+from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, Request
 from server.text.segmentation.sentences import Segment
 from server.text.tokenizers.tokenizer import Tokenizer
+
+SENTENCES_AT_ONCE = 100  # that readers on the event loop take
+_COMPLETIONS_PER_TURN = 10  # some take a millisecond to restore
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +63,15 @@ class _Text:
     position: int = 0
     taken: str = ""
 
-    def take(self) -> str:
-        """Return the final text that was not taken before; a sentence comes after all sentences before it."""
+    def take(self, max_sentences: int) -> tuple[str, int]:
+        """Return the final text that was not taken before, and the number of sentences that it was looked for in.
+
+        A sentence comes after all sentences before it.
+        """
         parts = []
-        while self.position < len(self.segments):
+        num_read = 0
+        while self.position < len(self.segments) and num_read < max_sentences:
+            num_read += 1
             segment, sentence = self.segments[self.position], self.sentences[self.position]
             beginning = sentence.beginning(self.tokenizer)
             if not beginning.startswith(self.taken):
@@ -76,7 +86,7 @@ class _Text:
             parts.append(segment.after)
             self.position += 1
             self.taken = ""
-        return "".join(parts)
+        return "".join(parts), num_read
 
 
 class TextStream:
@@ -138,16 +148,22 @@ class TextStream:
             self._grown.add(index)
             self._changed.set()
 
-    def complete(self, completions: Mapping[int, Completion]) -> None:
+    async def complete(self, completions: Mapping[int, Completion]) -> None:
         """Add completions, by request id: an engine client need not report tokens before."""
-        for completion in completions.values():
-            if completion.request.on_progress is not None:
-                completion.request.on_progress(completion.hypotheses[0].token_ids, True)
+        async for part in in_turns(list(completions.values()), _COMPLETIONS_PER_TURN):
+            for completion in part:
+                if completion.request.on_progress is not None:
+                    completion.request.on_progress(completion.hypotheses[0].token_ids, True)
         self._changed.set()
 
     def wake(self) -> None:
         """Wake a waiting reader."""
         self._changed.set()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether `take` may return more."""
+        return self._changed.is_set()
 
     async def wait(self, timeout_seconds: float) -> bool:
         """Return whether there is news since the last `take`, after waiting for it up to this time."""
@@ -157,13 +173,23 @@ class TextStream:
                     await self._changed.wait()
         return self._changed.is_set()
 
-    def take(self) -> list[TextDelta]:
-        """Return the final text that was not taken before, at most one delta for each text."""
+    def take(self, max_sentences: int = sys.maxsize) -> list[TextDelta]:
+        """Return the final text that was not taken before, at most one delta for each text.
+
+        After `max_sentences`, which bound the time that this takes, the rest is left to the next call.
+        """
         self._changed.clear()
-        grown = sorted(self._grown)
-        self._grown.clear()  # not a new set: views share it
-        taken = [(index, self._texts[index].take()) for index in grown]
-        return [TextDelta(index, text) for index, text in taken if text]
+        deltas = []
+        for index in sorted(self._grown):
+            text, num_read = self._texts[index].take(max_sentences)
+            if text:
+                deltas.append(TextDelta(index, text))
+            max_sentences -= num_read
+            if max_sentences <= 0:
+                self._changed.set()  # perhaps there is more
+                break
+            self._grown.discard(index)
+        return deltas
 
     def _listener(
         self, index: int, sentence: _Sentence, restore: Callable[[str], str | None] | None, tokenizer: Tokenizer

@@ -6,6 +6,9 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from server.interface.request import (
     Completion,
     FinishReason,
@@ -29,17 +32,26 @@ class _PackedHypothesis:
     score: float
     finish_reason: FinishReason
     details: TokenDetails | None
+    embedding: NDArray[np.float32] | None
 
     @classmethod
     def of(cls, hypothesis: Hypothesis) -> Self:
         """Pack a hypothesis."""
         packed = array("i", hypothesis.token_ids)
-        return cls(packed, hypothesis.log_probability, hypothesis.score, hypothesis.finish_reason, hypothesis.details)
+        return cls(
+            packed,
+            hypothesis.log_probability,
+            hypothesis.score,
+            hypothesis.finish_reason,
+            hypothesis.details,
+            hypothesis.embedding,
+        )
 
     @property
     def num_bytes(self) -> int:
         """Approximate size in memory."""
         total = _HYPOTHESIS_BYTES + self.token_ids.itemsize * len(self.token_ids)
+        total += 0 if self.embedding is None else self.embedding.nbytes
         if (details := self.details) is not None:
             total += _NUMBER_BYTES * len(details.log_probabilities) + _PAIR_BYTES * sum(map(len, details.alternatives))
             total += 0 if details.attention is None else details.attention.nbytes
@@ -47,7 +59,14 @@ class _PackedHypothesis:
 
     def unpack(self) -> Hypothesis:
         """Return the hypothesis with a new list of tokens."""
-        return Hypothesis(self.token_ids.tolist(), self.log_probability, self.score, self.finish_reason, self.details)
+        return Hypothesis(
+            self.token_ids.tolist(),
+            self.log_probability,
+            self.score,
+            self.finish_reason,
+            self.details,
+            self.embedding,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Protocol
 from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient, EngineStatus, SentenceOutcome
 from server.interface.errors import QueueFull
+from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, Request, Timings
 from server.workers.answer_store import AnswerStore
 from server.workers.coalescing import (
@@ -26,6 +27,8 @@ DEFAULT_MAX_BYTES = 64_000_000
 _USEFUL_SHARE = 1 / 16
 _CALLS_PER_SAMPLE = 16
 _CALLS_AVERAGED = 64
+_SENTENCES_PER_TURN = 500  # of the event loop: some milliseconds
+_LISTENERS_PER_TURN = 10
 
 
 class SentenceObserver(Protocol):
@@ -85,26 +88,34 @@ class CachedEngineClient:
             completions = await self._engine.generate(requests)
             self._observer.sentences("decoded", sum(map(is_finished, completions)))
             return completions
-        keys = list(map(self._keys.key, requests))
-        distinct = dict(zip(keys, requests, strict=True))
-        cached = {key: answer for key in distinct if (answer := self._answers.get(key)) is not None}
+        keys: list[SentenceKey] = []
+        distinct: dict[SentenceKey, Request] = {}
+        cached: dict[SentenceKey, Answer] = {}
+        async for part in in_turns(requests, _SENTENCES_PER_TURN):
+            its_keys = list(map(self._keys.key, part))
+            keys += its_keys
+            distinct.update(zip(its_keys, part, strict=True))
+            cached.update((key, answer) for key in its_keys if (answer := self._answers.get(key)) is not None)
         streams = {key for key, request in zip(keys, requests, strict=True) if request.on_progress is not None}
         shared = self._joinable(distinct.keys() - cached.keys(), len(distinct), streams)
-        own = {key: request for key, request in distinct.items() if key not in cached and key not in shared}
-        if distinct:
-            self._share_found += (1 - len(own) / len(distinct) - self._share_found) / _CALLS_AVERAGED
-        if own:
-            shared |= dict.fromkeys(own, self._start(own, streams))
         joined = set(shared.values())
         for in_flight in joined:
             in_flight.num_calls += 1
         try:
+            own = {key: request for key, request in distinct.items() if key not in cached and key not in shared}
+            if distinct:
+                self._share_found += (1 - len(own) / len(distinct) - self._share_found) / _CALLS_AVERAGED
+            if own:
+                started = await self._started(own, streams)
+                shared |= dict.fromkeys(own, started)
+                joined.add(started)
+                started.num_calls += 1
             if streams:
                 await asyncio.sleep(0)  # lets the tasks submit: a full queue rejects them before any token is streamed
                 for in_flight in joined:
                     if in_flight.task.done():
                         in_flight.task.result()
-                _subscribe(keys, requests, cached, shared)
+                await _subscribe(keys, requests, cached, shared)
             await completed_or_expired(
                 {
                     (shared[key].task, request.deadline)
@@ -112,10 +123,12 @@ class CachedEngineClient:
                     if key in shared
                 }
             )
-            completions = [
-                cached[key].completion(request) if key in cached else shared[key].completion(key, request)
-                for key, request in zip(keys, requests, strict=True)
-            ]
+            completions = []
+            async for pairs in in_turns(list(zip(keys, requests, strict=True)), _SENTENCES_PER_TURN):
+                completions += [
+                    cached[key].completion(request) if key in cached else shared[key].completion(key, request)
+                    for key, request in pairs
+                ]
         finally:
             for in_flight in joined:
                 self._leave(in_flight)
@@ -173,19 +186,17 @@ class CachedEngineClient:
             if len(shared.requests) <= num_sentences and (key not in streams or key in shared.fan_outs)
         }
 
-    def _start(self, requests: dict[SentenceKey, Request], streams: Set[SentenceKey]) -> InFlightRequest:
+    async def _started(self, requests: dict[SentenceKey, Request], streams: Set[SentenceKey]) -> InFlightRequest:
         """Send these to the engine in one call, without a deadline: each sharing call observes its own."""
-        in_flight = InFlightRequest(
-            {
-                key: Request(
+        in_flight = InFlightRequest({})
+        async for part in in_turns(list(requests.items()), _SENTENCES_PER_TURN):
+            for key, request in part:
+                in_flight.requests[key] = Request(
                     request.source,
                     request.params,
                     Timings(request.timings.arrived),
                     accepted_earlier=request.accepted_earlier,
                 )
-                for key, request in requests.items()
-            }
-        )
         for key in requests.keys() & streams:
             in_flight.fan_outs[key] = TokenFanOut()
             in_flight.requests[key].on_progress = in_flight.fan_outs[key].send
@@ -198,17 +209,20 @@ class CachedEngineClient:
             completions = await self._engine.generate(list(in_flight.requests.values()))
         finally:
             self._remove(in_flight)
-        answers = {key: Answer.of(completion) for key, completion in zip(in_flight.requests, completions, strict=True)}
-        num_before, bytes_before = len(self._answers), self._answers.num_bytes
-        finished = [
-            key for key, completion in zip(in_flight.requests, completions, strict=True) if is_finished(completion)
-        ]
-        # Samples are not kept: a drawn seed does not occur again.
-        for key in finished:
-            if in_flight.requests[key].params.sampling is None:
-                self._answers.add(key, answers[key])
-        self._observer.cache_grew(len(self._answers) - num_before, self._answers.num_bytes - bytes_before)
-        self._observer.sentences("decoded", len(finished))
+        answers: dict[SentenceKey, Answer] = {}
+        async for part in in_turns(
+            list(zip(in_flight.requests.items(), completions, strict=True)), _SENTENCES_PER_TURN
+        ):
+            num_before, bytes_before, num_finished = len(self._answers), self._answers.num_bytes, 0
+            for (key, request), completion in part:
+                answers[key] = answer = Answer.of(completion)
+                if is_finished(completion):
+                    num_finished += 1
+                    # Samples are not kept: a drawn seed does not occur again.
+                    if request.params.sampling is None:
+                        self._answers.add(key, answer)
+            self._observer.cache_grew(len(self._answers) - num_before, self._answers.num_bytes - bytes_before)
+            self._observer.sentences("decoded", num_finished)
         return answers
 
     def _leave(self, in_flight: InFlightRequest) -> None:
@@ -227,17 +241,18 @@ class CachedEngineClient:
                 del self._in_flight[key]
 
 
-def _subscribe(
+async def _subscribe(
     keys: Sequence[SentenceKey],
     requests: Sequence[Request],
     cached: Mapping[SentenceKey, Answer],
     shared: Mapping[SentenceKey, InFlightRequest],
 ) -> None:
     """Subscribe the streaming requests of a call to their tokens, past and future."""
-    for key, request in zip(keys, requests, strict=True):
-        if request.on_progress is None:
-            continue
-        if key in cached:
-            request.on_progress(cached[key].best_token_ids(), True)
-        else:
-            shared[key].fan_outs[key].subscribe(request.on_progress)
+    async for part in in_turns(list(zip(keys, requests, strict=True)), _LISTENERS_PER_TURN):
+        for key, request in part:
+            if request.on_progress is None:
+                continue
+            if key in cached:
+                request.on_progress(cached[key].best_token_ids(), True)
+            else:
+                shared[key].fan_outs[key].subscribe(request.on_progress)

@@ -19,6 +19,9 @@ from server.interface.errors import Draining
 from server.interface.request import Completion, FinishReason, Request, check_all_tokens
 from server.text.tokenizers.registry import continuation_tokens_of
 
+# Admitted at once, in encoder runs: sentences of similar length share a run, and more of them fill theirs.
+_RUNS_PER_ADMISSION = 4
+
 
 class SteppedEngine:
     """`EngineClient` whose engine runs only inside `step`, on the thread of the event loop.
@@ -31,13 +34,16 @@ class SteppedEngine:
         self,
         bundle: Bundle,
         runner: ModelRunner,
-        max_encoder_tokens: int,
+        max_admitted_tokens: int,
         observer: EngineObserver | None = None,
         continuations: frozenset[int] = frozenset(),
     ) -> None:
-        """Decode a first sentence. `continuations` are the tokens that continue a word. Raises `EngineFailed`."""
+        """Decode a first sentence. Sentences of `max_admitted_tokens` source tokens are admitted, and encoded, at once.
+
+        `continuations` are the tokens that continue a word. Raises `EngineFailed`.
+        """
         self.bundle = bundle
-        self._queue = _Queue(max_encoder_tokens)
+        self._queue = _Queue(max_admitted_tokens)
         limits = SearchLimits.of(bundle.config, runner.cache.max_rows, continuations)
         self._engine = Engine(runner, self._queue, limits, time.monotonic, observer=observer)
         self._calls: dict[int, _Call] = {}
@@ -52,7 +58,8 @@ class SteppedEngine:
         (runner,) = open_runners(
             bundle, "cpu", replicas=1, threads=1, max_rows=max_rows, max_encoder_tokens=max_encoder_tokens
         )
-        return cls(bundle, runner, max_encoder_tokens, observer, continuation_tokens_of(bundle))
+        max_admitted_tokens = _RUNS_PER_ADMISSION * max_encoder_tokens
+        return cls(bundle, runner, max_admitted_tokens, observer, continuation_tokens_of(bundle))
 
     @property
     def has_work(self) -> bool:
@@ -77,7 +84,7 @@ class SteppedEngine:
         check_all_tokens(requests, self.bundle.config.shapes)
         call = _Call(len(requests), asyncio.get_running_loop().create_future())
         self._calls.update((request.id, call) for request in requests)
-        self._queue.waiting.extend(requests)
+        self._queue.add(requests)
         try:
             await call.is_complete
         except BaseException:
@@ -122,12 +129,19 @@ class _Call:
 
 
 class _Queue:
-    """Requests in order of arrival, for one engine; an admission fills one encoder run."""
+    """Requests for one engine in order of arrival, those of further rounds of a call first."""
 
-    def __init__(self, max_encoder_tokens: int) -> None:
-        self._max_encoder_tokens = max_encoder_tokens
+    def __init__(self, max_tokens: int) -> None:
+        self._max_tokens = max_tokens  # of an admission
         self.waiting: deque[Request] = deque()
         self.cancelled: list[Request] = []
+
+    def add(self, requests: Sequence[Request]) -> None:
+        # Otherwise the last calls would go through their rounds when nothing else is left to fill the rows.
+        if requests[0].accepted_earlier:
+            self.waiting.extendleft(reversed(requests))
+        else:
+            self.waiting.extend(requests)
 
     def cancel(self, requests: Iterable[Request]) -> None:
         self.cancelled += requests
@@ -138,7 +152,7 @@ class _Queue:
         self.cancelled = []
         admitted: list[Request] = []
         num_tokens = 0
-        while may_admit and self.waiting and num_tokens < self._max_encoder_tokens:
+        while may_admit and self.waiting and num_tokens < self._max_tokens:
             request = self.waiting.popleft()
             request.timings.admitted = now
             num_tokens += len(request.source)

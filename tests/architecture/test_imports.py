@@ -9,7 +9,7 @@ import pytest
 
 from tests.architecture.project_files import ROOT
 
-PACKAGES = ("benchmarks", "bundle", "export", "kernels", "kvasir_client", "loadtest", "model", "server")
+PACKAGES = ("benchmarks", "bundle", "export", "kernels", "kvasir_client", "library", "loadtest", "model", "server")
 
 # Runs in a process where torch and packages of its size cannot be imported, as on a serving machine.
 IMPORT_THE_SERVER = """

@@ -15,7 +15,7 @@ PRONOUN = re.compile(r"\b(?:(?:no|some|any|every)body|who" + r"ever)\b", re.IGNO
 SPEECH = re.compile(r"\b(?:says|tells|knows|(?:is|are) told)\b", re.IGNORECASE)
 
 WRITTEN = {".c", ".css", ".h", ".html", ".jinja", ".js", ".md", ".py", ".toml", ".yaml", ".yml"}
-WRITTEN_NAMES = {"Dockerfile", "Dockerfile.cuda", "Makefile", "run"}
+WRITTEN_NAMES = {"Dockerfile", "Makefile", "run"}
 
 # Texts to translate and quotations: (path, words around the hit, reason).
 EXCEPTIONS: tuple[tuple[str, str, str], ...] = ()
@@ -54,7 +54,7 @@ def test_another_opening_is_accepted(docstring: str) -> None:
     assert not _openings("a.py", f'"""{docstring}"""\n')
 
 
-@pytest.mark.parametrize("path", ["a.py", "a.js", "a.c", "a.md", "deploy/Dockerfile.cuda"])
+@pytest.mark.parametrize("path", ["a.py", "a.js", "a.c", "a.md", "Dockerfile"])
 def test_a_pronoun_is_found_in_code_and_documents(path: str) -> None:
     word = "Every" + "body"
     assert _pronouns(path, f"# one\n# {word}'s\n") == [Hit(path, 2, f"# {word}'s")]

@@ -19,16 +19,16 @@ from tests.architecture.project_files import ROOT, text_of
 from tests.docs.fenced_blocks import blocks_of, pages
 
 COMMANDS = (
-    *("serve", "pull", "models", "remove", "translate", "export", "train", "mcp"),
+    *("serve", "top", "pull", "models", "remove", "translate", "export", "train", "mcp"),
     *("loadtest", "loadtest report", "loadtest compare"),
     *("keys", "keys add", "keys list", "keys revoke", "keys limit"),
 )
 # Targets whose ARGS are flags of a command.
 TARGETS_WITH_FLAGS = frozenset({"serve", "loadtest"})
 SEPARATORS = "();<>|&"
-# Flags of other programs in running text: of Docker, curl and deepl, then of Locust.
+# Flags of other programs in running text: of Docker, Prometheus, curl and deepl, then of Locust.
 FOREIGN_FLAGS = frozenset(
-    {"--cpus", "--gpus", "--time", "--user", "--server-url"}
+    {"--build-arg", "--cpus", "--enable-feature", "--gpus", "--time", "--user", "--server-url"}
     | {"--headless", "--master-bind-host", "--master-bind-port", "--master-port"}
     | {"--users", "--spawn-rate", "--run-time"}
 )

@@ -11,6 +11,7 @@ from export.exporter import export_bundle
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from tests.end_to_end.exported import Exported, write_random_checkpoint
+from tests.end_to_end.generating import Generating, serve_generating
 from tests.end_to_end.servers import Served, relabelled, started
 from tests.made_once import made_once
 
@@ -55,6 +56,12 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Precision], 
         return Exported(load_bundle(folder / "bundle"), build_model(read_checkpoint(checkpoint)))
 
     return export
+
+
+@pytest.fixture(scope="session")
+def generating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generating]:
+    """A server of models that generate and embed."""
+    yield from serve_generating(tmp_path_factory.mktemp("generating"))
 
 
 @pytest.fixture

@@ -55,9 +55,10 @@ def relabelled(folder: Path, source: str, target: str) -> Path:
     return bundle
 
 
-def started(*flags: str) -> Iterator[Served]:
-    """A server with these flags; killed afterwards if it still runs."""
-    command = [sys.executable, "-m", "kvasir", "serve", "--port", "0", *flags]
+def started(*flags: str, module: str = "kvasir", max_descriptors: int | None = None) -> Iterator[Served]:
+    """A server with these flags; killed afterwards if it still runs. `module` is a program that runs `kvasir`."""
+    limit = [] if max_descriptors is None else ["prlimit", f"--nofile={max_descriptors}:{max_descriptors}"]
+    command = [*limit, sys.executable, "-m", module, "serve", "--port", "0", *flags]
     # A group of its own, as in a terminal: what Ctrl-C reaches.
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         served = Served(process)

@@ -1,69 +1,25 @@
 """`POST /v1/generate` with checkpoints of several families, against `generate` of transformers."""
 
-import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 import torch
 from starlette.testclient import TestClient
 
-from export.exporter import export_bundle
 from kvasir_client import Client, GenerationResult, TextDelta
 from server.http.app import create_app
-from server.operations.defaults import DEFAULT_MODEL
 from server.operations.settings import Settings
+from tests.end_to_end.generating import FAMILIES, SETTINGS, Generating
 from tests.fakes.event_stream import read_events, texts_of
-from tests.model.families.family_checkpoints import SENTENCES, FamilyCheckpoint, write_family
+from tests.model.families.family_checkpoints import SENTENCES, FamilyCheckpoint
 
 TEXTS = [text[:28] for text in SENTENCES[:5]]
-# Settings of checkpoints for summaries: the answers depend on each of them.
-# No trained model writes padding, which transformers would count among the n-grams.
-SETTINGS: dict[str, object] = {
-    "bad_words_ids": [[0]],
-    "num_beams": 3,
-    "length_penalty": 2.0,
-    "no_repeat_ngram_size": 2,
-    "min_length": 4,
-    "max_length": 11,
-}
-TASK = {"prefix": "summarize: ", "num_beams": 2, "max_length": 8, "early_stopping": True}
-FAMILIES = ("bart", "pegasus", "t5")
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FamilyCheckpoint]:
-    """A checkpoint of each family, and their bundles in one folder."""
-    torch.set_num_threads(1)
-    folder = tmp_path_factory.mktemp("generation")
-    checkpoints = {}
-    for family in FAMILIES:
-        checkpoint = write_family(family, folder / "checkpoints" / family, translates=False)
-        _add_settings(checkpoint)
-        export_bundle(checkpoint.folder, folder / "bundles" / family, "float32")
-        checkpoints[family] = checkpoint
-    return checkpoints
-
-
-@pytest.fixture(scope="module")
-def client(saved: dict[str, FamilyCheckpoint]) -> Iterator[TestClient]:
-    bundles = saved["bart"].folder.parent.parent / "bundles"
-    settings = Settings(
-        model=[bundles, DEFAULT_MODEL], engine_processes=False, replicas=1, threads=1, cache_sentences=0
-    )
-    with TestClient(create_app(settings)) as client:
-        yield client
-
-
-def _add_settings(saved: FamilyCheckpoint) -> None:
-    """Write the settings as older checkpoints have them, in both files."""
-    for name, content in (("generation_config.json", SETTINGS), ("config.json", {})):
-        path = saved.folder / name
-        values = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-        if name == "config.json" and values["model_type"] == "t5":
-            content = {"task_specific_params": {"summarization": TASK}, "prefix": "the "}
-        path.write_text(json.dumps(values | content), "utf-8")
+def _generate(generating: Generating, body: Mapping[str, object]) -> list[dict[str, Any]]:
+    generations: list[dict[str, Any]] = generating.client.post("/v1/generate", json=body).json()["generations"]
+    return generations
 
 
 def _reference(saved: FamilyCheckpoint, texts: list[str], **settings: object) -> tuple[list[str], list[float]]:
@@ -86,12 +42,10 @@ def _reference(saved: FamilyCheckpoint, texts: list[str], **settings: object) ->
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_texts_are_generated_by_the_settings_of_the_model(
-    family: str, saved: dict[str, FamilyCheckpoint], client: TestClient
-) -> None:
+def test_texts_are_generated_by_the_settings_of_the_model(family: str, generating: Generating) -> None:
     prefix = "the " if family == "t5" else ""
-    expected, scores = _reference(saved[family], [prefix + text for text in TEXTS], **SETTINGS)
-    answer = client.post("/v1/generate", json={"model": family, "text": TEXTS, "return_scores": True})
+    expected, scores = _reference(generating.checkpoints[family], [prefix + text for text in TEXTS], **SETTINGS)
+    answer = generating.client.post("/v1/generate", json={"model": family, "text": TEXTS, "return_scores": True})
     assert answer.status_code == 200, answer.text
     found = answer.json()["generations"]
     assert [each["text"] for each in found] == expected
@@ -100,62 +54,62 @@ def test_texts_are_generated_by_the_settings_of_the_model(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_options_of_a_request_replace_the_settings_of_the_model(
-    family: str, saved: dict[str, FamilyCheckpoint], client: TestClient
-) -> None:
+def test_options_of_a_request_replace_the_settings_of_the_model(family: str, generating: Generating) -> None:
     settings = SETTINGS | {"num_beams": 4, "length_penalty": 1.0, "max_length": 8, "num_return_sequences": 2}
     prefixed = ["my " + text for text in TEXTS]
-    expected, _ = _reference(saved[family], prefixed, **settings)
+    expected, _ = _reference(generating.checkpoints[family], prefixed, **settings)
     options = {"beam_size": 4, "length_penalty": 1.0, "max_new_tokens": 7, "num_hypotheses": 2, "prefix": "my "}
-    found = client.post("/v1/generate", json={"model": family, "text": TEXTS, **options}).json()["generations"]
+    found = generating.client.post("/v1/generate", json={"model": family, "text": TEXTS, **options}).json()[
+        "generations"
+    ]
     assert [text for each in found for text in (each["text"], each["alternatives"][0]["text"])] == expected
 
 
-def test_a_task_has_its_own_prefix_and_options(saved: dict[str, FamilyCheckpoint], client: TestClient) -> None:
-    models = {model["name"]: model for model in client.get("/v1/models").json()["models"]}
+def test_a_task_has_its_own_prefix_and_options(generating: Generating) -> None:
+    models = {model["name"]: model for model in generating.client.get("/v1/models").json()["models"]}
     assert models["t5"]["task_names"] == ["summarization"]
     assert models["t5"]["tasks"][0] == "generate"
     settings = {"bad_words_ids": [[0]], "num_beams": 2, "max_length": 8, "early_stopping": True}
     cleared = {"length_penalty": 1.0, "no_repeat_ngram_size": 0, "min_length": 0}
-    expected, _ = _reference(saved["t5"], ["summarize: " + text for text in TEXTS], **settings, **cleared)
+    expected, _ = _reference(
+        generating.checkpoints["t5"], ["summarize: " + text for text in TEXTS], **settings, **cleared
+    )
     body = {"model": "t5", "task": "summarization", "text": TEXTS}
-    assert [each["text"] for each in client.post("/v1/generate", json=body).json()["generations"]] == expected
-    wrong = client.post("/v1/generate", json=body | {"task": "poems"})
+    assert [each["text"] for each in _generate(generating, body)] == expected
+    wrong = generating.client.post("/v1/generate", json=body | {"task": "poems"})
     assert wrong.status_code == 422
     assert "summarization" in wrong.json()["error"]["message"]
 
 
-def test_a_stream_has_the_text_of_the_plain_answer(client: TestClient) -> None:
+def test_a_stream_has_the_text_of_the_plain_answer(generating: Generating) -> None:
     body = {"model": "bart", "text": TEXTS[:2], "beam_size": 1, "num_hypotheses": 1}
-    plain = client.post("/v1/generate", json=body).json()
-    streamed = client.post("/v1/generate", json=body | {"stream": True}).text
+    plain = generating.client.post("/v1/generate", json=body).json()
+    streamed = generating.client.post("/v1/generate", json=body | {"stream": True}).text
     assert texts_of(streamed, 2) == [each["text"] for each in plain["generations"]]
     name, last = read_events(streamed)[-1]
     assert name == "done"
     assert last["generations"] == plain["generations"]
 
 
-def test_a_long_text_is_rejected_with_its_length_or_truncated(
-    saved: dict[str, FamilyCheckpoint], client: TestClient
-) -> None:
-    tokenizer: Any = saved["bart"].tokenizer
+def test_a_long_text_is_rejected_with_its_length_or_truncated(generating: Generating) -> None:
+    tokenizer: Any = generating.checkpoints["bart"].tokenizer
     text = " ".join(SENTENCES[:9])
     length = len(tokenizer(text).input_ids)
     body = {"model": "bart", "text": [TEXTS[0], text]}
-    rejected = client.post("/v1/generate", json=body)
+    rejected = generating.client.post("/v1/generate", json=body)
     assert rejected.status_code == 422
     assert rejected.json()["error"]["code"] == "text_too_long"
     assert f"text 1 must have at most 40 tokens with this model. Given: {length}" in rejected.json()["error"]["message"]
-    short, cut = client.post("/v1/generate", json=body | {"truncate": True}).json()["generations"]
+    short, cut = _generate(generating, body | {"truncate": True})
     inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=40)
     with torch.no_grad():
-        (output,) = saved["bart"].reference.generate(**inputs, **SETTINGS)
+        (output,) = generating.checkpoints["bart"].reference.generate(**inputs, **SETTINGS)
     assert cut["text"] == tokenizer.decode(output, skip_special_tokens=True)
     assert (cut["truncated"], cut["source_tokens"], "truncated" in short) == (True, 40, False)
 
 
-def test_the_python_client_generates_and_streams(client: TestClient) -> None:
-    with Client("http://testserver", transport=client._transport) as own:
+def test_the_python_client_generates_and_streams(generating: Generating) -> None:
+    with Client("http://testserver", transport=generating.client._transport) as own:
         one = own.generate(TEXTS[0], model="bart", beam_size=1, return_token_scores=True)
         several = own.generate_with_details(TEXTS, model="bart", beam_size=1)
         *parts, last = own.stream_generation(TEXTS[0], model="bart", beam_size=1)
@@ -165,12 +119,12 @@ def test_the_python_client_generates_and_streams(client: TestClient) -> None:
         assert one.sentence is not None
         assert one.sentence.token_scores is not None
         assert len(one.sentence.token_scores) == one.target_tokens
-        assert (several.model, own.models().models[0].tasks) == ("bart", ["generate"])
+        assert (several.model, own.models().models[0].tasks) == ("bart", ["generate", "embed"])
 
 
-def test_sampling_needs_no_beams_of_the_model(client: TestClient) -> None:
+def test_sampling_needs_no_beams_of_the_model(generating: Generating) -> None:
     body = {"model": "bart", "text": TEXTS[0], "temperature": 1.5, "seed": 3, "num_hypotheses": 3}
-    first, second = (client.post("/v1/generate", json=body).json() for _ in range(2))
+    first, second = (generating.client.post("/v1/generate", json=body).json() for _ in range(2))
     assert first == second
     assert first["seed"] == 3
     assert len(first["generations"][0]["alternatives"]) == 2
@@ -185,17 +139,15 @@ def test_sampling_needs_no_beams_of_the_model(client: TestClient) -> None:
     ],
 )
 def test_a_model_for_another_task_is_named_with_its_route(
-    path: str, body: dict[str, str], route: str, client: TestClient
+    path: str, body: dict[str, str], route: str, generating: Generating
 ) -> None:
-    answer = client.post(path, json={"text": "my dog", **body})
+    answer = generating.client.post(path, json={"text": "my dog", **body})
     assert answer.status_code in (404, 422)
     assert route in answer.json()["error"]["message"]
 
 
-def test_a_server_without_translating_models_names_the_route_of_its_models(
-    saved: dict[str, FamilyCheckpoint], tmp_path: Path
-) -> None:
-    bundle = saved["bart"].folder.parent.parent / "bundles" / "bart"
+def test_a_server_without_translating_models_names_the_route_of_its_models(generating: Generating) -> None:
+    bundle = generating.bundles / "bart"
     settings = Settings(model=[bundle], engine_processes=False, replicas=1, threads=1)
     with TestClient(create_app(settings)) as client:
         for source in ("auto", None):

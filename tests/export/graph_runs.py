@@ -13,8 +13,9 @@ from torch import Tensor
 
 from bundle import tensors as names
 from bundle.manifest import Shapes
+from export.graphs.encoder_graph import EncoderGraph
 from export.graphs.shapes import describe_shapes
-from export.graphs.step_layout import DecoderStepGraph, EncoderGraph, LayerCaches
+from export.graphs.step_layout import DecoderStepGraph, LayerCaches
 from kernels.onnx_registration import register
 from model.transformer import Transformer
 

@@ -5,13 +5,15 @@ from typing import cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from export.graphs.attention import padded_head_dim
-from export.graphs.step_layout import DecoderStepGraph, EncoderGraph, LayerCaches
+from export.graphs.encoder_graph import EncoderGraph
+from export.graphs.step_layout import DecoderStepGraph, LayerCaches
 from model.transformer import Transformer
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates
-from server.interface.request import TokenIds
+from server.interface.request import Pooling, TokenIds
 
 
 class EagerRunner:
@@ -21,6 +23,7 @@ class EagerRunner:
         config = transformer.config
         shape = config.decoder_shape
         self.start_token = config.decoder_start_token_id
+        self.has_decoder = True
         self.attention_scale = shape.head_dim**-0.5
         self._vocab = shape.vocab_size
         self._encoder, self._decoder = EncoderGraph(transformer).eval(), DecoderStepGraph(transformer).eval()
@@ -34,6 +37,10 @@ class EagerRunner:
             ),
             max_rows,
         )
+
+    def embed(self, sources: Sequence[TokenIds], poolings: Sequence[Pooling]) -> list[NDArray[np.float32]]:
+        """Raise NotImplementedError."""
+        raise NotImplementedError
 
     @torch.no_grad()
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:

@@ -19,7 +19,7 @@ from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowInd
 from server.engine.model_runner import NO_ROWS, Candidates, ModelRunner
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.engine.stream_tracker import StreamUpdate
-from server.interface.request import Completion, Request, SentenceParams, Timings, TokenIds
+from server.interface.request import Completion, Pooling, Request, SentenceParams, Timings, TokenIds
 from tests.fakes.sentence_params import sentence_params
 
 END = 0
@@ -101,6 +101,7 @@ class FakeRunner:
     """
 
     start_token = START
+    has_decoder = True
     attention_scale = 0.5
 
     def __init__(
@@ -117,6 +118,11 @@ class FakeRunner:
         self.encode_error: Exception | None = None
         self.decode_error: Exception | None = None
         self._last_answer: Candidates | None = None
+
+    def embed(self, sources: Sequence[TokenIds], poolings: Sequence[Pooling]) -> list[NDArray[np.float32]]:
+        """Return the number and the sum of the ids of each source."""
+        self.encoded.append([tuple(source.tolist()) for source in sources])
+        return [np.array([len(source), source.sum()], np.float32) for source in sources]
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """Return the ids of each source as its keys."""

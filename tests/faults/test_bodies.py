@@ -37,7 +37,7 @@ def client(echo: EchoGenerator) -> Iterator[TestClient]:
 def test_a_body_of_too_many_values_is_rejected(client: TestClient, path: str, body: bytes) -> None:
     begun = time.process_time()
     answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
-    assert answer.status_code in (413, 422)
+    assert answer.status_code in (400, 413, 422)
     assert time.process_time() - begun < 1.0
     assert len(answer.content) < 1000
 
@@ -49,7 +49,7 @@ def test_json_that_is_declared_as_a_form_is_counted(client: TestClient, method: 
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     body = b"  " + json.dumps({"q": [""] * 60_000}).encode()
     answer = client.request(method, path, content=body, headers=headers)
-    assert answer.status_code == 422
+    assert answer.status_code == 400
     assert "values" in answer.text
     commas = client.post("/translate", content=b"q=" + b"," * 60_000 + b"&source=en&target=de", headers=headers)
     assert commas.status_code == 200

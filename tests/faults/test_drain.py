@@ -1,6 +1,8 @@
-"""SIGTERM while documents are translated: they are waited for, counted, and logged if they are lost."""
+"""SIGTERM: documents are waited for, counted, and logged if they are lost; no new connection is reset."""
 
 import signal
+import socket
+import threading
 import time
 from pathlib import Path
 
@@ -28,3 +30,41 @@ def test_documents_in_work_are_finished_or_counted_as_lost(tmp_path: Path, secon
     [drained] = [line for line in served.lines if line["message"] == "drained"]
     assert drained["lost_documents"] == lost
     assert not list(tmp_path.iterdir())
+
+
+def _outcome(address: tuple[str, int]) -> str:
+    """Send one request on a connection of its own."""
+    try:
+        connection = socket.create_connection(address, timeout=PATIENCE_SECONDS)
+    except ConnectionRefusedError:
+        return "refused"
+    with connection:
+        try:
+            connection.sendall(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            answer = b""
+            while chunk := connection.recv(1 << 16):
+                answer += chunk
+        except ConnectionResetError:
+            return "reset"
+    return answer.split()[1].decode() if answer else "closed"
+
+
+def test_no_connection_is_reset_at_the_end_of_the_drain() -> None:
+    outcomes: list[str] = []
+
+    def send_until_refused(address: tuple[str, int]) -> None:
+        while not outcomes or outcomes[-1] != "refused":
+            outcomes.append(_outcome(address))
+
+    for served in started("--threads", "1"):
+        host, port = served.url.removeprefix("http://").split(":")
+        clients = [threading.Thread(target=send_until_refused, args=((host, int(port)),)) for _ in range(8)]
+        for client in clients:
+            client.start()
+        while len(outcomes) < 100:
+            time.sleep(0.01)
+        served.process.send_signal(signal.SIGTERM)
+        for client in clients:
+            client.join(PATIENCE_SECONDS)
+        assert served.process.wait(PATIENCE_SECONDS) == 0
+    assert set(outcomes) <= {"200", "503", "refused"}, outcomes

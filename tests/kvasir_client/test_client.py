@@ -17,7 +17,13 @@ from kvasir_client import (
     TimedOut,
     TranslationResult,
 )
-from kvasir_client.options import DocumentOptions, GenerationOptions, Options, ScoreOptions
+from kvasir_client.options import (
+    DocumentOptions,
+    EmbeddingOptions,
+    GenerationOptions,
+    Options,
+    ScoreOptions,
+)
 from tests.end_to_end.servers import Served
 
 TEXTS = ["Good morning.", "The house is old. The garden is small."]
@@ -223,6 +229,7 @@ def test_the_options_are_those_of_the_server(served: Served) -> None:
     for body, options, others in (
         ("TranslateBody", Options, {"text", "source", "target", "stream"}),
         ("GenerateBody", GenerationOptions, {"text", "stream"}),
+        ("EmbedBody", EmbeddingOptions, {"text"}),
         ("ScoreBody", ScoreOptions, {"text", "translation", "source", "target"}),
         ("Body_submit_v1_documents_post", DocumentOptions, {"file", "source", "target"}),
     ):

@@ -28,9 +28,9 @@ def read_own_model(config_file: Path, weights_file: Path) -> Checkpoint:
     tensors = from_pytorch(renamed)
     shapes = parameter_shapes(config)
     names = {parameter: [parameter] for parameter in shapes}
-    if config.tie_embeddings:
+    if config.tie_embeddings and not config.is_encoder_only:
         names["encoder.embedding.weight"].append("decoder.embedding.weight")
-    if config.tie_output:
+    if config.tie_output and not config.is_encoder_only:
         owner = "encoder.embedding.weight" if config.tie_embeddings else "decoder.embedding.weight"
         names[owner].append("output_projection.weight")
     return Checkpoint(
@@ -55,6 +55,8 @@ def own_config(settings: Settings) -> TransformerConfig:
     defaults = TransformerConfig(vocab_size=2, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)
     for name in values:
         _check_type(settings, name, getattr(defaults, name))
+    if values.get("num_decoder_layers") == 0 and "pad_token_id" in values:
+        values.setdefault("decoder_start_token_id", values["pad_token_id"])  # required, and not used
     if isinstance(suppressed := values.get("suppressed_token_ids"), list):
         values["suppressed_token_ids"] = tuple(suppressed)
     try:

@@ -129,7 +129,8 @@ class BlockTranslator:
         special: list[int] = []
         for index, line in enumerate(block.lines):
             (special if self._may_be_special(line) else plain).append(index)
-        await asyncio.gather(*(translate(indices) for indices in (plain, special) if indices))
+        # Special lines first: they take several rounds.
+        await asyncio.gather(*(translate(indices) for indices in (special, plain) if indices))
         stats.add(self._recorder.take())
         return TranslatedBlock(block.index, [self._written(translations[i]) for i in range(len(block.lines))], stats)
 

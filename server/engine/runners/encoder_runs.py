@@ -1,12 +1,14 @@
 """Encoder runs: sources of similar length share a run, so that little of it is padding."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from server.engine.kv_cache import CrossKeysValues
-from server.interface.request import TokenIds
+from server.interface.request import Pooling, TokenIds
+
+Encoded = TypeVar("Encoded")
 
 # The fixed cost of an encoder run, in tokens of the same cost.
 _RUN_COSTS_TOKENS = 32
@@ -15,13 +17,13 @@ _RUN_COSTS_TOKENS = 32
 def encoded_in_runs(
     sources: Sequence[TokenIds],
     max_padded_tokens: int,
-    encode: Callable[[NDArray[np.int32], NDArray[np.int32]], Sequence[CrossKeysValues]],
-) -> list[CrossKeysValues]:
+    encode: Callable[[NDArray[np.int32], NDArray[np.int32]], Sequence[Encoded]],
+) -> list[Encoded]:
     """Return the encoded sentences in the order of `sources`.
 
     `encode` receives sentences of similar length: tokens [rows, longest], padded with 0, and their lengths [rows].
     """
-    encoded: dict[int, CrossKeysValues] = {}
+    encoded: dict[int, Encoded] = {}
     for indices in batches([len(source) for source in sources], max_padded_tokens):
         lengths = np.array([len(sources[index]) for index in indices], np.int32)
         tokens = np.zeros((len(indices), int(lengths.max())), np.int32)
@@ -48,3 +50,19 @@ def batches(lengths: Sequence[int], max_padded_tokens: int) -> list[list[int]]:
             runs.append([index])
             num_tokens = length
     return runs
+
+
+def pooled(
+    hidden: NDArray[np.float32], source: TokenIds, pooling: Pooling, end_of_sequence: int
+) -> NDArray[np.float32]:
+    """Return the embedding [d_model] of a source from its hidden states [source_len, d_model].
+
+    `eos` selects the last end-of-sequence token, or the last token if there is none.
+    """
+    if pooling == "mean":
+        mean: NDArray[np.float32] = np.mean(hidden, axis=0, dtype=np.float32)
+        return mean
+    ends = np.flatnonzero(source == end_of_sequence)
+    index = 0 if pooling == "first" else int(ends[-1]) if ends.size else len(source) - 1
+    chosen: NDArray[np.float32] = hidden[index].copy()  # the rest of the run is not kept
+    return chosen

@@ -14,8 +14,8 @@ from bundle.tensors import Precision
 from kernels.onnx_registration import KernelsUnavailable, register
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates
-from server.engine.runners.encoder_runs import encoded_in_runs
-from server.interface.request import TokenIds
+from server.engine.runners.encoder_runs import encoded_in_runs, pooled
+from server.interface.request import Pooling, TokenIds
 
 PROVIDER = "CPUExecutionProvider"
 
@@ -27,17 +27,18 @@ _MAX_BOUND_STEPS = 1024
 
 @dataclass(frozen=True, slots=True)
 class OnnxSessions:
-    """Sessions of the two graphs of a bundle. Several threads may run them at the same time."""
+    """Sessions of the graphs of a bundle. Several threads may run them at the same time."""
 
     bundle: Bundle
     encoder: ort.InferenceSession
-    decoder: ort.InferenceSession
+    decoder: ort.InferenceSession | None
 
     @classmethod
     def open(cls, bundle: Bundle, threads: int) -> "OnnxSessions":
         """Load the graphs with `threads` threads a run. Raises `BundleError` if ONNX Runtime cannot load one."""
-        sessions = [_open_session(bundle, file, threads) for file in (names.ENCODER_FILE, names.DECODER_FILE)]
-        return cls(bundle, *sessions)
+        encoder = _open_session(bundle, names.ENCODER_FILE, threads)
+        has_decoder = bundle.config.has_decoder
+        return cls(bundle, encoder, _open_session(bundle, names.DECODER_FILE, threads) if has_decoder else None)
 
 
 def _open_session(bundle: Bundle, file: str, threads: int) -> ort.InferenceSession:
@@ -67,6 +68,7 @@ class OnnxRunner:
         shapes = sessions.bundle.config.shapes
         self._num_layers = shapes.num_decoder_layers
         self.start_token = sessions.bundle.config.special_tokens.decoder_start
+        self.has_decoder = sessions.decoder is not None
         self.attention_scale = sessions.bundle.config.attention_scale
         self._max_encoder_tokens = max_encoder_tokens
         self.cache = KVCache(
@@ -99,6 +101,21 @@ class OnnxRunner:
         )
         return [cross[:, row, :, :length] for row, length in enumerate(lengths.tolist())]
 
+    def embed(self, sources: Sequence[TokenIds], poolings: Sequence[Pooling]) -> list[NDArray[np.float32]]:
+        """Embed sentences in encoder runs like those of `encode`."""
+        end = self._sessions.bundle.config.special_tokens.end_of_sequence
+        hidden = encoded_in_runs(sources, self._max_encoder_tokens, self._hidden_run)
+        return [
+            pooled(states, source, pooling, end)
+            for states, source, pooling in zip(hidden, sources, poolings, strict=True)
+        ]
+
+    def _hidden_run(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> list[NDArray[np.float32]]:
+        (hidden,) = self._sessions.encoder.run(
+            [names.HIDDEN_STATES], {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths}
+        )
+        return [hidden[row, :length] for row, length in enumerate(lengths.tolist())]
+
     def decode(
         self,
         num_rows: int,
@@ -120,6 +137,7 @@ class OnnxRunner:
                 self._steps.clear()
             queries = tuple(self._queries[:, :num_rows]) if with_queries else ()
             whole_rows = _WholeRows(self._logit_rows[:num_bound], self._logits[:num_bound], queries)
+            assert self._sessions.decoder is not None, "a request for an encoder has no decoder steps"
             step = self._steps[key] = _BoundStep(self._sessions.decoder, self.cache, *key[:3], whole_rows)
         self._logit_rows[:num_logit_rows] = logit_rows
         self._logit_rows[num_logit_rows:num_bound] = 0

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Depends, FastAPI
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from server.http.admin import models
+from server.http.admin import activity, models
 from server.http.middleware.body_limit import BodyLimit
 from server.http.middleware.host_check import HostCheck, default_hosts
 from server.http.monitoring import health, metrics
@@ -43,6 +43,7 @@ def create_admin_app(server: ServerState) -> FastAPI:
 
         dependencies.append(Depends(check_key))
     app.include_router(models.router, dependencies=dependencies)
+    app.include_router(activity.router, dependencies=dependencies)
     app.include_router(metrics.router, dependencies=dependencies)
     app.include_router(health.router)
     app.add_middleware(BodyLimit, max_body_bytes=_MAX_BODY_BYTES)

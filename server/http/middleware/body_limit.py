@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from server.http.raw_headers import header
 
 
 class BodyLimit:
@@ -24,7 +25,7 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        announced = Headers(scope=scope).get("content-length", "")
+        announced = header(scope, b"content-length")
         limit = self._upload_bytes.get(scope["path"], self._max_body_bytes)
         num_bytes = 0
 

@@ -2,13 +2,14 @@
 
 import ipaddress
 from collections.abc import Sequence
+from functools import lru_cache
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.http.middleware.origins import origin_pattern
+from server.http.raw_headers import header
 from server.http.responses.error_formats import ErrorFormats
 from server.operations.network import is_loopback
 
@@ -47,25 +48,22 @@ class HostCheck:
         await JSONResponse(body, 403, {"Connection": "close"})(scope, receive, send)
 
     def _problem(self, scope: Scope) -> str | None:
-        headers = Headers(scope=scope)
-        host = headers.get("host", "")
+        host = header(scope, b"host")
         name = _host_name(host)
         server = scope.get("server")
         if not (self._any_host or not host or self._is_allowed(name) or (server and name == server[0])):
             return f"host {name[:100]} is not allowed; add it with --allowed-hosts"
         if scope["method"] in _READING_METHODS:
             return None
-        origin = headers.get("origin", "")
-        if not origin or self._any_origin or self._origins.fullmatch(origin) or not _is_foreign(headers, origin, host):
+        origin = header(scope, b"origin")
+        if not origin or self._any_origin or self._origins.fullmatch(origin) or not _is_foreign(scope, origin, host):
             return None
         return f"origin {origin[:100]} is not allowed; add it with --cors-origins"
 
     def _is_allowed(self, name: str) -> bool:
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return any(name == host or (host[:2] == "*." and name.endswith(host[1:])) for host in self._hosts)
-        return True
+        if _is_ip_address(name):
+            return True
+        return any(name == host or (host[:2] == "*." and name.endswith(host[1:])) for host in self._hosts)
 
 
 def default_hosts(host: str) -> list[str]:
@@ -73,12 +71,20 @@ def default_hosts(host: str) -> list[str]:
     return [] if is_loopback(host) else ["*"]
 
 
-def _is_foreign(headers: Headers, origin: str, host: str) -> bool:
+@lru_cache(64)
+def _is_ip_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_foreign(scope: Scope, origin: str, host: str) -> bool:
     address = urlsplit(origin)
     if address.scheme not in ("http", "https") and origin != "null":
         return False  # a browser extension, which the user has installed
-    site = headers.get("sec-fetch-site")
-    if site is not None:
+    if site := header(scope, b"sec-fetch-site"):
         return site not in ("same-origin", "none")
     return address.netloc.lower() != host.lower()
 

@@ -1,12 +1,16 @@
 """Limit on the number of values in a JSON body, applied while it is read."""
 
-from starlette.datastructures import Headers
+import re
+
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from server.http.raw_headers import header
 from server.http.requests.parameters import MAX_BLANK_BYTES, looks_like_json
 
 _PIECE_BYTES = 16 * 1024
+_MAX_DIGITS = 1000  # a floating point number has at most some 310 before its point
+_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (_MAX_DIGITS + 1))
 
 
 class JsonValues:
@@ -24,8 +28,12 @@ class JsonValues:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        media_type = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().casefold()
+        media_type = header(scope, b"content-type").partition(";")[0].strip().casefold()
         if media_type == "multipart/form-data":
+            await self._app(scope, receive, send)
+            return
+        announced = header(scope, b"content-length")
+        if announced.isdecimal() and int(announced) <= self._max_values:  # each value takes a byte
             await self._app(scope, receive, send)
             return
         counter = ValueCounter()
@@ -45,20 +53,27 @@ class JsonValues:
                 return message
             for begin in range(0, len(body), _PIECE_BYTES):
                 if counter.add(body[begin : begin + _PIECE_BYTES]) > self._max_values:
-                    raise HTTPException(
-                        422,
-                        f"the body must have at most {self._max_values} values; send it in parts",
-                        {"Connection": "close"},  # the rest of the body is not read
-                    )
+                    raise _rejection(f"the body must have at most {self._max_values} values; send it in parts")
+                if counter.has_long_number:
+                    raise _rejection(f"a number must have at most {_MAX_DIGITS} digits")
             return message
 
         await self._app(scope, receive_counted, send)
 
 
+def _rejection(message: str) -> HTTPException:
+    return HTTPException(422, message, {"Connection": "close"})  # the rest of the body is not read
+
+
 class ValueCounter:
-    """Counts the separators of JSON values outside strings, in a body that comes in pieces."""
+    """Counts the separators of JSON values outside strings, in a body that comes in pieces.
+
+    Also finds numbers of very many digits, which Python converts in quadratic time; not those that a border of pieces
+    divides into shorter ones.
+    """
 
     def __init__(self) -> None:
+        self.has_long_number = False
         self._num_values = 0
         self._is_in_string = False
         self._is_escaped = False  # the last piece ended with a backslash that escapes the next byte
@@ -75,6 +90,9 @@ class ValueCounter:
             self._is_escaped = False
         parts = piece.split(b'"')
         outside = parts[1 if self._is_in_string else 0 :: 2]
+        for part in outside:
+            if len(part) > _MAX_DIGITS and _LONG_NUMBER.search(part):
+                self.has_long_number = True
         self._num_values += sum([part.count(b",") + part.count(b"[") + part.count(b"{") for part in outside])
         self._is_in_string ^= len(parts) % 2 == 0
         return self._num_values

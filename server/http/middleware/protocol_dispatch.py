@@ -6,19 +6,20 @@ formats, API keys and metrics are those of its protocol.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qsl
+from urllib.parse import unquote_plus
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.http.middleware.engine_admission import EngineAdmission
+from server.http.raw_headers import header
 from server.http.requests.parameters import json_names, looks_like_json
 from server.http.responses.error_formats import ErrorFormats
 from server.http.responses.errors import http_error_response, unread_error_response
 from server.interface.errors import KvasirError
 
 _MAX_NAMES = 1000
+_MAX_NAME_BYTES = 100  # longer names are no sign of a protocol
 
 
 class Signs:
@@ -134,7 +135,7 @@ class ProtocolDispatch:
             await self._app(scope, receive, send)
             return
         scope["path"] = root + self._prefixed(path, Signs(scope))
-        if self._has_readable_body(scope, Headers(scope=scope)):
+        if self._has_readable_body(scope):
             candidates = (scope["path"].removeprefix(root), *(rule.prefix + path for rule in reversed(rules)))
             try:
                 self._admission.check(scope, *candidates)
@@ -154,10 +155,10 @@ class ProtocolDispatch:
         matching = (rule.prefix for rule in self._rules[path] if rule.sign(signs))
         return next(matching, self._prefixes[path]) + path
 
-    def _has_readable_body(self, scope: Scope, headers: Headers) -> bool:
-        announced = headers.get("content-length", "")
+    def _has_readable_body(self, scope: Scope) -> bool:
+        announced = header(scope, b"content-length")
         is_too_large = announced.isdecimal() and int(announced) > self._max_body_bytes
-        is_multipart = headers.get("content-type", "").lower().startswith("multipart/")
+        is_multipart = header(scope, b"content-type").lower().startswith("multipart/")
         return scope["method"] == "POST" and not is_too_large and not is_multipart
 
 
@@ -180,6 +181,9 @@ async def _read(receive: Receive, max_bytes: int) -> tuple[bytes, Receive]:
 
 
 def _form_names(fields: bytes) -> frozenset[str]:
+    if not fields:
+        return frozenset()
     if fields.count(b"&") >= _MAX_NAMES:
         return frozenset()
-    return frozenset(name for name, _ in parse_qsl(fields.decode("latin-1"), keep_blank_values=True))
+    names = (field.partition(b"=")[0] for field in fields.split(b"&"))
+    return frozenset(unquote_plus(name.decode("latin-1")) for name in names if len(name) <= _MAX_NAME_BYTES)

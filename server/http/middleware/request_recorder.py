@@ -6,15 +6,18 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from server.http.middleware.refusal_sampling import RefusalSampling
+from server.http.raw_headers import header
 from server.http.responses.error_formats import ErrorFormats
 from server.http.responses.errors import CLIENT_GONE_STATUS, error_response
 from server.http.state import RequestRecord, ServerState, milliseconds
 from server.interface.client_identity import client_of_call
 from server.interface.errors import EngineFailed
 from server.interface.request import FinishReason
+from server.operations.tracing import Attribute, RequestTrace
 
 _log = logging.getLogger("kvasir.request")
 
@@ -43,6 +46,7 @@ class RequestRecorder:
         self._server = server
         self._formats = formats
         self._clock = clock
+        self._refusals = RefusalSampling()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request; pass on other scopes."""
@@ -51,11 +55,13 @@ class RequestRecorder:
             return
         begun = self._clock()
         record = RequestRecord(
-            _request_id(Headers(scope=scope)),
+            _request_id(header(scope, b"x-request-id")),
             client=str((scope.get("client") or ("",))[0]),
             elapsed_seconds=lambda: self._clock() - begun,
         )
         scope.setdefault("state", {})["record"] = record
+        if self._server.tracing is not None:
+            record.trace = self._server.tracing.begin(Headers(scope=scope))
         client_of_call.set(record.client)
         status = 0
 
@@ -63,12 +69,15 @@ class RequestRecorder:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["X-Request-ID"] = record.id
+                headers = list(message.get("headers", ()))
+                headers.append((b"x-request-id", record.id.encode()))
+                if record.trace is not None:
+                    headers.append((b"traceparent", record.trace.traceparent.encode()))
                 if not record.is_streamed:  # the last event of a stream has its timings
-                    headers["Server-Timing"] = _server_timing(record)
-                if self._server.draining:
-                    headers["Connection"] = "close"
+                    headers.append((b"server-timing", _server_timing(record).encode()))
+                if self._server.draining and (b"connection", b"close") not in headers:
+                    headers.append((b"connection", b"close"))
+                message["headers"] = headers
             await send(message)
 
         self._server.begin_request()
@@ -96,13 +105,21 @@ class RequestRecorder:
     def _finish(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
         endpoint = str(getattr(scope.get("route"), "path", "") or self._endpoint_of(scope))
         outcome = _outcome(status)
-        self._server.metrics.answered(endpoint, status, outcome, seconds)
+        trace = record.trace
+        trace_id = trace.trace_id if trace is not None and trace.is_sampled else None
+        self._server.metrics.answered(endpoint, status, outcome, seconds, trace_id)
         if record.result is not None:
             self._server.metrics.translated(record.result)
+        self._server.activity.count(
+            record.model, record.key, record.num_characters, record.result, is_rejected=outcome == "rejected"
+        )
+        if trace is not None:
+            _end_trace(trace, scope, record, endpoint, status)
         # Successful probes, scrapes and page files are frequent and carry no information.
         is_routine = status in (200, 304) and not record.num_texts
         level = logging.DEBUG if is_routine else logging.INFO
-        if not _log.isEnabledFor(level):
+        left_out = self._refusals.select(status)
+        if left_out is None or not _log.isEnabledFor(level):
             return
         fields: dict[str, object] = {
             "id": record.id,
@@ -111,6 +128,8 @@ class RequestRecorder:
             "status": status,
             "outcome": outcome,
             **({} if record.key is None else {"key": record.key.id}),
+            **({} if trace is None else {"trace": trace.trace_id}),
+            **({"left_out": left_out} if left_out else {}),
             "milliseconds": milliseconds(seconds),
             **_sizes(record),
         }
@@ -121,6 +140,20 @@ class RequestRecorder:
     def _endpoint_of(self, scope: Scope) -> str:
         path = str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
         return path if path in self._endpoints else _UNKNOWN_ENDPOINT
+
+
+def _end_trace(trace: RequestTrace, scope: Scope, record: RequestRecord, endpoint: str, status: int) -> None:
+    """End the span of a request, with the names of OpenTelemetry's conventions and never with a text."""
+    attributes: dict[str, Attribute] = {
+        "http.request.method": scope["method"],
+        "http.route": endpoint,
+        "http.response.status_code": status,
+        "kvasir.request_id": record.id,
+    }
+    attributes |= {f"kvasir.{name}": value for name, value in _sizes(record).items() if isinstance(value, str | int)}
+    phases = {} if record.result is None else record.result.phases.by_name()
+    error = f"status {status}" if status >= 500 else None
+    trace.end(f"{scope['method']} {endpoint}", attributes, phases, error)
 
 
 def _sizes(record: RequestRecord) -> Mapping[str, object]:
@@ -144,7 +177,7 @@ def _sizes(record: RequestRecord) -> Mapping[str, object]:
 
 def _server_timing(record: RequestRecord) -> str:
     """Return the durations of the four phases and the total: https://www.w3.org/TR/server-timing/."""
-    return ", ".join(f"{name};dur={duration}" for name, duration in record.timings().items())
+    return ", ".join([f"{name};dur={duration}" for name, duration in record.timings().items()])
 
 
 def _outcome(status: int) -> str:
@@ -153,7 +186,6 @@ def _outcome(status: int) -> str:
     return "ok" if status < 400 else "invalid" if status < 500 else "error"
 
 
-def _request_id(headers: Headers) -> str:
+def _request_id(given: str) -> str:
     """Return the client's request id if it is fit for a log line, else a new one."""
-    given = headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+    return given if given and _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from server.http.raw_headers import header
 from server.http.responses.error_formats import ErrorFormats
 from server.http.responses.errors import unread_error_response
 from server.http.state import ServerState
@@ -51,6 +51,6 @@ class UploadAdmission:
 
     def _num_bytes(self, scope: Scope) -> int:
         """Return the bytes of the body, or as many as it may have where it does not state them."""
-        announced = Headers(scope=scope).get("content-length", "")
+        announced = header(scope, b"content-length")
         limit = self._server.settings.document_options.limits.max_file_bytes
         return min(int(announced), limit) if announced.isdecimal() else limit

@@ -1,14 +1,27 @@
 """Cancellation of work whose client has disconnected."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Protocol, TypeVar
 
 from fastapi import Request
 
 from server.interface.errors import ClientGone
 
 Result = TypeVar("Result")
+
+
+_GONE = "the client closed the connection before the response was ready"
+CONNECTION = "connection"  # in the state of a scope: the connection, if it reports its loss
+
+
+class Connection(Protocol):
+    """A connection that reports its loss."""
+
+    is_lost: bool
+
+    def call_on_loss(self, on_loss: Callable[[], None] | None) -> None:
+        """Call a function when the connection is lost. None: no function any more."""
 
 
 async def unless_disconnected(request: Request, work: Coroutine[None, None, Result]) -> Result:
@@ -20,19 +33,35 @@ async def unless_disconnected(request: Request, work: Coroutine[None, None, Resu
     assert task is not None, "routes run in tasks"
     is_gone = False
 
-    async def watch() -> None:
+    def cancel() -> None:
         nonlocal is_gone
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
         is_gone = True
         task.cancel()
 
-    watcher = asyncio.create_task(watch())
+    connection: Connection | None = request.scope["state"].get(CONNECTION)
+    watcher = None
+    if connection is None:
+        watcher = asyncio.create_task(_watch(request, cancel))
+    elif connection.is_lost:
+        work.close()
+        raise ClientGone(_GONE)
+    else:  # a task for each request would cost more time than reading its fields
+        connection.call_on_loss(cancel)
     try:
         return await work
     except asyncio.CancelledError:
         if is_gone and not task.uncancel():  # no other cancellation is pending
-            raise ClientGone("the client closed the connection before the response was ready") from None
+            raise ClientGone(_GONE) from None
         raise
     finally:
-        watcher.cancel()
+        if connection is not None:
+            connection.call_on_loss(None)
+        if watcher is not None:
+            watcher.cancel()
+
+
+async def _watch(request: Request, cancel: Callable[[], None]) -> None:
+    """Wait for the end of the connection as every ASGI server reports it."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    cancel()

@@ -5,14 +5,17 @@ from server.text.language_tags import match_language, means_detection
 from server.translation.router import Router
 from server.translation.service import AUTO
 
+MAX_LISTED_PAIRS = 1000
+"""Pairs of languages that are listed one by one: NLLB-200 has 40,000, which are megabytes."""
 _PREFIX = "kvasir:"
 _MAX_NAME_CHARACTERS = 200
 
 
 def model_names(router: Router) -> list[str]:
-    """Return the bundles' names, a name for each pair of languages, and one for each target."""
+    """Return the bundles' names, a name for each pair of languages unless there are many, and one for each target."""
     names = [bundle.config.name for bundle in router.bundles]
-    names += [f"{_PREFIX}{route.source}-{route.target}" for route in router.routes]
+    if len(router.routes) <= MAX_LISTED_PAIRS:
+        names += [f"{_PREFIX}{route.source}-{route.target}" for route in router.routes]
     return names + [f"{_PREFIX}{target}" for target in router.target_languages]
 
 

@@ -1,5 +1,6 @@
 """Request parameters, read alike from a JSON object, a form or the query."""
 
+import asyncio
 import json
 import math
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -12,9 +13,11 @@ from starlette.types import Scope
 
 from server.interface.errors import InvalidRequest
 from server.text.unicode_text import replace_lone_surrogates
+from server.translation.worker_threads import PLAIN_TEXTS
 
 _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "False"})
 
+_INLINE_BYTES = 20_000  # 1 MB of escapes takes 0.2 s
 MAX_BLANK_BYTES = 256  # before JSON
 _PARSED = "kvasir.json_object"  # key of the scope
 _MAX_FIELD_BYTES = 1024 * 1024  # of a URL-encoded form; Starlette has the same limit for multipart forms
@@ -131,10 +134,10 @@ async def read_parameters(request: Request, max_fields: int) -> Parameters:
     ):
         return Parameters(_json_object(request.scope, await request.body()), is_json=True)
     values: dict[str, list[object]] = {}
-    for name, query_value in _form_fields(request.scope["query_string"], max_fields):
+    for name, query_value in await _form_fields(request.scope["query_string"], max_fields):
         values.setdefault(name, []).append(query_value)
     if media_type == "application/x-www-form-urlencoded":
-        for name, text in _form_fields(await request.body(), max_fields):
+        for name, text in await _form_fields(await request.body(), max_fields):
             values.setdefault(name, []).append(text)
         return Parameters(values, is_json=False)
     form = await request.form(max_fields=max_fields, max_files=1)
@@ -152,7 +155,14 @@ def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().casefold()
 
 
-def _form_fields(body: bytes, max_fields: int) -> list[tuple[str, str]]:
+async def _form_fields(body: bytes, max_fields: int) -> list[tuple[str, str]]:
+    """Return the fields of a URL-encoded form or query, in order. Long ones are decoded in a thread."""
+    if len(body) <= _INLINE_BYTES:
+        return _decoded_fields(body, max_fields)
+    return await asyncio.get_running_loop().run_in_executor(PLAIN_TEXTS, _decoded_fields, body, max_fields)
+
+
+def _decoded_fields(body: bytes, max_fields: int) -> list[tuple[str, str]]:
     """Return the fields of a URL-encoded form or query, in order.
 
     Starlette would read unescaped bytes as Latin-1, although curl and others send UTF-8, and would replace escaped

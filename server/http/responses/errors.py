@@ -111,7 +111,10 @@ def http_error_response(error: HTTPException, method: str, error_format: ErrorFo
     message = _HTTP_MESSAGES.get(str(error.detail), str(error.detail))
     if status == 405:
         message = f"method {method} is not allowed; use {(error.headers or {}).get('Allow', 'none')}"
-    return _response(error_format, status, _HTTP_CODES.get(status, "error"), message, error.headers or {})
+    code = _HTTP_CODES.get(status, "error")
+    if status == 422:
+        status = _status(InvalidRequest, error_format)
+    return _response(error_format, status, code, message, error.headers or {})
 
 
 def retry_after(error: TryLater) -> str:

@@ -58,12 +58,11 @@ def scientific_pattern(item: str) -> "regex.Pattern[str] | None":
 
 @lru_cache(maxsize=512)
 def numeral_pattern(item: str, target: str) -> "regex.Pattern[str]":
-    """Return a pattern of a Roman numeral, and of its value in digits and words."""
-    numeral = item.rstrip(".")
-    value = _value_of(numeral)
+    """Return a pattern of the value of a Roman numeral in digits and words."""
+    value = _value_of(item.rstrip("."))
     words = [spelled(value, target, is_ordinal=ordinal) for ordinal in (True, False)]
-    patterns = [rf"(?<!\w){numeral}(?!\w)", rf"(?<!\w){value}(?:\.|st|nd|rd|th|er|e)?(?!\w)"]
-    return regex.compile("|".join([*patterns, *(f"(?i:{each.pattern})" for each in words if each is not None)]))
+    digits = rf"(?<!\w){value}(?:\.|st|nd|rd|th|er|e)?(?!\w)"
+    return regex.compile("|".join([digits, *(f"(?i:{each.pattern})" for each in words if each is not None)]))
 
 
 def _number(number: str, target: str) -> str:

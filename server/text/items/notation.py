@@ -16,7 +16,7 @@ from server.text.items.numbers import (
     without_ordinal,
 )
 from server.text.items.patterns import CURRENCY_CODES, CURRENCY_SIGNS, CURRENCY_WORDS, NUMBERS
-from server.text.items.words import currency_word, magnitude_at, magnitudes
+from server.text.items.words import currency_word, magnitude_at, magnitudes, without_magnitude
 from server.text.items.written_dates import is_written, localized_date
 
 _MONEY = regex.compile(rf"{CURRENCY_SIGNS}|{CURRENCY_CODES}")
@@ -94,8 +94,7 @@ def _numeric(kind: ItemKind, item: str, source: str, target: str) -> str:
         end = _ORDINAL_ENDS.get(target.partition("-")[0])
         return item if end is None else number + end
     if power := magnitude_at(behind, source):
-        word = regex.match(r"\s*[^\W\d]+(?: [^\W\d€£¥]+)?\.?", behind)
-        behind = behind[word.end() :] if word else ""
+        behind = without_magnitude(behind, source)
         number += " " + _magnitude(power, target, is_one=match.group() in ("1", "1.0"))
     if kind is ItemKind.MONEY and (word := _CURRENCY_WORD.search(behind)):
         return f"{number} {currency_word(word.group(), match.group(), target)}"
@@ -152,5 +151,7 @@ def _time(item: str, target: str) -> str:
     values, _ = minutes(item)
     if item.rstrip(".")[-1:].lower() != "m" or "H" not in str(locale_of(target).time_formats["short"].pattern):
         return item
+    if not values:
+        return item  # 67 pm
     [minute] = values
     return f"{minute // 60}:{minute % 60:02d}"

@@ -200,7 +200,7 @@ def _range(answer: Answer, item: str) -> Range | None:
 
 
 def _numeral(answer: Answer, item: str) -> Range | None:
-    return answer.first(numeral_pattern(item, answer.target_language))
+    return _verbatim(answer, item.rstrip(".")) or answer.first(numeral_pattern(item, answer.target_language))
 
 
 def _number(answer: Answer, item: str) -> Range | None:

@@ -129,6 +129,14 @@ def magnitude_at(text: str, language: str) -> int:
     return 0
 
 
+def without_magnitude(text: str, language: str) -> str:
+    """Return a text that begins with the word of a power of ten without that word."""
+    first, second = (regex.match(rf"\s*{words}", text) for words in (r"[^\W\d]+\.?", r"[^\W\d]+ [^\W\d]+\.?"))
+    if second is not None and " ".join(second.group().lower().split()) in magnitudes(language):
+        return text[second.end() :]
+    return text[first.end() :] if first is not None else text
+
+
 def currency_code(currency: str) -> str:
     """Return the ISO code of a sign or a name of a currency; the sign itself if it has none."""
     word = currency.lower()

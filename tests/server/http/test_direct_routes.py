@@ -105,6 +105,11 @@ def _router(events: list[str]) -> APIRouter:
         response.headers["X-Path"] = path
         return {"twice": 2 * body.number}
 
+    @router.get("/status")
+    async def status(response: Response) -> str:
+        response.status_code = 503
+        return "draining"
+
     @router.get("/{name}")
     async def named(name: str) -> str:
         return name
@@ -134,6 +139,7 @@ def test_dependencies_headers_and_the_order_of_routes_are_those_of_fastapi() -> 
                 ("POST", "/twice", b'{"number": "x"}'),
                 ("POST", "/twice", b"[1]"),
                 ("GET", "/twice", b""),
+                ("GET", "/status", b""),
                 ("GET", "/other/query?number=3", b""),
                 ("PUT", "/twice", b"{}"),
             ):

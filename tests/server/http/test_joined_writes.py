@@ -7,17 +7,20 @@ from unittest.mock import Mock
 
 import pytest
 import uvicorn
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from server.http.joined_writes import JoinedConnection
+from server.http.requests.disconnect import unless_disconnected
+from server.interface.errors import ClientGone
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 _GET = b"GET /a%20b?c=d HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-def _written(app: App, request: bytes = _GET) -> list[bytes]:
-    """Return what a connection writes, write by write."""
+def _written(app: App, request: bytes = _GET, *, loses_connection: bool = False) -> list[bytes]:
+    """Return what a connection writes, write by write. The loss of the connection comes while the application waits."""
 
     async def run() -> list[bytes]:
         config = uvicorn.Config(app, log_config=None, ws="none", lifespan="off")
@@ -29,6 +32,9 @@ def _written(app: App, request: bytes = _GET) -> list[bytes]:
         transport.is_closing.return_value = False
         connection.connection_made(transport)
         connection.data_received(request)
+        await asyncio.sleep(0)
+        if loses_connection:
+            connection.connection_lost(None)
         while connection.tasks:
             await asyncio.gather(*connection.tasks)
             await asyncio.sleep(0)
@@ -90,3 +96,18 @@ def test_a_body_of_another_length_than_stated_is_not_completed(length: bytes, ca
         written = b"".join(_written(_app([(b"content-length", length)], b"hello")))
     assert (b"hello" in written) is (length == b"6")
     assert "Exception in ASGI application" in caplog.text
+
+
+def test_the_loss_of_a_connection_cancels_what_its_client_waits_for() -> None:
+    ended: list[object] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        for _ in range(2):  # the second one begins when the connection is lost already
+            with pytest.raises(ClientGone) as gone:
+                await unless_disconnected(request, asyncio.sleep(60))
+            ended.append(gone.value)
+        await _app([], b"late")(scope, receive, send)
+
+    assert _written(app, loses_connection=True) == []
+    assert len(ended) == 2

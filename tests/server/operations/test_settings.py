@@ -119,6 +119,14 @@ def test_the_settings_page_contains_the_table_of_settings() -> None:
     assert settings_table() in page, "run `make reference`"
 
 
+def test_images_do_not_start_open_to_every_machine(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match=r"`api_keys` is required on an address that other machines reach"):
+        Settings(host="0.0.0.0", require_keys=True)
+    assert Settings(host="0.0.0.0", require_keys=True, api_keys=tmp_path / "keys.sqlite").require_keys
+    assert Settings(host="127.0.0.1", require_keys=True).require_keys
+    assert Settings(host="0.0.0.0", unix_socket=tmp_path / "socket", require_keys=True).require_keys
+
+
 def test_threads_are_lent_where_copies_of_the_models_are_few() -> None:
     assert Settings(threads=4).num_lent_replicas(2) == 2
     assert Settings(threads=4).num_lent_replicas(1) == 0, "one model has all threads already"

@@ -160,6 +160,23 @@ def test_the_pieces_are_the_plain_answer_in_whatever_order_they_become_final(ech
     run(scenario)
 
 
+@pytest.mark.parametrize("max_sentences", [1, 2, 5])
+def test_a_reader_takes_a_long_answer_in_parts(echo: EchoGenerator, max_sentences: int) -> None:
+    async def scenario() -> None:
+        streaming = Streaming(echo, *_TEXTS, "Tea. Tea.\n" * 20)
+        result = await streaming.result()
+        texts = [""] * len(result.translations)
+        num_takes = 0
+        while streaming.stream.has_news:
+            num_takes += 1
+            for piece in streaming.stream.take(max_sentences):
+                texts[piece.index] += piece.text
+        assert texts == [each.text for each in result.translations]
+        assert num_takes >= 40 // max_sentences
+
+    run(scenario)
+
+
 def test_text_that_changes_later_fails_the_stream(echo: EchoGenerator) -> None:
     async def scenario() -> None:
         streaming = Streaming(echo, "The quick brown fox.")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from server.interface.errors import Draining, EngineFailed, InvalidRequest
-from server.interface.request import Completion
+from server.interface.request import Completion, Request
 from server.workers.stepped_engine import SteppedEngine
 from tests.fakes.engine import FakeEngine, FakeRunner, fake_bundle, random_table, request
 from tests.fakes.sentence_params import sentence_params
@@ -14,7 +14,7 @@ SOURCES = [[3 + first, 4, 5 + first, 0] for first in range(5)]
 
 def _engine(max_rows: int = 16) -> tuple[SteppedEngine, FakeRunner]:
     runner = FakeRunner(random_table(seed=3, vocab=12, end_bias=-1.0), max_rows)
-    return SteppedEngine(fake_bundle(12), runner, max_encoder_tokens=8), runner
+    return SteppedEngine(fake_bundle(12), runner, max_admitted_tokens=8), runner
 
 
 async def _stepped(engine: SteppedEngine, task: "asyncio.Task[list[Completion]]") -> list[Completion]:
@@ -42,13 +42,28 @@ def test_a_stepped_engine_gives_the_answers_of_an_engine_with_a_scheduler(beam_s
     assert _tokens(asyncio.run(scenario())) == _tokens(alone)
 
 
-def test_an_encoder_run_has_the_tokens_that_it_may_have() -> None:
+def test_an_admission_has_the_tokens_that_it_may_have() -> None:
     async def scenario() -> list[list[tuple[int, ...]]]:
         engine, runner = _engine()
         await _stepped(engine, asyncio.create_task(engine.generate([request(each) for each in SOURCES])))
         return runner.encoded[1:]  # the first one warms up
 
     assert [len(run) for run in asyncio.run(scenario())] == [2, 2, 1]
+
+
+def test_further_rounds_of_a_call_are_encoded_first() -> None:
+    async def scenario() -> list[int]:
+        engine, runner = _engine()
+        calls = [[request(each) for each in SOURCES[:3]], [request(each) for each in SOURCES[3:]]]
+        for each in calls[1]:
+            each.accepted_earlier = True
+        await _stepped(engine, asyncio.create_task(_all(engine, calls)))
+        return [source[0] - 3 for run in runner.encoded[1:] for source in run]
+
+    async def _all(engine: SteppedEngine, calls: list[list[Request]]) -> list[Completion]:
+        return [each for part in await asyncio.gather(*map(engine.generate, calls)) for each in part]
+
+    assert asyncio.run(scenario()) == [3, 4, 0, 1, 2]
 
 
 def test_a_cancelled_call_frees_its_rows() -> None:

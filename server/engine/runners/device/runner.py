@@ -24,7 +24,7 @@ from server.engine.runners.device.cache import DeviceCache, EncodedRow
 from server.engine.runners.device.row_mover import Mover
 from server.engine.runners.device.sessions import DeviceSessions, run_options
 from server.engine.runners.encoder_runs import encoded_in_runs
-from server.interface.request import TokenIds
+from server.interface.request import Pooling, TokenIds
 
 _DTYPES: dict[names.Precision, type[np.floating]] = {"float32": np.float32, "float16": np.float16}
 
@@ -58,6 +58,7 @@ class DeviceRunner:
         config = sessions.bundle.config
         shapes, special = config.shapes, config.special_tokens
         self.start_token = special.decoder_start
+        self.has_decoder = True
         self.attention_scale = config.attention_scale
         self._max_encoder_tokens = max_encoder_tokens
         self._dtype = _DTYPES[config.precision]
@@ -83,6 +84,10 @@ class DeviceRunner:
         self._runs_ahead = runs_ahead
         self._ahead: _Step | None = None
         self._changes_seen = 0
+
+    def embed(self, sources: Sequence[TokenIds], poolings: Sequence[Pooling]) -> list[NDArray[np.float32]]:
+        """Raise NotImplementedError: graphs of layout `parts` return no hidden states."""
+        raise NotImplementedError
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """Encode sentences of similar length together, at most `max_encoder_tokens` padded tokens a run."""

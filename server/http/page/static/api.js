@@ -20,8 +20,23 @@ export class Unreachable extends Error {}
 
 /** Returns language pairs, models and limits. */
 export async function capabilities() {
-  const [{ models, pairs }, limits] = await Promise.all([getJson("v1/models"), getJson("v1/limits")]);
-  return { pairs, models, limits };
+  const [{ models, pairs, pairs_complete }, limits] = await Promise.all([getJson("v1/models"), getJson("v1/limits")]);
+  return { pairs: pairs_complete === false ? [...pairsOf(models), ...pairs] : pairs, models, limits };
+}
+
+/** Returns the pairs that follow from the languages of the models; the first model for a pair serves it. */
+function pairsOf(models) {
+  const pairs = new Map();
+  for (const { name, source_languages: sources, target_languages: targets } of models) {
+    const isMultilingual = sources.length > 1 && targets.length > 1;
+    for (const source of sources) {
+      for (const target of targets.filter((each) => each !== source || !isMultilingual)) {
+        const key = `${source} ${target}`;
+        pairs.set(key, pairs.get(key) ?? { source, target, models: [name], pivot: null });
+      }
+    }
+  }
+  return pairs.values();
 }
 
 /** Yields `{ text }` for each delta of the translation, then `{ response }`. `signal` aborts it. */

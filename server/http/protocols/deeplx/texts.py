@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, FailFast, Field
 
 from server.http.protocols.deeplx.errors import deeplx_responses
 from server.http.requests.compatible_translation import source_codes, translate_texts
@@ -93,7 +93,7 @@ class RpcLanguages(BaseModel):
 class RpcParams(BaseModel):
     """Texts and languages of a call."""
 
-    texts: list[RpcText]
+    texts: Annotated[list[RpcText], FailFast()]  # a description of each wrong text would hold the event loop
     lang: RpcLanguages
 
 

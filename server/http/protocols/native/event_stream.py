@@ -23,7 +23,7 @@ from server.http.responses.large_json import json_off_loop
 from server.http.state import RequestRecord
 from server.interface.errors import ClientGone, EngineFailed, KvasirError
 from server.operations.metrics import Metrics
-from server.translation.text_stream import TextDelta, TextStream
+from server.translation.text_stream import SENTENCES_AT_ONCE, TextDelta, TextStream
 
 HEARTBEAT_SECONDS = 10.0  # proxies close connections after some thirty seconds without data
 
@@ -116,10 +116,12 @@ class EventStream(Response, Generic[OutcomeT]):
                 if not await feed.wait(self._heartbeat_seconds):
                     await self._send(send, format_sse_event(comment="still at work"))
                 elif not translation.done():  # an error before the first text gets a status of its own
-                    await self._send_pieces(send, feed.take())
+                    await self._send_pieces(send, feed.take(SENTENCES_AT_ONCE))
             done = await translation
             record_outcome(self._record, done)
-            await self._send_pieces(send, feed.take())
+            await self._send_pieces(send, feed.take(SENTENCES_AT_ONCE))
+            while feed.has_news:
+                await self._send_pieces(send, feed.take(SENTENCES_AT_ONCE))
             content = await json_off_loop(partial(self._answer, done))
             timings = _json({"timings": self._record.timings()})
             separator = "" if content == b"{}" else ","

@@ -10,6 +10,7 @@ from server.translation.types import SentenceDetails
 
 MAX_TAG_CHARACTERS = 64  # the longest real language tags have half as many
 MAX_MODEL_CHARACTERS = 200
+MAX_PREFIX_CHARACTERS = 10_000
 
 Timeout = Annotated[float | None, Field(gt=0, description="time for the answer in seconds; then 504")]
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from server.http.protocols.native.event_stream import EVENTS_CONTENT, EventStream
 from server.http.protocols.native.fields import (
     MAX_MODEL_CHARACTERS,
+    MAX_PREFIX_CHARACTERS,
     AlternativeAnswer,
     BoundedBody,
     SentenceAnswer,
@@ -30,8 +31,6 @@ from server.translation.types import Translation
 
 router = APIRouter(prefix="/v1", tags=["generation"])
 
-_MAX_PREFIX_CHARACTERS = 10_000
-
 
 class GenerateBody(BoundedBody, DecodingOptions):
     """Texts for the model to read, and how to decode its answers."""
@@ -51,7 +50,7 @@ class GenerateBody(BoundedBody, DecodingOptions):
     )
     prefix: str | None = Field(
         None,
-        max_length=_MAX_PREFIX_CHARACTERS,
+        max_length=MAX_PREFIX_CHARACTERS,
         description="text before each of the texts; by default the one in the settings of the model",
     )
     truncate: bool = Field(False, description="drop the end of a text that is too long; otherwise it is rejected")

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from bundle.loading import Bundle
 from bundle.tensors import Precision
-from server.http.requests.model_names import model_names
+from server.http.requests.model_names import MAX_LISTED_PAIRS, model_names
 from server.http.state import ServerState, server_state
 from server.translation.task_models import Task, tasks_of
 
@@ -60,10 +60,17 @@ class ModelName(BaseModel):
 
 
 class ModelsAnswer(BaseModel):
-    """All models, in order of preference, and all language pairs. `object` and `data` are for OpenAI's clients."""
+    """All models, in order of preference, and the language pairs. `object` and `data` are for OpenAI's clients."""
 
     models: list[ModelAnswer]
-    pairs: list[PairAnswer]
+    pairs: list[PairAnswer] = Field(
+        description=f"all pairs; with more than {MAX_LISTED_PAIRS} only those with a pivot, because the others follow "
+        "from the languages of the models"
+    )
+    pairs_complete: bool = Field(
+        description="false if `pairs` lacks the pairs of single models: each source language with each target "
+        "language; a model with several of both does not translate a language to itself",
+    )
     object: str = "list"
     data: list[ModelName] = []
 
@@ -73,14 +80,17 @@ class ModelsAnswer(BaseModel):
 async def models(server: Annotated[ServerState, Depends(server_state)]) -> ModelsAnswer:
     """Return the models of this server and their language pairs."""
     if server.router is None:
-        return ModelsAnswer(models=[], pairs=[])
+        return ModelsAnswer(models=[], pairs=[], pairs_complete=True)
+    is_complete = len(server.router.routes) <= MAX_LISTED_PAIRS
+    listed = server.router.routes if is_complete else server.router.irregular_routes
     pairs = [
         PairAnswer(source=route.source, target=route.target, models=list(route.models), pivot=route.pivot)
-        for route in server.router.routes
+        for route in listed
     ]
     return ModelsAnswer(
         models=[_model(bundle) for bundle in server.router.bundles],
         pairs=pairs,
+        pairs_complete=is_complete,
         data=[ModelName(id=name) for name in model_names(server.router)],
     )
 

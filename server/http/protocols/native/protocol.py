@@ -1,6 +1,16 @@
 """Kvasir's own protocol as a value for the registry."""
 
-from server.http.protocols.native import detection, documents, generate, languages, limits, models, score, texts
+from server.http.protocols.native import (
+    detection,
+    documents,
+    embed,
+    generate,
+    languages,
+    limits,
+    models,
+    score,
+    texts,
+)
 from server.http.protocols.protocol import Protocol
 from server.http.responses.error_formats import NATIVE
 
@@ -10,6 +20,7 @@ NATIVE_PROTOCOL = Protocol(
         texts.router,
         score.router,
         generate.router,
+        embed.router,
         models.router,
         languages.router,
         limits.router,

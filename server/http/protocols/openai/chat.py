@@ -21,13 +21,16 @@ from server.http.requests.compatible_translation import source_codes
 from server.http.requests.model_names import languages_of
 from server.http.requests.translation_call import accept, run_translation
 from server.http.state import request_record, server_state
-from server.interface.errors import InvalidRequest
+from server.interface.errors import InvalidRequest, TextTooLong
 from server.text.language_tags import means_detection
 from server.translation.router import Router
 from server.translation.service import AUTO, TranslationOutcome
 from server.translation.types import TranslationRequest
 
 router = APIRouter(tags=["OpenAI-compatible"])
+
+# Prompts have instructions, and segments as JSON, beside the text.
+_MAX_PROMPT_RATIO, _MAX_INSTRUCTIONS = 2, 50_000
 
 # The last one is Alibaba's, whose clients keep the path when they change the host.
 PATHS = ("/v1/chat/completions", "/chat/completions", "/compatible-mode/v1/chat/completions")
@@ -49,7 +52,8 @@ async def complete(body: ChatBody, request: Request) -> ChatAnswer | Response:
     The languages are those of `model` or of `translation_options`; without either, those that the prompt of a known
     translation program names. Other prompts are rejected.
     """
-    _, model_router = server_state(request).accept()
+    service, model_router = server_state(request).accept()
+    _check_length(body, service.max_text_characters)
     prompt, source, target = _read(body, model_router)
     translation = TranslationRequest(prompt.texts, "", "")
     completion_id = f"chatcmpl-{request_record(request).id}"
@@ -74,6 +78,15 @@ async def complete(body: ChatBody, request: Request) -> ChatAnswer | Response:
         choices=[Choice(message=message, finish_reason=finish_reason_of(translations))],
         usage=usage_of(translations),
     )
+
+
+def _check_length(body: ChatBody, max_characters: int | None) -> None:
+    """Raise `TextTooLong` for messages that no prompt of this length needs, before templates are compared."""
+    num_characters = sum(message.num_characters for message in body.messages)
+    if max_characters is not None and num_characters > (
+        limit := _MAX_PROMPT_RATIO * max_characters + _MAX_INSTRUCTIONS
+    ):
+        raise TextTooLong(f"all messages together must have at most {limit} characters. Given: {num_characters}")
 
 
 def _read(body: ChatBody, model_router: Router) -> tuple[Prompt, str, str | None]:

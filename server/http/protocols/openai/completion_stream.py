@@ -16,7 +16,7 @@ from server.http.state import RequestRecord
 from server.interface.errors import ClientGone, EngineFailed, KvasirError
 from server.operations.metrics import Metrics
 from server.translation.service import TranslationOutcome
-from server.translation.text_stream import TextStream
+from server.translation.text_stream import SENTENCES_AT_ONCE, TextStream
 
 HEARTBEAT_SECONDS = 10.0  # proxies close connections after some thirty seconds without data
 
@@ -89,6 +89,8 @@ class CompletionStream(Response):
             record_outcome(self._record, outcome)
             if self._compose is None:
                 await self._send_new(send, feed)
+                while feed.has_news:
+                    await self._send_new(send, feed)
             else:
                 await self._send_text(send, self._compose(outcome))
             return outcome
@@ -97,7 +99,7 @@ class CompletionStream(Response):
             await asyncio.gather(translation, return_exceptions=True)
 
     async def _send_new(self, send: Send, feed: TextStream) -> None:
-        text = "".join(delta.text for delta in feed.take())
+        text = "".join(delta.text for delta in feed.take(SENTENCES_AT_ONCE))
         if text and self._compose is None:
             await self._send_text(send, text)
 

@@ -1,13 +1,15 @@
 """Fields of chat completions: the request, the answer and the chunks of a stream."""
 
 import json
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field, field_validator
 
 from server.interface.request import FinishReason
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.types import Translation
+
+_MAX_MESSAGES = 2000
 
 
 class TextPart(BaseModel):
@@ -22,6 +24,25 @@ class Message(BaseModel):
 
     role: str
     content: str | list[TextPart] | None = None
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _end_at_first_error(cls, value: object) -> object:
+        """Drop what follows the first wrong part: descriptions of 24,000 would hold the event loop."""
+        if not isinstance(value, list):
+            return value
+        wrong = (
+            index
+            for index, part in enumerate(value)
+            if not isinstance(part, dict) or not {"type", "text"} <= part.keys()
+        )
+        return value[: next(wrong, len(value)) + 1]
+
+    @property
+    def num_characters(self) -> int:
+        """The number of characters of all parts."""
+        parts = [self.content] if isinstance(self.content, str) else [part.text for part in self.content or ()]
+        return sum(map(len, parts))
 
     @property
     def text(self) -> str:
@@ -53,7 +74,10 @@ class ChatBody(BaseModel):
     )
 
     model: str | None = Field(None, description="`kvasir:en-de`, `kvasir:de` to detect the source, or a bundle's name")
-    messages: list[Message] = Field(description="the last user message is the text, or a known prompt with the text")
+    # A description of each of 50,000 wrong messages would hold the event loop.
+    messages: Annotated[list[Message], FailFast()] = Field(
+        max_length=_MAX_MESSAGES, description="the last user message is the text, or a known prompt with the text"
+    )
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     translation_options: TranslationOptions | None = Field(None, description="the user message is the text itself")

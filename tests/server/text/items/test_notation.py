@@ -61,6 +61,9 @@ def test_an_item_is_written_as_the_target_language_does(
         ("time", "10:30 MESZ", "de", "en", "10:30 CEST"),
         ("range", "1.5-2", "en", "de", "1,5-2"),
         ("numeral", "VIII.", "de", "en", "VIII"),
+        ("time", "67 pm", "en", "de", "67 pm"),
+        ("money", "6,5 Millionen Euro", "de", "en", "6.5 million euros"),
+        ("money", "2 mil millones de euros", "es", "en", "2 billion euros"),
         ("number", "6.02e23", "en", "de", "6,02e23"),
     ],
 )

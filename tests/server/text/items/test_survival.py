@@ -157,5 +157,10 @@ def test_the_same_time_with_and_without_a_zone() -> None:
     assert answer.find([(ItemKind.TIME, "16:05"), (ItemKind.TIME, "16:05 UTC")]) == [(4, 9), (14, 23)]
 
 
+def test_a_numeral_leaves_the_same_number_alone() -> None:
+    answer = Answer("page 3 of part III", "de", "en")
+    assert answer.find([(ItemKind.NUMERAL, "III"), (ItemKind.NUMBER, "3")]) == [(15, 18), (5, 6)]
+
+
 def test_a_date_is_free_as_a_whole() -> None:
     assert Answer("am 24. Januar um 3–5 Uhr", "en", "de").free_numbers() == [(3, 13), (17, 20)]

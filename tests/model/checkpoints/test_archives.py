@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from library import archives
-from library.archives import extract
+from model.checkpoints import archives
+from model.checkpoints.archives import extract
 
 
 def _zip(path: Path, files: dict[str, bytes]) -> Path:

@@ -1,0 +1,76 @@
+"""Tokenizer files beside a CTranslate2 model, with the vocabulary of the model for their pieces."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from model.checkpoints.checkpoint import SourceTemplate, TokenizerFiles
+from model.checkpoints.errors import CheckpointError
+from model.checkpoints.hugging_face_files import read_settings
+from model.families.ctranslate2.vocabulary import SpecialNames, Vocabularies
+
+_PAIR = ("source.spm", "target.spm")
+_SINGLE = ("sentencepiece.model", "sentencepiece.bpe.model", "spiece.model", "spm.model", "source.spm")
+_JSON = "tokenizer.json"
+_VOCABULARY, _TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+_UNKNOWN = "<unk>"
+_OPENNMT_PADDING = "<blank>"
+_MAX_LISTED = 5
+
+
+def read_tokenizer(
+    folder: Path, vocabularies: Vocabularies, special: SpecialNames, *, begins_source: bool
+) -> TokenizerFiles:
+    """Return the tokenizer: two SentencePiece models, tokenizer.json or one SentencePiece model.
+
+    Models converted from transformers end a source with the end-of-sequence token, although their settings do not name
+    it: its tokenizers add it. `begins_source` is the same for the beginning.
+    """
+    numbers = {token: index for index, token in enumerate(vocabularies.source)}
+    is_opennmt = _OPENNMT_PADDING in numbers
+    adds_end = special.adds_end or not is_opennmt
+    before = (numbers[special.beginning],) if special.adds_beginning or begins_source else ()
+    template = SourceTemplate(before, (numbers[special.end],) if adds_end else ())
+    converted = {_VOCABULARY: _numbered(vocabularies.source, special)}
+    if vocabularies.target != vocabularies.source:
+        converted[_TARGET_VOCABULARY] = _numbered(vocabularies.target, special)
+    if all((folder / name).is_file() for name in _PAIR):
+        return TokenizerFiles("marian", {name: folder / name for name in _PAIR}, template, converted)
+    if (folder / _JSON).is_file():
+        _require_equal_numbers(folder / _JSON, numbers)
+        return TokenizerFiles("tokenizer_json", {_JSON: folder / _JSON}, template)
+    for name in _SINGLE:
+        if (folder / name).is_file():
+            return TokenizerFiles("sentencepiece", {"source.spm": folder / name}, template, converted)
+    if (folder / "bpe.model").is_file():
+        raise CheckpointError(
+            f"{folder.name}: bpe.model needs a Moses tokenizer, which is not supported; packages with "
+            "sentencepiece.model are"
+        )
+    raise CheckpointError(
+        f"{folder.name} has no tokenizer; copy one of these beside model.bin: {' and '.join(_PAIR)}, {_JSON}, "
+        f"{', '.join(_SINGLE[:-1])}"
+    )
+
+
+def _numbered(tokens: Sequence[str], special: SpecialNames) -> bytes:
+    named = (_UNKNOWN if token == special.unknown else token for token in tokens)
+    numbers: dict[str, int] = {}
+    for index, token in enumerate(named):
+        numbers.setdefault(token, index)
+    return json.dumps(numbers).encode()
+
+
+def _require_equal_numbers(path: Path, numbers: dict[str, int]) -> None:
+    model = read_settings(path).values.get("model")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    if isinstance(vocabulary, list):
+        entries = {str(entry[0]): index for index, entry in enumerate(vocabulary) if isinstance(entry, list) and entry}
+    else:
+        entries = vocabulary if isinstance(vocabulary, dict) else {}
+    wrong = [token for token, number in entries.items() if numbers.get(token, number) != number]
+    if wrong:
+        raise CheckpointError(
+            f"{path.name} and the vocabulary of the model number {len(wrong)} tokens differently: "
+            f"{' '.join(wrong[:_MAX_LISTED])}"
+        )

@@ -1,0 +1,93 @@
+"""Limit on open connections, so that the process keeps file descriptors for its other work."""
+
+import logging
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+_log = logging.getLogger("kvasir")
+
+_MIN_CONNECTIONS = 8
+_MIN_RESERVE, _MAX_RESERVE = 16, 2048
+_RESERVE_SHARE = 8  # of all descriptors, twice: for files and processes, and for connections that are being accepted
+_MAX_DESCRIPTORS = 1 << 20
+_LOG_SECONDS = 5.0
+
+
+class Connection(Protocol):
+    """An open connection."""
+
+    def close_idle(self) -> None:
+        """Close the connection, which has no request in progress."""
+        ...
+
+
+class ConnectionTable:
+    """Open connections. Beyond `max_connections`, each new one closes the one that has been idle for longest.
+
+    Connections without a complete request head are idle, too. While none is, new connections are `excess`: they are
+    served health probes and metrics, and are refused beyond `num_reserved` of them.
+    """
+
+    def __init__(self, max_connections: int, num_reserved: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.max_connections = max_connections
+        self.num_reserved = num_reserved
+        self._clock = clock
+        self._open: set[Connection] = set()
+        self._idle: dict[Connection, None] = {}  # the first has been idle for longest
+        self._num_closed = 0
+        self._next_log = 0.0
+
+    def add(self, connection: Connection) -> tuple[bool, bool]:
+        """Add a new connection. Return whether it is accepted, and whether it is an excess one."""
+        while len(self._open) >= self.max_connections and self._idle:
+            oldest = next(iter(self._idle))
+            self.remove(oldest)
+            oldest.close_idle()
+            self._note()
+        num_excess = len(self._open) - self.max_connections
+        if num_excess >= self.num_reserved:
+            self._note()
+            return False, True
+        self._open.add(connection)
+        return True, num_excess >= 0
+
+    def set_idle(self, connection: Connection, *, is_idle: bool) -> None:
+        """Note that a connection waits for a request, or works on one."""
+        self._idle.pop(connection, None)
+        if is_idle and connection in self._open:
+            self._idle[connection] = None
+
+    def remove(self, connection: Connection) -> None:
+        """Remove a closed connection."""
+        self._open.discard(connection)
+        self._idle.pop(connection, None)
+
+    def __len__(self) -> int:
+        """Return the number of open connections."""
+        return len(self._open)
+
+    @property
+    def num_idle(self) -> int:
+        """The number of connections without a request in progress."""
+        return len(self._idle)
+
+    def _note(self) -> None:
+        self._num_closed += 1
+        if (now := self._clock()) >= self._next_log:
+            self._next_log = now + _LOG_SECONDS
+            fields = {"closed": self._num_closed, "limit": self.max_connections}
+            _log.warning("connections closed: no file descriptors for more", extra=fields)
+            self._num_closed = 0
+
+
+def connection_table() -> ConnectionTable:
+    """Return a table for the descriptors that are left, after raising their limit as far as the process may."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    num_used = sum(1 for _ in Path("/dev/fd").iterdir())
+    reserve = min(max(limit // _RESERVE_SHARE, _MIN_RESERVE), _MAX_RESERVE)
+    return ConnectionTable(max(limit - num_used - 2 * reserve, _MIN_CONNECTIONS), reserve)

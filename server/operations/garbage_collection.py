@@ -1,0 +1,41 @@
+"""Full garbage collections while the server is idle.
+
+A full collection visits every object of all running requests and holds the interpreter's lock meanwhile: 147 ms for
+100,000 characters of dense HTML. Objects without cycles, nearly all, are freed without it. Collections of young objects
+stay automatic.
+"""
+
+import asyncio
+import gc
+from collections.abc import Callable
+
+_NEVER = 1_000_000_000
+_INTERVAL_SECONDS = 1.0
+_IDLE_SECONDS = 600.0  # between collections: a request may come just then, and full caches take 80 ms
+# Collections of middle-aged objects since the last full one: as many as Python waits for, and the most on a server that
+# is never idle. Each follows some 7,000 new objects.
+_DUE, _URGENT = 10, 300
+
+
+def defer_full_collections() -> None:
+    """Exclude the objects loaded so far, which live as long as the process, and end automatic full collections."""
+    gc.collect()
+    gc.freeze()
+    youngest, middle, _ = gc.get_threshold()
+    gc.set_threshold(youngest, middle, _NEVER)
+
+
+async def collect_when_idle(is_idle: Callable[[], bool]) -> None:
+    """Collect all garbage now and then, if possible while `is_idle`. Runs until it is cancelled."""
+    loop = asyncio.get_running_loop()
+    last = loop.time()
+    while True:
+        await asyncio.sleep(_INTERVAL_SECONDS)
+        if is_due(gc.get_count()[2], loop.time() - last, is_idle=is_idle()):
+            gc.collect()
+            last = loop.time()
+
+
+def is_due(num_waiting: int, seconds: float, *, is_idle: bool) -> bool:
+    """Return whether to collect, by the collections and the seconds since the last full one."""
+    return num_waiting >= _URGENT or (is_idle and num_waiting >= _DUE and seconds >= _IDLE_SECONDS)

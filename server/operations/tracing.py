@@ -1,0 +1,112 @@
+"""OpenTelemetry traces of requests, sent to a collector by OTLP over HTTP.
+
+The SDK is in the extra `telemetry`, and is imported only if an endpoint is configured.
+"""
+
+import time
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
+_EXPORT_SECONDS = 2.0  # for one attempt; a collector that is down must not delay the end of the server
+_PROJECT = "kvasir-server"
+
+Attribute = str | int | float | bool
+
+
+class RequestTrace:
+    """The span of one HTTP request. `traceparent` is its W3C trace context, for the response."""
+
+    def __init__(self, tracing: "Tracing", span: "Span") -> None:
+        self._tracing = tracing
+        self._span = span
+        self._begun = time.time_ns()
+        context = span.get_span_context()
+        self.trace_id = f"{context.trace_id:032x}"
+        self.is_sampled = context.trace_flags.sampled
+        self.traceparent = f"00-{self.trace_id}-{context.span_id:016x}-{int(context.trace_flags):02x}"
+
+    def end(
+        self,
+        name: str,
+        attributes: Mapping[str, Attribute],
+        phases: Mapping[str, float],
+        error: str | None = None,
+    ) -> None:
+        """End the span. `phases` are durations in seconds, one after the other; each that took time is a span below."""
+        if self._span.is_recording():
+            self._span.update_name(name)
+            self._span.set_attributes(dict(attributes))
+            if error is not None:
+                self._tracing.set_error(self._span, error)
+            begun = self._begun
+            for phase, seconds in phases.items():
+                if seconds > 0:
+                    ended = begun + round(seconds * 1e9)
+                    self._tracing.add_phase(self._span, phase, begun, ended)
+                    begun = ended
+        self._span.end()
+
+
+class Tracing:
+    """Creates the spans of requests. Spans are sent in batches from a thread, and dropped if the collector is down."""
+
+    def __init__(self, endpoint: str, ratio: float) -> None:
+        """`ratio` is the fraction of traces recorded, unless a request has a trace context, which decides.
+
+        Raises ValueError if the SDK is not installed.
+        """
+        self._api, resources, sdk, export, sampling, exporter, propagation = _modules()
+        sampler = sampling.ParentBased(sampling.TraceIdRatioBased(ratio))
+        resource = resources.Resource.create({"service.name": "kvasir", "service.version": _version()})
+        self._provider = sdk.TracerProvider(resource=resource, sampler=sampler, shutdown_on_exit=False)
+        self._provider.add_span_processor(
+            export.BatchSpanProcessor(exporter.OTLPSpanExporter(endpoint=endpoint, timeout=_EXPORT_SECONDS))
+        )
+        self._tracer = self._provider.get_tracer("kvasir")
+        self._propagator = propagation.TraceContextTextMapPropagator()
+
+    def begin(self, headers: Mapping[str, str]) -> RequestTrace:
+        """Begin the span of a request, in the trace of its `traceparent` header if it has a valid one."""
+        names = [name for name in ("traceparent", "tracestate") if name in headers]
+        context = self._propagator.extract({name: headers[name] for name in names})
+        return RequestTrace(self, self._tracer.start_span("request", context=context, kind=self._api.SpanKind.SERVER))
+
+    def add_phase(self, parent: "Span", name: str, begun: int, ended: int) -> None:
+        """Add a span from `begun` to `ended`, in nanoseconds since 1970, below `parent`."""
+        context = self._api.set_span_in_context(parent)
+        self._tracer.start_span(name, context=context, start_time=begun).end(ended)
+
+    def set_error(self, span: "Span", description: str) -> None:
+        """Mark a span as failed."""
+        span.set_status(self._api.Status(self._api.StatusCode.ERROR, description))
+
+    def close(self) -> None:
+        """Send the spans that were not sent yet. Blocks for some seconds if the collector is down."""
+        self._provider.shutdown()
+
+
+def _modules() -> tuple[ModuleType, ...]:
+    try:
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http import trace_exporter
+        from opentelemetry.sdk import resources
+        from opentelemetry.sdk import trace as sdk
+        from opentelemetry.sdk.trace import export, sampling
+        from opentelemetry.trace.propagation import tracecontext
+    except ImportError as error:
+        raise ValueError(
+            f"`trace_endpoint` needs the extra `telemetry`: pip install '{_PROJECT}[telemetry]' ({error})"
+        ) from error
+    return trace, resources, sdk, export, sampling, trace_exporter, tracecontext
+
+
+def _version() -> str:
+    try:
+        return version(_PROJECT)
+    except PackageNotFoundError:  # a checkout on the path
+        return "unknown"

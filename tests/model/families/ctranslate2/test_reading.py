@@ -1,0 +1,210 @@
+import json
+import shutil
+from pathlib import Path
+
+import ctranslate2
+import pytest
+import torch
+from sentencepiece import SentencePieceProcessor
+
+from benchmarks.in_process import InProcessEngine
+from export.exporter import export_bundle
+from export.tokenizer_checks import require_tokenizer
+from model.checkpoints.errors import CheckpointError
+from model.checkpoints.weights import build_model
+from model.families.ctranslate2.binary import Variables, read_variables
+from model.families.registry import read_checkpoint
+from server.interface.decoding_options import DecodingOptions
+from server.interface.request import SentenceParams
+from server.text.tokenizers.registry import open_tokenizer
+from server.translation.sentence_encoder import first_token
+from tests.model.families.ctranslate2.conversions import convert, greedy, log_probs, write_checkpoint_of
+
+NUM_SENTENCES, NUM_STEPS, NUM_SCORED = 300, 16, 40
+# Family, source and target language of a model that has tokens for them.
+FAMILIES = {
+    "marian": None,
+    "m2m100": ("__en__", "__de__"),
+    "nllb": ("eng_Latn", "deu_Latn"),
+    "t5": None,
+    "madlad": None,
+    "bart": None,
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("checkpoints")
+    return {family: write_checkpoint_of(family, root / family) for family in FAMILIES}
+
+
+@pytest.mark.parametrize(
+    ("family", "quantization"),
+    [*((family, None) for family in FAMILIES), ("marian", "float16"), *((f, "int8") for f in ("marian", "nllb", "t5"))],
+)
+def test_a_converted_model_gives_the_tokens_that_ctranslate2_gives(
+    family: str,
+    quantization: str | None,
+    checkpoints: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = convert(checkpoints[family], tmp_path / "converted", quantization, monkeypatch)
+    checkpoint = read_checkpoint(folder)
+    vocabulary = _vocabulary(folder)
+    # The converter gives T5's additional rows names that occur before.
+    numbers = {token: index for index, token in reversed(list(enumerate(vocabulary)))}
+    config, languages = checkpoint.config, FAMILIES[family]
+    require_tokenizer(checkpoint, pytest.fail)
+    assert bool(checkpoint.notes) == (quantization == "int8")
+
+    generator = torch.Generator().manual_seed(4)
+    lengths = torch.randint(1, 12, (NUM_SENTENCES,), generator=generator).tolist()
+    drawn = [torch.randint(3, len(vocabulary), (length,), generator=generator).tolist() for length in lengths]
+    texts = [[numbers[vocabulary[token]] for token in text] for text in drawn]
+    template = checkpoint.tokenizer.template
+    sources = [[*template.before, *text, *(template.after or ())] for text in texts]
+    prefix = first = None
+    if languages is not None:
+        source_language, target_language = (numbers[token] for token in languages)
+        assert {source_language, target_language} <= set(checkpoint.languages.first_tokens.values())
+        sources = [[source_language, *source] for source in sources]
+        first, prefix = target_language, [[languages[1]]] * NUM_SENTENCES
+    # float32 in both: the numbers of the file are compared, not the rounding of activations.
+    reference = ctranslate2.Translator(str(folder), compute_type="float32", intra_threads=1)
+    answers = reference.translate_batch(
+        [[vocabulary[token] for token in source] for source in sources],
+        target_prefix=prefix,
+        beam_size=1,
+        max_decoding_length=NUM_STEPS,
+        max_input_length=0,
+    )
+    expected = [answer.hypotheses[0] for answer in answers]
+    found = greedy(build_model(checkpoint), sources, first, NUM_STEPS)
+    ours = [[vocabulary[token] for token in tokens] for tokens in found]
+    assert len({tuple(tokens) for tokens in ours}) > 5
+    assert ours == expected
+
+    # Greedy answers of random models repeat themselves; scores of random targets show every other number.
+    targets = texts[::-1][:NUM_SCORED]
+    scored = reference.score_batch(
+        [[vocabulary[token] for token in source] for source in sources[:NUM_SCORED]],
+        [[vocabulary[token] for token in target] for target in targets],
+    )
+    own = log_probs(build_model(checkpoint), sources[:NUM_SCORED], targets)
+    for one, other in zip(own, scored, strict=True):
+        # Tables of sinusoids are rounded in a file of float16, and computed here.
+        assert one == pytest.approx(other.log_probs, abs=5e-3 if quantization == "float16" else 2e-4)
+    assert config.suppressed_token_ids == ((len(vocabulary),) if family == "marian" else ())
+
+
+def test_an_argos_package_is_read_from_its_archive(
+    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "translate-en_pt-1_0"
+    convert(checkpoints["marian"], package / "model", "int8", monkeypatch)
+    for name in ("source.spm", "target.spm"):
+        (package / "model" / name).unlink()
+    config = json.loads((package / "model" / "config.json").read_text("utf-8"))
+    (package / "model" / "config.json").write_text(json.dumps(config | {"add_source_eos": True}))
+    shutil.copyfile(checkpoints["marian"] / "source.spm", package / "sentencepiece.model")
+    metadata = {"package_version": "1.0", "from_code": "en", "to_code": "pb", "target_prefix": "▁the"}
+    (package / "metadata.json").write_text(json.dumps(metadata))
+    archive = Path(shutil.make_archive(str(tmp_path / "en_pb"), "zip", tmp_path, package.name))
+    checkpoint = read_checkpoint(archive.rename(archive.with_suffix(".argosmodel")))
+
+    assert (checkpoint.languages.source, checkpoint.languages.target) == (("en",), ("pt-BR",))
+    vocabulary = _vocabulary(package / "model")
+    assert checkpoint.languages.first_tokens == {"pt-BR": vocabulary.index("▁the")}
+    assert checkpoint.tokenizer.kind == "sentencepiece"
+    assert checkpoint.tokenizer.template.after == (vocabulary.index("</s>"),)
+    assert checkpoint.provenance.family == "argos"
+    bundle = export_bundle(archive.with_suffix(".argosmodel"), tmp_path / "bundle", "float32")
+    ours = open_tokenizer(bundle)
+    text = "the old house sees a river."
+    tokens = SentencePieceProcessor(model_proto=(package / "sentencepiece.model").read_bytes()).encode(
+        text, out_type=str
+    )
+    reference = ctranslate2.Translator(str(package / "model"), compute_type="float32", intra_threads=1)
+    for beam_size in (1, 4):
+        (answer,) = reference.translate_batch(
+            [tokens], target_prefix=[["▁the"]], beam_size=beam_size, max_decoding_length=12
+        )
+        params = SentenceParams(
+            DecodingOptions(max_repetitions=0, early_stopping=True),
+            beam_size=beam_size,
+            max_new_tokens=12,
+            first_token=first_token(bundle.config, "pt-BR"),
+        )
+        (completion,) = InProcessEngine(bundle).decode([ours.encode(text, "pt-BR", "en")], params)
+        assert [vocabulary[token] for token in completion.hypotheses[0].token_ids] == answer.hypotheses[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"type": "sbd"}, '`type` must be "translate"'),
+        ({"from_code": None}, "`from_code` must be a language code"),
+        ({"target_prefix": "no token"}, "`target_prefix` must be a token of the vocabulary"),
+    ],
+)
+def test_a_wrong_package_is_an_error(
+    change: dict[str, object],
+    message: str,
+    checkpoints: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    convert(checkpoints["marian"], tmp_path / "model", None, monkeypatch)
+    shutil.copyfile(checkpoints["marian"] / "source.spm", tmp_path / "sentencepiece.model")
+    (tmp_path / "metadata.json").write_text(json.dumps({"from_code": "en", "to_code": "de"} | change))
+    with pytest.raises(CheckpointError, match=message):
+        read_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        (
+            "encoder/layer_0/self_attention/rotary_dim",
+            torch.tensor(8, dtype=torch.int32),
+            "not supported: .*rotary_dim",
+        ),
+        ("decoder/activation", torch.tensor(4, dtype=torch.int8), "activation differs"),
+        ("encoder/num_heads", torch.tensor(5, dtype=torch.int16), "of width 48 has 5 heads"),
+        ("encoder/num_heads", torch.tensor(0, dtype=torch.int16), "num_heads must be at least 1"),
+        ("decoder/projection/weight", torch.zeros(3, 48), r"tables of shape \[3, 48\] for .* tokens"),
+        ("encoder/scale_embeddings", torch.tensor(3.0), "scale_embeddings must be 1 or 6.9282. Given: 3.0"),
+        ("decoder/layer_0/attention/linear_1/weight", torch.zeros(5, 48), "does not contain 2 projections"),
+        ("decoder/layer_0/ffn/linear_1/weight", None, "decoder/layer_0/ffn/linear_1/weight is missing"),
+        ("encoder/layer_0/ffn/linear_0/weight", torch.zeros(7, 48), "do not fit their settings"),
+    ],
+)
+def test_a_model_of_another_architecture_is_rejected_with_the_finding(
+    name: str,
+    value: torch.Tensor | None,
+    message: str,
+    checkpoints: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = convert(checkpoints["marian"], tmp_path / "converted", None, monkeypatch)
+    variables = read_variables(folder / "model.bin")
+    tensors = {**variables.tensors, name: value}
+    changed = {each: tensor for each, tensor in tensors.items() if tensor is not None}
+    aliases = {alias: target for alias, target in variables.aliases.items() if alias != name}
+    monkeypatch.setattr(
+        "model.families.ctranslate2.reading.read_variables", lambda _: Variables(6, 7, changed, aliases)
+    )
+    with pytest.raises(CheckpointError, match=message):
+        read_checkpoint(folder)
+
+
+def _vocabulary(folder: Path) -> list[str]:
+    tokens: list[str] = json.loads((folder / "shared_vocabulary.json").read_text("utf-8"))
+    return tokens

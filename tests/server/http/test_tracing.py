@@ -1,0 +1,116 @@
+"""Traces of requests, received by a collector; exemplars; `traceparent` in and out."""
+
+import subprocess
+import sys
+
+import pytest
+from prometheus_client.openmetrics import parser
+from starlette.testclient import TestClient
+
+from server.http.app import create_app
+from server.operations.settings import Settings
+from tests.fakes.echo import EchoGenerator
+
+pytest.importorskip("opentelemetry.sdk")
+import itertools
+
+from tests.fakes.collector import Collector, collecting  # needs the extra
+
+_TRACE, _PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+_HEADERS = {"traceparent": f"00-{_TRACE}-{_PARENT}-01", "X-Request-ID": "mine"}
+_BODY = {"text": "Good morning.", "source": "en", "target": "de"}
+
+
+def _traced(echo: EchoGenerator, ratio: float, *requests: dict[str, str]) -> tuple[Collector, list[dict[str, str]]]:
+    """Translate once for each dictionary of headers; return the collector and the headers of the responses."""
+    with collecting() as collector:
+        settings = Settings(trace_endpoint=collector.url, trace_percent=100 * ratio)
+        with TestClient(create_app(settings, [echo])) as client:
+            answers = [client.post("/v1/translate", json=_BODY, headers=headers) for headers in requests]
+        return collector, [dict(answer.headers) for answer in answers]
+
+
+def test_a_request_is_a_span_in_the_trace_of_its_client_with_its_phases_below(echo: EchoGenerator) -> None:
+    collector, [headers] = _traced(echo, 1.0, _HEADERS)
+    assert collector.services == {"kvasir"}
+    spans = {span.name: span for span in collector.spans}
+    assert {span.trace_id.hex() for span in collector.spans} == {_TRACE}
+    root = spans.pop("POST /v1/translate")
+    assert root.parent_span_id.hex() == _PARENT
+    assert headers["traceparent"] == f"00-{_TRACE}-{root.span_id.hex()}-01"
+    assert set(spans) == {"tokenize", "queue", "encode", "decode"}
+    assert all(span.parent_span_id == root.span_id for span in spans.values())
+    order = [spans[name] for name in ("tokenize", "queue", "encode", "decode")]
+    for first, second in itertools.pairwise(order):
+        assert first.end_time_unix_nano == second.start_time_unix_nano
+    assert order[3].end_time_unix_nano - order[3].start_time_unix_nano == pytest.approx(7e6, rel=0.01)
+    attributes = collector.attributes(root)
+    assert attributes["http.response.status_code"] == 200
+    assert (attributes["kvasir.request_id"], attributes["kvasir.model"]) == ("mine", "echo-en-de")
+    assert attributes["kvasir.characters"] == len(_BODY["text"])
+    assert "Good morning" not in str(collector.spans)
+
+
+def test_the_client_decides_whether_its_request_is_traced(echo: EchoGenerator) -> None:
+    unsampled = {"traceparent": f"00-{_TRACE}-{_PARENT}-00"}
+    collector, [headers, _] = _traced(echo, 0.0, unsampled, {"traceparent": f"00-{'1' * 32}-{_PARENT}-01"})
+    assert headers["traceparent"].startswith(f"00-{_TRACE}-")
+    assert headers["traceparent"].endswith("-00")
+    assert {span.trace_id.hex() for span in collector.spans} == {"1" * 32}
+
+
+@pytest.mark.parametrize("header", ["", "x", "00-0-0-01", f"00-{'0' * 32}-{_PARENT}-01", "00-" + "f" * 10_000])
+def test_an_invalid_header_begins_a_trace_of_its_own(echo: EchoGenerator, header: str) -> None:
+    collector, [headers] = _traced(echo, 1.0, {"traceparent": header})
+    [root] = [span for span in collector.spans if span.name == "POST /v1/translate"]
+    assert root.parent_span_id == b""
+    version, trace_id, span_id, flags = headers["traceparent"].split("-")
+    assert (version, trace_id, span_id) == ("00", root.trace_id.hex(), root.span_id.hex())
+    assert int(flags, 16) & 1, "sampled"
+
+
+def test_a_request_that_fails_is_an_error_span(echo: EchoGenerator) -> None:
+    echo.error = RuntimeError("out of luck")
+    with collecting() as collector:
+        with TestClient(create_app(Settings(trace_endpoint=collector.url), [echo])) as client:
+            assert client.post("/v1/translate", json=_BODY).status_code == 500
+        [span] = collector.spans
+        assert span.status.code == span.status.STATUS_CODE_ERROR
+
+
+def test_a_latency_has_its_trace_as_exemplar_for_scrapers_that_accept_it(echo: EchoGenerator) -> None:
+    with collecting() as collector, TestClient(create_app(Settings(trace_endpoint=collector.url), [echo])) as client:
+        client.post("/v1/translate", json=_BODY, headers=_HEADERS)
+        answer = client.get("/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0,*/*;q=0.1"})
+        assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
+        exemplars = [
+            sample.exemplar.labels
+            for family in parser.text_string_to_metric_families(answer.text)  # type: ignore[no-untyped-call]
+            for sample in family.samples
+            if sample.name == "kvasir_request_seconds_bucket" and sample.exemplar is not None
+        ]
+        assert {"trace_id": _TRACE} in exemplars
+        assert "trace_id" not in client.get("/metrics").text
+
+
+def test_a_collector_that_is_down_loses_no_request(echo: EchoGenerator) -> None:
+    with TestClient(create_app(Settings(trace_endpoint="http://127.0.0.1:9/v1/traces"), [echo])) as client:
+        assert client.post("/v1/translate", json=_BODY).status_code == 200
+
+
+def test_without_an_endpoint_the_sdk_is_not_imported() -> None:
+    program = """
+import sys
+from server.http.app import create_app
+from server.operations.settings import Settings
+create_app(Settings())
+assert not [name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_without_the_extra_the_error_has_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    with pytest.raises(ValueError, match=r"`trace_endpoint` needs the extra `telemetry`: pip install"):
+        create_app(Settings(trace_endpoint="http://127.0.0.1:4318/v1/traces"))

@@ -1,0 +1,68 @@
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from server.operations import garbage_collection
+from server.operations.garbage_collection import collect_when_idle, defer_full_collections, is_due
+
+
+@pytest.fixture
+def thresholds() -> Iterator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+    gc.unfreeze()
+
+
+@pytest.mark.parametrize(
+    ("num_waiting", "seconds", "is_idle", "expected"),
+    [
+        (10, 60, True, True),
+        (9, 60, True, False),
+        (10, 59, True, False),
+        (299, 600, False, False),
+        (300, 1, False, True),
+    ],
+)
+def test_an_idle_server_collects_and_a_busy_one_only_if_it_must(
+    num_waiting: int, seconds: float, is_idle: bool, expected: bool
+) -> None:
+    assert is_due(num_waiting, seconds, is_idle=is_idle) == expected
+
+
+class _Node:
+    """An object that refers to itself."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.usefixtures("thresholds")
+def test_old_cycles_are_freed_by_the_task_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage_collection, "_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr(garbage_collection, "is_due", lambda *_, is_idle: is_idle)
+    defer_full_collections()
+    node = _Node()
+    freed = weakref.ref(node)
+    gc.collect(1)  # the cycle is among the old objects now
+    del node
+    for _ in range(20):
+        gc.collect(1)
+    assert freed() is not None
+
+    async def run() -> None:
+        is_idle = False
+        task = asyncio.create_task(collect_when_idle(lambda: is_idle))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert freed() is not None
+        is_idle = True
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert freed() is None
+        task.cancel()
+
+    asyncio.run(run())
