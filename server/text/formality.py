@@ -99,6 +99,7 @@ _RULES: dict[str, dict[Formality, _Words]] = {
 }
 _ENGLISH_ADDRESS = regex.compile(r"\b(?:you|your|yours|yourself|yourselves)\b", regex.IGNORECASE)
 _SENTENCE_START = r"(?:^|[.!?…]\s+)[\"'“”„«»‹›(¿¡\-–—\s]*"
+_PLEASE = r"(?:(?i:bitte|por favor|per favore|s'il (?:vous|te) plaît|proszę),?\s+)?"
 _INSIDE = r"(?<=[\p{L}\p{N},;]\s)"
 
 
@@ -172,4 +173,4 @@ def _initial_pattern(words: _Words) -> str:
     endings = [rf"\w+{verb[1:].replace('_', ' ')}" for verb in verbs if verb.startswith("*")]
     whole = [regex.escape(verb) for verb in verbs if not verb.startswith("*")]
     alternatives = [*endings, *([f"(?i:{'|'.join(whole)})"] if whole else [])]
-    return rf"{_SENTENCE_START}(?:{'|'.join(alternatives)})(?!\w|\s+Sie\b)" if alternatives else "(?!)"
+    return rf"{_SENTENCE_START}{_PLEASE}(?:{'|'.join(alternatives)})(?!\w|\s+Sie\b)" if alternatives else "(?!)"

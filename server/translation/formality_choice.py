@@ -10,8 +10,11 @@ from server.translation.sentences import Job, Sentence
 from server.translation.types import TranslationRequest
 
 _WRONG = 2
-_MAX_LOWER_SCORE = 0.3  # of a neutral answer: the search that avoids words may find one that says something else
+# By how much the score of an answer may be lower than that of the best one, and the share of its words that it must
+# have: with the form that is wanted, and without any. Another answer may say something else.
+_BOUNDS = ((1.0, 0.6), (0.3, 0.75))
 
+Answer = tuple[Restored, Hypothesis]
 Answers = Sequence[tuple[Restored, Hypothesis]]
 
 
@@ -42,7 +45,8 @@ class FormalityChoice:
         """Return the answers to a source, best first: in their order unless the first one has the wrong form."""
         if not answers or (not self._is_address and self._rank(source, answers[0][0].text) < _WRONG):
             return answers
-        return sorted(answers, key=lambda answer: self._rank(source, answer[0].text))
+        best = answers[0]
+        return sorted(answers, key=lambda answer: self._rank_beside(best, source, answer))
 
     def is_wrong(self, sentence: Sentence) -> bool:
         """Return whether the best answer of a part of a sentence has the wrong form."""
@@ -67,11 +71,24 @@ class FormalityChoice:
     def _improves_job(self, new: Job, old: Job) -> bool:
         if not new.answers or not old.answers:
             return bool(new.answers)
-        rank = self._rank(new.protected.text, new.answers[0][0].text)
-        return rank == 0 or (rank < _WRONG and new.answers[0][1].score >= old.answers[0][1].score - _MAX_LOWER_SCORE)
+        return self._rank_beside(old.answers[0], new.protected.text, new.answers[0]) < _WRONG
 
     def _is_wrong_job(self, job: Job) -> bool:
         return bool(job.answers) and self._rank(job.protected.text, job.answers[0][0].text) == _WRONG
+
+    def _rank_beside(self, best: Answer, source: str, answer: Answer) -> int:
+        """Return the rank of an answer; that of the wrong form if it probably says something else than the best one.
+
+        A form that is wanted may cost more than none, because other words stand for it.
+        """
+        rank = self._rank(source, answer[0].text)
+        if answer is best:
+            return rank
+        (restored, hypothesis), (best_restored, best_hypothesis) = answer, best
+        max_lower, min_share = _BOUNDS[min(rank, 1)]
+        is_near = hypothesis.score >= best_hypothesis.score - max_lower
+        is_whole = len(restored.text.split()) >= min_share * len(best_restored.text.split())
+        return rank if is_near and is_whole else _WRONG
 
     def _rank(self, source: str, translation: str) -> int:
         """Return 0 for the form that is wanted, 1 for none, 2 for the other one."""

@@ -122,7 +122,7 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
         rf"\d{{1,8}}+)){{1,5}}?"
         rf"(?<! {_LINKS}){_FILE_END}",
     ),
-    (ItemKind.FILE, rf"(?<![\w.-])[\w-]{{1,255}}+(?:\.[\w-]{{1,64}}+)*?{_FILE_END}"),
+    (ItemKind.FILE, rf"(?<![\w.-])(?!\p{{Lu}}\.\p{{Lu}}(?!\w))[\w-]{{1,255}}+(?:\.[\w-]{{1,64}}+)*?{_FILE_END}"),
     (ItemKind.IDENTIFIER, r"(?<![\w-])--[a-z][\w-]*"),
     (ItemKind.IDENTIFIER, r"\b\w[^\W_]*+_\w++"),
     (ItemKind.DATE, WRITTEN_DATE),

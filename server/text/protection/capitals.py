@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from enum import StrEnum
+from functools import cache
 
 import regex
 
@@ -66,9 +67,15 @@ def with_first(word: str, change: Callable[[str, str], str], language: str) -> s
     return change(word[:num_first], language) + word[num_first:]
 
 
+@cache
+def small_words(language: str) -> frozenset[str]:
+    """Return the words that may have a small letter in a title."""
+    return frozenset(_SMALL_WORDS.get(language.partition("-")[0], "").split())
+
+
 def is_small_word(word: str, language: str) -> bool:
     """Return whether a word may have a small letter in a title."""
-    return word.lower() in _SMALL_WORDS.get(language.partition("-")[0], "").split()
+    return word.lower() in small_words(language)
 
 
 def in_title(word: str, language: str, *, has_small_words: bool) -> str:

@@ -15,6 +15,7 @@ from server.text.protection.capitals import (
     is_small_word,
     is_surely_usual,
     lower,
+    small_words,
     upper,
     with_first,
 )
@@ -36,6 +37,7 @@ _ACRONYMS = (
     "nasa nato uno eu usa uk un fbi cia bbc cnn aids hiv dna rna nba nfl fifa uefa unesco unicef opec asap faq usb gps "
     "led api url sms ceo cfo bmw vw ard zdf cdu csu spd fdp afd adac eur usd ok"
 )
+_SMALL_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzäöüß")
 _WORD = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*")
 _BEGINNING = regex.compile(r"[^\p{L}\p{N}\ufffc]*+\p{Ll}")
 
@@ -66,12 +68,13 @@ class Truecaser:
         self._margin = 0.0 if self.language in _NOUNS_HAVE_CAPITALS else _MARGIN
         # Vocabularies contain them with capitals because of the beginnings of sentences.
         self._always_small = frozenset(STARTERS.get(self.language, "").split()).difference(_POLITE)
+        self._small_words = small_words(language)
         self._acronyms = frozenset(_ACRONYMS.split())
         self._costs: dict[str, float] = {}
 
     def casing(self, text: str) -> Casing:
         """Return the casing of a sentence."""
-        if is_surely_usual(text):
+        if is_surely_usual(text) or (text[:1].isupper() and self._has_small_letters(text)):
             return Casing.USUAL
         if is_all_caps(text):
             return Casing.UPPER
@@ -84,6 +87,10 @@ class Truecaser:
     def has_unusual_casing(self, text: str) -> bool:
         """Return whether a sentence has a casing of its own."""
         return self.casing(text) is not Casing.USUAL
+
+    def _has_small_letters(self, text: str) -> bool:
+        """Return whether a word that titles write with a capital begins with a small letter."""
+        return any(word[0] in _SMALL_LETTERS and word not in self._small_words for word in text.split()[1:])
 
     def is_special(self, text: str) -> bool:
         """Return whether the model should read a sentence with other capitals."""

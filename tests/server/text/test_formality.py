@@ -71,3 +71,8 @@ def test_languages_without_rules_are_named() -> None:
     assert has_formality("DE")
     assert not has_formality("en")
     assert formality_languages() == ("de", "es", "fr", "it", "nl", "pl", "pt", "ru")
+
+
+@pytest.mark.parametrize("translation", ["Setzen Sie sich.", "Bitte setzen Sie sich.", "bitte, warten Sie"])
+def test_a_request_with_please_is_formal(translation: str) -> None:
+    assert formality_rules("de").forms("Sit down, please.", "en", translation) == {Formality.FORMAL}

@@ -80,6 +80,9 @@ def _translate(engine: AddressingEngine, form: Formality | None, text: str = "Wh
         # A neutral one that is much worse does not replace the answer.
         ((INFORMAL,) * 4 + (NEUTRAL,), Formality.FORMAL, INFORMAL, 2),
         ((INFORMAL,) * 4 + ("Wo?",) * 5, Formality.FORMAL, INFORMAL, 2),
+        # Neither does a neutral or a formal one that lacks words of the answer.
+        ((INFORMAL, "Los."), Formality.FORMAL, INFORMAL, 2),
+        ((INFORMAL, "Ihr Bahnhof"), Formality.FORMAL, INFORMAL, 2),
         ((INFORMAL, FORMAL), None, INFORMAL, 1),
     ],
 )
