@@ -1,19 +1,18 @@
 """Parity with Hugging Face on random models of every family, of unusual sizes.
 
-    python -m benchmarks.quality.random_families [--family t5] [--count 5] [--sources 300] [--seed 1]
+    python -m benchmarks.quality.parity --family t5 [--count 5] [--sources 300] [--seed 1]
 
-Each model is saved as a checkpoint, read back, exported in float32 without a tokenizer, and decodes random token ids of
-different lengths in batches, greedily and with beams. benchmarks.quality.parity defines mistakes and ties.
+Each model is saved as a checkpoint, read back, exported without a tokenizer, and decodes random token ids of different
+lengths in batches and alone, greedily and with beams. benchmarks.quality.reference_answers defines mistakes and ties.
+int8 and float16 must be within the bounds of benchmarks.quality.rounded_models.
 """
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import torch
-import typer
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
@@ -31,9 +30,13 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
-from benchmarks.quality.random_models import ENDING_SHARE, RandomModel, compare, export_graphs, random_sources
+from benchmarks.quality.random_models import ENDING_SHARE, RandomModel, compare, random_marian, random_sources
+from benchmarks.quality.rounded_models import export_graphs, open_engine, rounding_difference
+from bundle.tensors import Precision
+from server.interface.request import SentenceParams
 
 Draw = Callable[[int, int], int]
+MARIAN = "marian"
 _ACTIVATIONS = ("gelu", "relu", "swish", "gelu_new")
 _FEED_FORWARDS = ("gated-gelu", "relu", "gated-silu", "gated-relu", "gelu")
 
@@ -109,6 +112,9 @@ FAMILIES: Mapping[str, Callable[[Draw, int], PreTrainedModel]] = {
     "t5": _t5,
     "mt5": _mt5,
 }
+# Other names of the same architectures.
+ALIASES = {"nllb": "m2m100", "mbart50": "mbart", "flan-t5": "t5", "byt5": "mt5", "madlad": "mt5"}
+ROUNDED: tuple[Precision, ...] = ("float16", "int8")
 # They begin an output with the token of a language.
 _FORCES_FIRST_TOKEN = ("mbart", "m2m100")
 
@@ -172,27 +178,38 @@ def _end_sometimes(reference: PreTrainedModel) -> None:
     reference.get_output_embeddings().weight[config.eos_token_id] += scale * mean
 
 
-def main(
-    family: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(FAMILIES)}; by default all.")] = None,
-    count: Annotated[int, typer.Option(min=1, help="Models of each family.")] = 5,
-    sources: Annotated[int, typer.Option(min=1, help="Sources for each model.")] = 300,
-    seed: Annotated[int, typer.Option(help="Of sizes, weights and sources.")] = 1,
-) -> None:
-    """Compare Kvasir's answers with Hugging Face `generate` on random models of every family."""
+def compare_families(families: Sequence[str], count: int, num_sources: int, seed: int) -> int:
+    """Compare random models of these families in all precisions. Print the results and return the number of mistakes.
+
+    Raises ValueError for an unknown family.
+    """
     disable_progress_bar()  # of saving
-    mistakes = num_models = 0
+    known = {**FAMILIES, **ALIASES, MARIAN: None}
+    if unknown := [name for name in families if name not in known]:
+        raise ValueError(f"`family` must be one of {', '.join(known)}. Given: {', '.join(unknown)}")
+    mistakes = 0
     with tempfile.TemporaryDirectory() as temporary:
-        for name in family or FAMILIES:
+        for name in families or (MARIAN, *FAMILIES):
             for index in range(count):
-                folder = Path(temporary) / f"{name}-{index}"
-                model = random_model(name, index, seed, folder)
-                bundle = export_graphs(folder, Path(temporary) / f"bundle-{name}-{index}")
-                print(f"\n{name} {index}")
-                mistakes += compare(model, bundle, random_sources(bundle, sources, seed), label="    ")
-                num_models += 1
-    print(f"\n{mistakes} mistakes in {num_models} models")
-    raise typer.Exit(1 if mistakes else 0)
+                print(f"\n{name} {index}", flush=True)
+                mistakes += _compare_model(ALIASES.get(name, name), index, num_sources, seed, Path(temporary))
+    print(f"\n{mistakes} mistakes in {count * len(families or (MARIAN, *FAMILIES))} models")
+    return mistakes
 
 
-if __name__ == "__main__":
-    typer.run(main)
+def _compare_model(family: str, index: int, num_sources: int, seed: int, temporary: Path) -> int:
+    folder = temporary / f"{family}-{index}"
+    is_marian = family == MARIAN
+    model = random_marian(index, seed, folder) if is_marian else random_model(family, index, seed, folder)
+    exact = export_graphs(folder, temporary / f"{family}-{index}-float32", "float32")
+    sources = random_sources(exact, num_sources, seed)
+    mistakes = compare(model, exact, sources, label="    ")
+    special, shapes = exact.config.special_tokens, exact.config.shapes
+    within = SentenceParams(max_new_tokens=shapes.max_target_tokens, first_token=special.forced_first)
+    answers = [completion.hypotheses[0].token_ids for completion in open_engine(exact).decode(sources, within)]
+    for precision in ROUNDED:
+        rounded = export_graphs(folder, temporary / f"{family}-{index}-{precision}", precision)
+        difference = rounding_difference(exact, rounded, sources, answers)
+        mistakes += not difference.is_within_bounds
+        print(f"    {difference}{'' if difference.is_within_bounds else ': BEYOND THE BOUNDS'}", flush=True)
+    return mistakes

@@ -3,7 +3,7 @@
     python -m benchmarks.quality.random_models [--count 10] [--sources 40] [--seed 1]
 
 Each model is saved as a checkpoint, read back, exported in float32 without a tokenizer, and decodes random token ids of
-different lengths in batches. benchmarks.quality.parity defines mistakes and ties.
+different lengths in batches. benchmarks.quality.reference_answers defines mistakes and ties.
 """
 
 import tempfile
@@ -19,18 +19,22 @@ from transformers import MarianConfig, MarianMTModel, PreTrainedModel
 from transformers.utils.logging import disable_progress_bar
 
 from benchmarks.in_process import InProcessEngine
-from benchmarks.quality.parity import SETTINGS, _ours, _reference, _report, _within
-from bundle import tensors as names
+from benchmarks.quality.reference_answers import (
+    SETTINGS,
+    TOLERANCE,
+    own_answer,
+    reference_answers,
+    report,
+    within_limits,
+)
+from benchmarks.quality.rounded_models import export_graphs
 from bundle.loading import Bundle
-from export.bundle_description import describe_bundle
-from export.exporter import export_decoder, export_encoder
-from model.checkpoints.weights import build_model
-from model.families.registry import read_checkpoint
 from server.interface.request import TokenIds
 
 ACTIVATIONS = ("swish", "relu", "gelu")
 # Whether source and target share their embeddings, and whether the output projection is the target's embedding.
 EMBEDDINGS = ((True, True), (False, True), (True, False), (False, False))
+NUM_ALONE = 20  # sources that are decoded alone, too
 ENDING_SHARE = 0.2  # approximate share of positions at which an answer ends
 
 
@@ -131,16 +135,6 @@ def _how_far_from_ending(reference: MarianMTModel) -> torch.Tensor:
     return torch.quantile(logits.amax(dim=-1) - end, ENDING_SHARE)
 
 
-def export_graphs(checkpoint: Path, folder: Path) -> Bundle:
-    """Return the float32 graphs of a checkpoint without a tokenizer: enough of a bundle for an engine."""
-    read = read_checkpoint(checkpoint)
-    model = build_model(read)
-    folder.mkdir()
-    export_encoder(model, folder / names.ENCODER_FILE, "float32")
-    export_decoder(model, folder / names.DECODER_FILE, "float32")
-    return Bundle(folder, describe_bundle(read, folder, "float32", checkpoint.name, read.config.pad_token_id))
-
-
 def random_sources(bundle: Bundle, number: int, seed: int) -> list[TokenIds]:
     """Return random token ids of all valid lengths in random order, each with the end-of-sequence token last."""
     special, shapes = bundle.config.special_tokens, bundle.config.shapes
@@ -152,14 +146,23 @@ def random_sources(bundle: Bundle, number: int, seed: int) -> list[TokenIds]:
 
 
 def compare(model: RandomModel, bundle: Bundle, sources: Sequence[TokenIds], label: str = "") -> int:
-    """Decode with both, print the result of every search, and return the number of mistakes."""
+    """Decode with both, print the result of every search, and return the number of mistakes.
+
+    A few sources are decoded alone as well: an answer that depends on its batch is a mistake.
+    """
     engine, mistakes = InProcessEngine(bundle), 0
     sentences = [" ".join(map(str, source.tolist())) for source in sources]
     for name, params in SETTINGS.items():
-        ours = [_ours(completion) for completion in engine.decode(sources, _within(params, model.reference))]
-        theirs = list(_reference(model.reference, [source.tolist() for source in sources], params))
+        within = within_limits(params, model.reference)
+        ours = [own_answer(completion) for completion in engine.decode(sources, within)]
+        theirs = list(reference_answers(model.reference, [source.tolist() for source in sources], params))
         different = len({tuple(answer.token_ids) for answer in ours})
-        mistakes += _report(f"{label}{name:<22} | {different:>2} different answers", sentences, ours, theirs)
+        mistakes += report(f"{label}{name:<22} | {different:>2} different answers", sentences, ours, theirs)
+        alone = [own_answer(engine.decode([source], within)[0]) for source in sources[:NUM_ALONE]]
+        for source, one, batched in zip(sources, alone, ours, strict=False):
+            if one.token_ids != batched.token_ids or abs(one.score - batched.score) > TOLERANCE:
+                mistakes += 1
+                print(f"{label}DIFFERENT alone and batched: {source.tolist()}\n    {one}\n    {batched}")
     return mistakes
 
 
@@ -174,7 +177,7 @@ def main(
     with tempfile.TemporaryDirectory() as temporary:
         for index in range(count):
             marian = random_marian(index, seed, Path(temporary) / f"random-{index}")
-            bundle = export_graphs(marian.folder, Path(temporary) / f"bundle-{index}")
+            bundle = export_graphs(marian.folder, Path(temporary) / f"bundle-{index}", "float32")
             print(f"\n{index:>2}  {marian}")
             mistakes += compare(marian, bundle, random_sources(bundle, sources, seed), label="    ")
     print(f"\n{mistakes} mistakes in {count} models")
