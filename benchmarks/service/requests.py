@@ -2,22 +2,17 @@
 
 import asyncio
 import json
-import os
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from benchmarks.paths import ROOT
+from benchmarks.service.server_process import run_server
 
 _TEXT = "The old man sat at the window and looked at the rain."
-_START_SECONDS = 60.0
 _ROUNDS = 15
 SIMULATED_CORES = (1, 2, 16, 64)
 SENTENCE_SECONDS = 0.005  # of one core, about as long as a greedy sentence of the default model
@@ -136,30 +131,7 @@ async def _load(port: int, request: bytes, seconds: float, connections: int) -> 
     return sum(await asyncio.gather(*(send() for _ in range(connections))))
 
 
-@contextmanager
-def _server(folder: Path, bundle: Path, *arguments: str) -> Iterator[tuple[int, int]]:
-    """Run the server of a checkout; yield its port and process id."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "benchmarks.service.echo_server", str(port), str(bundle), *arguments]
-    environment = os.environ | {"PYTHONPATH": str(folder)}
-    with (
-        TemporaryFile() as log,
-        subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log) as process,  # noqa: S603 - ours
-    ):
-        try:
-            give_up = time.monotonic() + _START_SECONDS
-            while not _accepts(port):
-                if process.poll() is not None or time.monotonic() > give_up:
-                    log.seek(0)
-                    raise RuntimeError(f"the server did not start: {log.read().decode()[-500:]}")
-                time.sleep(0.1)
-            yield port, process.pid
-        finally:
-            process.kill()
-
-
-def _accepts(port: int) -> bool:
-    with socket.socket() as connection:
-        return connection.connect_ex(("127.0.0.1", port)) == 0
+def _server(folder: Path, bundle: Path, *arguments: str) -> AbstractContextManager[tuple[int, int]]:
+    """Run the echoing server of a checkout; return its port and process id on entry."""
+    module = ["-m", "benchmarks.service.echo_server"]
+    return run_server(folder, lambda port: [*module, str(port), str(bundle), *arguments])

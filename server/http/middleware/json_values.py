@@ -33,7 +33,7 @@ class JsonValues:
             await self._app(scope, receive, send)
             return
         announced = header(scope, b"content-length")
-        if announced.isdecimal() and int(announced) <= self._max_values:  # each value takes a byte
+        if announced.isdecimal() and int(announced) <= min(self._max_values, _MAX_DIGITS):  # too short for either
             await self._app(scope, receive, send)
             return
         counter = ValueCounter()

@@ -38,7 +38,7 @@ async def unless_disconnected(request: Request, work: Coroutine[None, None, Resu
         is_gone = True
         task.cancel()
 
-    connection: Connection | None = request.scope["state"].get(CONNECTION)
+    connection: Connection | None = request.scope.get("state", {}).get(CONNECTION)
     watcher = None
     if connection is None:
         watcher = asyncio.create_task(_watch(request, cancel))

@@ -1,5 +1,6 @@
 from benchmarks.paths import DEFAULT_BUNDLE
 from benchmarks.service import texts
+from benchmarks.service.refusals import refusal_table
 from benchmarks.service.requests import bodies, request_table, scaling_table
 from bundle.loading import load_bundle
 
@@ -24,3 +25,10 @@ def test_simulated_cores_do_no_more_than_they_could() -> None:
     _, num_cores, possible, done, _, _ = (cell.strip() for cell in line.split("|"))
     assert (num_cores, possible) == ("1", "200")
     assert 0 < float(done.partition(" ")[0]) <= 230
+
+
+def test_answers_and_probes_of_a_loaded_server_are_timed() -> None:
+    table = refusal_table(DEFAULT_BUNDLE, num_clients=4, pause=0.05, seconds=0.5)
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    assert {line[0] for line in lines} >= {"probe", "status 200"}
+    assert all(0 < float(line[2]) <= float(line[3]) <= float(line[4]) for line in lines)

@@ -1,0 +1,90 @@
+"""Time of rejections and of probes while more clients send requests than a server can answer.
+
+    python -m benchmarks.service.refusals [--clients 400] [--pause 0.5] [--seconds 20]
+
+Each client sends one sentence, waits for the answer and then for `--pause` seconds. The clients share the processors
+with the server.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.machine import describe_machine
+from benchmarks.paths import DEFAULT_BUNDLE, ROOT
+from benchmarks.service.server_process import run_server
+from bundle.loading import load_bundle
+
+_PROBE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+_PROBE_SECONDS = 0.05
+_WARM_UP_SECONDS = 1.0
+
+
+def main(
+    bundle: Annotated[Path, typer.Argument()] = DEFAULT_BUNDLE,
+    clients: Annotated[int, typer.Option(min=1, help="clients, each with a connection")] = 400,
+    pause: Annotated[float, typer.Option(min=0, help="seconds between two requests of a client")] = 0.5,
+    seconds: Annotated[float, typer.Option(min=0.1, help="duration")] = 20.0,
+) -> None:
+    """Print a table of answers, rejections and probes."""
+    machine = describe_machine()
+    print(f"{machine.cpu}, load before {machine.load_before}\n")
+    print(refusal_table(bundle.resolve(), clients, pause, seconds))
+
+
+def refusal_table(bundle: Path, num_clients: int, pause: float, seconds: float) -> str:
+    """Return a table of response times by status, and of probes."""
+    config = load_bundle(bundle).config
+    source, target = config.source_languages[0], config.target_languages[0]
+    command = ["kvasir.py", "serve", "--model", str(bundle), "--cache-sentences", "0", "--log-level", "warning"]
+    with run_server(ROOT, lambda port: [*command, "--port", str(port)]) as (port, _):
+        found = asyncio.run(_load(port, (source, target), num_clients, pause, seconds))
+    rows = ["| response | number | p50, ms | p99, ms | maximum, ms |", "|---|---|---|---|---|"]
+    for name, times in sorted(found.items()):
+        times.sort()
+        cells = (times[len(times) // 2], times[int(len(times) * 0.99)], times[-1])
+        rows.append(f"| {name} | {len(times)} | {' | '.join(f'{each * 1000:.1f}' for each in cells)} |")
+    return "\n".join(rows)
+
+
+async def _load(
+    port: int, languages: tuple[str, str], num_clients: int, pause: float, seconds: float
+) -> Mapping[str, list[float]]:
+    begin = time.monotonic() + _WARM_UP_SECONDS
+    end = begin + seconds
+    found: dict[str, list[float]] = {}
+
+    async def send(name: str, number: int, wait: float) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.sleep(wait * number / max(num_clients, 1))  # clients do not send all at once
+        count = 0
+        while (sent := time.monotonic()) < end:
+            writer.write(_PROBE if name else _sentence(languages, f"{number}-{count}"))
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            length = next(line for line in head.split(b"\r\n") if line.startswith(b"content-length:"))
+            await reader.readexactly(int(length.partition(b":")[2]))
+            if sent >= begin:
+                status = head.split(b" ", 2)[1].decode()
+                found.setdefault(name or f"status {status}", []).append(time.monotonic() - sent)
+            count += 1
+            await asyncio.sleep(wait)
+        writer.close()
+
+    await asyncio.gather(send("probe", 0, _PROBE_SECONDS), *(send("", number, pause) for number in range(num_clients)))
+    return found
+
+
+def _sentence(languages: tuple[str, str], number: str) -> bytes:
+    text = f"The old man sat at the window of house {number} and looked at the rain."
+    body = json.dumps({"text": text, "source": languages[0], "target": languages[1]}).encode()
+    head = "POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+if __name__ == "__main__":
+    typer.run(main)
