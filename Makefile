@@ -38,8 +38,8 @@ SMOKE_PORT ?= 8137
 SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format docs reference loadtest loadtest-smoke peers clients page-test faults bench bench-gate venv venv-dev constraints \
-	constraints-check wheel-smoke audit hashes ray-test clean
+.PHONY: help serve test check lint types contracts tests format docs reference loadtest loadtest-smoke peers clients page-test faults soak bench bench-gate venv venv-dev constraints \
+	constraints-check wheel-smoke audit hashes ray-test mutate sanitize clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 20
@@ -138,10 +138,15 @@ clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the 
 page-test: $(DEV_STAMP)  ## The page in a real Chromium (Debian: apt-get install chromium chromium-driver)
 	$(BIN)/pytest tests/browser
 
-faults: $(DEV_STAMP)  ## Fifty hostile documents of every format, large requests and 5,000 random ones, in some thirty minutes
+faults: $(DEV_STAMP)  ## Fifty hostile documents of every format, large requests and 5,000 random ones, in some forty minutes
 	$(BIN)/pytest tests/faults/hostile_documents.py
+	$(BIN)/python -m tests.faults.hostile_uploads
 	$(BIN)/python -m tests.faults.loop_holds
 	$(BIN)/python -m tests.faults.fuzz_requests
+
+MINUTES ?= 60
+soak: $(DEV_STAMP)  ## Mixed load for MINUTES=60, with the slopes of memory, descriptors and latency
+	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(ARGS)
 
 bench: $(BENCH_STAMP)  ## Compare with other engines; flags: make bench ARGS="--limit 200 --repetitions 3"
 	$(BIN)/python -m benchmarks.engines.compare $(ARGS)
@@ -184,6 +189,19 @@ ray-test: $(DEV_STAMP)  ## Kvasir behind a local Ray of two replicas: throughput
 	PYTHONPATH=. $(RAY)/bin/python -m pytest -s -W default -p no:xdist tests/deploy/ray_cluster.py
 	rm -rf $(RAY)
 
+MUTATE := $(VENV)-mutate
+
+mutate: $(DEV_STAMP)  ## Change FILES at random, SAMPLE=20 times each; print the changes that no test notices
+	@test -n "$(FILES)" || { echo 'make mutate FILES="server/engine/scheduler.py ..." SAMPLE=20' >&2; exit 1; }
+	$(PYTHON) -m venv $(MUTATE)
+	@$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
+		> $$($(MUTATE)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/project.pth
+	@$(call pip-install,$(MUTATE),-c constraints.txt cosmic-ray==8.7.0)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(MUTATE)/bin/python -m tests.mutate --sample $(or $(SAMPLE),20) $(FILES)
+
+sanitize: $(DEV_STAMP)  ## The native operators under ASAN and UBSAN with drawn shapes; needs clang-19 (or CLANG=)
+	$(BIN)/python -m tests.kernels.sanitize
+
 constraints-check: $(DEV_STAMP)  ## Check that constraints.txt resolves on every supported Python
 	$(BIN)/pytest --quiet tests/architecture/test_constraints.py
 
@@ -198,5 +216,5 @@ wheel-smoke:  ## Install the wheel into a clean environment and translate with i
 	rm -rf $(OUTSIDE) build
 
 clean:  ## Remove the environment and everything that can be made again
-	rm -rf $(VENV) $(RESOLVED) $(OUTSIDE) $(RAY) .clients build dist $(KERNELS) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(RESOLVED) $(OUTSIDE) $(RAY) $(MUTATE) .clients build dist $(KERNELS) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -89,13 +89,24 @@ def pull(
     source: SourceFlag = None,
     target: TargetFlag = None,
     sha256: Annotated[str | None, typer.Option(metavar="HEX", help="Required SHA-256 of the file of a URL.")] = None,
+    registry: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Source of models of language pairs: opus-mt, mozilla, or a URL or file."),
+    ] = "opus-mt",
+    tier: Annotated[
+        Literal["base", "base-memory", "tiny"] | None,
+        typer.Option(help="Size of a model of Mozilla's registry; by default the best one."),
+    ] = None,
+    download_only: Annotated[
+        bool, typer.Option("--download-only", help="Download the files of Mozilla's registry without conversion.")
+    ] = False,
 ) -> None:
     """Download models and convert them for `kvasir serve NAME`."""
     with one_line_errors(), needs_extra("export"):
         from library.command import pull_models
         from library.pull import PullOptions
 
-        pull_models(names, PullOptions(precision, source or (), target or (), sha256))
+        pull_models(names, PullOptions(precision, source or (), target or (), sha256, registry, tier, download_only))
 
 
 @app.command(cls=PlainCommand)
@@ -188,11 +199,21 @@ def export(
         Path | None,
         typer.Option(metavar="FILE", help="JSON file of your own model; CHECKPOINT is the file of its weights."),
     ] = None,
+    to: Annotated[
+        Literal["bundle", "marian"], typer.Option(help="Format to write; marian is the .npz of Marian's own tools.")
+    ] = "bundle",
 ) -> None:
     """Convert a checkpoint into a bundle, and verify the bundle."""
     with one_line_errors():
         with needs_extra("export"):
             from export.exporter import export_bundle
+        if to == "marian":
+            from model.families.marian.npz_writing import write_marian_npz
+            from model.families.registry import read_checkpoint
+
+            write_marian_npz(read_checkpoint(checkpoint), bundle, lambda message: typer.echo(message, err=True))
+            typer.echo(f"{checkpoint} is in {bundle}: marian-decoder -c {bundle}/decoder.yml")
+            return
         written = export_bundle(
             checkpoint,
             bundle,

@@ -26,7 +26,7 @@ class _Arrays(ctypes.Structure):
     )
 
 
-_library = load()
+_library = load("kvasir_advance_beams")
 if _library is not None:
     _library.kvasir_advance_beams.restype = ctypes.c_int64
     _library.kvasir_advance_beams.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 2]

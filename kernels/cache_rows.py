@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kernels.shared_library import load
 
-_library = load()
+_library = load("kvasir_copy_rows", "kvasir_children_in_rows")
 if _library is not None:
     _library.kvasir_copy_rows.restype = None
     _library.kvasir_copy_rows.argtypes = [

@@ -13,7 +13,7 @@ from kernels.shared_library import load
 
 _SMALLEST_BLOCK = 16
 
-_library = load()
+_library = load("kvasir_top_k")
 if _library is not None:
     _library.kvasir_top_k.restype = None
     _library.kvasir_top_k.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 2]

@@ -11,7 +11,7 @@ from library.opus_mt import opus_mt_model, opus_mt_targets
 Kind = Literal["path", "url", "hub"]
 
 HUB_HOSTS: Final = frozenset({"huggingface.co", "www.huggingface.co", "hf.co"})
-_PAIR: Final = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
+PAIR: Final = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
 _HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _MAX_LISTED: Final = 40
 
@@ -44,7 +44,7 @@ def parse_name(name: str) -> ModelName:
     path_name = Path(name).expanduser()
     if name and path_name.exists():
         return ModelName("path", str(path_name))
-    if found := _PAIR.fullmatch(name):
+    if found := PAIR.fullmatch(name):
         hub_name = opus_mt_model(found[1], found[2])
         if hub_name is None:
             raise ValueError(f"no model is known for {name}; {_alternatives(found[1])}")

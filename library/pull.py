@@ -1,10 +1,11 @@
 """`kvasir pull`: from the name of a model to a bundle in the cache, downloaded and converted at most once."""
 
 import hashlib
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,7 +14,8 @@ from bundle.manifest import MANIFEST_FILE, BundleConfig, BundleError
 from bundle.model_card import CARD_FILE
 from bundle.tensors import Precision
 from library.home import Home, Origin
-from library.names import ModelName, parse_name
+from library.mozilla import LICENCE, REGISTRY_URL, RegistryModel, choose_model, fetch_model, parse_registry
+from library.names import PAIR, ModelName, parse_name
 from model.checkpoints.archives import extract, is_archive
 from model.checkpoints.download import Progress, RemoteFile, download, no_progress
 from model.checkpoints.hub import card_licence, download_model
@@ -24,12 +26,19 @@ _MAX_LISTED_LANGUAGES = 8
 
 @dataclass(frozen=True, slots=True)
 class PullOptions:
-    """Options of a conversion. Languages are for checkpoints that do not name theirs; `sha256` is of a URL's file."""
+    """Options of a conversion. Languages are for checkpoints that do not name theirs; `sha256` is of a URL's file.
+
+    `registry` is "opus-mt", "mozilla", or the address of another registry in Mozilla's format. `tier` is the size of a
+    model of that registry, by default the best one. With `download_only`, its files are not converted.
+    """
 
     precision: Precision = "int8"
     source: Sequence[str] = ()
     target: Sequence[str] = ()
     sha256: str | None = None
+    registry: str = "opus-mt"
+    tier: str | None = None
+    download_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +57,18 @@ def pull(
 
     A path to a bundle, or to a folder of bundles, is returned as it is. Raises ValueError and OSError with the cause.
     """
+    if options.registry != "opus-mt":
+        return _pull_registered(name, options, home, report, progress)
+    if options.tier is not None or options.download_only:
+        raise ValueError("`tier` and `download_only` need `--registry mozilla`")
     model = parse_name(name)
     if model.kind == "path" and _has_bundles(Path(model.text)):
         return Path(model.text)
     key = _key(model)
     folder = home.folder(key, options.precision)
     with home.lock(folder, report):
-        if (folder / MANIFEST_FILE).is_file():
-            try:
-                load_bundle(folder)
-            except BundleError as error:
-                report(f"{error}; making it again")
-            else:
-                return folder
+        if _is_whole(folder, report):
+            return folder
         if model.kind == "hub" and name != model.text:
             report(f"{name} is {model.text}")
         home.root.mkdir(parents=True, exist_ok=True)
@@ -72,6 +80,71 @@ def pull(
         if model.kind == "url":
             shutil.rmtree(_download_folder(home, key))
     return folder
+
+
+def _pull_registered(name: str, options: PullOptions, home: Home, report: Report, progress: Progress) -> Path:
+    """Return the bundle of a pair's model in Mozilla's registry, or the folder of its files."""
+    pair = PAIR.fullmatch(name)
+    if pair is None:
+        raise ValueError(f"`--registry` needs a language pair such as en-de. Given: {name}")
+    address = REGISTRY_URL if options.registry == "mozilla" else options.registry
+    key = f"mozilla/{name}-{options.tier}" if options.tier else f"mozilla/{name}"
+    if address != REGISTRY_URL:
+        key += f"-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
+    folder, files = home.folder(key, options.precision), _download_folder(home, key)
+    with home.lock(folder, report):
+        if not options.download_only and _is_whole(folder, report):
+            return folder
+        models = _read_registry(address, home)
+        chosen = choose_model(models, pair[1], pair[2], options.tier)
+        version = ".".join(map(str, chosen.version))
+        report(f"downloading {name}, tier {chosen.tier}{f', version {version}' if version else ''}, licence: {LICENCE}")
+        fetch_model(chosen, files, progress)
+        if options.download_only:
+            return files
+        with tempfile.TemporaryDirectory(dir=home.root, prefix=".pull-") as temporary:
+            origin = Origin(key, address, LICENCE)
+            fetched = _Fetched(files, origin, f"{key}@{version}" if version else key)
+            staged = Path(temporary) / "bundle"
+            model = ModelName("path", name)
+            languages = replace(options, source=options.source or [pair[1]], target=options.target or [pair[2]])
+            _make_bundle(fetched, staged, model, languages, report, _quality(chosen, options.precision))
+            home.add(staged, folder, origin)
+        shutil.rmtree(files)
+    return folder
+
+
+def _read_registry(address: str, home: Home) -> list[RegistryModel]:
+    """Return the models of a registry, a URL or a file."""
+    if not address.startswith(("http://", "https://")):
+        return parse_registry(json.loads(Path(address).read_text("utf-8")), "")
+    with tempfile.TemporaryDirectory(dir=home.root, prefix=".registry-") as temporary:
+        path = download(RemoteFile(address), Path(temporary) / "registry.json")
+        content = json.loads(path.read_text("utf-8"))
+        base, is_settings, _ = address.partition("/v1/")
+        if is_settings and isinstance(content, dict) and "data" in content:
+            # The root of Remote Settings names the address of attachments.
+            root = json.loads(download(RemoteFile(f"{base}/v1/"), Path(temporary) / "root.json").read_text("utf-8"))
+            base = str(root["capabilities"]["attachments"]["base_url"])
+    return parse_registry(content, base)
+
+
+def _quality(model: RegistryModel, precision: str) -> str:
+    """Return the table of measured quality for a model card; empty if the registry has none."""
+    if model.bleu is None:
+        return ""
+    return f"\n| data | precision | BLEU |\n|---|---|---|\n| FLORES | {precision} | {model.bleu:.1f} |\n"
+
+
+def _is_whole(folder: Path, report: Report) -> bool:
+    if not (folder / MANIFEST_FILE).is_file():
+        return False
+    try:
+        load_bundle(folder)
+    except BundleError as error:
+        report(f"{error}; making it again")
+        return False
+    return True
 
 
 def _has_bundles(path: Path) -> bool:
@@ -125,7 +198,9 @@ def _fetch(
     return _Fetched(path, Origin(address, address, licence, digest), model.short)
 
 
-def _make_bundle(fetched: _Fetched, staged: Path, model: ModelName, options: PullOptions, report: Report) -> None:
+def _make_bundle(
+    fetched: _Fetched, staged: Path, model: ModelName, options: PullOptions, report: Report, quality: str = ""
+) -> None:
     if (fetched.folder / MANIFEST_FILE).is_file():
         config = load_bundle(fetched.folder).config
         staged.mkdir()
@@ -142,7 +217,7 @@ def _make_bundle(fetched: _Fetched, staged: Path, model: ModelName, options: Pul
         )
         config = bundle.config
     if not (staged / CARD_FILE).exists():
-        (staged / CARD_FILE).write_text(_card(config, fetched.origin), "utf-8")
+        (staged / CARD_FILE).write_text(_card(config, fetched.origin) + quality, "utf-8")
 
 
 def _card(config: BundleConfig, origin: Origin) -> str:

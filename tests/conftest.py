@@ -2,6 +2,8 @@
 
 import os
 import signal
+import tempfile
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,6 +18,21 @@ from tests.loopback_only import block_the_network
 def pytest_configure() -> None:
     """Closes the network before the first test module is imported."""
     block_the_network()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give temporary files a folder of their own, of processes that tests start as well; none of them may be left."""
+    from server.documents.input.work_folder import remove_abandoned_folders
+
+    folder = tmp_path_factory.mktemp("t", numbered=False)
+    before = tempfile.tempdir
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+    yield
+    tempfile.tempdir = before
+    remove_abandoned_folders(folder)  # of servers that a test has killed
+    left = [path.name for path in folder.glob("kvasir-*")]
+    assert not left, f"temporary files are left: {left}"
 
 
 @pytest.fixture(autouse=True)

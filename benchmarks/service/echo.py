@@ -1,5 +1,6 @@
 """An engine that answers at once: what remains is the time of texts and of HTTP."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,13 +22,23 @@ class IdleStatus:
 
 
 class EchoEngine:
-    """`EngineClient` that answers each request with its own source tokens."""
+    """`EngineClient` that answers each request with its own source tokens.
 
-    def __init__(self, bundle: Bundle) -> None:
+    With `num_cores` it simulates engines: each sentence occupies one of the cores for `sentence_seconds`, which costs
+    this machine nothing.
+    """
+
+    def __init__(self, bundle: Bundle, num_cores: int = 0, sentence_seconds: float = 0.0) -> None:
         self.bundle = bundle
+        self._cores = asyncio.Semaphore(num_cores) if num_cores else None
+        self._sentence_seconds = sentence_seconds
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Return the sources as translations."""
+        if (cores := self._cores) is not None:
+            for _ in requests:
+                async with cores:
+                    await asyncio.sleep(self._sentence_seconds)
         return [_echo(request) for request in requests]
 
     def check_admission(self) -> None:

@@ -1,7 +1,11 @@
-"""`kvasir serve` with an engine that echoes: `python -m benchmarks.service.echo_server PORT BUNDLE`."""
+"""`kvasir serve` with an engine that echoes.
+
+python -m benchmarks.service.echo_server PORT BUNDLE [SIMULATED_CORES] [SECONDS_A_SENTENCE]
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 from unittest.mock import patch
 
 import typer
@@ -14,15 +18,20 @@ from server.operations.metrics import Metrics
 from server.operations.settings import Settings
 
 
-def main(port: int, bundle: Path) -> None:
-    """Serve until a signal arrives."""
-    engine = EchoEngine(load_bundle(bundle))
+def main(
+    port: int,
+    bundle: Path,
+    num_cores: Annotated[int, typer.Argument()] = 0,
+    sentence_seconds: Annotated[float, typer.Argument()] = 0.0,
+) -> None:
+    """Serve until a signal arrives. Log lines are written as by a server with default settings."""
+    engine = EchoEngine(load_bundle(bundle), num_cores, sentence_seconds)
 
     def open_engines(settings: Settings, observer: Metrics) -> Sequence[EngineClient]:
         return [engine]
 
     with patch.object(command, "open_engines", open_engines):
-        command.serve(Settings(model=[bundle], port=port, log_level="warning"))
+        command.serve(Settings(model=[bundle], port=port))
 
 
 if __name__ == "__main__":

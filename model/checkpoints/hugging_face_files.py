@@ -28,10 +28,11 @@ INDEX_SUFFIX = ".index.json"
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFolder:
-    """A checkpoint on disk. `name` is its origin without a local path."""
+    """A checkpoint on disk. `name` is its origin without a local path; `file` is the chosen one of several files."""
 
     path: Path
     name: str
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ def find_checkpoint(
     path = Path(folder_or_hub_name)
     if path.is_dir():
         return CheckpointFolder(path, path.resolve().name)
+    if path.is_file() and path.suffix == ".pt":
+        return CheckpointFolder(path.parent, path.stem, path.name)
     if path.is_file() and is_archive(path):
         folder = Path(tempfile.mkdtemp(prefix="kvasir-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -16,7 +16,9 @@ from model.checkpoints.hugging_face_files import (
 from model.families.bart.reading import BART, M2M100, MBART, PEGASUS
 from model.families.ctranslate2.argos import Argos
 from model.families.ctranslate2.reading import CTranslate2
+from model.families.fairseq.reading import Fairseq
 from model.families.marian.reading import Marian
+from model.families.opennmt_py.reading import OpenNMTPy
 from model.families.t5.reading import T5
 
 
@@ -41,14 +43,14 @@ class FolderFormat(Protocol):
     def name(self) -> str:
         """The format's name in error messages and in `bundle.json`."""
 
-    def matches(self, folder: Path) -> bool:
+    def matches(self, folder: CheckpointFolder) -> bool:
         """Return whether a folder is in the format."""
 
     def read(self, folder: CheckpointFolder) -> Checkpoint:
         """Read a checkpoint. Raises `CheckpointError` that names the file and the finding."""
 
 
-FORMATS: tuple[FolderFormat, ...] = (Argos(), CTranslate2())
+FORMATS: tuple[FolderFormat, ...] = (Argos(), CTranslate2(), Fairseq(), OpenNMTPy())
 FAMILIES: tuple[Family, ...] = (Marian(), BART, MBART, M2M100, PEGASUS, T5())
 
 
@@ -61,8 +63,10 @@ def read_checkpoint(
     """
     folder = find_checkpoint(folder_or_hub_name, report)
     for one_format in FORMATS:
-        if one_format.matches(folder.path):
+        if one_format.matches(folder):
             return one_format.read(folder)
+    if bergamot := sorted(path.name for path in folder.path.glob("*.intgemm*.bin")):
+        raise CheckpointError(f"{bergamot[0]}: models of Bergamot and Firefox are not supported by this version")
     config = read_settings(folder.path / CONFIG_FILE).values
     for family in FAMILIES:
         if family.matches(config):

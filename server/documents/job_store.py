@@ -19,7 +19,8 @@ from server.documents.capacity import CapacityLimits, DocumentCapacity
 from server.documents.formats.options import NO_FORMAT_OPTIONS, FormatOptions
 from server.documents.formats.registry import format_of
 from server.documents.input.limits import FileLimits
-from server.documents.input.uploads import copy_upload, new_folder, shown_name
+from server.documents.input.uploads import copy_upload, shown_name
+from server.documents.input.work_folder import WorkFolder, remove_abandoned_folders
 from server.documents.isolation.pool import DocumentProcessPool, RunningSlots
 from server.documents.isolation.process import ProcessLimits
 from server.documents.jobs import DocumentJob, JobStatus, StoredJob
@@ -77,7 +78,7 @@ class DocumentStore:
         self._jobs: dict[str, StoredJob] = {}
         self._slots = RunningSlots(options.max_running)
         self._processes = DocumentProcessPool(options.process_limits)
-        self._folder: Path | None = None
+        self._folder: WorkFolder | None = None
         self._folder_lock = threading.Lock()  # uploads are copied in threads
         limits = CapacityLimits(options.max_documents, options.max_of_client, options.max_bytes)
         self.capacity = DocumentCapacity(limits, self._jobs.values, self._discard, clock)
@@ -85,6 +86,10 @@ class DocumentStore:
     def __len__(self) -> int:
         """Return the number of documents in all states."""
         return len(self._jobs)
+
+    async def remove_abandoned(self) -> None:
+        """Remove the files of servers that were killed."""
+        await asyncio.to_thread(remove_abandoned_folders, self._options.folder)
 
     async def submit(
         self,
@@ -157,14 +162,14 @@ class DocumentStore:
             await self._end(self._jobs.popitem()[1])
         await self._processes.close()
         if self._folder is not None:
-            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+            await asyncio.to_thread(self._folder.close)
             self._folder = None
 
     def _copy(self, content: BinaryIO) -> Path:
         with self._folder_lock:
             if self._folder is None:
-                self._folder = new_folder(self._options.folder)
-        return copy_upload(content, self._folder, self._options.limits.max_file_bytes)
+                self._folder = WorkFolder(self._options.folder)
+        return copy_upload(content, self._folder.path, self._options.limits.max_file_bytes)
 
     async def _run(self, job: StoredJob, folder: Path, translate: Translate) -> None:
         try:

@@ -1,6 +1,7 @@
 """The requests of one search, in the order of its arrays."""
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,8 @@ from server.engine.model_runner import NO_ROWS
 from server.engine.step_guard import failed_completions
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, FinishReason, Request
+
+_Number = TypeVar("_Number", bound=np.number)
 
 
 @dataclass(slots=True)
@@ -94,9 +97,8 @@ class SearchGroup:
         if not self.num_decoders:
             self._force_first_tokens(tokens, log_probs)
             return self.search.advance(tokens, log_probs)
-        if missing := num_candidates - tokens.shape[2]:  # the vocabulary is smaller
-            tokens = np.pad(tokens, ((0, 0), (0, 0), (0, missing)))
-            log_probs = np.pad(log_probs, ((0, 0), (0, 0), (0, missing)), constant_values=-np.inf)
+        if num_candidates > tokens.shape[2]:  # the graph found none, or the vocabulary is smaller
+            tokens, log_probs = _padded(tokens, num_candidates, 0), _padded(log_probs, num_candidates, -np.inf)
         for index, decoder in enumerate(self.decoders):
             if decoder is not None:
                 decoder.replace_candidates(self.search, index, outputs, rows[index], tokens[index], log_probs[index])
@@ -137,6 +139,14 @@ class SearchGroup:
             failure = EngineFailed("no valid hypothesis: all candidate scores are NaN or -inf")
             return Completion(request, [], FinishReason.CANCELLED, failure)
         return Completion(request, hypotheses, hypotheses[0].finish_reason)
+
+
+def _padded(candidates: NDArray[_Number], num_candidates: int, fill: float) -> NDArray[_Number]:
+    """Return candidates of each row with others behind them; `np.pad` takes ten times as long."""
+    requests, beam_size, num_found = candidates.shape
+    padded = np.full((requests, beam_size, num_candidates), fill, candidates.dtype)
+    padded[:, :, :num_found] = candidates
+    return padded
 
 
 def sorted_logit_rows(groups: list[SearchGroup]) -> RowIndices:

@@ -66,6 +66,7 @@ def create_app(
             opened = await asyncio.to_thread(open_engines, settings, server.metrics)
         try:
             await asyncio.to_thread(load_identifier)
+            await server.documents.remove_abandoned()
             server.open(opened)
             tasks = (
                 asyncio.create_task(watch_event_loop(server.metrics.loop_lagged)),

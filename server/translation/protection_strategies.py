@@ -24,7 +24,7 @@ from server.translation.sentences import Sentence
 _NUM_ROUNDS = 4  # before a sentence is translated in pieces
 # Long sentences are decoded fewer times before that: their rounds are the expensive ones, and seldom succeed where one
 # has failed. Source tokens and rounds; docs/decisions/text.md has the numbers.
-_MAX_ROUNDS = ((56, 1), (32, 2))
+_MAX_ROUNDS = ((24, 1), (14, 2))
 
 
 class Protection(Protocol):

@@ -168,6 +168,8 @@ class SentenceEncoder(RequestBuilder):
             params = replace(params, beam_size=beam_size, num_hypotheses=beam_size)
         elif part.may_lose_items and _returns_beams(params):
             params = replace(params, num_hypotheses=params.beam_size)
+        if part.is_fragment and not terms and params.beam_size > 1 and _returns_beams(params):
+            params = replace(params, beam_size=1, num_hypotheses=1)  # beams do not improve fragments
         if suppressed:
             params = replace(params, suppress_phrases=(*params.suppress_phrases, *suppressed))
         return Job(part, self.request(source, first_in_prefix(params, self._shapes)))

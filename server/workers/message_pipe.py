@@ -1,10 +1,10 @@
 """Sending end of the pipe to a worker process. `send` never blocks."""
 
+import pickle
 import select
 import threading
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import ForkingPickler
 from queue import SimpleQueue
 
 # A pipe that Linux reports as writable has room for several times this size.
@@ -31,7 +31,7 @@ class MessagePipe:
 
     def send(self, message: object) -> None:
         """Send a message after all earlier ones. Messages to a process that is gone are discarded without an error."""
-        data = bytes(ForkingPickler.dumps(message))
+        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         with self._lock:
             if not self._num_unsent and len(data) <= _DIRECT_BYTES and self._writable.poll(0):
                 with suppress(OSError):

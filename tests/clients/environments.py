@@ -1,16 +1,20 @@
 """Clients of other projects, each in an environment of its own in a folder that git ignores."""
 
+import os
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 CACHE = Path(__file__).resolve().parents[2] / ".clients"
 
 LIBRETRANSLATE = "libretranslate==1.9.6"
-NODE_PACKAGES = ("deepl-node@1.28.0", "translate@3.1.0", "libretranslate@1.0.1")
+NODE_PACKAGES = (
+    "deepl-node@1.28.0", "translate@3.1.0", "libretranslate@1.0.1", "google-translate-api-x@10.7.2",
+    "@vitalets/google-translate-api@9.2.1", "openai@6.49.0",
+)  # fmt: skip
 
 
 def python_environment(*requirements: str) -> Path:
@@ -26,13 +30,14 @@ def python_environment(*requirements: str) -> Path:
 
 
 def node_packages() -> Path:
-    """A folder in whose `node_modules` the packages of npm are."""
+    """A folder in whose `node_modules` the packages of npm are; another list of them is installed anew."""
     folder = CACHE / "node"
-    if not (folder / ".complete").is_file():
+    complete = folder / ".complete"
+    if not complete.is_file() or complete.read_text(encoding="utf-8") != " ".join(NODE_PACKAGES):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         run("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), *NODE_PACKAGES)
-        (folder / ".complete").touch()
+        complete.write_text(" ".join(NODE_PACKAGES), encoding="utf-8")
     return folder
 
 
@@ -50,11 +55,24 @@ def libretranslate_tests(destination: Path) -> Path:
     return destination
 
 
-def run(*command: str, timeout_seconds: float = 600.0, folder: Path | None = None) -> str:
+def run(
+    *command: str,
+    timeout_seconds: float = 600.0,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> str:
     """Return the output of a program. Raises `AssertionError` with all of it if the program fails or is missing."""
     if shutil.which(command[0]) is None:
         raise AssertionError(f"{command[0]} is missing: install it, these clients need it")
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout_seconds, check=False)
+    ran = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=timeout_seconds,
+        check=False,
+    )
     assert ran.returncode == 0, _said(command, ran.stdout, ran.stderr)
     return ran.stdout
 

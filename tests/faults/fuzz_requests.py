@@ -1,38 +1,47 @@
 """Random requests over all protocols and content types against a server of its own, with probes beside them.
 
 `python -m tests.faults.fuzz_requests --requests 100000` prints the statuses, every response above 499 and the slowest
-probe, and exits with 1 if there was a 5xx other than 503 and 504, a connection without an answer, or a probe too slow.
+probes with the requests beside them. It exits with 1 if there was a 5xx other than 503 and 504, a connection without an
+answer, or a probe too slow.
 """
 
 import argparse
 import json
 import random
+import re
 import socket
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from fastapi.routing import APIRoute
+
+from server.http.protocols.registry import PROTOCOLS
 from tests.end_to_end.servers import Served, started
 
 _TIMEOUT_SECONDS = 60.0
 _MAX_EXAMPLES = 20
+_MAX_SLOW, _SLOW_SECONDS = 5, 0.05
+_PARAMETER = re.compile(r"\{[^}]*\}")
 _ALLOWED_FAILURES = (503, 504)  # the server is starting or stopping; the time limit of the request has passed
 
-_PATHS = (
-    "/v1/translate", "/v1/score", "/v1/documents", "/v1/models", "/v1/limits", "/translate", "/detect", "/languages",
-    "/translate_file", "/download_file/a.txt", "/frontend/settings", "/suggest", "/spec", "/health", "/v2/translate",
-    "/v2/languages", "/v2/usage", "/v2/document", "/v2/document/x", "/v2/document/x/result", "/v2/glossaries",
-    "/v2/glossaries/x", "/v2/glossaries/x/entries", "/v2/glossary-language-pairs", "/v3/x", "/health/live",
-    "/health/ready", "/metrics", "/", "/docs", "/openapi.json", "/nothing", "/v1/documents/x",
-    "/v1/documents/x/content",
+_ROUTES = [
+    route
+    for protocol in PROTOCOLS.values()
+    for router in protocol.routers
+    for route in router.routes
+    if isinstance(route, APIRoute)
+]
+_OTHER_PATHS = (
+    "/translate?api-version=3.0&from=en&to=de", "/translate?from=en&to=de&text=a", "/translate?langpair=en|de&q=a",
+    "/breaksentence?api-version=3.0", "/deepl", "/health/live", "/health/ready", "/metrics", "/", "/docs",
+    "/openapi.json", "/nothing", "/v3/x",
 )  # fmt: skip
-_WRITING_PATHS = (
-    "/v1/translate", "/v1/score", "/v1/documents", "/translate", "/detect", "/translate_file", "/suggest",
-    "/v2/translate", "/v2/document", "/v2/document/x", "/v2/document/x/result", "/v2/glossaries",
-)  # fmt: skip
+_PATHS = (*(_PARAMETER.sub("x", route.path) for route in _ROUTES), *_OTHER_PATHS)
+_WRITING_PATHS = tuple(_PARAMETER.sub("x", route.path) for route in _ROUTES if "POST" in (route.methods or ()))
 _METHODS = ("POST",) * 6 + ("GET", "GET", "DELETE", "HEAD", "PUT", "OPTIONS", "PATCH", "BREW")
 _CONTENT_TYPES = (
     "application/json", "application/json; charset=utf-16", "application/x-www-form-urlencoded", "multipart/form-data",
@@ -48,7 +57,8 @@ _FIELDS = (
     "diversity_penalty", "patience", "coverage_penalty", "early_stopping", "no_repeat_ngram_size", "max_length_ratio",
     "repetition_penalty", "return_alternatives", "translation", "alternatives", "ignore_tags", "splitting_tags",
     "non_splitting_tags", "split_sentences", "model_type", "formality", "name", "entries", "entries_format", "file",
-    "filename", "document_key", "delimiter", "api_key", "unknown",
+    "filename", "document_key", "delimiter", "api_key", "unknown", "from", "to", "texts", "text_list", "langpair", "sl",
+    "tl", "messages", "model", "params", "dictionaries", "content", "message", "batch", "destination", "inputs",
 )  # fmt: skip
 _TEXTS = (
     "", " ", "Good morning.", "The house is old; it has {name} and 5 % more.", "a" * 3000, "\0", "\ud800",
@@ -72,7 +82,7 @@ class RequestGrammar:
         path = draw.choice(_WRITING_PATHS) if draw.random() < 0.6 else draw.choice(_PATHS)
         method = draw.choice(_METHODS) if draw.random() < 0.2 else _method_of(path)
         if draw.random() < 0.2:
-            path += "?" + "&".join(
+            path += ("&" if "?" in path else "?") + "&".join(
                 f"{draw.choice(_FIELDS)}={draw.choice(('a', '%ff', '1', 'de', ''))}" for _ in range(3)
             )
         content_type = draw.choice(_CONTENT_TYPES[:5]) if draw.random() < 0.7 else draw.choice(_CONTENT_TYPES)
@@ -147,6 +157,7 @@ class FuzzReport:
     statuses: Counter[int] = field(default_factory=Counter)
     failures: list[tuple[int, bytes]] = field(default_factory=list)
     probe_seconds: list[float] = field(default_factory=list)
+    slow_probes: list[tuple[float, list[str]]] = field(default_factory=list)  # with the requests in progress meanwhile
 
     @property
     def num_failures(self) -> int:
@@ -169,11 +180,13 @@ def fuzz(served: Served, num_requests: int, num_clients: int, seed: int) -> Fuzz
     host, port = served.url.removeprefix("http://").split(":")
     address, report, lock = (host, int(port)), FuzzReport(), threading.Lock()
     is_done = threading.Event()
+    recent: deque[str] = deque(maxlen=num_clients * 3)  # the requests that began last
 
     def send(number: int) -> None:
         grammar = RequestGrammar(seed * 1000 + number)
         for _ in range(num_requests // num_clients):
             request = grammar.request()
+            recent.append(_kind_of(request))
             status = _status(address, request)
             with lock:
                 report.add(status, request)
@@ -182,7 +195,10 @@ def fuzz(served: Served, num_requests: int, num_clients: int, seed: int) -> Fuzz
         while not is_done.wait(0.05):
             begun = time.monotonic()
             _status(address, b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            report.probe_seconds.append(time.monotonic() - begun)
+            seconds = time.monotonic() - begun
+            report.probe_seconds.append(seconds)
+            if seconds > _SLOW_SECONDS:
+                report.slow_probes.append((round(seconds, 3), list(recent)))
 
     prober = _thread(probe)
     for thread in [_thread(lambda number=number: send(number)) for number in range(num_clients)]:  # type: ignore[misc]
@@ -190,6 +206,12 @@ def fuzz(served: Served, num_requests: int, num_clients: int, seed: int) -> Fuzz
     is_done.set()
     prober.join()
     return report
+
+
+def _kind_of(request: bytes) -> str:
+    """Return the request line, the size, and the names of the largest fields."""
+    head, _, body = request.partition(b"\r\n\r\n")
+    return f"{head.split(b' HTTP')[0].decode('latin-1')[:60]}, {len(request)} bytes, {body[:60]!r}"
 
 
 def _thread(work: Callable[[], None]) -> threading.Thread:
@@ -230,6 +252,7 @@ def main() -> int:
         "statuses": dict(sorted(report.statuses.items())),
         "failures": report.num_failures,
         "slowest_probe_seconds": round(slowest, 3),
+        "slow_probes": sorted(report.slow_probes, reverse=True)[:_MAX_SLOW],
         "examples": [f"{status} {request[:1000]!r}" for status, request in report.failures],
         "errors": errors[:_MAX_EXAMPLES],
     }

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from kernels import shared_library
 from kernels import top_k as module
 from kernels.top_k import top_k
 
@@ -39,3 +40,8 @@ def test_rows_of_any_layout_are_read() -> None:
     scores = np.random.default_rng(1).normal(size=(40, 6)).astype(np.float32)
     for view in (scores.T, scores[::2], scores[:, 1:4]):
         np.testing.assert_array_equal(top_k(view, 3)[0], top_k(view.copy(), 3)[0])
+
+
+def test_a_library_of_older_sources_is_not_used() -> None:
+    assert shared_library.load("kvasir_top_k", "kvasir_of_newer_sources") is None
+    assert shared_library.load("kvasir_top_k") is not None or not shared_library.FILE.exists()

@@ -1,7 +1,6 @@
 """Packages of Argos Translate: `metadata.json`, a CTranslate2 model in `model/`, and a SentencePiece model."""
 
 from dataclasses import replace
-from pathlib import Path
 
 from model.checkpoints.checkpoint import Checkpoint, Languages
 from model.checkpoints.errors import CheckpointError
@@ -19,9 +18,9 @@ class Argos:
 
     name = "argos"
 
-    def matches(self, folder: Path) -> bool:
+    def matches(self, folder: CheckpointFolder) -> bool:
         """Return whether a folder is such a package."""
-        return (folder / _METADATA).is_file() and (folder / _MODEL / WEIGHTS_FILE).is_file()
+        return (folder.path / _METADATA).is_file() and (folder.path / _MODEL / WEIGHTS_FILE).is_file()
 
     def read(self, folder: CheckpointFolder) -> Checkpoint:
         """Read a package. Raises `CheckpointError` that names the file or the setting."""

@@ -15,15 +15,10 @@ from model.config import SinusoidLayout, TransformerConfig
 from model.families.ctranslate2.attributes import Attributes
 from model.families.ctranslate2.binary import read_variables
 from model.families.ctranslate2.languages import vocabulary_languages
-from model.families.ctranslate2.tokenizer import read_tokenizer
-from model.families.ctranslate2.vocabulary import (
-    SpecialNames,
-    Vocabularies,
-    layer_norm_epsilon,
-    read_special_names,
-    read_vocabularies,
-)
-from model.families.ctranslate2.weights import WeightReader, sinusoid_of, usable_length
+from model.families.ctranslate2.vocabulary import layer_norm_epsilon, read_special_names, read_vocabularies
+from model.families.ctranslate2.weights import WeightReader
+from model.families.listed_vocabulary import SpecialNames, Vocabularies, read_tokenizer
+from model.families.position_tables import sinusoid_of, usable_length
 
 WEIGHTS_FILE = "model.bin"
 _PADDINGS = ("<pad>", "<blank>")
@@ -38,10 +33,10 @@ class CTranslate2:
 
     name = "ctranslate2"
 
-    def matches(self, folder: Path) -> bool:
+    def matches(self, folder: CheckpointFolder) -> bool:
         """Return whether a folder contains such a model, and none in Hugging Face's format."""
-        is_hugging_face = any((folder / name).is_file() for name in WEIGHT_FILES)
-        return (folder / WEIGHTS_FILE).is_file() and not is_hugging_face
+        is_hugging_face = any((folder.path / name).is_file() for name in WEIGHT_FILES)
+        return (folder.path / WEIGHTS_FILE).is_file() and not is_hugging_face
 
     def read(self, folder: CheckpointFolder) -> Checkpoint:
         """Read the model in a folder. Raises `CheckpointError` that names the file, variable or token."""

@@ -1,34 +1,14 @@
 """Vocabularies and special tokens of a CTranslate2 model."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from model.checkpoints.errors import CheckpointError
 from model.checkpoints.hugging_face_files import CONFIG_FILE, read_settings
 from model.families.ctranslate2.attributes import Attributes
+from model.families.listed_vocabulary import SpecialNames, Vocabularies
 
 SHARED, SOURCE, TARGET = "shared_vocabulary", "source_vocabulary", "target_vocabulary"
-
-
-@dataclass(frozen=True, slots=True)
-class SpecialNames:
-    """Special tokens, and the tokens that the engine adds to a source. A start of None is chosen by each request."""
-
-    unknown: str
-    beginning: str
-    end: str
-    decoder_start: str | None
-    adds_beginning: bool
-    adds_end: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabularies:
-    """Tokens of source and target in the order of their ids."""
-
-    source: list[str]
-    target: list[str]
 
 
 def read_special_names(folder: Path, attributes: Attributes, version: int) -> SpecialNames:

@@ -7,16 +7,11 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.errors import CheckpointError
-from model.config import Activation, SinusoidLayout
+from model.config import Activation
 from model.families.ctranslate2.attributes import Attributes, layer_indices
-from model.positions import sinusoidal_positions
 
 _ACTIVATIONS: tuple[Activation | None, ...] = ("relu", "gelu_tanh", "silu", "gelu", None, None, None)
 _STACKS = ("encoder", "decoder")
-# Tables are float16 in some models.
-_TABLE_TOLERANCE = 2e-3
-_MAX_SINUSOIDAL_TOKENS = 1024
-_DEFAULT_TOKENS = 512
 
 
 class WeightReader:
@@ -179,25 +174,3 @@ class WeightReader:
         if len(distances) != 1:
             raise CheckpointError(f"model.bin: relative_attention_max_distance must be one number: {sorted(distances)}")
         return distances.pop()
-
-
-def sinusoid_of(table: Tensor) -> tuple[SinusoidLayout, int] | None:
-    """Return the layout and the first position of a table of sinusoids; None for a trained table."""
-    layouts: tuple[SinusoidLayout, ...] = ("halves", "halves_inclusive", "interleaved")
-    length, width = table.shape
-    for layout in layouts if width % 2 == 0 and width >= 4 else ():
-        for offset in range(3):
-            computed = sinusoidal_positions(length, width, layout, offset)
-            if torch.allclose(computed, table, rtol=0, atol=_TABLE_TOLERANCE):
-                return layout, offset
-    return None
-
-
-def usable_length(num_positions: int | None) -> int:
-    """Return the maximum of tokens for computed positions.
-
-    A table of thousands of positions is the default of a toolkit; caches of that length would be reserved for each row.
-    """
-    if num_positions is None or num_positions > _MAX_SINUSOIDAL_TOKENS:
-        return _DEFAULT_TOKENS
-    return num_positions

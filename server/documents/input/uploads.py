@@ -1,6 +1,5 @@
 """Uploaded files: copied within a limit, and named safely."""
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -10,7 +9,6 @@ from server.interface.errors import DocumentTooLarge, InvalidDocument
 
 _COPY_BYTES = 1 << 20
 _MAX_NAME_CHARACTERS = 200
-_FOLDER_PREFIX = "kvasir-documents-"
 
 
 def copy_upload(content: BinaryIO, parent: Path, max_bytes: int) -> Path:
@@ -33,30 +31,6 @@ def copy_upload(content: BinaryIO, parent: Path, max_bytes: int) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return folder
-
-
-def new_folder(parent: Path | None) -> Path:
-    """Return a new folder for the documents of this process; None is the system's folder for temporary files.
-
-    Folders that processes left behind when they were killed are removed.
-    """
-    base = Path(tempfile.gettempdir()) if parent is None else parent
-    for left in base.glob(f"{_FOLDER_PREFIX}*-*"):
-        number = left.name.removeprefix(_FOLDER_PREFIX).partition("-")[0]
-        # In a container the process before had the same number.
-        if number.isdecimal() and (int(number) == os.getpid() or not _is_alive(int(number))):
-            shutil.rmtree(left, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-", dir=base))
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
 
 
 def shown_name(name: str) -> str:

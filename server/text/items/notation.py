@@ -6,6 +6,7 @@ import regex
 
 from server.text.items.kinds import NUMERIC, ItemKind
 from server.text.items.numbers import (
+    DECADES,
     ZONE,
     ZONES_IN_GERMAN,
     locale_of,
@@ -90,6 +91,8 @@ def _numeric(kind: ItemKind, item: str, source: str, target: str) -> str:
         sign = behind.strip()
         space = locale_of(target).percent_formats[None].pattern.partition("%")[0][-1:]
         return number + (space if space.isspace() else "") + sign
+    if kind is ItemKind.NUMBER and behind in DECADES.values():
+        return number + DECADES.get(target.partition("-")[0], "")
     if kind is ItemKind.NUMBER and behind and not without_ordinal(behind):
         end = _ORDINAL_ENDS.get(target.partition("-")[0])
         return item if end is None else number + end

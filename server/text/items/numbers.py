@@ -14,6 +14,7 @@ _ORDINAL = regex.compile(r"(?:st|nd|rd|th|er|re|e|è|ème|º|ª|\.º|\.ª)$")
 _DIGITS = regex.compile(r"\d++")
 ZONE = regex.compile(r" [A-Z]{2,4}(?:[-+−][\d:]+)?$")
 ZONES_IN_GERMAN = {"CET": "MEZ", "CEST": "MESZ", "EET": "OEZ", "WET": "WEZ"}
+DECADES = {"en": "s", "de": "er"}  # 1990s, 1990er
 _MERIDIEM = regex.compile(r"([ap])\.?m", regex.IGNORECASE)
 
 

@@ -174,6 +174,8 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
         r"[abf](?!\w)))(?![\w])",
     ),
     (ItemKind.CODE, r"(?<![\w.,/-])\d++(?:[-/]\d++){2,}+(?![\w/-]|[.,]\d)"),
+    # the 1990s
+    (ItemKind.NUMBER, r"(?<![\w.,/:-])(?:1\d|20)\d0(?:s|er)(?!\w)"),
     # 6.02e23 1.5×10^-3
     (
         ItemKind.NUMBER,

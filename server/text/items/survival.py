@@ -10,6 +10,7 @@ from server.interface.interruption import checkpoint
 from server.text.items.compounds import numeral_pattern, range_pattern, scientific_pattern
 from server.text.items.kinds import NUMERIC, ItemKind
 from server.text.items.numbers import (
+    DECADES,
     ZONE,
     ZONES_IN_GERMAN,
     date_parts,
@@ -216,7 +217,7 @@ def _number(answer: Answer, item: str) -> Range | None:
     is_code = is_digits and len(text) > 1 and text[0] == "0"
     currency = _CURRENCY.search(before) or _CURRENCY.search(behind)
     power = magnitude_at(behind.upper() if currency and len(behind) == 1 else behind, answer.source_language)
-    unit = "" if power else without_ordinal(behind)
+    unit = "" if power or behind in DECADES.values() else without_ordinal(behind)
     for number in answer.numbers:
         if is_code and number.text != text:
             continue

@@ -74,7 +74,7 @@ def find_items(
     read = [item for item in items if item.means is not Means.PLACED]
     for item in read:
         if item.means in (Means.NAME, Means.REQUIRED):
-            span = find_substitute(text, item.shown)
+            span = find_substitute(text, item.shown, is_inflected=corrects)
             if span is None:
                 result.lost.append(item)
             else:

@@ -84,6 +84,11 @@ class Protected(Protocol):
         ...
 
     @property
+    def is_fragment(self) -> bool:
+        """Return whether it is a piece of a sentence, between items."""
+        ...
+
+    @property
     def is_continuation(self) -> bool:
         """Return whether another part of the same sentence comes before."""
         ...

@@ -33,6 +33,7 @@ class PlainSentence:
     may_change_answers: ClassVar[bool] = False
     must_have_substitutes: ClassVar[bool] = False
     required_terms: ClassVar[Sequence[Alternatives]] = ()
+    is_fragment: ClassVar[bool] = False
     is_continuation: ClassVar[bool] = False
     places_signs: ClassVar[bool] = False
 

@@ -83,7 +83,11 @@ def find_substitutes(translation: str, substitutes: Sequence[str]) -> list[tuple
     return None if None in found else [span for span in found if span is not None]
 
 
-def find_substitute(translation: str, name: str) -> tuple[int, int] | None:
-    """Return the span of a substitute; None unless it is there exactly once, as a word."""
-    matches = [match.span() for match in regex.finditer(rf"(?<!\w){regex.escape(name)}(?!\w)", translation)]
+def find_substitute(translation: str, name: str, *, is_inflected: bool = False) -> tuple[int, int] | None:
+    """Return the span of a substitute; None unless it is there exactly once, as a word.
+
+    With `is_inflected` it may have the `s` of a genitive, which belongs to the span.
+    """
+    end = r"(?:['’]?s)?" if is_inflected else ""
+    matches = [match.span() for match in regex.finditer(rf"(?<!\w){regex.escape(name)}{end}(?!\w)", translation)]
     return matches[0] if len(matches) == 1 and translation.count(name) == 1 else None

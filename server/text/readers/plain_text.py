@@ -10,6 +10,7 @@ import regex
 
 from server.interface.interruption import checkpoint
 from server.text.items.patterns import FILE_ENDINGS
+from server.text.items.written_dates import MONTH
 from server.text.readers.placeholders import Found, find_placeholders
 from server.text.readers.unit_builder import UnitBuilder
 from server.text.readers.units import Document, Unit
@@ -27,8 +28,8 @@ _FILE = regex.compile(rf"(?<=[\w-])(?i:{FILE_ENDINGS})")
 _BULLET = regex.compile(r"^[ \t]*+(?:[-+•‣▪◦–—:]|[a-zA-Z]\))[ \t]", regex.MULTILINE)
 
 _LINE_START = regex.compile(
-    r"[ \t]*(?:(?:[-*+•‣▪◦–—:]|\d{1,3}[.)]|\(\d{1,3}\)(?![ \t]+\d)|[a-zA-Z]\)|#{1,6}|\[[ xX]\])[ \t]+"
-    r"|>++(?:[ \t]+|(?=\S)))*"
+    rf"[ \t]*(?:(?:[-*+•‣▪◦–—:]|\d{{1,3}}[.)](?![ \t]+{MONTH})|\(\d{{1,3}}\)(?![ \t]+\d)|[a-zA-Z]\)|#{{1,6}}"
+    r"|\[[ xX]\])[ \t]+|>++(?:[ \t]+|(?=\S)))*"
     r"(?:\|[ \t]*)?"
 )
 _SPACE = " \t"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from server.documents.input.uploads import new_folder
+from server.documents.input.work_folder import WorkFolder, remove_abandoned_folders
 from server.documents.job_store import DocumentStore, StoreOptions
 from server.documents.jobs import JobStatus
 from server.documents.rewriting import Translate
@@ -73,11 +73,33 @@ def test_a_rejection_states_when_the_first_document_will_be_done(tmp_path: Path)
     run(scenario)
 
 
-def test_folders_of_killed_processes_are_removed(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        ended.wait()
-    for number in (ended.pid, os.getppid(), os.getpid()):
-        (tmp_path / f"kvasir-documents-{number}-x").mkdir()
+_OWNER = """
+import sys
+from pathlib import Path
+from server.documents.input.work_folder import WorkFolder
+folder = WorkFolder(Path(sys.argv[1]))
+(folder.path / "source").write_bytes(b"letter")
+print(folder.path, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_folder_of_a_killed_process_is_removed(tmp_path: Path) -> None:
     (tmp_path / "kvasir-documents-notes").mkdir()
-    kept = {f"kvasir-documents-{os.getppid()}-x", "kvasir-documents-notes", new_folder(tmp_path).name}
-    assert {path.name for path in tmp_path.iterdir()} == kept
+    # Numbers of processes are used again: this one belongs to a process that lives, and the folder to none.
+    (tmp_path / f"kvasir-documents-{os.getppid()}-x").mkdir()
+    (tmp_path / f"kvasir-documents-{os.getpid()}-y").symlink_to(tmp_path / "kvasir-documents-notes")
+    command = [sys.executable, "-c", _OWNER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        theirs = Path(owner.stdout.readline().strip())
+        ours = WorkFolder(tmp_path)
+        assert (theirs / "source").exists()
+        assert not (tmp_path / f"kvasir-documents-{os.getppid()}-x").exists()
+        owner.kill()
+        owner.wait()
+    remove_abandoned_folders(tmp_path)
+    assert not theirs.exists()
+    assert ours.path.exists()
+    ours.close()
+    assert {path.name for path in tmp_path.iterdir()} == {"kvasir-documents-notes", f"kvasir-documents-{os.getpid()}-y"}

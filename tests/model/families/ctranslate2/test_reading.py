@@ -83,6 +83,7 @@ def test_a_converted_model_gives_the_tokens_that_ctranslate2_gives(
         beam_size=1,
         max_decoding_length=NUM_STEPS,
         max_input_length=0,
+        min_decoding_length=0,
     )
     expected = [answer.hypotheses[0] for answer in answers]
     found = greedy(build_model(checkpoint), sources, first, NUM_STEPS)

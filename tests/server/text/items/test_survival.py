@@ -121,6 +121,7 @@ def test_a_decimal_is_read_in_the_language_of_the_source() -> None:
         ("number", "1.5×10^-3", "1,5 × 10^-3", "1,5 × 10^-3"),
         ("number", "20", "ein 20-jähriger", "20"),
         ("number", "1990", "die 1990er Jahre", "1990"),
+        ("number", "1990s", "in den 1990er Jahren", "1990"),
         ("time", "10:30 CET", "um 10:30 Uhr MEZ", "10:30 Uhr MEZ"),
         ("quantity", "1.85 m", "1,85 Meter groß", "1,85"),
         ("money", "$5m", "5 Millionen Dollar", "5"),

@@ -1,5 +1,7 @@
 """The Google-compatible protocol, with engines that answer with their source."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
 
 V2 = "/language/translate/v2"
+BATCH = "/_/TranslateWebserverUi/data/batchexecute"
 ENGLISH, GERMAN = "Where is the railway station?", "Wo ist der Bahnhof? Er ist 300 Meter von hier."
 
 
@@ -132,3 +135,57 @@ def test_the_key_is_sent_in_each_of_googles_places(tmp_path: Path, echo: EchoGen
         assert client.post(V2, json=fields, headers={"Authorization": f"Bearer {key}"}).status_code == 200
         assert client.post(V2, json=fields).json()["error"]["code"] == 403
         assert client.post(V2, json=fields, params={"key": "x"}).json()["error"]["code"] == 400
+
+
+def test_the_page_for_telephones_has_the_translation(compatible: TestClient) -> None:
+    answer = compatible.get("/m", params={"sl": "auto", "tl": "de", "q": "Tea & <b>water</b>."})
+    assert '<div class="result-container">Tea &amp; &lt;b&gt;water&lt;/b&gt;.</div>' in answer.text
+    assert compatible.get("/m", params={"sl": "en", "tl": "de"}).json()["error"]["message"] == "`q` is missing"
+
+
+def test_the_start_page_has_languages_and_a_session(compatible: TestClient) -> None:
+    page = compatible.get("/google").text
+    assert re.findall('data-language-code="(.*?)"', page) == ["de", "en", "zh-TW"]
+    assert json.loads(re.findall("window.WIZ_global_data = (.*?);</script>", page)[0]).keys() == {"cfb2h", "FdrFJe"}
+
+
+def _calls(*calls: tuple[str, str, str]) -> dict[str, str]:
+    parts = [
+        ["MkEWBc", json.dumps([[text, source, target, True], [1]]), None, str(index)]
+        for index, (text, source, target) in enumerate(calls)
+    ]
+    return {"f.req": json.dumps([parts])}
+
+
+@pytest.mark.parametrize("path", [BATCH, f"/google{BATCH}"])
+def test_calls_of_the_page_are_answered_in_their_order(compatible: TestClient, path: str) -> None:
+    form = _calls((ENGLISH, "auto", "de"), ("Tea.", "en", "zh-TW"), (GERMAN, "auto", "de"))
+    whole = compatible.post(path, data=form)
+    lines = compatible.post(path, params={"rt": "c", "rpcids": "MkEWBc"}, data=form)
+    assert whole.text.startswith(")]}'\n\n")
+    parts = json.loads(whole.text[6:])
+    framed = lines.text[6:].splitlines()
+    assert [json.loads(line)[0] for line in framed[1::2]] == parts
+    assert [len(line) + 2 for line in framed[1::2]] == list(map(int, framed[::2]))
+    assert [(part[0], part[1], part[6]) for part in parts] == [("wrb.fr", "MkEWBc", str(index)) for index in range(3)]
+    answers = [json.loads(part[2]) for part in parts]
+    assert [answer[1][0][0][5][0][0] for answer in answers] == [ENGLISH, "Tea.", GERMAN]
+    assert [(answer[1][1], answer[1][3], answer[2]) for answer in answers] == [
+        ("de", "auto", "en"),
+        ("zh-TW", "en", "en"),
+        ("de", "auto", "de"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "request_field",
+    ["", "[", "[]", "[[]]", '[[["x", "[]", null, "0"]]]', '[[["MkEWBc", "[]", null, "0"]]]', "[" * 5000, "5"],
+)
+def test_damaged_calls_of_the_page_are_rejected(compatible: TestClient, request_field: str) -> None:
+    answer = compatible.post(BATCH, data={"f.req": request_field})
+    assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+
+
+def test_calls_of_the_page_are_limited(compatible: TestClient) -> None:
+    answer = compatible.post(BATCH, data=_calls(*[("Tea.", "en", "de")] * 129))
+    assert "at most 128 calls. Given: 129" in answer.json()["error"]["message"]

@@ -1,13 +1,13 @@
-"""Tokenizer files beside a CTranslate2 model, with the vocabulary of the model for their pieces."""
+"""Tokenizer files beside a model with vocabularies as lists of tokens: CTranslate2, OpenNMT-py and fairseq."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from model.checkpoints.checkpoint import SourceTemplate, TokenizerFiles
 from model.checkpoints.errors import CheckpointError
 from model.checkpoints.hugging_face_files import read_settings
-from model.families.ctranslate2.vocabulary import SpecialNames, Vocabularies
 
 _PAIR = ("source.spm", "target.spm")
 _SINGLE = ("sentencepiece.model", "sentencepiece.bpe.model", "spiece.model", "spm.model", "source.spm")
@@ -16,6 +16,26 @@ _VOCABULARY, _TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 _UNKNOWN = "<unk>"
 _OPENNMT_PADDING = "<blank>"
 _MAX_LISTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialNames:
+    """Special tokens, and the tokens that the engine adds to a source. A start of None is chosen by each request."""
+
+    unknown: str
+    beginning: str
+    end: str
+    decoder_start: str | None
+    adds_beginning: bool
+    adds_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabularies:
+    """Tokens of source and target in the order of their ids."""
+
+    source: list[str]
+    target: list[str]
 
 
 def read_tokenizer(
@@ -48,7 +68,7 @@ def read_tokenizer(
             "sentencepiece.model are"
         )
     raise CheckpointError(
-        f"{folder.name} has no tokenizer; copy one of these beside model.bin: {' and '.join(_PAIR)}, {_JSON}, "
+        f"{folder.name} has no tokenizer; copy one of these into the folder: {' and '.join(_PAIR)}, {_JSON}, "
         f"{', '.join(_SINGLE[:-1])}"
     )
 

@@ -1,0 +1,248 @@
+"""Mozilla's registry of translation models: `models.json`, or the records of Remote Settings; choice and download."""
+
+import gzip
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+from urllib.parse import urljoin
+
+from model.checkpoints.download import Progress, RemoteFile, download
+from model.checkpoints.errors import CheckpointError
+
+REGISTRY_URL: Final = (
+    "https://storage.googleapis.com/moz-fx-translations-data--303e-prod-translations-data/db/models.json"
+)
+LICENCE: Final = "MPL-2.0"
+TIERS: Final = ("base", "base-memory", "tiny")
+"""Sizes of models, best first."""
+
+METADATA_FILE: Final = "metadata.json"
+_BLOCK: Final = 1 << 20
+_MAX_FILE_BYTES: Final = 2_000_000_000
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+# Files of a model. A model without a shortlist, or without a quality model, is complete.
+_KINDS: Final = {
+    "model": "model",
+    "lexicalShortlist": "lex",
+    "vocab": "vocab",
+    "srcVocab": "srcvocab",
+    "trgVocab": "trgvocab",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryFile:
+    """A file by its name in the folder of a model. Size and SHA-256 are those of the content, uncompressed."""
+
+    kind: str
+    name: str
+    remote: RemoteFile
+    size: int | None
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryModel:
+    """A model of the registry."""
+
+    source: str
+    target: str
+    tier: str
+    version: tuple[int, ...]
+    is_release: bool
+    files: tuple[RegistryFile, ...]
+    bleu: float | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the weights and the vocabularies are listed."""
+        kinds = {file.kind for file in self.files}
+        return "model" in kinds and ("vocab" in kinds or {"srcvocab", "trgvocab"} <= kinds)
+
+
+def parse_registry(content: object, base: str) -> list[RegistryModel]:
+    """Return the complete models of a registry. Raises `CheckpointError` for another content.
+
+    `base` is the address below which the attachments of Remote Settings are; `models.json` names its own.
+    """
+    if isinstance(content, Mapping) and isinstance(content.get("models"), Mapping):
+        listed = content["models"].values()
+        entries = [entry for group in listed if isinstance(group, list) for entry in group]
+        own_base = content.get("baseUrl")
+        found = [_of_entry(entry, own_base if isinstance(own_base, str) else base) for entry in entries]
+    elif isinstance(content, Mapping) and isinstance(content.get("data"), list):
+        found = _of_records(content["data"], base)
+    else:
+        raise CheckpointError("the registry must have `models`, or `data` with records of Remote Settings")
+    return [model for model in found if model is not None and model.is_complete]
+
+
+def choose_model(models: Sequence[RegistryModel], source: str, target: str, tier: str | None = None) -> RegistryModel:
+    """Return the best released model of a pair: the best tier, then the newest version. Raises `CheckpointError`."""
+    pair = [model for model in models if (model.source, model.target) == (source, target)]
+    if not pair:
+        targets = sorted({model.target for model in models if model.source == source})
+        listed = f"Available from {source}: {' '.join(targets)}" if targets else f"No model translates from {source}"
+        raise CheckpointError(f"the registry has no model for {source}-{target}. {listed}")
+    pair = [model for model in pair if model.is_release] or pair
+    tiers = sorted({model.tier for model in pair}, key=TIERS.index)
+    if tier is not None and tier not in tiers:
+        raise CheckpointError(f"`tier` must be one of {', '.join(tiers)} for {source}-{target}. Given: {tier}")
+    wanted = tier or tiers[0]
+    return max((model for model in pair if model.tier == wanted), key=lambda model: model.version)
+
+
+def fetch_model(model: RegistryModel, folder: Path, progress: Progress, fetch: Callable[..., Path] = download) -> None:
+    """Download the files of a model into a folder, uncompressed and checked, with Mozilla's `metadata.json`.
+
+    Files that are there already are checked and kept. Raises `CheckpointError` for a file with another size or hash.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in model.files:
+        path = folder / file.name
+        if path.is_file() and file.sha256 and not _problem(path, file):
+            continue
+        packed = fetch(file.remote, folder / Path(file.remote.url.partition("?")[0]).name, progress)
+        if packed != path:
+            _unpack(packed, path, file)
+        if problem := _problem(path, file):
+            path.unlink()
+            raise CheckpointError(f"{file.name}: {problem}; the file is deleted")
+    metadata = {
+        "architecture": model.tier,
+        "sourceLanguage": model.source,
+        "targetLanguage": model.target,
+        "version": ".".join(map(str, model.version)),
+        "license": LICENCE,
+    }
+    (folder / METADATA_FILE).write_text(json.dumps(metadata, indent=2) + "\n", "utf-8")
+
+
+def _of_entry(entry: object, base: str) -> RegistryModel | None:
+    """Return a model of `models.json`, or None for an entry without languages, tier or files."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("files"), Mapping):
+        return None
+    source, target, tier = (entry.get(name) for name in ("sourceLanguage", "targetLanguage", "architecture"))
+    if not isinstance(source, str) or not isinstance(target, str) or tier not in TIERS:
+        return None
+    files = []
+    for name, kind in _KINDS.items():
+        listed = entry["files"].get(name)
+        if isinstance(listed, Mapping) and isinstance(listed.get("path"), str):
+            url = f"{base.rstrip('/')}/{listed['path'].lstrip('/')}"
+            size, digest = _size(listed.get("uncompressedSize")), _digest(listed.get("uncompressedHash"))
+            files.append(RegistryFile(kind, _file_name(listed["path"]), RemoteFile(url), size, digest))
+    flores = entry.get("flores")
+    bleu = flores.get("bleu") if isinstance(flores, Mapping) else None
+    return RegistryModel(
+        source,
+        target,
+        str(tier),
+        _version(entry.get("version")),
+        str(entry.get("releaseStatus", "Release")).lower().startswith("release"),
+        tuple(files),
+        float(bleu) if isinstance(bleu, int | float) else None,
+    )
+
+
+def _of_records(records: Sequence[object], base: str) -> list[RegistryModel | None]:
+    """Return the models whose files are single records of Remote Settings."""
+    models: dict[tuple[str, str, str, tuple[int, ...]], RegistryModel] = {}
+    for record in records:
+        attachment = record.get("attachment") if isinstance(record, Mapping) else None
+        if not isinstance(record, Mapping) or not isinstance(attachment, Mapping):
+            continue
+        # Older records name the languages differently and have no tier.
+        source = record.get("sourceLanguage", record.get("fromLang"))
+        target = record.get("targetLanguage", record.get("toLang"))
+        tier, kind, name = record.get("architecture", "tiny"), record.get("fileType"), record.get("name")
+        location = attachment.get("location")
+        texts = (source, target, kind, name, location)
+        if not all(isinstance(text, str) for text in texts) or tier not in TIERS or kind not in _KINDS.values():
+            continue
+        remote = RemoteFile(
+            urljoin(base.rstrip("/") + "/", str(location)),
+            _size(attachment.get("size")),
+            _digest(attachment.get("hash")),
+        )
+        is_packed = str(attachment.get("filename", location)).endswith((".zst", ".gz"))
+        size = _size(record.get("decompressedSize")) if is_packed else remote.size
+        digest = _digest(record.get("decompressedHash")) if is_packed else remote.sha256
+        file = RegistryFile(str(kind), _file_name(str(name)), remote, size, digest)
+        key = (str(source), str(target), str(tier), _version(record.get("version")))
+        # An empty filter selects every channel of Firefox.
+        model = models.get(key) or RegistryModel(*key, not record.get("filter_expression"), ())
+        # Of several shortlists the first one is taken.
+        if all(other.kind != file.kind for other in model.files):
+            model = replace(model, files=(*model.files, file))
+        models[key] = model
+    return list(models.values())
+
+
+def _file_name(path: str) -> str:
+    name = re.sub(r"\.(gz|zst)$", "", path.replace("\\", "/").rpartition("/")[2])
+    if not re.fullmatch(r"[\w][\w.\-]*", name):
+        raise CheckpointError(f"the registry has an unusable file name: {path!r}")
+    return name
+
+
+def _size(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_FILE_BYTES else None
+
+
+def _digest(value: object) -> str | None:
+    return value.lower() if isinstance(value, str) and _DIGEST.fullmatch(value.lower()) else None
+
+
+def _version(value: object) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", str(value or "")))
+
+
+def _unpack(packed: Path, path: Path, file: RegistryFile) -> None:
+    """Write the content of a compressed file, at most as many bytes as it must have, and delete the file."""
+    limit = file.size if file.size is not None else _MAX_FILE_BYTES
+    num_bytes = 0
+    partial = path.with_name(path.name + ".unpacked")
+    try:
+        with partial.open("wb") as sink:
+            for block in _blocks(packed):
+                num_bytes += len(block)
+                if num_bytes > limit:
+                    raise CheckpointError(f"{packed.name} must contain at most {limit} bytes")
+                sink.write(block)
+        partial.replace(path)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise CheckpointError(f"{packed.name} is damaged: {error}; it is deleted") from error
+    finally:
+        partial.unlink(missing_ok=True)
+        packed.unlink()
+
+
+def _blocks(packed: Path) -> Iterator[bytes]:
+    if packed.suffix == ".zst":
+        try:
+            from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # new in Python 3.14
+        except ImportError:
+            raise CheckpointError(f"{packed.name} needs Python 3.14; `--registry mozilla` has files in gzip") from None
+        with zstd.open(packed) as stream:
+            yield from iter(lambda: stream.read(_BLOCK), b"")
+        return
+    with packed.open("rb") as raw, gzip.GzipFile(fileobj=raw) if packed.suffix == ".gz" else raw as stream:
+        yield from iter(lambda: stream.read(_BLOCK), b"")
+
+
+def _problem(path: Path, file: RegistryFile) -> str:
+    size = path.stat().st_size
+    if file.size is not None and size != file.size:
+        return f"it must have {file.size} bytes. Given: {size}"
+    if file.sha256 is not None:
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        if digest != file.sha256:
+            return f"its SHA-256 must be {file.sha256}. Given: {digest}"
+    return ""

@@ -1,0 +1,230 @@
+"""Writer of Marian's own format: weights with their description in one `.npz`, vocabulary, decoder configuration.
+
+Names and description are those of marian-dev (src/models/transformer.h). Marian multiplies from the left, has no
+padding token, and starts its decoder from zeros.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from model.atomic_files import replacing
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.errors import CheckpointError
+from model.config import TransformerConfig
+
+MODEL_FILE: Final = "model.npz"
+DECODER_FILE: Final = "decoder.yml"
+
+Weights = dict[str, NDArray[np.generic]]
+_ATTENTIONS = {"self_attention": "self", "cross_attention": "context"}
+_PROJECTIONS = {"query_proj": "q", "key_proj": "k", "value_proj": "v", "out_proj": "o"}
+_ACTIVATIONS = {"relu": "relu", "silu": "swish"}
+_END, _UNKNOWN = "</s>", "<unk>"
+# Marian requires every field of a Transformer, used or not.
+_UNUSED: Final[Mapping[str, object]] = {
+    "bert-train-type-embeddings": True,
+    "bert-type-vocab-size": 2,
+    "dec-cell": "gru",
+    "dec-cell-base-depth": 2,
+    "dec-cell-high-depth": 1,
+    "dim-rnn": 1024,
+    "enc-cell": "gru",
+    "enc-cell-depth": 1,
+    "enc-type": "bidirectional",
+    "factors-combine": "sum",
+    "factors-dim-emb": 0,
+    "input-types": [],
+    "layer-normalization": False,
+    "lemma-dependency": "",
+    "lemma-dim-emb": 0,
+    "output-omit-bias": False,
+    "right-left": False,
+    "skip": False,
+    "tied-embeddings-src": False,
+    "transformer-aan-activation": "swish",
+    "transformer-aan-depth": 2,
+    "transformer-aan-nogate": False,
+    "transformer-decoder-autoreg": "self-attention",
+    "transformer-decoder-ffn-depth": 0,
+    "transformer-depth-scaling": False,
+    "transformer-dim-aan": 2048,
+    "transformer-ffn-depth": 2,
+    "transformer-guided-alignment-layer": "last",
+    "transformer-no-affine": False,
+    "transformer-no-bias": False,
+    "transformer-no-projection": False,
+    "transformer-output-omit-bias": False,
+    "transformer-pool": False,
+    "transformer-postprocess": "dan",
+    "transformer-postprocess-emb": "d",
+    "transformer-postprocess-top": "",
+    "transformer-preprocess": "",
+    "transformer-rnn-projection": False,
+    "transformer-tied-layers": [],
+    "transformer-train-position-embeddings": False,
+    "type": "transformer",
+    "ulr": False,
+    "ulr-dim-emb": 0,
+    "ulr-trainable-transformation": False,
+    "version": "v1.12.0",
+}
+
+
+def write_marian_npz(checkpoint: Checkpoint, folder: Path, report: Callable[[str], None] = lambda _: None) -> None:
+    """Write a checkpoint into an empty or missing folder. `report` receives what Marian computes differently.
+
+    Raises `CheckpointError` with every property of the model that the format cannot represent.
+    """
+    config = checkpoint.config
+    problems = _problems(checkpoint)
+    if problems:
+        raise CheckpointError("Marian's format cannot represent the model: " + "; ".join(problems))
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CheckpointError(f"{folder} must be an empty or missing folder")
+    if config.sinusoid_layout == "halves":
+        report("Marian computes other sinusoids than the checkpoint's library: some translations will differ")
+    extra = set(config.suppressed_token_ids) - {config.pad_token_id}
+    if extra:
+        report(f"Marian generates tokens that the checkpoint suppresses: {sorted(extra)}")
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabularies = _vocabularies(checkpoint)
+    names = ["vocab.yml", "vocab.yml"] if vocabularies[0] == vocabularies[1] else ["source.yml", "target.yml"]
+    for name, vocabulary in zip(names, vocabularies, strict=True):
+        lines = (f"{json.dumps(piece, ensure_ascii=False)}: {index}\n" for index, piece in enumerate(vocabulary))
+        (folder / name).write_text("".join(lines), "utf-8")
+    for name, path in checkpoint.tokenizer.files.items():
+        if name.endswith(".spm"):
+            (folder / name).write_bytes(path.read_bytes())
+    weights = _renamed(checkpoint)
+    description = json.dumps(_description(config, len(vocabularies[0]), len(vocabularies[1])))  # JSON is YAML
+    weights["special:model.yml"] = np.frombuffer(description.encode() + b"\0", np.int8)
+    decoder = {
+        "relative-paths": True,
+        "models": [MODEL_FILE],
+        "vocabs": names,
+        "allow-unk": True,  # other libraries generate this token, too
+        "beam-size": 4,
+        "normalize": 1,
+    }
+    (folder / DECODER_FILE).write_text(json.dumps(decoder) + "\n", "utf-8")
+    with replacing(folder / MODEL_FILE) as partial, partial.open("wb") as stream:
+        np.savez(stream, allow_pickle=False, **weights)
+
+
+def _problems(checkpoint: Checkpoint) -> list[str]:
+    config = checkpoint.config
+    required: dict[str, tuple[object, ...]] = {
+        "norm_placement": ("post",),
+        "norm": ("layer",),
+        "final_norm": (False,),
+        "embedding_norm": (False,),
+        "relative_buckets": (0,),
+        "gated": (False,),
+        "biases": (True,),
+        "attention_scale": (None,),
+        "output_scale": (1.0,),
+        "head_dim": (None,),
+        "positions": ("sinusoidal",),
+        "sinusoid_layout": ("halves", "halves_inclusive"),
+        "position_offset": (0,),
+        "scale_embedding": (True,),
+        "tie_output": (True,),
+        "forced_first_token_id": (None,),
+        "eos_token_id": (0,),
+        "activation": tuple(_ACTIVATIONS),
+        "layer_norm_epsilon": (1e-5, 1e-6),
+        "decoder_num_heads": (None, config.num_heads),
+    }
+    problems = [
+        f"`{name}` must be {' or '.join(map(repr, allowed))}. Given: {getattr(config, name)!r}"
+        for name, allowed in required.items()
+        if getattr(config, name) not in allowed
+    ]
+    last = config.decoder_shape.vocab_size - 1
+    tables = [checkpoint.weights[name] for name in _table_names(config)]
+    if config.decoder_start_token_id != config.pad_token_id or config.pad_token_id != last:
+        problems.append(f"`decoder_start_token_id` and `pad_token_id` must be the last token {last}")
+    elif any(bool(table[last].any()) for table in tables[-1:]):
+        problems.append("the embedding of `decoder_start_token_id` must be zeros")
+    if checkpoint.tokenizer.kind not in ("marian", "sentencepiece"):
+        problems.append(f"the tokenizer must consist of SentencePiece models. Given: {checkpoint.tokenizer.kind}")
+    return problems
+
+
+def _table_names(config: TransformerConfig) -> list[str]:
+    return ["encoder.embedding.weight", *([] if config.tie_embeddings else ["decoder.embedding.weight"])]
+
+
+def _vocabularies(checkpoint: Checkpoint) -> list[list[str]]:
+    """Return the tokens of source and target in the order of their ids, without padding."""
+    tokenizer, config = checkpoint.tokenizer, checkpoint.config
+    contents = []
+    for name in ("vocab.json", "target_vocab.json"):
+        if name in tokenizer.files:
+            contents.append(tokenizer.files[name].read_bytes())
+        elif name in tokenizer.converted:
+            contents.append(tokenizer.converted[name])
+    vocabularies = []
+    for content in (contents * 2)[:2]:
+        numbers = {int(number): piece for piece, number in json.loads(content).items()}
+        pieces = [numbers.get(index, f"<unused_{index}>") for index in range(config.pad_token_id)]
+        if pieces[:2] != [_END, _UNKNOWN]:
+            raise CheckpointError(f"the vocabulary must begin with {_END} and {_UNKNOWN}. Given: {pieces[:2]}")
+        vocabularies.append(pieces)
+    return vocabularies
+
+
+def _description(config: TransformerConfig, source_size: int, target_size: int) -> dict[str, object]:
+    encoder, decoder = config.encoder_shape, config.decoder_shape
+    same_width = encoder.feed_forward_width == decoder.feed_forward_width
+    return {
+        **_UNUSED,
+        "dim-vocabs": [source_size, target_size],
+        "dim-emb": config.d_model,
+        "enc-depth": encoder.num_layers,
+        "dec-depth": decoder.num_layers,
+        "tied-embeddings": not config.tie_embeddings,
+        "tied-embeddings-all": config.tie_embeddings,
+        "transformer-heads": encoder.num_heads,
+        "transformer-dim-ffn": encoder.feed_forward_width,
+        "transformer-decoder-dim-ffn": 0 if same_width else decoder.feed_forward_width,
+        "transformer-ffn-activation": _ACTIVATIONS[config.activation],
+    }
+
+
+def _renamed(checkpoint: Checkpoint) -> Weights:
+    config = checkpoint.config
+
+    def numbers(name: str) -> NDArray[np.float32]:
+        values: NDArray[np.float32] = checkpoint.weights[name].to(torch.float32).numpy()
+        return values
+
+    num_tokens = config.pad_token_id
+    names = ["Wemb"] if config.tie_embeddings else ["encoder_Wemb", "decoder_Wemb"]
+    tables = zip(names, _table_names(config), strict=True)
+    weights: Weights = {name: np.ascontiguousarray(numbers(table)[:num_tokens]) for name, table in tables}
+    bias = numbers("output_bias") if config.output_bias else np.zeros(num_tokens, np.float32)
+    weights["decoder_ff_logit_out_b"] = bias[None, :num_tokens].copy()
+    for stack, num_layers in (("encoder", config.num_encoder_layers), ("decoder", config.num_decoder_layers)):
+        for index in range(num_layers):
+            ours, theirs = f"{stack}.layers.{index}.", f"{stack}_l{index + 1}_"
+            for attention, name in _ATTENTIONS.items():
+                if stack == "encoder" and attention == "cross_attention":
+                    continue
+                for projection, letter in _PROJECTIONS.items():
+                    weights[f"{theirs}{name}_W{letter}"] = numbers(f"{ours}{attention}.{projection}.weight").T.copy()
+                    weights[f"{theirs}{name}_b{letter}"] = numbers(f"{ours}{attention}.{projection}.bias")[None]
+                weights[f"{theirs}{name}_Wo_ln_scale"] = numbers(f"{ours}{attention}_norm.weight")[None]
+                weights[f"{theirs}{name}_Wo_ln_bias"] = numbers(f"{ours}{attention}_norm.bias")[None]
+            for projection, number in (("inner_proj", 1), ("outer_proj", 2)):
+                weights[f"{theirs}ffn_W{number}"] = numbers(f"{ours}feed_forward.{projection}.weight").T.copy()
+                weights[f"{theirs}ffn_b{number}"] = numbers(f"{ours}feed_forward.{projection}.bias")[None]
+            weights[f"{theirs}ffn_ffn_ln_scale"] = numbers(f"{ours}feed_forward_norm.weight")[None]
+            weights[f"{theirs}ffn_ffn_ln_bias"] = numbers(f"{ours}feed_forward_norm.bias")[None]
+    return weights

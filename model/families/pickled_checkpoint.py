@@ -1,0 +1,59 @@
+"""Checkpoints that `torch.save` wrote with their options: OpenNMT-py and fairseq. Reading runs no code."""
+
+import argparse
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from model.checkpoints.errors import CheckpointError
+from model.checkpoints.hugging_face_files import CheckpointFolder, Settings
+
+SUFFIX = ".pt"
+
+
+def checkpoint_file(folder: CheckpointFolder) -> Path | None:
+    """Return the file that was named, or the only one in the folder; None if there is none or a choice."""
+    if folder.file is not None:
+        return folder.path / folder.file
+    files = sorted(folder.path.glob(f"*{SUFFIX}"))
+    return files[0] if len(files) == 1 else None
+
+
+def load_pickled(path: Path) -> dict[str, object]:
+    """Return the content of a file: tensors, plain values and options. Raises `CheckpointError` for other objects."""
+    try:
+        # A namespace only holds the options; other classes stay forbidden.
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except pickle.UnpicklingError as error:
+        reason = next(
+            (line.strip() for line in str(error).splitlines() if "GLOBAL" in line or "Unsupported" in line), ""
+        )
+        raise CheckpointError(
+            f"{path.name} contains objects other than weights and options, which are not loaded because they can run "
+            f"code: {reason or error}; save it again with a current version of the toolkit"
+        ) from error
+    except (OSError, EOFError, RuntimeError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{path.name}: not readable (damaged, truncated or another format): {error}") from error
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path.name} must contain a checkpoint by names. Given: {type(content).__name__}")
+    return {str(name): value for name, value in content.items()}
+
+
+def options_of(path: Path, options: object) -> Settings:
+    """Return options with access by type. Raises `CheckpointError` unless they are a namespace or a mapping."""
+    if isinstance(options, argparse.Namespace):
+        return Settings(path.name, dict(vars(options)))
+    if isinstance(options, Mapping):
+        return Settings(path.name, {str(name): value for name, value in options.items()})
+    raise CheckpointError(f"{path.name}: the options must be a namespace. Given: {type(options).__name__}")
+
+
+def tensors_of(path: Path, part: object, what: str) -> dict[str, Tensor]:
+    """Return tensors by name. Raises `CheckpointError` for anything else."""
+    if not isinstance(part, Mapping) or not all(isinstance(value, Tensor) for value in part.values()):
+        raise CheckpointError(f"{path.name}: `{what}` must contain weights by name")
+    return {str(name): value.float() for name, value in part.items()}

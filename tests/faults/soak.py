@@ -1,0 +1,188 @@
+"""Mixed load for minutes, with the server's memory, descriptors and latency each second: `make soak MINUTES=60`.
+
+Prints the slope of each series over its second half, when the caches are full, and writes a plot to `--output`. Exits
+with 1 if the slope of memory is above zero beyond its confidence interval and above `--max-megabytes-a-minute`, or if a
+request failed.
+"""
+
+import argparse
+import io
+import json
+import random
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+import matplotlib as mpl
+import psutil
+
+from tests.end_to_end.servers import PATIENCE_SECONDS, Served, started
+from tests.faults.slopes import Slope, slope_of
+
+_MEGABYTE = 1_000_000
+_INTERVAL_SECONDS = 1.0
+_NUM_CLIENTS = 6
+_WORDS = ("house", "old", "river", "we", "buy", "the", "small", "garden", "today", "never", "is", "was", "green", "tea")
+# A server that is busy rejects requests; everything else is a failure.
+_EXPECTED = (200, 201, 202, 204, 404, 409, 429, 504)
+
+_OPTIONS: Sequence[Mapping[str, object]] = (
+    {}, {"beam_size": 4}, {"return_attention": True}, {"format": "html"}, {"num_hypotheses": 2, "beam_size": 2}
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Series:
+    """Measurements of one server, second by second."""
+
+    seconds: list[float] = field(default_factory=list)
+    megabytes: list[float] = field(default_factory=list)
+    descriptors: list[float] = field(default_factory=list)
+    milliseconds: list[float] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+
+    def slopes(self) -> dict[str, Slope]:
+        """Return the slopes of the second half."""
+        half = len(self.seconds) // 2
+        named = {"memory, MB": self.megabytes, "descriptors": self.descriptors, "probe, ms": self.milliseconds}
+        return {name: slope_of(self.seconds[half:], values[half:]) for name, values in named.items()}
+
+
+class Visitor:
+    """One client that draws its requests."""
+
+    def __init__(self, url: str, seed: int, series: Series) -> None:
+        self._url = url
+        self._chance = random.Random(seed)
+        self._series = series
+
+    def visit(self, is_done: threading.Event) -> None:
+        """Send requests until the end."""
+        with httpx2.Client(base_url=self._url, timeout=PATIENCE_SECONDS) as client:
+            while not is_done.wait(self._chance.uniform(0, 0.05)):
+                try:
+                    status = self._chance.choice(self._requests)(self, client)
+                except httpx2.TransportError:
+                    status = 0
+                self._series.statuses[status] += 1
+
+    def _text(self, max_sentences: int = 6) -> str:
+        sentences = [
+            " ".join(self._chance.choices(_WORDS, k=self._chance.randint(2, 20))).capitalize() + "."
+            for _ in range(self._chance.randint(1, max_sentences))
+        ]
+        return " ".join(sentences)
+
+    def _translate(self, client: httpx2.Client) -> int:
+        options = self._chance.choice(_OPTIONS)
+        return client.post("/v1/translate", json={"text": self._text(), **options}).status_code
+
+    def _translate_with_terms(self, client: httpx2.Client) -> int:
+        terms = {f"{self._chance.choice(_WORDS)} {number}": "Wort" for number in range(self._chance.randint(1, 300))}
+        return client.post("/v1/translate", json={"text": self._text(), "glossary": terms}).status_code
+
+    def _compatible(self, client: httpx2.Client) -> int:
+        fields = {"q": self._text(), "source": "auto", "target": "de"}
+        return client.post("/translate", data=fields).status_code
+
+    def _stream(self, client: httpx2.Client) -> int:
+        reads_all = self._chance.random() < 0.7
+        with client.stream("POST", "/v1/translate", json={"text": self._text(), "stream": True}) as answer:
+            for _ in answer.iter_bytes():
+                if not reads_all:
+                    break
+            return answer.status_code
+
+    def _document(self, client: httpx2.Client) -> int:
+        name = self._chance.choice(("a.txt", "a.html", "a.md", "a.csv"))
+        answer = client.post("/v1/documents", files={"file": (name, io.BytesIO(self._text(20).encode()))})
+        if answer.status_code == 202 and self._chance.random() < 0.5:
+            return client.delete(answer.headers["Location"]).status_code
+        return answer.status_code
+
+    def _stored_glossary(self, client: httpx2.Client) -> int:
+        fields = {"name": "g", "source_lang": "en", "target_lang": "de", "entries": "tea\tTee", "entries_format": "tsv"}
+        answer = client.post("/v2/glossaries", json=fields)
+        if answer.status_code != 201:
+            return answer.status_code
+        return client.delete(f"/v2/glossaries/{answer.json()['glossary_id']}").status_code
+
+    def _invalid(self, client: httpx2.Client) -> int:
+        status = client.post("/v1/translate", content=b'{"text": ' * self._chance.randint(1, 500)).status_code
+        return 200 if status in (400, 422) else status
+
+    _requests: tuple[Callable[["Visitor", httpx2.Client], int], ...] = (
+        *(_translate,) * 4, _translate_with_terms, _compatible, _stream, _stream, _document, _stored_glossary, _invalid,
+    )  # fmt: skip
+
+
+def measure(served: Served, series: Series, seconds: float) -> None:
+    """Measure every second."""
+    begun = time.monotonic()
+    process = psutil.Process(served.process.pid)
+    with httpx2.Client(base_url=served.url, timeout=PATIENCE_SECONDS) as client:
+        while (now := time.monotonic() - begun) < seconds:
+            sent = time.monotonic()
+            client.get("/health/live")
+            series.milliseconds.append((time.monotonic() - sent) * 1000)
+            series.seconds.append(now)
+            series.megabytes.append(process.memory_info().rss / _MEGABYTE)
+            series.descriptors.append(float(process.num_fds()))
+            time.sleep(max(_INTERVAL_SECONDS - (time.monotonic() - sent), 0.0))
+
+
+def plot(series: Series, path: Path) -> None:
+    """Write the series as a picture, one above the other."""
+    mpl.use("agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(3, sharex=True, figsize=(10, 9))
+    minutes = [seconds / 60 for seconds in series.seconds]
+    named = (("memory, MB", series.megabytes), ("descriptors", series.descriptors), ("probe, ms", series.milliseconds))
+    for axis, (name, values) in zip(axes, named, strict=True):
+        axis.plot(minutes, values, linewidth=0.8)
+        axis.set_ylabel(name)
+        axis.set_ylim(bottom=0)
+    axes[-1].set_xlabel("minutes")
+    figure.savefig(path)
+
+
+def main() -> int:
+    """Run the soak as a program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--output", type=Path, default=Path("build/soak.svg"))
+    parser.add_argument("--max-megabytes-a-minute", type=float, default=0.5)
+    options = parser.parse_args()
+    series, is_done = Series(), threading.Event()
+    for served in started("--cache-sentences", "2000"):
+        visitors = [Visitor(served.url, number, series) for number in range(_NUM_CLIENTS)]
+        threads = [threading.Thread(target=visitor.visit, args=(is_done,)) for visitor in visitors]
+        for thread in threads:
+            thread.start()
+        try:
+            measure(served, series, options.minutes * 60)
+        finally:
+            is_done.set()
+            for thread in threads:
+                thread.join()
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    plot(series, options.output)
+    sys.stdout.write(json.dumps({"statuses": dict(sorted(series.statuses.items()))}) + "\n")
+    slopes = series.slopes()
+    for name, slope in slopes.items():
+        interval = f"95 % from {slope.lower:+.3f} to {slope.upper:+.3f}"
+        sys.stdout.write(f"{name}: {slope.per_minute:+.3f} a minute ({interval})\n")
+    sys.stdout.write(f"memory: {min(series.megabytes):.0f} to {max(series.megabytes):.0f} MB; plot: {options.output}\n")
+    memory = slopes["memory, MB"]
+    has_failed = bool(series.statuses.keys() - set(_EXPECTED))
+    return int(has_failed or (memory.lower > 0 and memory.per_minute > options.max_megabytes_a_minute))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

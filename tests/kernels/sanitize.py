@@ -1,0 +1,79 @@
+"""The native operators under AddressSanitizer and UndefinedBehaviorSanitizer: `make sanitize`, with clang.
+
+Builds the library with both in a temporary folder, and runs the tests of the kernels and drawn shapes on it.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+_SANITIZERS = (
+    "-fsanitize=address,undefined",
+    "-shared-libasan",
+    "-fno-sanitize-recover=undefined",
+    "-fno-omit-frame-pointer",
+)
+_CLANG = os.environ.get("CLANG", "clang-19")  # gcc does not have the vector types of the sources
+_FLAGS = ("-std=gnu11", "-O1", "-g", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno")
+_INSTRUCTION_SETS: dict[str, tuple[str, ...]] = {
+    "kernels_portable": (),
+    "kernels_avx2": ("-march=x86-64-v3",),
+    "kernels_avx512vnni": ("-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"),
+}
+_TESTS = ("tests/kernels", "tests/kernels/fuzz_shapes.py")
+
+
+def build(folder: Path) -> None:
+    """Compile the library into a copy of the package `kernels` in `folder`. Raises `CalledProcessError`."""
+    shutil.copytree(ROOT / "kernels", folder / "kernels", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    objects: list[str] = []
+    is_x86 = platform.machine() == "x86_64"
+    for source in sorted((ROOT / "kernels" / "source").glob("*.c")):
+        tables: dict[str, tuple[str, ...]] = {source.stem: ()}
+        if source.name == "kernels.c":
+            named = _INSTRUCTION_SETS if is_x86 else {"kernels_portable": ()}
+            tables = {table: (*flags, f"-DKERNELS={table}") for table, flags in named.items()}
+        for table, flags in tables.items():
+            objects.append(str(folder / f"{table}.o"))
+            _run(_CLANG, *_FLAGS, *_SANITIZERS, *flags, "-c", str(source), "-o", objects[-1])
+    _run(_CLANG, "-shared", *_SANITIZERS, *objects, "-lm", "-o", str(folder / "kernels" / "libkvasir.so"))
+
+
+def _run(*command: str, **environment: str) -> None:
+    subprocess.run(command, check=True, env=os.environ | environment, cwd=ROOT)
+
+
+def _runtime() -> str:
+    """Return the runtime library of the sanitizers."""
+    name = f"libclang_rt.asan-{platform.machine()}.so"
+    found = subprocess.run([_CLANG, f"-print-file-name={name}"], check=True, capture_output=True, text=True)
+    path = Path(found.stdout.strip())
+    if not path.is_absolute():
+        raise SystemExit(f"{_CLANG} has no {name}; Debian: apt-get install clang-19 libclang-rt-19-dev")
+    return str(path)
+
+
+def main() -> None:
+    """Build, and run the tests. Raises `CalledProcessError` if one fails or a sanitizer finds an error."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        build(folder)
+        paths = f"{folder}{os.pathsep}{ROOT}"
+        _run(
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
+            *("-o", f"pythonpath={folder} {ROOT}", *_TESTS),
+            PYTHONPATH=paths,
+            LD_PRELOAD=_runtime(),
+            # Python and ONNX Runtime do not free everything at their end, and ONNX Runtime replaces operators new.
+            ASAN_OPTIONS="detect_leaks=0,alloc_dealloc_mismatch=0,abort_on_error=1",
+            UBSAN_OPTIONS="halt_on_error=1,print_stacktrace=1",
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kvasir import app
+from library.home import Home
+from library.mozilla import choose_model, parse_registry
+from library.pull import PullOptions, pull
+from model.checkpoints.errors import CheckpointError
+from tests.fakes.hub_server import HubServer, hub_server
+
+CONTENTS = {
+    "model.ende.intgemm.alphas.bin": b"weights" * 1000,
+    "vocab.ende.spm": b"pieces" * 100,
+    "lex.50.50.ende.s2t.bin": b"pairs" * 100,
+}
+KINDS = ("model", "vocab", "lexicalShortlist")
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _entry(tier: str, *, release: str = "Release", folder: str = "models") -> dict[str, object]:
+    """Return an entry of `models.json` as Mozilla publishes it."""
+    files = {
+        kind: {
+            "path": f"{folder}/{tier}/{name}.gz",
+            "uncompressedSize": len(content),
+            "uncompressedHash": _sha256(content),
+        }
+        for kind, (name, content) in zip(KINDS, CONTENTS.items(), strict=True)
+    }
+    return {
+        "architecture": tier,
+        "releaseStatus": release,
+        "sourceLanguage": "en",
+        "targetLanguage": "de",
+        "files": files,
+        "flores": {"bleu": 40.0, "comet": 0.8651},
+        "modelConfig": {"dec-cell": "ssru"},
+    }
+
+
+def _record(name: str, kind: str, version: str, **changes: object) -> dict[str, object]:
+    """Return a record of Remote Settings."""
+    content = CONTENTS[name]
+    return {
+        "name": name,
+        "sourceLanguage": "en",
+        "targetLanguage": "de",
+        "architecture": "tiny",
+        "version": version,
+        "fileType": kind,
+        "filter_expression": "",
+        "attachment": {
+            "filename": name,
+            "location": f"main-workspace/translations-models/{name}",
+            "hash": _sha256(content),
+            "size": len(content),
+            "mimetype": "application/octet-stream",
+        },
+    } | changes
+
+
+@pytest.fixture
+def server() -> Iterator[HubServer]:
+    with hub_server() as running:
+        for tier in ("tiny", "base-memory"):
+            for name, content in CONTENTS.items():
+                running.plain_files[f"/cdn-of-models/models/{tier}/{name}.gz"] = gzip.compress(content)
+        listed = {
+            "baseUrl": f"{running.address}/cdn-of-models",
+            "models": {"en-de": [_entry("tiny"), _entry("base-memory"), _entry("base", release="Nightly")]},
+        }
+        running.plain_files["/db/models.json"] = json.dumps(listed).encode()
+        yield running
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("KVASIR_HOME", str(tmp_path / "home"))
+    return Home(tmp_path / "home")
+
+
+def test_the_best_released_tier_is_downloaded_and_checked(server: HubServer, home: Home) -> None:
+    lines: list[str] = []
+    options = PullOptions(registry=f"{server.address}/db/models.json", download_only=True)
+    folder = pull("en-de", options, home, lines.append)
+    assert lines == ["downloading en-de, tier base-memory, licence: MPL-2.0"]
+    metadata = json.loads((folder / "metadata.json").read_text())
+    assert (metadata["architecture"], metadata["sourceLanguage"], metadata["license"]) == (
+        "base-memory",
+        "en",
+        "MPL-2.0",
+    )
+    assert {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "metadata.json"} == CONTENTS
+
+    server.requests.clear()
+    assert pull("en-de", options, home) == folder
+    assert server.paths() == ["/db/models.json"]
+
+
+def test_a_tier_can_be_chosen_on_the_command_line(server: HubServer, home: Home) -> None:
+    arguments = ["pull", "en-de", "--registry", f"{server.address}/db/models.json", "--tier", "tiny", "--download-only"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    folder = Path(result.stderr.splitlines()[-1].removeprefix("en-de: "))
+    assert json.loads((folder / "metadata.json").read_text())["architecture"] == "tiny"
+
+
+def test_a_converted_model_has_its_quality_in_its_card(
+    server: HubServer, home: Home, copied_conversions: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The card that the copied bundle brings is that of another model.
+    monkeypatch.setattr("library.pull.CARD_FILE", "CARD.md")
+    folder = pull("en-de", PullOptions(registry=f"{server.address}/db/models.json"), home)
+    card = (folder / "CARD.md").read_text("utf-8")
+    assert "Licence: MPL-2.0" in card
+    assert card.endswith("| FLORES | int8 | 40.0 |\n")
+    assert len(copied_conversions) == 1
+    (entry,) = home.entries()
+    assert entry.origin.name.startswith("mozilla/en-de-")
+    assert not any((home.root / "downloads" / "mozilla").iterdir())
+
+
+def test_models_of_the_registry_that_cannot_be_converted_are_an_error(server: HubServer, home: Home) -> None:
+    with pytest.raises(CheckpointError, match="models of Bergamot and Firefox are not supported"):
+        pull("en-de", PullOptions(registry=f"{server.address}/db/models.json"), home)
+    assert home.entries() == []
+
+
+def test_records_of_remote_settings_are_read(server: HubServer, home: Home) -> None:
+    records = [
+        _record(name, kind, version)
+        for version in ("1.9", "2.0", "1.10")
+        for name, kind in zip(CONTENTS, ("model", "vocab", "lex"), strict=True)
+    ]
+    records += [_record("vocab.ende.spm", "vocab", "3.0"), {"name": "unrelated"}]
+    path = "/v1/buckets/main/collections/translations-models/records"
+    server.plain_files[path] = json.dumps({"data": records}).encode()
+    root = {"capabilities": {"attachments": {"base_url": f"{server.address}/attachments/"}}}
+    server.plain_files["/v1/"] = json.dumps(root).encode()
+    for name, content in CONTENTS.items():
+        server.plain_files[f"/attachments/main-workspace/translations-models/{name}"] = content
+    address = f"{server.address}{path}"
+    lines: list[str] = []
+    folder = pull("en-de", PullOptions(registry=address, download_only=True), home, lines.append)
+    assert lines == ["downloading en-de, tier tiny, version 2.0, licence: MPL-2.0"]
+    assert {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "metadata.json"} == CONTENTS
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(b"x" * 7000), "its SHA-256 must be"),
+        (gzip.compress(b"weights"), r"it must have 7000 bytes\. Given: 7"),
+        (gzip.compress(bytes(10_000_000)), "must contain at most 7000 bytes"),
+        (gzip.compress(CONTENTS["model.ende.intgemm.alphas.bin"])[:-9], "is damaged"),
+        (b"no gzip", "is damaged"),
+    ],
+)
+def test_a_wrong_file_is_rejected_and_deleted(server: HubServer, home: Home, content: bytes, message: str) -> None:
+    server.plain_files["/cdn-of-models/models/tiny/model.ende.intgemm.alphas.bin.gz"] = content
+    options = PullOptions(registry=f"{server.address}/db/models.json", tier="tiny", download_only=True)
+    with pytest.raises(CheckpointError, match=message):
+        pull("en-de", options, home)
+    assert not [path for path in home.root.rglob("model.*") if path.is_file()]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("en-fr", {}, r"no model for en-fr\. Available from en: de"),
+        ("fr-en", {}, r"no model for fr-en\. No model translates from fr"),
+        ("en-de", {"tier": "base"}, r"`tier` must be one of base-memory, tiny for en-de\. Given: base"),
+        ("team/model", {}, r"`--registry` needs a language pair"),
+        ("en-de", {"registry": "opus-mt", "tier": "tiny"}, "need `--registry mozilla`"),
+    ],
+)
+def test_a_wrong_choice_is_an_error_with_the_possible_ones(
+    server: HubServer, home: Home, name: str, options: dict[str, str], message: str
+) -> None:
+    home.root.mkdir()
+    with pytest.raises(ValueError, match=message):
+        pull(name, PullOptions(**({"registry": f"{server.address}/db/models.json"} | options)), home)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("content", [[], {}, {"data": 3}, {"models": []}, "text", None])
+def test_another_content_is_no_registry(content: object) -> None:
+    with pytest.raises(CheckpointError, match="the registry must have"):
+        parse_registry(content, "")
+
+
+def test_a_registry_cannot_name_files_outside_the_folder() -> None:
+    entry = _entry("tiny")
+    entry["files"]["model"]["path"] = "models/..gz"  # type: ignore[index]
+    with pytest.raises(CheckpointError, match="unusable file name"):
+        parse_registry({"models": {"en-de": [entry]}}, "http://h")
+    assert not parse_registry({"models": {"en-de": [{"files": {}}, 3, None]}}, "")
+
+
+def test_an_unreleased_model_is_taken_if_there_is_no_other() -> None:
+    models = parse_registry({"models": {"en-de": [_entry("tiny", release="Nightly")]}}, "http://h")
+    assert choose_model(models, "en", "de").tier == "tiny"
+    assert models[0].files[0].remote.url == "http://h/models/tiny/model.ende.intgemm.alphas.bin.gz"
