@@ -108,11 +108,12 @@ format: $(DEV_STAMP)  ## Rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-reference: $(DEV_STAMP)  ## Write docs/options.md, openapi.json, and the tables of docs/settings.md and docs/metrics.md again
+reference: $(DEV_STAMP)  ## Write docs/options.md, openapi.json, and the tables of docs/settings.md, docs/metrics.md and docs/models.md again
 	$(BIN)/python -m server.interface.option_table > docs/options.md
 	$(BIN)/python -m tests.docs.metrics_page
 	$(BIN)/python -m tests.docs.settings_page
 	$(BIN)/python -m tests.docs.openapi_file
+	$(BIN)/python -m tests.docs.models_page
 
 # Without the variable, the theme prints a notice about its successor into every build.
 docs: $(DOCS_STAMP)  ## Build the site of the documentation in build/docs

@@ -7,6 +7,7 @@ DECODER_FILE = "decoder.onnx"
 CHOOSE_FILE = "choose.onnx"
 RANK_FILE = "rank.onnx"
 MOVE_FILE = "move.onnx"
+WEIGHTS_SUFFIX = ".weights"  # of the file with the weights of a large graph, which is mapped into memory
 GRAPH_FILES = (ENCODER_FILE, DECODER_FILE)
 PART_FILES = (CHOOSE_FILE, RANK_FILE, MOVE_FILE)  # in bundles of layout "parts" only
 

@@ -31,7 +31,7 @@ from export.tokenizer_checks import require_tokenizer
 from export.verification.verify import verify_bundle
 from model.checkpoints.hugging_face_files import CheckpointFolder
 from model.checkpoints.language_codes import language_code
-from model.checkpoints.weights import build_encoder, build_model
+from model.checkpoints.weights import shared_model
 from model.families.own.reading import read_own_model
 from model.families.registry import read_checkpoint
 from model.transformer import EncoderModel, Transformer
@@ -77,8 +77,7 @@ def export_bundle(
     if not (languages.target or checkpoint.config.is_encoder_only):
         report("no languages: the model generates texts; with --source and --target it translates")
     unknown_token_id = require_tokenizer(checkpoint, report)
-    is_encoder_only = checkpoint.config.is_encoder_only
-    model = build_encoder(checkpoint) if is_encoder_only else build_model(checkpoint)
+    model = shared_model(checkpoint)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         staging = Path(temporary) / "bundle"
@@ -124,6 +123,7 @@ def export_encoder(model: Transformer | EncoderModel, file: Path, precision: Pre
         [names.SOURCE_TOKENS, names.SOURCE_LENGTHS],
         list(encoder_outputs(model.config, "step")),
     )
+    del graph  # its weights: the traced model has copies
     if precision == "int8":
         traced_model = _in_int8(traced_model)
     save(traced_model, file, describe_shapes(model.config))
@@ -160,11 +160,13 @@ def export_decoder(transformer: Transformer, file: Path, precision: Precision) -
         [name for name in names.decoder_input_names(num_layers) if name != names.WITH_SCORES],
         list(names.decoder_output_names(num_layers)),
     )
+    ranking = graph.ranking
+    del graph  # its weights: the traced model has copies
     for output in model.graph.output:
         if output.name in (names.CANDIDATE_LOGITS, names.CANDIDATE_TOKENS):
             output.type.tensor_type.shape.dim[1].dim_param = names.NUM_CANDIDATES
     if precision == "int8":
-        model = _in_int8(model, graph.ranking)
+        model = _in_int8(model, ranking)
     else:
         model = make_optional(model, names.LOG_NORMALIZER, names.WITH_SCORES, names.PAST_LENGTHS)
     save(model, file, describe_shapes(transformer.config))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from bundle import tensors as names
 from bundle.manifest import Shapes
 from export.graphs.attention import padded_head_dim
+from export.graphs.external_weights import write_graph
 from export.graphs.step_layout import LayerCaches
 from model.transformer import Transformer
 
@@ -72,9 +73,9 @@ def traced(
 
 
 def save(model: onnx.ModelProto, file: Path, shapes: Shapes) -> None:
-    """Write a graph with its sizes as metadata."""
+    """Write a graph with its sizes as metadata. The model loses weights that are written to a file of their own."""
     model.metadata_props.add(key=names.SHAPES_METADATA, value=shapes.model_dump_json())
-    onnx.save(model, file)
+    write_graph(model, file)
 
 
 @contextmanager

@@ -28,8 +28,18 @@ _SMALLEST = 0.1
 
 @torch.no_grad()
 def with_unit_keys_values(transformer: Transformer) -> Transformer:
-    """Return a copy that computes the same, with the decoder's keys and values in [-1, 1]."""
-    rescaled = copy.deepcopy(transformer).eval()
+    """Return a copy that computes the same, with the decoder's keys and values in [-1, 1].
+
+    It shares all parameters but those of the decoder's attention.
+    """
+    changed = {
+        id(parameter)
+        for layer in transformer.decoder.layers
+        for attention in (layer.self_attention, layer.cross_attention)
+        for parameter in attention.parameters()
+    }
+    shared = {id(parameter): parameter for parameter in transformer.parameters() if id(parameter) not in changed}
+    rescaled = copy.deepcopy(transformer, shared).eval()
     own, cross = _magnitudes(rescaled)
     for index, layer in enumerate(rescaled.decoder.layers):
         _rescale(layer.self_attention, *own[index])

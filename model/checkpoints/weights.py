@@ -1,33 +1,39 @@
 """Weights of a checkpoint: selection by parameter name, and construction of the model."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.hugging_face_files import CheckpointError
 from model.config import TransformerConfig
 from model.transformer import EncoderModel, Transformer
 
-Model = TypeVar("Model", EncoderModel, Transformer)
-
 
 def build_model(checkpoint: Checkpoint) -> Transformer:
     """Return the model of a checkpoint, in float32 and in evaluation mode."""
-    return _with_weights(Transformer(checkpoint.config), checkpoint)
-
-
-def build_encoder(checkpoint: Checkpoint) -> EncoderModel:
-    """Return the model of a checkpoint that is an encoder only, in float32 and in evaluation mode."""
-    return _with_weights(EncoderModel(checkpoint.config), checkpoint)
-
-
-def _with_weights(model: Model, checkpoint: Checkpoint) -> Model:
+    model = Transformer(checkpoint.config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(checkpoint.weights[name])
+    return model.eval()
+
+
+def shared_model(checkpoint: Checkpoint) -> Transformer | EncoderModel:
+    """Return the model of a checkpoint for reading: its parameters are the weights of the checkpoint, not copies.
+
+    Weights in other precisions than float32 are converted, which copies them.
+    """
+    with torch.device("meta"):  # no memory, no random numbers
+        model = EncoderModel(checkpoint.config) if checkpoint.config.is_encoder_only else Transformer(checkpoint.config)
+    shared = {
+        id(parameter): nn.Parameter(checkpoint.weights[name].float(), requires_grad=False)
+        for name, parameter in model.named_parameters()
+    }
+    for module in model.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            setattr(module, name, shared[id(parameter)])  # tied parameters stay tied
     return model.eval()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bundle.loading import Bundle, check_unchanged, load_bundle
 from bundle.manifest import BundleError
+from bundle.tensors import WEIGHTS_SUFFIX
 from server.documents.input.limits import MEGABYTE
 from server.interface.engine_client import EngineClient
 from server.interface.errors import KvasirError
@@ -28,7 +29,7 @@ _log = logging.getLogger("kvasir")
 # Leave one CPU's share to the event loop: probes must be answered while all engines run.
 _ENGINE_NICENESS = 5
 
-# Each engine process has a copy of its model; engine threads share one.
+# Each engine process has a copy of its model, except weights that are mapped into memory; engine threads share one.
 _MAX_COPIED_BYTES = 256_000_000
 
 # Memory of a loaded model without long requests: 63 MB for a process with files of 16 MB.
@@ -147,10 +148,11 @@ class ModelLoader:
     def num_bytes(self, bundle: Bundle, num_models: int) -> int:
         """Estimate the memory of a loaded model: weights, and what each of its processes has besides."""
         options = self._options(bundle, num_models)
-        weights = round(_num_bytes(bundle) * _LOADED_RATIO)
+        copied, mapped = _copied_and_mapped_bytes(bundle)
+        copied = round(copied * _LOADED_RATIO)
         if not options.processes:
-            return weights
-        return options.replicas * (weights + _PROCESS_BYTES)
+            return mapped + copied
+        return mapped + options.replicas * (copied + _PROCESS_BYTES)
 
     def _options(self, bundle: Bundle, num_models: int) -> PoolOptions:
         settings = self._settings
@@ -158,7 +160,7 @@ class ModelLoader:
         num_lent = settings.num_lent_replicas(num_models)
         processes = settings.engine_processes
         if processes is None:
-            processes = settings.device == "cpu" and _num_bytes(bundle) < _MAX_COPIED_BYTES
+            processes = settings.device == "cpu" and _copied_and_mapped_bytes(bundle)[0] < _MAX_COPIED_BYTES
         return PoolOptions(
             replicas=replicas + num_lent,
             threads_per_replica=threads_per_replica,
@@ -193,5 +195,12 @@ def _check_documents_folder(folder: Path | None) -> None:
         raise ValueError(f"`documents_folder` must be a writable folder; create it or set another. Given: {folder}")
 
 
-def _num_bytes(bundle: Bundle) -> int:
-    return sum(file.stat().st_size for file in bundle.path.iterdir() if file.is_file())
+def _copied_and_mapped_bytes(bundle: Bundle) -> tuple[int, int]:
+    """Return the sizes of files that each process copies, and of weights that all processes share.
+
+    ONNX Runtime packs float32 weights into copies of its own.
+    """
+    sizes = {file: file.stat().st_size for file in bundle.path.iterdir() if file.is_file()}
+    is_mapped = bundle.config.precision == "int8"
+    mapped = sum(size for file, size in sizes.items() if is_mapped and file.suffix == WEIGHTS_SUFFIX)
+    return sum(sizes.values()) - mapped, mapped

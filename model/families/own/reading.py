@@ -38,9 +38,14 @@ def read_own_model(config_file: Path, weights_file: Path) -> Checkpoint:
         weights=select_weights(shapes, tensors, names, (), weights_file.name),
         tokenizer=_tokenizer(settings, config_file.parent),
         languages=Languages(_languages(settings, "source_languages"), _languages(settings, "target_languages")),
-        provenance=Provenance(weights_file.stem, FAMILY, hashlib.sha256(weights_file.read_bytes()).hexdigest()),
+        provenance=Provenance(weights_file.stem, FAMILY, _digest(weights_file)),
         generation=Generation(),
     )
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def own_config(settings: Settings) -> TransformerConfig:

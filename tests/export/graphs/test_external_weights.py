@@ -1,0 +1,58 @@
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from export.graphs.external_weights import write_graph
+
+ROWS = 700
+
+
+def _graph(table: NDArray[np.float32]) -> ModelProto:
+    """Return a graph that looks up rows of a table, beside a small constant."""
+    nodes = [
+        helper.make_node("Gather", ["table", "rows"], ["found"]),
+        helper.make_node("Add", ["found", "small"], ["sum"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "lookup",
+        [helper.make_tensor_value_info("rows", TensorProto.INT64, ["n"])],
+        [helper.make_tensor_value_info("sum", TensorProto.FLOAT, ["n", table.shape[1]])],
+        [numpy_helper.from_array(table, "table"), numpy_helper.from_array(np.array(0.5, np.float32), "small")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def _run(file: Path) -> object:
+    session = ort.InferenceSession(file, providers=["CPUExecutionProvider"])
+    return session.run(None, {"rows": np.array([1, ROWS - 1])})[0]
+
+
+def test_large_weights_are_in_a_file_of_their_own_and_equal_ones_only_once(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    table, other = (random.standard_normal((ROWS, 512)).astype(np.float32) for _ in range(2))
+    for name, weights in (("encoder", table), ("decoder", table), ("rank", other)):
+        write_graph(_graph(weights), tmp_path / f"{name}.onnx")
+        np.testing.assert_array_equal(_run(tmp_path / f"{name}.onnx"), weights[[1, ROWS - 1]] + np.float32(0.5))
+    sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert sizes["encoder.weights"] == sizes["rank.weights"] == table.nbytes
+    assert "decoder.weights" not in sizes
+    assert sizes["encoder.onnx"] < 2000
+    small = {
+        each.name
+        for each in onnx.load(tmp_path / "rank.onnx", load_external_data=False).graph.initializer
+        if each.raw_data
+    }
+    assert small == {"small"}
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+def test_a_small_graph_is_one_file(rows: int, tmp_path: Path) -> None:
+    table = np.ones((rows, 8), np.float32)
+    write_graph(_graph(table), tmp_path / "encoder.onnx")
+    assert [path.name for path in tmp_path.iterdir()] == ["encoder.onnx"]
