@@ -60,6 +60,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_call_feeder.py",
     ),
     "server/workers/sentence_cache.py": (
+        f"{_WORKERS}/test_cache_admission.py",
         f"{_WORKERS}/test_sentence_cache_size.py",
         f"{_WORKERS}/test_coalescing.py",
         f"{_WORKERS}/test_streaming.py",
