@@ -60,11 +60,11 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_call_feeder.py",
     ),
     "server/workers/sentence_cache.py": (
+        f"{_WORKERS}/test_cache_admission.py",
         f"{_WORKERS}/test_sentence_cache_size.py",
         f"{_WORKERS}/test_coalescing.py",
         f"{_WORKERS}/test_streaming.py",
     ),
-    "server/workers/answer_store.py": (f"{_WORKERS}/test_sentence_cache_size.py", f"{_WORKERS}/test_sentence_cache.py"),
     "server/engine/decoding/constrained_beam_search.py": (f"{_DECODING}/test_options.py",),
     "server/engine/decoding/phrase_matching.py": (
         f"{_DECODING}/test_constrained_beam_search.py",
@@ -138,7 +138,8 @@ def mutants_of(file: str, count: int, seed: int) -> list[Mutant]:
 def copied_project() -> Iterator[Path]:
     """Yield a copy of the project in a temporary folder, and change into it."""
     with tempfile.TemporaryDirectory() as folder:
-        files = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+        files = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout
         copy = Path(folder)
         for name in files.splitlines():
             if name.startswith(("models/", "docs/", "clients/")):

@@ -1,6 +1,7 @@
 """The native operators under AddressSanitizer and UndefinedBehaviorSanitizer: `make sanitize`, with clang.
 
-Builds the library with both in a temporary folder, and runs the tests of the kernels and drawn shapes on it.
+Builds the library with both in a temporary folder, and runs the tests of the kernels and drawn shapes on it. Arguments
+select other tests.
 """
 
 import os
@@ -19,7 +20,16 @@ _SANITIZERS = (
     "-fno-omit-frame-pointer",
 )
 _CLANG = os.environ.get("CLANG", "clang-19")  # gcc does not have the vector types of the sources
-_FLAGS = ("-std=gnu11", "-O1", "-g", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno")
+_FLAGS = (
+    "-std=gnu11",
+    "-O1",
+    "-g",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-Wno-psabi",
+)
 _INSTRUCTION_SETS: dict[str, tuple[str, ...]] = {
     "kernels_portable": (),
     "kernels_avx2": ("-march=x86-64-v3",),
@@ -66,7 +76,7 @@ def main() -> None:
         paths = f"{folder}{os.pathsep}{ROOT}"
         _run(
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
-            *("-o", f"pythonpath={folder} {ROOT}", *_TESTS),
+            *("-o", f"pythonpath={folder} {ROOT}", *(sys.argv[1:] or _TESTS)),
             PYTHONPATH=paths,
             LD_PRELOAD=_runtime(),
             # Python and ONNX Runtime do not free everything at their end, and ONNX Runtime replaces operators new.
