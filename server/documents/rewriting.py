@@ -1,7 +1,7 @@
 """Translation of one document from file to file: fragments of a format become blocks of texts for the models."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,6 +115,31 @@ async def in_thread(work: Callable[..., Result], *arguments: object) -> Result:
         raise
 
 
+class _Runner(Protocol):
+    """Runs work on fragments."""
+
+    def __call__(self, work: Callable[..., Result], *arguments: object) -> Awaitable[Result]:
+        """Return the result of `work`."""
+        ...
+
+
+def _runner_for(fragments: Sequence[Fragment]) -> _Runner:
+    """Return the runner for work on fragments: a paragraph with 66,000 tags would hold the event loop for a second."""
+    return _inline if all(len(each) == 1 and _is_text(each[0]) for each in fragments) else in_thread
+
+
+async def _inline(work: Callable[..., Result], *arguments: object) -> Result:
+    return work(*arguments)
+
+
+def _is_text(node: object) -> bool:
+    return isinstance(node, str)
+
+
+def _from_html(fragments: Sequence[Fragment], parts: "Mapping[int, _Part]") -> dict[int, Fragment | None]:
+    return {index: from_html(part.translation, fragments[index]) for index, part in parts.items()}
+
+
 @dataclass(slots=True)
 class _Part:
     """One text to translate. `num_units` is 1 for the last part of a fragment, so that fragments count once."""
@@ -148,12 +173,13 @@ class _Work:
         results: list[Fragment] = list(fragments)
         plain = list(range(len(fragments)))
         if self._translate.html is not None:
-            rich = [index for index in plain if self._is_rich(fragments[index])]
-            parts = [_Part(to_html(fragments[index]), 1) for index in rich]
+            run = _runner_for(fragments)
+            rich = await run(self._rich, fragments)
+            parts = [_Part(html, 1) for html in rich.values()]
             await self._run(parts, self._translate.html)
             plain = sorted(set(plain) - set(rich))
-            for index, part in zip(rich, parts, strict=True):
-                translated = from_html(part.translation, fragments[index])
+            from_parts = await run(_from_html, fragments, dict(zip(rich, parts, strict=True)))
+            for index, translated in from_parts.items():
                 if translated is None:
                     plain.append(index)
                     self._num_done -= 1
@@ -165,25 +191,30 @@ class _Work:
     async def _translate_plain(
         self, fragments: Sequence[Fragment], indexes: Sequence[int], results: list[Fragment]
     ) -> None:
+        run = _runner_for([fragments[index] for index in indexes])
+        texts_of = await run(lambda: {index: plain_texts(fragments[index]) for index in indexes})
         # For each fragment and each of its texts, the parts.
         parts_of = {
-            index: [[_Part(piece, 0) for piece in await self._divided(text)] for text in plain_texts(fragments[index])]
-            for index in indexes
+            index: [[_Part(piece, 0) for piece in await self._divided(text)] for text in its_texts]
+            for index, its_texts in texts_of.items()
         }
         for texts in parts_of.values():
             texts[-1][-1].num_units = 1
         everything = [part for texts in parts_of.values() for parts in texts for part in parts]
         await self._run(everything, self._translate.text)
-        for index, texts in parts_of.items():
-            translations = ["".join(part.translation for part in parts) for parts in texts]
-            results[index] = with_plain_texts(fragments[index], translations)
 
-    def _is_rich(self, fragment: Fragment) -> bool:
-        """Return whether the fragment has markup and is short enough to be translated with it: HTML is not divided."""
+        def assemble() -> None:
+            for index, texts in parts_of.items():
+                translations = ["".join(part.translation for part in parts) for parts in texts]
+                results[index] = with_plain_texts(fragments[index], translations)
+
+        await run(assemble)
+
+    def _rich(self, fragments: Sequence[Fragment]) -> dict[int, str]:
+        """Return the HTML of fragments with markup that are short enough for it: HTML is not divided."""
         limit = self._translate.max_characters
-        return any(not isinstance(node, str) for node in fragment) and (
-            limit is None or len(to_html(fragment)) <= limit
-        )
+        marked = ((index, to_html(each)) for index, each in enumerate(fragments) if not all(map(_is_text, each)))
+        return {index: html for index, html in marked if limit is None or len(html) <= limit}
 
     async def _divided(self, text: str) -> Sequence[str]:
         if self._translate.divide is None or len(text) <= self._block_characters:

@@ -4,12 +4,14 @@ import asyncio
 import io
 import os
 import signal
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from server.documents import rewriting
 from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import DocumentStore, StoreOptions
 from server.documents.jobs import JobStatus
@@ -46,6 +48,7 @@ LARGE_PAGE = (UNSEEN + FONTS + "<p>a" * 60_000).encode()
         (".html", ("<select>" + "<option>a" * 20_000).encode(), "document_too_complex"),
         (".html", f"<p><i>{EMPTY}x</i>{EMPTY}".encode(), "done"),
         (".html", b"<p>a<b>b</b>" * 20_000, "done"),
+        (".html", b"<p>b" * 200_000, "document_too_complex"),
         (".epub", book(f"<p><i>{EMPTY}x</i>{EMPTY}</p>"), "done"),
         (".epub", book("<p>a<b>b</b></p>" * 20_000), "done"),
         (".odt", open_document(f"<text:p><text:span>{EMPTY_SPANS}x</text:span>{EMPTY_SPANS}</text:p>"), "done"),
@@ -209,3 +212,25 @@ def test_an_error_inside_the_process_is_the_servers(tmp_path: Path, caplog: pyte
 
     run(tmp_path, scenario)
     assert "document process failed" in caplog.text
+
+
+def test_markup_of_a_paragraph_is_handled_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A paragraph of 66,000 tags held it for a second, and plain paragraphs are not worth a change of threads."""
+    threads: list[int] = []
+
+    def noting(function: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object) -> object:
+            threads.append(threading.get_ident())
+            return function(*arguments)
+
+        return call
+
+    for name in ("to_html", "from_html", "plain_texts", "with_plain_texts"):
+        monkeypatch.setattr(rewriting, name, noting(getattr(rewriting, name)))
+    own = threading.get_ident()
+    assert outcome(b"<p>a <b>house</b> is old", ".html", 10.0, 300) == "done"
+    assert threads
+    assert own not in threads
+    threads.clear()
+    assert outcome(b"<p>a house", ".html", 10.0, 300) == "done"
+    assert set(threads) == {own}

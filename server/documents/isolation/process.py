@@ -24,6 +24,7 @@ from server.documents.isolation.messages import (
     frame_length,
     parse_frame,
 )
+from server.documents.rewriting import in_thread
 from server.documents.steps import DocumentSize
 from server.interface.errors import (
     DocumentCpuLimit,
@@ -195,10 +196,12 @@ class IsolatedRewrite:
 
     async def advance(self, translations: list[Fragment] | None) -> list[Fragment] | None:
         """Send translations of the last fragments, and return the next fragments, or None at the end."""
-        reply = await self._step(
-            None if translations is None else {"fragments": list(map(encode_fragment, translations))}
-        )
-        return decode_fragments(reply["fragments"]) if reply["type"] == "fragments" else None
+        # In a thread: a paragraph may have 66,000 tags.
+        message: dict[str, object] | None = None
+        if translations is not None:
+            message = {"fragments": await in_thread(lambda: list(map(encode_fragment, translations)))}
+        reply = await self._step(message)
+        return await in_thread(decode_fragments, reply["fragments"]) if reply["type"] == "fragments" else None
 
     async def _step(self, message: dict[str, object] | None) -> dict[str, object]:
         step = asyncio.ensure_future(self._process.request(message, self._max_cpu_seconds))

@@ -37,6 +37,7 @@ _MAX_OPTIONS = 5000  # the parser walks through a list once for each of its opti
 _COPIES_PER_ELEMENT = 4  # repeated formatting elements allowed for each tag of a page
 _FREE_COPIES = 20_000
 _MAX_EQUAL_FORMATS = 3  # parsers keep so many equal formatting elements open
+_FREE_BLOCKS, _CHARACTERS_PER_BLOCK = 20_000, 10  # a closed list item of one letter has ten characters
 _MAX_OPEN = 1000  # formatting elements, and blocks: browsers nest 512 elements
 
 
@@ -83,7 +84,8 @@ def check_page_cost(text: str) -> None:
     """Raise `DocumentTooComplex` for a page whose tree would be far larger, or slower to build, than its text."""
     formatting = _OpenFormatting()
     blocks: list[str] = []
-    num_tags = num_copies = num_options = 0
+    num_tags = num_blocks = num_copies = num_options = 0
+    max_blocks = _FREE_BLOCKS + len(text) // _CHARACTERS_PER_BLOCK
     in_select = False
     for token in _TOKEN.finditer(text):
         name, end, attributes = token.group("name", "end", "attributes")
@@ -109,6 +111,11 @@ def check_page_cost(text: str) -> None:
                 blocks.append(name)
                 del blocks[_MAX_OPEN:]
                 num_copies += formatting.num_carried
+                num_blocks += 1
+                if num_blocks > max_blocks:
+                    raise DocumentTooComplex(
+                        f"a page of {len(text)} characters may have {max_blocks} paragraphs and blocks. It has more"
+                    )
         elif name in ("select", "option"):
             in_select = not is_end if name == "select" else in_select
             num_options = num_options + in_select if name == "option" else 0
