@@ -63,7 +63,7 @@ _ITEMS: Mapping[str, Sequence[str]] = {
     "year": ("19##", "20##"),
     "house": ("#", "##", "##a"),
     "file": ("letter#.docx", "photo_##.jpg", "table.xlsx"),
-    "path": ("/home/anna/files", "C:\\Users\\Tom", "src/app/main"),
+    "path": ("/srv/anna/files", "C:\\Users\\Tom", "src/app/main"),
     "placeholder": ("{user}", "%s", "%d", "{{count}}", ":name", "%1$s", "${total}"),
     "temperature": ("-# °C", "## °C", "##°C"),
     "name": ("@peter#", "@anna_k"),
