@@ -116,9 +116,12 @@ class Pipeline:
                 sentence.never_copied = kinds
         return texts
 
-    def may_be_special(self, text: str) -> bool:
-        """Return whether a text takes the slower path, because a plain translation might lose something."""
-        return self._reader.may_be_special(text)
+    def may_be_special(self, text: str, source: str) -> bool:
+        """Return whether a text in this language takes the slower path: it may lose something, or has unusual capitals.
+
+        A text of several sentences of which only one has unusual capitals may be missed.
+        """
+        return self._reader.may_be_special(text) or self._reader.has_unusual_casing(text, source)
 
     async def _correct_formality(
         self,

@@ -10,6 +10,7 @@ from server.interface.request import TokenIds
 from server.text.glossary import Glossary
 from server.text.items.kinds import OPAQUE, ItemKind
 from server.text.protection.answer_casing import CaseRules
+from server.text.protection.capitals import is_surely_usual
 from server.text.protection.truecaser import Truecaser
 from server.text.readers.html import read_html
 from server.text.readers.pieces import to_document
@@ -102,6 +103,10 @@ class TextReader:
     def may_be_special(self, text: str) -> bool:
         """Return whether a plain translation of a text might lose something."""
         return may_be_special(text, self._unknown)
+
+    def has_unusual_casing(self, text: str, language: str) -> bool:
+        """Return whether a sentence has a casing of its own."""
+        return not is_surely_usual(text) and self.truecaser(language).has_unusual_casing(text)
 
     async def _protected_unless_plain(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts | None:
         run = runner_for(request.num_characters, False, deadline, self.inline_characters)

@@ -128,7 +128,7 @@ class BlockTranslator:
         plain: list[int] = []
         special: list[int] = []
         for index, line in enumerate(block.lines):
-            (special if self._may_be_special(line) else plain).append(index)
+            (special if self._may_be_special(line, self._route.source) else plain).append(index)
         # Special lines first: they take several rounds.
         await asyncio.gather(*(translate(indices) for indices in (special, plain) if indices))
         stats.add(self._recorder.take())
