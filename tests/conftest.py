@@ -22,7 +22,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Give temporary files a folder of their own, of processes that tests start as well; none of them may be left."""
+    """Give temporary files a folder of their own, of processes that tests start as well; no document may be left."""
     from server.documents.input.work_folder import remove_abandoned_folders
 
     folder = tmp_path_factory.mktemp("t", numbered=False)
@@ -31,8 +31,8 @@ def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     yield
     tempfile.tempdir = before
     remove_abandoned_folders(folder)  # of servers that a test has killed
-    left = [path.name for path in folder.glob("kvasir-*")]
-    assert not left, f"temporary files are left: {left}"
+    left = [path.name for path in folder.glob("kvasir-documents-*")]
+    assert not left, f"temporary files of documents are left: {left}"
 
 
 @pytest.fixture(autouse=True)

@@ -82,11 +82,18 @@ def _locked(partial: Path) -> Iterator[BufferedRandom]:
         with partial.open("a+b") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             # The process that held the lock may have moved or deleted this file.
-            if partial.exists() and partial.stat().st_ino == os.fstat(stream.fileno()).st_ino:
+            if _inode(partial) == os.fstat(stream.fileno()).st_ino:
                 yield stream
                 if stream.tell() == 0 and partial.exists():
                     partial.unlink()
                 return
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _tag_file(partial: Path) -> Path:

@@ -20,9 +20,9 @@ def thresholds() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("num_waiting", "seconds", "is_idle", "expected"),
     [
-        (10, 60, True, True),
-        (9, 60, True, False),
-        (10, 59, True, False),
+        (10, 600, True, True),
+        (9, 600, True, False),
+        (10, 599, True, False),
         (299, 600, False, False),
         (300, 1, False, True),
     ],
