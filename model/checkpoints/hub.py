@@ -113,7 +113,11 @@ def download_model(
             f"{hub_name} is neither a folder nor available from the hub ({constants.ENDPOINT}): no such model, or a "
             "private one; set HF_TOKEN for the latter"
         ) from error
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, httpx2.HTTPError, OSError) as error:
+    except HFValidationError as error:
+        raise CheckpointError(
+            f"{hub_name} does not exist; name a folder, a file or a model of the hub such as Helsinki-NLP/opus-mt-en-fr"
+        ) from error
+    except (HfHubHTTPError, LocalEntryNotFoundError, httpx2.HTTPError, OSError) as error:
         reason = str(error.__cause__ or error).partition("\n")[0]
         raise CheckpointError(f"{hub_name} is neither a folder nor available from the hub: {reason}") from error
     _check_files(path, hub_name, [siblings[name] for name in chosen])

@@ -80,7 +80,7 @@ def test_a_file_with_another_hash_is_deleted_and_downloaded_again(hub: HubServer
         ("team/private", "no such model, or a private one; set HF_TOKEN"),
         ("team/gated", "is gated; accept its conditions at http"),
         ("team/empty", r"no weights in a supported format \(.*\)\. Available: config\.json, tf_model\.h5"),
-        ("no//name", "neither a folder nor available from the hub: "),
+        ("no//name", "no//name does not exist; name a folder, a file or a model of the hub"),
     ],
 )
 def test_a_model_that_cannot_be_downloaded_is_an_error_with_its_remedy(hub: HubServer, name: str, message: str) -> None:

@@ -74,7 +74,7 @@ def test_a_settings_file_that_is_none_is_refused(tmp_path: Path, content: str | 
 
 
 def test_a_name_that_is_neither_folder_nor_repository_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="neither a folder nor available from the hub"):
+    with pytest.raises(CheckpointError, match="here does not exist; name a folder"):
         find_checkpoint(tmp_path / "nothing" / "here")
 
 
