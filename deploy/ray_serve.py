@@ -131,7 +131,7 @@ class Replica:
     def __init__(self) -> None:
         # One process and one engine thread: Ray Serve adds replicas, not engines.
         self._settings = Settings().model_copy(
-            update={"engine_processes": False, "lend_threads": False, "threads": _whole("KVASIR_RAY_THREADS", 1)}
+            update={"engine_processes": False, "threads": _whole("KVASIR_RAY_THREADS", 1)}
         )
         self._folders = {
             load_bundle(path, verify_digests=False).config.name: path for path in bundle_folders(self._settings.model)

@@ -19,7 +19,6 @@ from server.translation.glossary_store import DEFAULT_MAX_BYTES as DEFAULT_GLOSS
 from server.translation.limits import TranslationLimits
 from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
 
-_MAX_LENDING_ENGINES = 16  # of all models together, unless `lend_threads` is set
 ENVIRONMENT_PREFIX = "KVASIR_"
 # Read by the packages library and kernels, by `kvasir top`, by `kvasir mcp` and by deploy/ray_serve.py.
 _READ_ELSEWHERE = (
@@ -133,12 +132,12 @@ class Settings(BaseSettings):
         ),
     ] = None
     lend_threads: Annotated[
-        bool | None,
+        bool,
         Field(
             description="let a model use the threads of other models while these have no requests, with more engines "
-            "and copies of its weights; unset: true on cpu while models times threads are at most 16"
+            "and copies of its weights"
         ),
-    ] = None
+    ] = False
     memory_limit: Annotated[
         int | None,
         Field(
@@ -430,11 +429,7 @@ class Settings(BaseSettings):
 
     def num_lent_replicas(self, num_models: int) -> int:
         """Return the engines of each model that decode only while other models have no requests."""
-        if self.lend_threads is False or self.replicas is not None or self.device != "cpu":
-            return 0
-        if self.lend_threads is None and num_models * self.threads > _MAX_LENDING_ENGINES:
-            return 0
-        return self.threads - self.shares(num_models)[0]
+        return self.threads - self.shares(num_models)[0] if self.lend_threads else 0
 
     @property
     def limits(self) -> TranslationLimits:

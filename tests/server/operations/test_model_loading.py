@@ -24,7 +24,7 @@ def test_every_bundle_of_a_folder_gets_its_share_of_the_threads(tmp_path: Path) 
     for target in ("de", "fr"):
         relabelled(tmp_path, "en", target)
     before = _engine_threads()
-    opened = open_engines(Settings(model=[tmp_path], threads=4, max_rows=8, lend_threads=False), Metrics())
+    opened = open_engines(Settings(model=[tmp_path], threads=4, max_rows=8), Metrics())
     try:
         assert [generator.bundle.config.name for generator in opened] == ["en-de", "en-fr"]
         assert _engine_threads() == before + 4
