@@ -1,6 +1,7 @@
 """From restored sentences to translations: text, scores, and token details."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -23,12 +24,14 @@ def assemble(
 ) -> TranslationResult:
     """Return the translations of restored texts, in their order, and the numbers for metrics and logs."""
     completions = [job.completion for each in texts.sentences for job in each.jobs if job.completion is not None]
+    translations = [_translation(text, request, tokenizer) for text in texts.texts]
     return TranslationResult(
-        [_translation(text, request, tokenizer) for text in texts.texts],
+        translations,
         phases,
         sentence_tokens(completions),
         sum([sentence.continues for sentence in texts.sentences]),
         seed,
+        Counter([(item.kind, item.means) for translation in translations for item in translation.protected]),
     )
 
 

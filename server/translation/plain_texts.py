@@ -17,6 +17,7 @@ from server.translation.limits import TranslationLimits
 from server.translation.reading import TextReader
 from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.submission import Submission, mean_score, num_tokens
+from server.translation.token_counts import TokenCounts
 from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
 from server.translation.worker_threads import runner_for
 
@@ -103,9 +104,9 @@ class PlainTextPath:
     def _assemble(
         self, encoded: _EncodedTexts, completions: Mapping[int, Completion], phases: Phases
     ) -> TranslationResult:
-        sentence_tokens = [
-            (len(request.source), num_tokens(completions[request.id].hypotheses[0])) for request in encoded.requests
-        ]
+        sentence_tokens = TokenCounts.of(
+            [(len(request.source), num_tokens(completions[request.id].hypotheses[0])) for request in encoded.requests]
+        )
         translations = [self._translation(parts, completions) for parts in encoded.parts]
         return TranslationResult(translations, phases, sentence_tokens, encoded.num_splits, encoded.seed)
 
