@@ -9,7 +9,7 @@ from server.interface.engine_client import EngineClient
 from server.interface.interruption import checkpoint
 from server.interface.request import Completion, FinishReason, Request, TokenIds
 from server.text.protection.capitals import is_surely_usual
-from server.text.segmentation.sentences import split
+from server.text.segmentation.sentences import Segment, divided, sentences
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.deadline import Deadline
@@ -21,6 +21,7 @@ from server.translation.token_counts import TokenCounts
 from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
 from server.translation.worker_threads import runner_for
 
+_SENTENCES_AT_ONCE = 64  # half a millisecond
 _TEXT_CHARACTERS = 40  # a text of one letter takes as long as this many in a long text
 
 
@@ -70,36 +71,82 @@ class PlainTextPath:
         if any(map(self._reader.may_be_special, request.texts)):
             return None
         encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
-        max_tokens = self._config.shapes.max_source_tokens
+        texts = [sentences(replace_lone_surrogates(text), request.source) for text in request.texts]
+        words = [segment.text for segments in texts for segment in segments if segment.has_words]
+        if not self._have_usual_casing(words, request.source):
+            return None
+        tokens = self._tokens(words, encoder)
+        encoded = _EncodedTexts([], [], 0, encoder.seed)
+        for index, segments in enumerate(texts):
+            parts: list[str | Request] = []
+            for segment in segments:
+                source = tokens.get(segment.text)
+                if source is None or len(source) <= self._config.shapes.max_source_tokens:
+                    self._add(segment, source, index, encoder, parts, encoded)
+                elif not self._add_pieces(segment, index, encoder, parts, encoded, request.source):
+                    return None
+            encoded.parts.append(parts)
+        return encoded
+
+    def _have_usual_casing(self, texts: Sequence[str], language: str) -> bool:
+        has_unusual_casing = self._reader.truecaser(language).has_unusual_casing
+        return not any(not is_surely_usual(text) and has_unusual_casing(text) for text in texts)
+
+    def _tokens(self, texts: Sequence[str], encoder: SentenceEncoder) -> dict[str, TokenIds]:
+        """Return the tokens of sentences, encoded as many at a time as delay no interruption."""
+        tokens: dict[str, TokenIds] = {}
+        for begin in range(0, len(texts), _SENTENCES_AT_ONCE):
+            checkpoint()
+            some = texts[begin : begin + _SENTENCES_AT_ONCE]
+            tokens.update(zip(some, encoder.tokens_of_all(some), strict=True))
+        return tokens
+
+    def _add(
+        self,
+        segment: Segment,
+        source: TokenIds | None,
+        index: int,
+        encoder: SentenceEncoder,
+        parts: list[str | Request],
+        encoded: _EncodedTexts,
+    ) -> None:
+        """Add a segment of the text with this index, with its tokens if it has words."""
+        if segment.before:
+            parts.append(segment.before)
+        if source is None:
+            parts.append(segment.text)
+        else:
+            sentence = encoder.plain_request(index, segment.text, source)
+            parts.append(sentence)
+            encoded.requests.append(sentence)
+        if segment.after:
+            parts.append(segment.after)
+
+    def _add_pieces(
+        self,
+        sentence: Segment,
+        index: int,
+        encoder: SentenceEncoder,
+        parts: list[str | Request],
+        encoded: _EncodedTexts,
+        language: str,
+    ) -> bool:
+        """Add the pieces of a sentence that is too long for the model; False if one has unusual capitals."""
         sources: dict[str, TokenIds] = {}
-        has_unusual_casing = self._reader.truecaser(request.source).has_unusual_casing
 
         def fits(part: str) -> bool:
             checkpoint()
             if not any(map(str.isalnum, part)):
                 return True  # not decoded, so it may be of any length
             sources[part] = source = encoder.tokens(part)
-            return len(source) <= max_tokens
+            return len(source) <= self._config.shapes.max_source_tokens
 
-        encoded = _EncodedTexts([], [], 0, encoder.seed)
-        for index, text in enumerate(request.texts):
-            parts: list[str | Request] = []
-            for segment in split(replace_lone_surrogates(text), request.source, fits):
-                if segment.before:
-                    parts.append(segment.before)
-                if segment.has_words:
-                    if not is_surely_usual(segment.text) and has_unusual_casing(segment.text):
-                        return None
-                    sentence = encoder.plain_request(index, segment.text, sources[segment.text])
-                    parts.append(sentence)
-                    encoded.requests.append(sentence)
-                else:
-                    parts.append(segment.text)
-                if segment.after:
-                    parts.append(segment.after)
-                encoded.num_splits += segment.continues
-            encoded.parts.append(parts)
-        return encoded
+        for piece in divided(sentence, fits):
+            if piece.has_words and not self._have_usual_casing((piece.text,), language):
+                return False
+            self._add(piece, sources[piece.text] if piece.has_words else None, index, encoder, parts, encoded)
+            encoded.num_splits += piece.continues
+        return True
 
     def _assemble(
         self, encoded: _EncodedTexts, completions: Mapping[int, Completion], phases: Phases
@@ -112,6 +159,17 @@ class PlainTextPath:
 
     def _translation(self, parts: Sequence[str | Request], completions: Mapping[int, Completion]) -> Translation:
         written: list[str] = []
+        if len(parts) == 1 and not isinstance(part := parts[0], str):
+            best = completions[part.id].hypotheses[0]
+            length = num_tokens(best)
+            return Translation(
+                self._tokenizer.decode(best.token_ids),
+                len(part.source),
+                length,
+                FinishReason.of_all((best.finish_reason,)),
+                mean_score((best.score,), (length,)),
+                log_probability=best.log_probability,
+            )
         source_tokens = total = 0
         scores: list[float] = []
         lengths: list[int] = []
