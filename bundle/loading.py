@@ -55,7 +55,8 @@ def load_bundle(folder: Path, *, verify_digests: bool = True) -> Bundle:
     problems = [f"{name}: not listed in {MANIFEST_FILE}" for name in required if name not in config.files]
     for name, record in sorted(config.files.items()):
         problems += _check_file(folder, name, record, verify_digests)
-    expected = decoder_input_names(config.shapes.num_decoder_layers, config.layout)
+    shapes = config.shapes
+    expected = decoder_input_names(shapes.num_decoder_layers, config.layout, recurrent=shapes.is_recurrent)
     if config.has_decoder and (missing := sorted(set(expected) - set(config.decoder_inputs))):
         problems.append(f"{DECODER_FILE}: {MANIFEST_FILE} must list the inputs {', '.join(missing)}")
     problems += _wrong_tokens(config)
@@ -84,11 +85,11 @@ def check_graph(bundle: Bundle, file: str, metadata: Mapping[str, str]) -> None:
         found = Shapes.model_validate_json(metadata[SHAPES_METADATA])
     except ValidationError as error:
         raise BundleError(f"{path}: {SHAPES_METADATA} is not valid: {_details(error)}") from error
-    expected = bundle.config.shapes.model_dump()
+    expected = bundle.config.shapes
     differing = [
-        f"{name} is {size}, {expected[name]} in {MANIFEST_FILE}"
-        for name, size in found.model_dump().items()
-        if size != expected[name]
+        f"{name} is {getattr(found, name)}, {getattr(expected, name)} in {MANIFEST_FILE}"
+        for name in Shapes.model_fields
+        if getattr(found, name) != getattr(expected, name)
     ]
     if differing:
         raise BundleError(f"{path} contradicts its {MANIFEST_FILE}: " + "; ".join(differing))

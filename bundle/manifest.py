@@ -32,6 +32,10 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
+def _is_zero(value: int) -> bool:
+    return value == 0
+
+
 def _is_empty(value: Mapping[str, object]) -> bool:
     return not value
 
@@ -39,7 +43,8 @@ def _is_empty(value: Mapping[str, object]) -> bool:
 class Shapes(_Strict):
     """Sizes for memory allocation. `max_*_tokens` include the end-of-sequence token.
 
-    A model without a decoder has 0 decoder layers.
+    A model without a decoder has 0 decoder layers. `state_width` is the size of the state of a layer of a recurrent
+    decoder, whose layers have no keys and values of earlier tokens; it is 0 in all others.
     """
 
     vocab_size: Count
@@ -51,6 +56,12 @@ class Shapes(_Strict):
     head_dim: Count
     max_source_tokens: Count
     max_target_tokens: Count
+    state_width: Annotated[int, Field(ge=0, exclude_if=_is_zero)] = 0
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether the decoder has states instead of keys and values of earlier tokens."""
+        return self.state_width > 0
 
 
 class SpecialTokens(_Strict):

@@ -24,13 +24,16 @@ WITH_SCORES = "with_scores"  # bool [1]: compute `log_normalizer`, which reads t
 LOGIT_ROWS = "logit_rows"  # int64 [logit_rows]: rows whose whole distribution is required; usually none
 SELF_KEYS = "self_keys_{layer}"  # [rows, heads, max_target_tokens, head_dim], in place; int8 in an int8 bundle
 SELF_VALUES = "self_values_{layer}"
+# Instead of these two in a recurrent decoder: float32 [rows, 1, state_width], not read while a row's past length is 0.
+# On CPUs in place.
+STATE = "state_{layer}"
 CROSS_KEYS = "cross_keys_{layer}"  # [rows, heads, max_source_tokens, head_dim], read only
 CROSS_VALUES = "cross_values_{layer}"
 LAST_CROSS_KEY = "last_cross_key_{layer}"  # [rows, 1, heads * head_dim]: the last source position's, never int8
 LAST_CROSS_VALUE = "last_cross_value_{layer}"
 LOGITS = "logits"  # float32 [logit_rows, target_vocab_size]; -inf for suppressed tokens
 CROSS_QUERIES = "cross_queries_{layer}"  # [rows, 1, heads * head_dim], not scaled; for alignments
-PRESENT = "present_"  # prefix of the outputs that share the memory of the four caches above
+PRESENT = "present_"  # prefix of the outputs that share the memory of the caches above
 CANDIDATE_TOKENS = "candidate_tokens"  # int64 [rows, num_candidates], best first; undefined where the logit is -inf
 CANDIDATE_LOGITS = "candidate_logits"  # float32 [rows, num_candidates]
 LOG_NORMALIZER = "log_normalizer"  # float32 [rows]: log-probability = logit - log_normalizer; NaN without scores
@@ -65,30 +68,29 @@ def item_size(precision: Precision) -> int:
     return {"float32": 4, "float16": 2, "int8": 1}[precision]
 
 
-def cache_names(layer: int) -> tuple[str, str, str, str]:
-    """Return the names of a decoder layer's four caches, in the order of inputs and outputs."""
-    return (
-        SELF_KEYS.format(layer=layer),
-        SELF_VALUES.format(layer=layer),
-        CROSS_KEYS.format(layer=layer),
-        CROSS_VALUES.format(layer=layer),
-    )
+def cache_names(layer: int, *, recurrent: bool = False) -> tuple[str, ...]:
+    """Return the names of a decoder layer's caches, in the order of inputs and outputs, those of the source last."""
+    own = (STATE,) if recurrent else (SELF_KEYS, SELF_VALUES)
+    return tuple(name.format(layer=layer) for name in (*own, CROSS_KEYS, CROSS_VALUES))
 
 
-def decoder_input_names(num_layers: int, layout: Layout = "step") -> tuple[str, ...]:
+def decoder_input_names(num_layers: int, layout: Layout = "step", *, recurrent: bool = False) -> tuple[str, ...]:
     """Return the inputs of the decoder graph, in order."""
     names = [PREVIOUS_TOKENS, PAST_LENGTHS, SOURCE_LENGTHS]
     names += [NUM_CANDIDATES, LOGIT_ROWS, WITH_SCORES] if layout == "step" else []
     for layer in range(num_layers):
-        names += [*cache_names(layer), LAST_CROSS_KEY.format(layer=layer), LAST_CROSS_VALUE.format(layer=layer)]
+        names += cache_names(layer, recurrent=recurrent)
+        names += [LAST_CROSS_KEY.format(layer=layer), LAST_CROSS_VALUE.format(layer=layer)]
     return tuple(names)
 
 
-def decoder_output_names(num_layers: int, layout: Layout = "step", *, has_suppressed: bool = False) -> tuple[str, ...]:
+def decoder_output_names(
+    num_layers: int, layout: Layout = "step", *, recurrent: bool = False, has_suppressed: bool = False
+) -> tuple[str, ...]:
     """Return the outputs of the decoder graph, in order."""
     names = [CANDIDATE_LOGITS, CANDIDATE_TOKENS]
     names += [LOG_NORMALIZER, LOGITS] if layout == "step" else [STEP_LOGITS, SUPPRESSED_LOGITS][: 1 + has_suppressed]
     for layer in range(num_layers):
-        names += [PRESENT + name for name in cache_names(layer)]
+        names += [PRESENT + name for name in cache_names(layer, recurrent=recurrent)]
         names.append(CROSS_QUERIES.format(layer=layer))
     return tuple(names)

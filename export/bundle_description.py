@@ -19,7 +19,8 @@ def describe_bundle(
     """Return the description of the files in `folder`, exported from a checkpoint."""
     config = checkpoint.config
     languages, template = checkpoint.languages, checkpoint.tokenizer.template
-    num_layers = config.num_decoder_layers
+    num_layers, recurrent = config.num_decoder_layers, config.has_recurrent_decoder
+    has_suppressed = bool(config.suppressed_token_ids)
     layout: Layout = "parts" if (folder / names.MOVE_FILE).exists() else "step"
     return BundleConfig(
         name=name,
@@ -58,8 +59,10 @@ def describe_bundle(
             *([names.SOURCE_WIDTH] if layout == "parts" else []),
         ),
         encoder_outputs=encoder_outputs(config, layout),
-        decoder_inputs=names.decoder_input_names(num_layers, layout) if num_layers else (),
-        decoder_outputs=names.decoder_output_names(num_layers, layout, has_suppressed=bool(config.suppressed_token_ids))
+        decoder_inputs=names.decoder_input_names(num_layers, layout, recurrent=recurrent) if num_layers else (),
+        decoder_outputs=names.decoder_output_names(
+            num_layers, layout, recurrent=recurrent, has_suppressed=has_suppressed
+        )
         if num_layers
         else (),
         provenance=Provenance(

@@ -137,14 +137,9 @@ def export_decoder(transformer: Transformer, file: Path, precision: Precision) -
     caches = example_caches(transformer, EXAMPLE_ROWS, 9, 11)
     rows = Dim("rows", min=1, max=2**16)
     target_len, source_len = Dim("target_len", min=1, max=2**16), Dim("source_len", min=1, max=2**16)
-    cache_dims = [
-        (
-            *[{0: rows, 2: target_len}] * 2,
-            *[{0: rows, 2: source_len}] * 2,
-            *[{0: rows}] * 2,
-        )
-        for _ in range(num_layers)
-    ]
+    recurrent = transformer.config.has_recurrent_decoder
+    own_dims = [{0: rows}] if recurrent else [{0: rows, 2: target_len}] * 2
+    cache_dims = [(*own_dims, *[{0: rows, 2: source_len}] * 2, *[{0: rows}] * 2) for _ in range(num_layers)]
     inputs = (
         torch.zeros(EXAMPLE_ROWS, dtype=torch.int32),
         torch.zeros(EXAMPLE_ROWS, dtype=torch.int32),
@@ -157,8 +152,8 @@ def export_decoder(transformer: Transformer, file: Path, precision: Precision) -
         graph,
         inputs,
         ({0: rows}, {0: rows}, {0: rows}, {}, {0: Dim("logit_rows", min=0, max=2**16)}, cache_dims),
-        [name for name in names.decoder_input_names(num_layers) if name != names.WITH_SCORES],
-        list(names.decoder_output_names(num_layers)),
+        [name for name in names.decoder_input_names(num_layers, recurrent=recurrent) if name != names.WITH_SCORES],
+        list(names.decoder_output_names(num_layers, recurrent=recurrent)),
     )
     ranking = graph.ranking
     del graph  # its weights: the traced model has copies

@@ -10,6 +10,7 @@ NormPlacement = Literal["post", "pre"]
 NormKind = Literal["layer", "rms"]
 Positions = Literal["sinusoidal", "learned", "none"]
 SinusoidLayout = Literal["interleaved", "halves", "halves_inclusive"]
+DecoderKind = Literal["self_attention", "ssru"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class TransformerConfig:
     num_encoder_layers: int = 6
     num_decoder_layers: int = 6
     """0: the model is an encoder only."""
+    decoder: DecoderKind = "self_attention"
+    """First sub-layer of decoder layers; "ssru" is a recurrent unit whose state does not grow (`model.ssru`)."""
 
     dropout: float = 0.1
     """Dropout of sub-layer outputs and embeddings."""
@@ -122,6 +125,11 @@ class TransformerConfig:
     def is_encoder_only(self) -> bool:
         """Whether the model has no decoder."""
         return self.num_decoder_layers == 0
+
+    @property
+    def has_recurrent_decoder(self) -> bool:
+        """Whether decoder layers have a state of one vector instead of keys and values of earlier tokens."""
+        return self.decoder == "ssru"
 
     @property
     def encoder_shape(self) -> StackShape:
@@ -211,6 +219,8 @@ def _relative_problems(config: TransformerConfig) -> Iterator[str]:
     buckets, distance = config.relative_buckets, config.relative_max_distance
     if buckets == 0:
         return
+    if config.has_recurrent_decoder:
+        yield f"`relative_buckets` must be 0 with `decoder` {config.decoder!r}, which has no self-attention"
     # The encoder has half of them for each direction, and half of those for single distances.
     if buckets < 4 or buckets % 4:
         yield f"`relative_buckets` must be 0 or a multiple of 4. Given: {buckets}"
@@ -225,6 +235,7 @@ def _choice_problems(config: TransformerConfig) -> Iterator[str]:
         ("norm", config.norm, get_args(NormKind)),
         ("positions", config.positions, get_args(Positions)),
         ("sinusoid_layout", config.sinusoid_layout, get_args(SinusoidLayout)),
+        ("decoder", config.decoder, get_args(DecoderKind)),
     )
     for name, chosen, valid in choices:
         if chosen not in valid:

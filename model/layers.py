@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from model.attention import KeysValues, MultiHeadAttention
 from model.config import Activation, StackShape, TransformerConfig
+from model.ssru import SSRU
 
 LayerType = TypeVar("LayerType", bound=nn.Module)
 
@@ -126,18 +127,42 @@ class EncoderLayer(ResidualLayer):
         return self.add_sublayer(hidden, transformed, self.feed_forward_norm)
 
 
-class DecoderLayer(ResidualLayer):
-    """Decoder layer: causal self-attention, cross-attention to the encoder's memory, feed-forward."""
+class CrossAttentionLayer(ResidualLayer):
+    """Base class of decoder layers, which end with cross-attention to the encoder's memory and the feed-forward."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
         shape = config.decoder_shape
-        self.self_attention = _attention(config, shape)
-        self.self_attention_norm = new_norm(config)
+        # First, so that parameters have the order of the sub-layers.
+        self._add_first_sublayer(config)
         self.cross_attention = _attention(config, shape)
         self.cross_attention_norm = new_norm(config)
         self.feed_forward = _feed_forward(config, shape)
         self.feed_forward_norm = new_norm(config)
+
+    def _add_first_sublayer(self, config: TransformerConfig) -> None:
+        """Create the sub-layer that reads earlier tokens."""
+        raise NotImplementedError
+
+    def finish(self, hidden: Tensor, cross: KeysValues, cross_mask: Tensor) -> Tensor:
+        """Apply the other sub-layers; `cross` is the memory as keys and values of this layer."""
+        query = self.sublayer_input(hidden, self.cross_attention_norm)
+        attended = self.cross_attention(query, *cross, cross_mask)
+        hidden = self.add_sublayer(hidden, attended, self.cross_attention_norm)
+
+        transformed = self.feed_forward(self.sublayer_input(hidden, self.feed_forward_norm))
+        return self.add_sublayer(hidden, transformed, self.feed_forward_norm)
+
+
+class DecoderLayer(CrossAttentionLayer):
+    """Decoder layer: causal self-attention, cross-attention to the encoder's memory, feed-forward."""
+
+    self_attention: MultiHeadAttention
+    self_attention_norm: Norm
+
+    def _add_first_sublayer(self, config: TransformerConfig) -> None:
+        self.self_attention = _attention(config, config.decoder_shape)
+        self.self_attention_norm = new_norm(config)
 
     def forward(
         self,
@@ -160,13 +185,29 @@ class DecoderLayer(ResidualLayer):
             keys, values = torch.cat([past[0], keys], dim=2), torch.cat([past[1], values], dim=2)
         attended = self.self_attention(query, keys, values, self_mask, position_bias)
         hidden = self.add_sublayer(hidden, attended, self.self_attention_norm)
+        return self.finish(hidden, cross, cross_mask), (keys, values)
 
-        query = self.sublayer_input(hidden, self.cross_attention_norm)
-        attended = self.cross_attention(query, *cross, cross_mask)
-        hidden = self.add_sublayer(hidden, attended, self.cross_attention_norm)
 
-        transformed = self.feed_forward(self.sublayer_input(hidden, self.feed_forward_norm))
-        return self.add_sublayer(hidden, transformed, self.feed_forward_norm), (keys, values)
+class RecurrentDecoderLayer(CrossAttentionLayer):
+    """Decoder layer: recurrent unit, cross-attention to the encoder's memory, feed-forward."""
+
+    recurrence: SSRU
+    recurrence_norm: Norm
+
+    def _add_first_sublayer(self, config: TransformerConfig) -> None:
+        self.recurrence = SSRU(config.d_model)
+        self.recurrence_norm = new_norm(config)
+
+    def forward(
+        self, hidden: Tensor, past: Tensor | None, cross: KeysValues, cross_mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Decode `hidden` [rows, new_len, d_model] after `past`, the state [rows, d_model] after earlier tokens.
+
+        Returns the new hidden states and the new state.
+        """
+        summed, state = self.recurrence(self.sublayer_input(hidden, self.recurrence_norm), past)
+        hidden = self.add_sublayer(hidden, summed, self.recurrence_norm)
+        return self.finish(hidden, cross, cross_mask), state
 
 
 class LayerList(nn.ModuleList, Generic[LayerType]):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from model.attention import KeysValues, causal_mask, padding_mask
 from model.config import StackShape, TransformerConfig
-from model.layers import DecoderLayer, EncoderLayer, LayerList, Norm, new_norm
+from model.layers import DecoderLayer, EncoderLayer, LayerList, Norm, RecurrentDecoderLayer, new_norm
 from model.positions import LearnedPositions, NoPositions, RelativePositionBias, SinusoidalPositions
 
 CrossKeysValues = tuple[KeysValues, ...]
@@ -21,18 +21,16 @@ CrossKeysValues = tuple[KeysValues, ...]
 
 @dataclass(frozen=True, slots=True)
 class DecoderCache:
-    """KV cache of a decoder: for each layer, keys and values [rows, heads, length, head_dim].
+    """Cache of a decoder after `past_len` tokens: for each layer, keys and values [rows, heads, length, head_dim].
 
-    `length` is past_len for self-attention and source_len for cross-attention.
+    `length` is past_len for self-attention and source_len for cross-attention. A recurrent decoder has `states`
+    [rows, d_model] of its layers instead of keys and values of self-attention.
     """
 
+    past_len: int
     self_attention: tuple[KeysValues, ...]
     cross_attention: CrossKeysValues
-
-    @property
-    def past_len(self) -> int:
-        """Number of decoded tokens."""
-        return self.self_attention[0][0].shape[2]
+    states: tuple[Tensor, ...] = ()
 
 
 class TokenStack(nn.Module):
@@ -109,7 +107,10 @@ class Decoder(TokenStack):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config, config.decoder_shape, both_directions=False)
-        self.layers: LayerList[DecoderLayer] = LayerList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
+        kind = RecurrentDecoderLayer if config.has_recurrent_decoder else DecoderLayer
+        self.layers: LayerList[DecoderLayer | RecurrentDecoderLayer] = LayerList(
+            kind(config) for _ in range(config.num_decoder_layers)
+        )
 
     def project_memory(self, memory: Tensor) -> CrossKeysValues:
         """Return the cross-attention keys and values of every layer for a memory [rows, source_len, d_model]."""
@@ -128,13 +129,19 @@ class Decoder(TokenStack):
         self_mask = causal_mask(tokens.shape[1], past_len, tokens.device)
         cross_mask = padding_mask(source_mask)
         position_bias = self.position_bias(tokens.shape[1], past_len)
-        present: list[KeysValues] = []
+        keys_values: list[KeysValues] = []
+        states: list[Tensor] = []
         for index, layer in enumerate(self.layers):
-            layer_past = None if past is None else past.self_attention[index]
             cross = cross_keys_values[index]
-            hidden, keys_values = layer(hidden, self_mask, layer_past, cross, cross_mask, position_bias)
-            present.append(keys_values)
-        return self.finish(hidden), DecoderCache(tuple(present), cross_keys_values)
+            if isinstance(layer, RecurrentDecoderLayer):
+                hidden, state = layer(hidden, None if past is None else past.states[index], cross, cross_mask)
+                states.append(state)
+            else:
+                layer_past = None if past is None else past.self_attention[index]
+                hidden, present = layer(hidden, self_mask, layer_past, cross, cross_mask, position_bias)
+                keys_values.append(present)
+        cache = DecoderCache(past_len + tokens.shape[1], tuple(keys_values), cross_keys_values, tuple(states))
+        return self.finish(hidden), cache
 
 
 class EncoderModel(nn.Module):

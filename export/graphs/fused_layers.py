@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from export.graphs.attention import bias_of
-from model.layers import DecoderLayer, EncoderLayer
+from model.layers import DecoderLayer, EncoderLayer, RecurrentDecoderLayer
 from model.positions import NoPositions
 from model.transformer import TokenStack
 
@@ -31,7 +31,7 @@ def fuse(*projections: nn.Linear) -> FusedProjection:
 class FeedForwardStep(nn.Module):
     """The feed-forward of a layer."""
 
-    def __init__(self, layer: EncoderLayer | DecoderLayer) -> None:
+    def __init__(self, layer: EncoderLayer | DecoderLayer | RecurrentDecoderLayer) -> None:
         super().__init__()
         self.inner = fuse(layer.feed_forward.inner_proj)
         gate = layer.feed_forward.gate_proj

@@ -21,6 +21,7 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
     """
     config, shapes = transformer.config, describe_shapes(transformer.config)
     num_layers, num_suppressed = config.num_decoder_layers, len(config.suppressed_token_ids)
+    recurrent = config.has_recurrent_decoder
     rounded = within_float16(transformer)  # a copy: the bundle is verified against the unrounded model
     rows = Dim("rows", min=1, max=2**16)
     source_len = Dim("source_len", min=1, max=config.max_source_tokens)
@@ -48,9 +49,11 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
             caches,
         ),
         ({0: rows}, {0: rows}, {0: rows}, [tuple({0: rows} for _ in layer) for layer in caches]),
-        list(names.decoder_input_names(num_layers, "parts")),
+        list(names.decoder_input_names(num_layers, "parts", recurrent=recurrent)),
         # Candidates are added below.
-        list(names.decoder_output_names(num_layers, "parts", has_suppressed=bool(num_suppressed)))[2:],
+        list(names.decoder_output_names(num_layers, "parts", recurrent=recurrent, has_suppressed=bool(num_suppressed)))[
+            2:
+        ],
     )
     add_candidates(decoder, shapes, num_suppressed)
     save(decoder, folder / names.DECODER_FILE, shapes)

@@ -22,7 +22,7 @@ def within_float16(transformer: Transformer) -> Transformer:
     """Return a copy that computes the same with smaller hidden states, or an equal copy of a model unlike T5."""
     config, divided = transformer.config, copy.deepcopy(transformer)
     is_like_t5 = config.norm == "rms" and config.norm_placement == "pre" and config.final_norm
-    if not is_like_t5 or config.embedding_norm or config.positions != "none":
+    if not is_like_t5 or config.has_recurrent_decoder or config.embedding_norm or config.positions != "none":
         return divided
     # The output projection must keep its weight.
     divided.output_projection.weight = nn.Parameter(divided.output_projection.weight.clone())

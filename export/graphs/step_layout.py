@@ -3,64 +3,118 @@
 No operation mixes rows: the result of a row does not depend on the other rows.
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
-from export.graphs.attention import Heads, attend_in_step
+from export.graphs.attention import Heads, attend_in_step, bias_of
 from export.graphs.fused_layers import EmbeddingStep, FeedForwardStep, fuse
 from export.graphs.position_bias import StepBias
 from export.graphs.ranking import BlockedVocabulary, Ranking
-from model.layers import DecoderLayer
+from export.graphs.shapes import state_width
+from model.layers import DecoderLayer, RecurrentDecoderLayer
 from model.transformer import Transformer
 
-LayerCaches = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
-"""Self keys, self values, cross keys, cross values, last cross key, last cross value, shaped as in bundle.tensors."""
+LayerCaches = tuple[Tensor, ...]
+"""Self keys and self values, or the state; cross keys, cross values, last cross key, last cross value.
+
+Shapes are in bundle.tensors.
+"""
 
 
-class _DecoderLayerStep(nn.Module):
-    """A decoder layer over one token for each row, [rows, 1, d_model]."""
+@dataclass(frozen=True, slots=True)
+class _StepInputs:
+    """Inputs of all layers in a step."""
 
-    def __init__(self, layer: DecoderLayer) -> None:
+    past_lengths: Tensor
+    last_source_positions: Tensor
+    position_bias: Tensor | None
+
+
+class _CrossAttentionStep(nn.Module):
+    """Base class of decoder layers over one token for each row, [rows, 1, d_model]."""
+
+    def __init__(self, layer: DecoderLayer | RecurrentDecoderLayer) -> None:
         super().__init__()
-        self.layer = layer
-        attention, cross = layer.self_attention, layer.cross_attention
-        self.heads = heads = Heads.of(attention)
-        projections = (attention.query_proj, attention.key_proj, attention.value_proj)
-        self.self_queries_keys_values = fuse(*map(heads.pad_outputs, projections))
-        self.self_output = fuse(heads.pad_inputs(attention.out_proj))
+        self.source_layer = layer
+        cross = layer.cross_attention
+        self.heads = heads = Heads.of(cross)
         self.cross_queries = fuse(heads.pad_outputs(cross.query_proj))
         self.cross_output = fuse(heads.pad_inputs(cross.out_proj))
         self.feed_forward = FeedForwardStep(layer)
 
-    def forward(
-        self,
-        hidden: Tensor,
-        past_lengths: Tensor,
-        last_source_positions: Tensor,
-        caches: LayerCaches,
-        position_bias: Tensor | None,
+    def finish(
+        self, hidden: Tensor, step: _StepInputs, caches: LayerCaches, present: tuple[Tensor, ...]
     ) -> tuple[Tensor, list[Tensor]]:
-        """Return the layer's output, its four caches and the queries of cross-attention."""
-        self_keys, self_values, cross_keys, cross_values, last_key, last_value = caches
-        layer = self.layer
-        fused = self.self_queries_keys_values(layer.sublayer_input(hidden, layer.self_attention_norm))
-        attended, *present_self = attend_in_step(
-            (fused, None, None), self_keys, self_values, past_lengths, self.heads, position_bias
-        )
-        hidden = layer.add_sublayer(hidden, self.self_output(attended), layer.self_attention_norm)
-
+        """Return the layer's output, its caches and the queries of cross-attention, after the first sub-layer."""
+        cross_keys, cross_values, last_key, last_value = caches[-4:]
+        layer = self.source_layer
         queries = self.cross_queries(layer.sublayer_input(hidden, layer.cross_attention_norm))
         attended, *present_cross = attend_in_step(
-            (queries, last_key, last_value), cross_keys, cross_values, last_source_positions, self.heads
+            (queries, last_key, last_value), cross_keys, cross_values, step.last_source_positions, self.heads
         )
         hidden = layer.add_sublayer(hidden, self.cross_output(attended), layer.cross_attention_norm)
 
         transformed = self.feed_forward(layer.sublayer_input(hidden, layer.feed_forward_norm))
-        return layer.add_sublayer(hidden, transformed, layer.feed_forward_norm), [
-            *present_self,
-            *present_cross,
-            queries,
-        ]
+        hidden = layer.add_sublayer(hidden, transformed, layer.feed_forward_norm)
+        return hidden, [*present, *present_cross, queries]
+
+
+class _SelfAttentionLayerStep(_CrossAttentionStep):
+    """A decoder layer with self-attention."""
+
+    def __init__(self, layer: DecoderLayer) -> None:
+        super().__init__(layer)
+        self.layer = layer
+        attention = layer.self_attention
+        projections = (attention.query_proj, attention.key_proj, attention.value_proj)
+        self.self_queries_keys_values = fuse(*map(self.heads.pad_outputs, projections))
+        self.self_output = fuse(self.heads.pad_inputs(attention.out_proj))
+
+    def forward(self, hidden: Tensor, step: _StepInputs, caches: LayerCaches) -> tuple[Tensor, list[Tensor]]:
+        """Return the layer's output, its four caches and the queries of cross-attention."""
+        self_keys, self_values, *_ = caches
+        layer = self.layer
+        fused = self.self_queries_keys_values(layer.sublayer_input(hidden, layer.self_attention_norm))
+        attended, *present = attend_in_step(
+            (fused, None, None), self_keys, self_values, step.past_lengths, self.heads, step.position_bias
+        )
+        hidden = layer.add_sublayer(hidden, self.self_output(attended), layer.self_attention_norm)
+        return self.finish(hidden, step, caches, tuple(present))
+
+
+class _RecurrentLayerStep(_CrossAttentionStep):
+    """A decoder layer with a recurrent unit, whose state is float32 in every precision."""
+
+    def __init__(self, layer: RecurrentDecoderLayer, width: int) -> None:
+        super().__init__(layer)
+        self.layer = layer
+        self.inputs_gates = fuse(
+            *(_widened(p, width) for p in (layer.recurrence.input_proj, layer.recurrence.forget_proj))
+        )
+
+    def forward(self, hidden: Tensor, step: _StepInputs, caches: LayerCaches) -> tuple[Tensor, list[Tensor]]:
+        """Return the layer's output, its state, the two caches and the queries of cross-attention."""
+        layer, state = self.layer, caches[0]
+        fused = self.inputs_gates(layer.sublayer_input(hidden, layer.recurrence_norm)).float()
+        added, gates = fused.chunk(2, dim=-1)
+        kept = torch.sigmoid(gates)
+        # A row that begins has a state of another request, or none.
+        past = torch.where((step.past_lengths > 0)[:, None, None], state, 0.0)
+        present = kept * past + (1 - kept) * added
+        summed = torch.relu(present)[..., : hidden.shape[-1]].to(hidden.dtype)
+        hidden = layer.add_sublayer(hidden, summed, layer.recurrence_norm)
+        return self.finish(hidden, step, caches, (present,))
+
+
+def _widened(projection: nn.Linear, width: int) -> nn.Linear:
+    """Return a projection with zeros as additional outputs."""
+    missing = width - projection.out_features
+    widened = nn.Linear(projection.in_features, width, dtype=projection.weight.dtype)
+    widened.weight = nn.Parameter(nn.functional.pad(projection.weight.detach(), (0, 0, 0, missing)))
+    widened.bias = nn.Parameter(nn.functional.pad(bias_of(projection), (0, missing)))
+    return widened
 
 
 class DecoderStepGraph(nn.Module):
@@ -75,7 +129,13 @@ class DecoderStepGraph(nn.Module):
         config = transformer.config
         decoder = transformer.decoder
         self.embed = EmbeddingStep(decoder, config.max_target_tokens)
-        self.layers = nn.ModuleList(_DecoderLayerStep(layer) for layer in decoder.layers)
+        width = state_width(config)
+        self.layers = nn.ModuleList(
+            _RecurrentLayerStep(layer, width)
+            if isinstance(layer, RecurrentDecoderLayer)
+            else _SelfAttentionLayerStep(layer)
+            for layer in decoder.layers
+        )
         self.final_norm = decoder.final_norm
         bias_by_distance = decoder.relative_bias
         self.step_bias = None if bias_by_distance is None else StepBias(bias_by_distance, config.max_target_tokens)
@@ -108,11 +168,11 @@ class DecoderStepGraph(nn.Module):
     ) -> tuple[Tensor, list[Tensor]]:
         """Return the input of the output projection [rows, d_model], and caches and queries by layer."""
         hidden = self.embed.at(previous_tokens.unsqueeze(1), past_lengths.unsqueeze(1))
-        last_source_positions = source_lengths - 1
         present: list[Tensor] = []
         position_bias = None if self.step_bias is None else self.step_bias(past_lengths, caches[0][0].shape[2])
+        step = _StepInputs(past_lengths, source_lengths - 1, position_bias)
         for layer, layer_caches in zip(self.layers, caches, strict=True):
-            hidden, layer_present = layer(hidden, past_lengths, last_source_positions, layer_caches, position_bias)
+            hidden, layer_present = layer(hidden, step, layer_caches)
             present += layer_present
         if self.final_norm is not None:
             hidden = self.final_norm(hidden)

@@ -14,6 +14,7 @@ from bundle import tensors as names
 from bundle.manifest import Shapes
 from export.graphs.attention import padded_head_dim
 from export.graphs.external_weights import write_graph
+from export.graphs.shapes import state_width
 from export.graphs.step_layout import LayerCaches
 from model.transformer import Transformer
 
@@ -32,10 +33,14 @@ def example_caches(
     target = (rows, shape.num_heads, target_len, head_dim)
     source = (rows, shape.num_heads, source_len, head_dim)
     last = (rows, 1, shape.num_heads * head_dim)
+    state = (rows, 1, state_width(transformer.config))
     return [
         (
-            torch.zeros(target, dtype=dtype),
-            torch.zeros(target, dtype=dtype),
+            *(
+                [torch.zeros(state)]
+                if transformer.config.has_recurrent_decoder
+                else [torch.zeros(target, dtype=dtype), torch.zeros(target, dtype=dtype)]
+            ),
             torch.zeros(source, dtype=dtype),
             torch.zeros(source, dtype=dtype),
             torch.zeros(last, dtype=dtype),

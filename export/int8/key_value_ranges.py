@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from model.attention import KeysValues, MultiHeadAttention
+from model.layers import DecoderLayer, RecurrentDecoderLayer
 from model.transformer import Transformer
 
 # Lengths with equal numbers of tokens: a token of a short sentence is mixed with few others, so its keys and values are
@@ -35,16 +36,25 @@ def with_unit_keys_values(transformer: Transformer) -> Transformer:
     changed = {
         id(parameter)
         for layer in transformer.decoder.layers
-        for attention in (layer.self_attention, layer.cross_attention)
+        for attention in decoder_attentions(layer)
         for parameter in attention.parameters()
     }
     shared = {id(parameter): parameter for parameter in transformer.parameters() if id(parameter) not in changed}
     rescaled = copy.deepcopy(transformer, shared).eval()
     own, cross = _magnitudes(rescaled)
     for index, layer in enumerate(rescaled.decoder.layers):
-        _rescale(layer.self_attention, *own[index])
-        _rescale(layer.cross_attention, *cross[index])
+        *own_attention, cross_attention = decoder_attentions(layer)
+        for attention in own_attention:
+            _rescale(attention, *own[index])
+        _rescale(cross_attention, *cross[index])
     return rescaled
+
+
+def decoder_attentions(layer: DecoderLayer | RecurrentDecoderLayer) -> tuple[MultiHeadAttention, ...]:
+    """Return the attention sub-layers of a decoder layer, that to the source last."""
+    if isinstance(layer, RecurrentDecoderLayer):
+        return (layer.cross_attention,)
+    return layer.self_attention, layer.cross_attention
 
 
 def _magnitudes(transformer: Transformer) -> tuple[list[KeysValues], list[KeysValues]]:

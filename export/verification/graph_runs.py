@@ -45,7 +45,8 @@ class _OneStep:
             ort.InferenceSession(bundle.file(file), options, providers=["CPUExecutionProvider"]) for file in files
         )
         self._encoder_outputs = bundle.config.encoder_outputs
-        self._outputs = names.decoder_output_names(bundle.config.shapes.num_decoder_layers)
+        shapes = bundle.config.shapes
+        self._outputs = names.decoder_output_names(shapes.num_decoder_layers, recurrent=shapes.is_recurrent)
 
     def encode(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> Arrays:
         inputs = {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths}

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from bundle.tensors import INT8_CACHE_STEP
+from export.int8.key_value_ranges import decoder_attentions
 from model.layers import FeedForward
 from model.transformer import EncoderModel, Transformer
 
@@ -41,7 +42,7 @@ def rounded(transformer: Model) -> Model:
             levels = _UNSIGNED_LEVELS if module in positive else _SIGNED_LEVELS
             module.register_forward_pre_hook(lambda _, inputs, levels=levels: _in_steps(inputs[0], levels))
     for layer in twin.decoder.layers if isinstance(twin, Transformer) else ():
-        for attention in (layer.self_attention, layer.cross_attention):
+        for attention in decoder_attentions(layer):
             for projection in (attention.key_proj, attention.value_proj):
                 projection.register_forward_hook(lambda _, __, output: _as_cached(output))
     return twin

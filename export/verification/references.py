@@ -72,7 +72,7 @@ class References:
         """Return the outputs after one token of each row.
 
         Logits [rows, vocab] and their normaliser [rows], queries of cross-attention [rows, heads, head_dim], and the
-        keys and values of self-attention so far [rows, heads, length, head_dim].
+        keys and values of self-attention so far [rows, heads, length, head_dim], or the states [rows, 1, d_model].
         """
         exact = self._exact.step(previous)
         if self._rescaled_and_twin is None:
@@ -123,9 +123,12 @@ class _Run:
             logits, self._past = self._transformer.decode(tokens, self._cross, self._mask, self._past)
         found = {LOGITS: logits[:, -1], LOG_NORMALIZER: torch.logsumexp(logits[:, -1], dim=-1)}
         num_heads = self._transformer.config.decoder_shape.num_heads
-        for layer, (query, keys_values) in enumerate(zip(queries, self._past.self_attention, strict=True)):
+        for layer, query in enumerate(queries):
             found[names.CROSS_QUERIES.format(layer=layer)] = query.reshape(len(previous), num_heads, -1)
+        for layer, keys_values in enumerate(self._past.self_attention):
             found.update(zip(names.cache_names(layer), keys_values, strict=False))
+        for layer, state in enumerate(self._past.states):
+            found[names.STATE.format(layer=layer)] = state[:, None]
         return {name: values.numpy() for name, values in found.items()}
 
     @contextmanager

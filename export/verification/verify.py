@@ -111,11 +111,15 @@ class _Comparison:
         self_shape = (NUM_ROWS, shapes.num_heads, shapes.max_target_tokens, shapes.head_dim)
         cross_shape = (NUM_ROWS, shapes.num_heads, shapes.max_source_tokens, shapes.head_dim)
         for layer in range(shapes.num_decoder_layers):
-            self_keys, self_values, *cross_names = names.cache_names(layer)
+            *own_names, cross_keys, cross_values = names.cache_names(layer, recurrent=shapes.is_recurrent)
             last_names = (names.LAST_CROSS_KEY.format(layer=layer), names.LAST_CROSS_VALUE.format(layer=layer))
-            for name in (self_keys, self_values):
-                caches[name] = np.full(self_shape, self._unwritten, self._dtype)
-            for kind, (name, last_name) in enumerate(zip(cross_names, last_names, strict=True)):
+            for name in own_names:
+                caches[name] = (
+                    np.full((NUM_ROWS, 1, shapes.state_width), np.nan, np.float32)
+                    if shapes.is_recurrent
+                    else np.full(self_shape, self._unwritten, self._dtype)
+                )
+            for kind, (name, last_name) in enumerate(zip((cross_keys, cross_values), last_names, strict=True)):
                 plane = cross[2 * layer + kind]
                 caches[name] = np.full(cross_shape, self._unwritten, self._dtype)
                 for row, length in enumerate(lengths):
@@ -150,7 +154,9 @@ class _Comparison:
         self._compare_logits(step, found, rows, expected.pop(LOGITS))
         self._compare(f"log normalizer of step {step}", found[names.LOG_NORMALIZER], expected.pop(LOG_NORMALIZER))
         for name, each in expected.items():
-            if name in caches:
+            if name in caches and self._shapes.is_recurrent:
+                values = caches[name]
+            elif name in caches:
                 values = self._values(caches[name][:, :, : step + 1])
             else:  # queries
                 num_heads, head_dim = self._shapes.num_heads, self._shapes.head_dim

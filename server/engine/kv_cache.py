@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bundle.manifest import Shapes
 from bundle.tensors import INT8_CACHE_STEP
 from kernels.cache_moves import CacheMoves
 from kernels.cache_rows import RowCopier, children_in_rows
@@ -36,13 +37,26 @@ FREE = -1
 
 @dataclass(frozen=True, slots=True)
 class CacheShapes:
-    """Dimensions of a row."""
+    """Dimensions of a row. `state_width` is 0 unless the decoder is recurrent."""
 
     num_layers: int
     num_heads: int
     head_dim: int
     max_source_tokens: int
     max_target_tokens: int
+    state_width: int = 0
+
+    @classmethod
+    def of(cls, shapes: Shapes) -> "CacheShapes":
+        """Return the dimensions of a bundle."""
+        return cls(
+            num_layers=shapes.num_decoder_layers,
+            num_heads=shapes.num_heads,
+            head_dim=shapes.head_dim,
+            max_source_tokens=shapes.max_source_tokens,
+            max_target_tokens=shapes.max_target_tokens,
+            state_width=shapes.state_width,
+        )
 
 
 def fill_holes(is_live: NDArray[np.bool_]) -> tuple[RowIndices, RowIndices]:
@@ -75,6 +89,9 @@ class KVCache:
     positions are never read. An even number of positions is increased by one. `last_cross` [2 * layers, rows, 1, heads
     * head_dim] repeats the last source position: GroupQueryAttention always appends one, so cross-attention appends
     what is there already. It has real numbers where the caches have int8.
+
+    With a recurrent decoder, `self_cache` has no positions, and `states` [layers, rows, 1, state_width] are the states
+    of its layers, undefined where the past length is 0.
     """
 
     def __init__(self, shapes: CacheShapes, max_rows: int, dtype: type[np.number] = np.float32) -> None:
@@ -106,7 +123,9 @@ class KVCache:
         per_row = (planes, self.max_rows, shapes.num_heads)
         # At distances of powers of two, all heads of all rows would share a few sets of the processor's caches and
         # evict each other; an odd number of positions spreads them.
-        self.self_cache = lazy_zeros((*per_row, shapes.max_target_tokens | 1, shapes.head_dim), dtype)
+        positions = 0 if shapes.state_width else shapes.max_target_tokens | 1
+        self.self_cache = lazy_zeros((*per_row, positions, shapes.head_dim), dtype)
+        self.states = np.zeros((shapes.num_layers, self.max_rows, 1, shapes.state_width), np.float32)
         self.cross_cache = lazy_zeros((*per_row, shapes.max_source_tokens | 1, shapes.head_dim), dtype)
         last_dtype = np.float32 if dtype is np.int8 else dtype
         self.last_cross = np.zeros((planes, self.max_rows, 1, shapes.num_heads * shapes.head_dim), last_dtype)
@@ -250,7 +269,10 @@ class KVCache:
         self.per_row[:, destinations] = self.per_row[:, sources]
 
     def _copy_past(self, sources: RowIndices, destinations: RowIndices) -> None:
-        self._self_rows.copy(sources, destinations, self.past_lengths[sources])
+        if self.shapes.state_width:
+            self.states[:, destinations] = self.states[:, sources]
+        else:
+            self._self_rows.copy(sources, destinations, self.past_lengths[sources])
 
     def _copy_source(self, sources: RowIndices, destinations: RowIndices) -> None:
         self._cross_rows.copy(sources, destinations, self.source_lengths[sources])

@@ -9,8 +9,9 @@ from bundle.loading import load_bundle
 from bundle.tensors import Precision
 from export.exporter import export_bundle
 from model.checkpoints.weights import build_model
+from model.families.own.reading import read_own_model
 from model.families.registry import read_checkpoint
-from tests.end_to_end.exported import Exported, write_random_checkpoint
+from tests.end_to_end.exported import Exported, write_random_checkpoint, write_recurrent_model
 from tests.end_to_end.generating import Generating, serve_generating
 from tests.end_to_end.servers import Served, relabelled, started
 from tests.made_once import made_once
@@ -54,6 +55,24 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Precision], 
             tmp_path_factory, f"random-{precision}", lambda to: export_bundle(checkpoint, to / "bundle", precision)
         )
         return Exported(load_bundle(folder / "bundle"), build_model(read_checkpoint(checkpoint)))
+
+    return export
+
+
+@pytest.fixture(scope="session")
+def exported_recurrent(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Precision], Exported]:
+    """Bundles of one random model with a recurrent decoder, each made once."""
+    folder = made_once(tmp_path_factory, "recurrent-model", write_recurrent_model)
+    config_file, weights_file = folder / "model.json", folder / "model.safetensors"
+
+    @cache
+    def export(precision: Precision) -> Exported:
+        made = made_once(
+            tmp_path_factory,
+            f"recurrent-{precision}",
+            lambda to: export_bundle(weights_file, to / "bundle", precision, config_file=config_file),
+        )
+        return Exported(load_bundle(made / "bundle"), build_model(read_own_model(config_file, weights_file)))
 
     return export
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors.torch import save_model
 
 from bundle.loading import Bundle
 from model.transformer import Transformer
 from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 from tests.export.tiny_checkpoint import SPECIAL_PIECES, train_sentencepiece
 from tests.fakes.engine import DrivenEngine
-from tests.model.random_models import save_marian
+from tests.model.random_models import Options, save_marian, small_model
 
 MAX_SOURCE_TOKENS = 48
 MAX_ROWS = 32
@@ -29,6 +30,25 @@ OPTIONS = {
     "max_position_embeddings": MAX_SOURCE_TOKENS,
     "pad_token_id": 60,
     "decoder_start_token_id": 60,
+}
+# The same sizes in our own terms.
+RECURRENT: dict[str, object] = {
+    "vocab_size": 61,
+    "d_model": 32,
+    "num_heads": 4,
+    "feed_forward_width": 48,
+    "num_encoder_layers": 2,
+    "num_decoder_layers": 2,
+    "max_source_tokens": MAX_SOURCE_TOKENS,
+    "max_target_tokens": MAX_SOURCE_TOKENS,
+    "pad_token_id": 60,
+    "eos_token_id": 0,
+    "decoder_start_token_id": 60,
+    "suppressed_token_ids": [60],
+    "output_bias": True,
+    "decoder": "ssru",
+    "sinusoid_layout": "halves_inclusive",
+    "layer_norm_epsilon": 1e-6,
 }
 
 
@@ -63,4 +83,26 @@ def write_random_checkpoint(folder: Path) -> Path:
     (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
     languages = {"source_lang": "eng", "target_lang": "deu"}
     (folder / "tokenizer_config.json").write_text(json.dumps(languages), encoding="utf-8")
+    return folder
+
+
+def write_recurrent_model(folder: Path, options: Options | None = None) -> Path:
+    """A random model with a recurrent decoder in our own format, by default like the one above in all else."""
+    fields = RECURRENT | dict(options or {})
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(7)
+    model = small_model(fields)
+    with torch.no_grad():
+        assert model.output_bias is not None
+        model.output_bias[0] += 2.0
+    save_model(model, str(folder / "model.safetensors"))
+    pieces = train_sentencepiece(folder)
+    vocabulary = {piece: token for token, piece in enumerate([*SPECIAL_PIECES, *pieces])} | {"<pad>": 60}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    described = fields | {
+        "source_languages": ["en"],
+        "target_languages": ["de"],
+        "tokenizer": {"kind": "marian", "files": {name: name for name in ("source.spm", "target.spm", "vocab.json")}},
+    }
+    (folder / "model.json").write_text(json.dumps(described), encoding="utf-8")
     return folder

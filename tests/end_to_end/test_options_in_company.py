@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from bundle.tensors import Precision
-from model.layers import DecoderLayer
+from model.layers import CrossAttentionLayer
 from server.interface.request import Completion, FinishReason, Request, Sampling, SentenceParams
 from tests.end_to_end.exported import MAX_SOURCE_TOKENS, Exported
 from tests.fakes.engine import request
@@ -38,6 +38,13 @@ WITH_BEAMS = [
     changed(DETAILS, suppress_tokens=(5, 6, 7), suppress_phrases=((8, 9), (10,)), target_prefix=(13,)),
     changed(PLAIN, patience=2.0, early_stopping=True, repetition_penalty=1.3),
 ]
+
+
+@pytest.fixture(params=["exported", "exported_recurrent"])
+def either(request: pytest.FixtureRequest) -> Callable[[Precision], Exported]:
+    """Bundles of a model with self-attention or a recurrent unit in its decoder."""
+    export: Callable[[Precision], Exported] = request.getfixturevalue(request.param)
+    return export
 
 
 def _mixed() -> list[Request]:
@@ -73,9 +80,9 @@ def _all_bits(completion: Completion) -> list[object]:
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_requests_with_every_option_get_the_same_bits_alone_and_in_company(
-    exported: Callable[[Precision], Exported], precision: Precision
+    either: Callable[[Precision], Exported], precision: Precision
 ) -> None:
-    engine = exported(precision).engine()
+    engine = either(precision).engine()
     alone = [_all_bits(engine.run([each])[0]) for each in _again(_mixed())]
     order = list(range(NUM_REQUESTS))
     random.Random(1).shuffle(order)
@@ -85,9 +92,9 @@ def test_requests_with_every_option_get_the_same_bits_alone_and_in_company(
 
 
 def test_log_probabilities_and_attention_are_those_of_the_model_teacher_forced(
-    exported: Callable[[Precision], Exported],
+    either: Callable[[Precision], Exported],
 ) -> None:
-    bundle = exported("float32")
+    bundle = either("float32")
     for completion in bundle.engine().run(_mixed()):
         params = completion.request.params
         source = torch.from_numpy(completion.request.source).long()[None]
@@ -112,7 +119,7 @@ def _teacher_forced(
     """Log-probabilities [target_len, vocab] and attention [target_len, source_len] of the layer and heads asked for."""
     model = bundle.model
     layer = model.decoder.layers[params.alignment_layer]
-    assert isinstance(layer, DecoderLayer)
+    assert isinstance(layer, CrossAttentionLayer)
     seen: list[torch.Tensor] = []
     hook = layer.cross_attention.dropout.register_forward_hook(lambda _, __, output: seen.append(output))
     try:

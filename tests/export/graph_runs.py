@@ -60,6 +60,7 @@ class EagerGraphs:
     def __init__(self, transformer: Transformer) -> None:
         self._encoder, self._decoder = EncoderGraph(transformer).eval(), DecoderStepGraph(transformer).eval()
         self._num_layers = transformer.config.num_decoder_layers
+        self._recurrent = transformer.config.has_recurrent_decoder
 
     @torch.no_grad()
     def encode(self, inputs: Arrays) -> NDArray[np.float32]:
@@ -68,16 +69,16 @@ class EagerGraphs:
 
     @torch.no_grad()
     def step(self, inputs: Arrays) -> Arrays:
-        input_names = [name for name in names.decoder_input_names(self._num_layers) if name != names.WITH_SCORES]
-        ordered = [torch.from_numpy(inputs[name]) for name in input_names]
-        caches: list[LayerCaches] = [
-            (ordered[i], ordered[i + 1], ordered[i + 2], ordered[i + 3], ordered[i + 4], ordered[i + 5])
-            for i in range(5, len(ordered), 6)
-        ]
+        input_names = names.decoder_input_names(self._num_layers, recurrent=self._recurrent)
+        ordered = [torch.from_numpy(inputs[name]) for name in input_names if name != names.WITH_SCORES]
+        per_layer = 5 if self._recurrent else 6
+        caches: list[LayerCaches] = [tuple(ordered[i : i + per_layer]) for i in range(5, len(ordered), per_layer)]
         outputs = self._decoder(*ordered[:5], caches)
         return {
             name: output.numpy()
-            for name, output in zip(names.decoder_output_names(self._num_layers), outputs, strict=True)
+            for name, output in zip(
+                names.decoder_output_names(self._num_layers, recurrent=self._recurrent), outputs, strict=True
+            )
         }
 
 
@@ -109,11 +110,15 @@ class Rows:
         self._caches: Arrays = {}
         dtype, unwritten = self.cross.dtype, 127 if self.cross.dtype == np.int8 else np.nan
         for layer in range(shapes.num_decoder_layers):
-            self_keys, self_values, cross_keys, cross_values = names.cache_names(layer)
+            *own, cross_keys, cross_values = names.cache_names(layer, recurrent=shapes.is_recurrent)
             target = (num_rows, shapes.num_heads, shapes.max_target_tokens, shapes.head_dim)
             source_shape = (num_rows, shapes.num_heads, shapes.max_source_tokens, shapes.head_dim)
-            self._caches[self_keys] = np.full(target, unwritten, dtype)
-            self._caches[self_values] = np.full(target, unwritten, dtype)
+            for name in own:
+                self._caches[name] = (
+                    np.full((num_rows, 1, shapes.state_width), np.nan, np.float32)
+                    if shapes.is_recurrent
+                    else np.full(target, unwritten, dtype)
+                )
             last = (names.LAST_CROSS_KEY.format(layer=layer), names.LAST_CROSS_VALUE.format(layer=layer))
             for kind, (name, last_name) in enumerate(zip((cross_keys, cross_values), last, strict=True)):
                 plane = self.cross[2 * layer + kind]

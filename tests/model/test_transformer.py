@@ -18,6 +18,8 @@ SHAPES: list[dict[str, object]] = [
     {"target_vocab_size": 43, "tie_embeddings": False, "tie_output": False, "output_bias": True},
     {"positions": "none", "relative_buckets": 8, "relative_max_distance": 6, "norm": "rms", "norm_placement": "pre"},
     {"relative_buckets": 4, "relative_max_distance": 5, "gated": True, "biases": False, "activation": "gelu_tanh"},
+    {"decoder": "ssru", "sinusoid_layout": "halves_inclusive"},
+    {"decoder": "ssru", "norm_placement": "pre", "final_norm": True, "biases": False},
     {"attention_scale": 1.0, "output_scale": 0.4, "embedding_norm": True, "sinusoid_layout": "halves_inclusive"},
 ]
 

@@ -72,13 +72,7 @@ class OnnxRunner:
         self.attention_scale = sessions.bundle.config.attention_scale
         self._max_encoder_tokens = max_encoder_tokens
         self.cache = KVCache(
-            CacheShapes(
-                num_layers=self._num_layers,
-                num_heads=shapes.num_heads,
-                head_dim=shapes.head_dim,
-                max_source_tokens=shapes.max_source_tokens,
-                max_target_tokens=shapes.max_target_tokens,
-            ),
+            CacheShapes.of(shapes),
             max_rows,
             _CACHE_DTYPES[sessions.bundle.config.precision],
         )
@@ -178,10 +172,12 @@ class _BoundStep:
         self._bind_input(names.NUM_CANDIDATES, np.array([num_candidates], np.int64))
         self._bind_input(names.WITH_SCORES, np.array([with_scores]))
         self._bind_input(names.LOGIT_ROWS, whole_rows.rows)
+        recurrent = cache.shapes.state_width > 0
         for layer in range(cache.shapes.num_layers):
             key, value = 2 * layer, 2 * layer + 1
-            caches = (cache.self_cache[key], cache.self_cache[value], cache.cross_cache[key], cache.cross_cache[value])
-            for name, memory in zip(names.cache_names(layer), caches, strict=True):
+            own = [cache.states[layer]] if recurrent else [cache.self_cache[key], cache.self_cache[value]]
+            caches = (*own, cache.cross_cache[key], cache.cross_cache[value])
+            for name, memory in zip(names.cache_names(layer, recurrent=recurrent), caches, strict=True):
                 value_in_place = self._bind_input(name, memory[:num_rows])
                 self._binding.bind_ortvalue_output(names.PRESENT + name, value_in_place)
             self._bind_input(names.LAST_CROSS_KEY.format(layer=layer), cache.last_cross[key, :num_rows])

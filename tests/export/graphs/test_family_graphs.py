@@ -45,6 +45,12 @@ COMBINATIONS: dict[str, dict[str, object]] = {
         "final_norm": True,
         "num_decoder_layers": 1,
     },
+    "Firefox": {
+        "decoder": "ssru",
+        "sinusoid_layout": "halves_inclusive",
+        "layer_norm_epsilon": 1e-6,
+        "output_bias": True,
+    },
 }
 
 
@@ -58,10 +64,11 @@ def test_the_exported_graphs_equal_a_model_of_each_family(family: str, tmp_path:
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_a_row_of_a_model_with_relative_positions_gets_the_same_bits_alone_and_batched(
-    precision: Precision, tmp_path: Path
+@pytest.mark.parametrize("family", ["T5", "Firefox"])
+def test_a_row_of_a_model_of_another_family_gets_the_same_bits_alone_and_batched(
+    family: str, precision: Precision, tmp_path: Path
 ) -> None:
-    transformer = small_model(COMBINATIONS["T5"] | {"max_source_tokens": 24, "max_target_tokens": 20})
+    transformer = small_model(COMBINATIONS[family] | {"max_source_tokens": 24, "max_target_tokens": 20})
     encoder, decoder = tmp_path / names.ENCODER_FILE, tmp_path / names.DECODER_FILE
     export_encoder(transformer, encoder, precision)
     export_decoder(transformer, decoder, precision)

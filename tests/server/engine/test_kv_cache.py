@@ -306,3 +306,18 @@ def test_the_rows_of_a_native_step_are_those_of_numpy(monkeypatch: pytest.Monkey
     native = rows_of_steps()
     monkeypatch.setattr(cache_moves, "_library", None)
     assert native == rows_of_steps()
+
+
+def test_the_state_of_a_recurrent_decoder_follows_the_beam_and_the_hole() -> None:
+    cache = KVCache(CacheShapes(2, 2, 3, max_source_tokens=5, max_target_tokens=7, state_width=8), max_rows=6)
+    assert cache.self_cache.size == 0
+    first, rows = cache.assign(1, 1), cache.assign(2, 3)
+    for row in (*first.tolist(), *rows.tolist()):
+        cache.write_source(row, _numbers(1, PLANES, 2, 4, 3), START)
+    cache.states[:] = np.arange(6)[None, :, None, None]
+    new_rows = cache.select(rows[None], np.array([[2, 2, 0]]))
+    assert cache.states[:, new_rows[0], 0, 0].tolist() == [[3, 3, 1]] * 2
+    cache.release(first)
+    moved_to = cache.close_holes()
+    assert moved_to is not None
+    assert cache.states[:, moved_to[new_rows[0]], 0, 7].tolist() == [[3, 3, 1]] * 2

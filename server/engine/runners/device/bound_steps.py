@@ -60,10 +60,10 @@ class StepBuffers:
         """Candidates (int64), their logits and the normalizers (float32), on the device."""
         return self._candidates_on_device, self._candidate_logits_on_device, self._normalizer_on_device
 
-    def upload_state(self, per_row: NDArray[np.int32]) -> None:
-        """Write the state of all rows to the first side, and source lengths, which no step changes, to both."""
-        self._memory.upload(self.state(0, 0), per_row)
-        self._memory.upload(self.state(1, 2), per_row[2])
+    def upload_state(self, per_row: NDArray[np.int32], side: int) -> None:
+        """Write the state of all rows to a side, and source lengths, which no step changes, to both."""
+        self._memory.upload(self.state(side, 0), per_row)
+        self._memory.upload(self.state(1 - side, 2), per_row[2])
 
     def download_tokens(self, side: int, num_rows: int) -> None:
         """Read the tokens that a step at this side has chosen into `tokens_on_host`."""
@@ -108,8 +108,15 @@ class BoundStep:
         shapes = cache.shapes
         for layer in range(shapes.num_layers):
             key, value = 2 * layer, 2 * layer + 1
-            for index, name in enumerate(names.cache_names(layer)):
-                planes = cache.self_planes if index < 2 else cache.cross_planes
+            cache_names = names.cache_names(layer, recurrent=bool(cache.state_planes))
+            if cache.state_planes:
+                state, cache_names = cache_names[0], cache_names[1:]
+                shape = [num_rows, 1, shapes.state_width]
+                read, written = cache.state_planes[side], cache.state_planes[1 - side]
+                self._input(self._decoder, state, np.float32, shape, read.address(key))
+                self._output(self._decoder, names.PRESENT + state, np.float32, shape, written.address(key))
+            for index, name in enumerate(cache_names):
+                planes = cache.cross_planes if name in cache_names[-2:] else cache.self_planes
                 # A plane is stored row by row, so its first rows are a plane of fewer rows.
                 shape = [num_rows, shapes.num_heads, planes.length, shapes.head_dim]
                 address = planes.address(value if index % 2 else key)

@@ -37,7 +37,12 @@ class DeviceCache(KVCache):
         super().__init__(shapes, max_rows, dtype)
 
     def _allocate(self, dtype: type[np.number]) -> None:
-        self.self_planes = self._mover.planes(self.max_rows, self.shapes.max_target_tokens)
+        recurrent = self.shapes.state_width > 0
+        self.self_planes = self._mover.planes(self.max_rows, 0 if recurrent else self.shapes.max_target_tokens)
+        # A step reads the states of one side and writes those of the other: a step that ran ahead in vain must leave
+        # those that it read.
+        self.state_planes = [self._mover.states(self.max_rows) for _ in range(2 if recurrent else 0)]
+        self.state_side = 0
         self.cross_planes = self._mover.planes(self.max_rows, self.shapes.max_source_tokens)
         self.last_planes = self._mover.planes(self.max_rows, 1)
 
@@ -83,7 +88,16 @@ class DeviceCache(KVCache):
         self.flush()
         super()._copy(sources, destinations)
 
+    def count_step(self) -> None:
+        """Record that a step has been used, whose states are the present ones."""
+        if self.state_planes:
+            self.state_side = 1 - self.state_side
+
     def _copy_past(self, sources: RowIndices, destinations: RowIndices) -> None:
+        if self.state_planes:
+            first = np.zeros((sources.size, 1), np.int64)
+            self._mover.within(self.state_planes[self.state_side], Moves(sources, first, destinations, first))
+            return
         self._mover.within(self.self_planes, Moves.of_prefixes(sources, destinations, self.past_lengths[sources]))
 
     def _copy_source(self, sources: RowIndices, destinations: RowIndices) -> None:

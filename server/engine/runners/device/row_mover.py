@@ -22,12 +22,16 @@ _CAPTURED_AFTER = 2  # runs with the same sizes: there are many sizes, most of t
 
 @dataclass(frozen=True, slots=True)
 class Planes:
-    """Equal buffers [rows, heads, length, head_dim] one after the other, keys at even indices."""
+    """Equal buffers [rows, heads, length, head_dim] one after the other, keys at even indices.
+
+    `words` is the size of a position of one head.
+    """
 
     block: Block
     rows: int
     length: int
     plane_bytes: int
+    words: int
 
     def address(self, plane: int) -> int:
         """Return the address of a plane."""
@@ -64,13 +68,20 @@ class Mover:
         self._planes = 2 * shapes.num_decoder_layers
         self._heads = shapes.num_heads
         self._words = shapes.head_dim * names.item_size(sessions.bundle.config.precision) // _WORD_BYTES
+        self._state_words = shapes.state_width * 4 // shapes.num_heads // _WORD_BYTES
         self._bindings: dict[tuple[int, int, int, int], _BoundMove] = {}
         self._captures = Captures(graph_ids, _CAPTURED_AFTER)
 
     def planes(self, rows: int, length: int, block: Block | None = None) -> Planes:
         """Return planes of `rows` rows with `length` positions, in the given block or a new one."""
         plane_bytes = rows * self._heads * length * self._words * _WORD_BYTES
-        return Planes(block or self._memory.allocate(self._planes * plane_bytes), rows, length, plane_bytes)
+        block = block or self._memory.allocate(self._planes * plane_bytes)
+        return Planes(block, rows, length, plane_bytes, self._words)
+
+    def states(self, rows: int) -> Planes:
+        """Return planes for the states of a recurrent decoder. The graph moves two planes a layer; one is unused."""
+        plane_bytes = rows * self._heads * self._state_words * _WORD_BYTES
+        return Planes(self._memory.allocate(self._planes * plane_bytes), rows, 1, plane_bytes, self._state_words)
 
     def within(self, planes: Planes, moves: Moves) -> None:
         """Move rows within the planes of a cache, whose addresses never change."""
@@ -91,7 +102,7 @@ class Mover:
             self._memory,
             self.pool,
             (source, target),
-            (self._planes, self._heads, self._words),
+            (self._planes, self._heads),
             num_moves,
             num_positions,
         )
@@ -111,11 +122,11 @@ class _BoundMove:
         memory: DeviceMemory,
         pool: Pool,
         sides: tuple[Planes, Planes],
-        sizes: tuple[int, int, int],
+        sizes: tuple[int, int],
         num_moves: int,
         num_positions: int,
     ) -> None:
-        """Bind the graph. `sides` are source and target; `sizes` are planes, heads and words of a position."""
+        """Bind the graph. `sides` are source and target; `sizes` are planes and heads."""
         self._session, self._memory = session, memory
         self._num_moves = num_moves
         self._binding = session.io_binding()
@@ -130,8 +141,9 @@ class _BoundMove:
         shapes = [[num_moves], [num_moves, num_positions], [1]] * 2
         for (side, name), shape, offset in zip(inputs, shapes, offsets, strict=False):
             self._input(name.format(side=side), shape, self._block.address + offset * _WORD_BYTES)
-        num_planes, heads, words = sizes
+        num_planes, heads = sizes
         source, target = sides
+        words = source.words
         self._parts[2][0], self._parts[5][0] = source.length, target.length
         for plane in range(num_planes):
             for side, planes in (("from", source), ("to", target)):

@@ -65,13 +65,7 @@ class DeviceRunner:
         graph_ids = sessions.graph_ids if captures and self._memory.queue is not None else None
         self._mover = Mover(sessions, graph_ids)
         self._cache = DeviceCache(
-            CacheShapes(
-                num_layers=shapes.num_decoder_layers,
-                num_heads=shapes.num_heads,
-                head_dim=shapes.head_dim,
-                max_source_tokens=shapes.max_source_tokens,
-                max_target_tokens=shapes.max_target_tokens,
-            ),
+            CacheShapes.of(shapes),
             max_rows,
             self._dtype,
             self._memory,
@@ -129,9 +123,10 @@ class DeviceRunner:
             return self._rank(num_rows, num_candidates, logit_rows, with_queries)
         if ahead is None or not self._is_valid(ahead, num_rows):
             self._upload_state(num_rows)
-            ahead = self._start_greedy(num_rows, 0)
+            ahead = self._start_greedy(num_rows, cache.state_side)
         # Running ahead is worth a step only if the same rows are likely to continue.
         following = self._start_greedy(num_rows, 1 - ahead.side) if self._runs_ahead and is_steady else None
+        cache.count_step()
         self._memory.wait(ahead.mark)
         tokens = self._buffers.tokens_on_host[ahead.side][:num_rows].copy()
         if following is not None:
@@ -166,10 +161,12 @@ class DeviceRunner:
 
     def _rank(self, num_rows: int, num_candidates: int, logit_rows: RowIndices, with_queries: bool) -> Candidates:
         self._upload_state(num_rows)
-        step, buffers = self._step(num_rows, 0), self._buffers
-        graph = self._captures.graph_id((step.num_rows, 0))
+        side, buffers = self._cache.state_side, self._buffers
+        step = self._step(num_rows, side)
+        graph = self._captures.graph_id((step.num_rows, side))
         step.decode(graph)
         step.rank(graph)
+        self._cache.count_step()
         buffers.download_candidates(step.num_rows)
         logits = buffers.download_logits(logit_rows)
         queries = buffers.download_queries(num_rows) if with_queries else ()
@@ -191,7 +188,7 @@ class DeviceRunner:
         cache.previous_tokens[spare] = self.start_token
         cache.past_lengths[spare] = 0
         cache.source_lengths[spare] = 1
-        self._buffers.upload_state(cache.per_row)
+        self._buffers.upload_state(cache.per_row, cache.state_side)
 
     def _step(self, num_rows: int, side: int) -> BoundStep:
         size = bucket(num_rows, self._cache.max_rows)

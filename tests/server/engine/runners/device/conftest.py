@@ -12,8 +12,11 @@ from bundle.loading import Bundle
 from export.bundle_description import describe_bundle
 from export.exporter import export_decoder, export_encoder
 from export.graphs.parts_export import export_parts
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.weights import build_model
+from model.families.own.reading import read_own_model
 from model.families.registry import read_checkpoint
+from tests.end_to_end.exported import write_recurrent_model
 from tests.made_once import made_once
 
 
@@ -28,17 +31,38 @@ class Layouts:
 
 @pytest.fixture(scope="session")
 def layouts(tmp_path_factory: pytest.TempPathFactory) -> Layouts:
-    folder = made_once(tmp_path_factory, "layouts", _export)
-    checkpoint = read_checkpoint(folder / "checkpoint")
+    folder = made_once(tmp_path_factory, "layouts", lambda to: _export(_marian(to), to))
+    return _described(_marian(folder), folder)
 
+
+@pytest.fixture(scope="session")
+def recurrent_layouts(tmp_path_factory: pytest.TempPathFactory) -> Layouts:
+    """A model whose decoder is recurrent, and whose states are wider than its hidden states."""
+    folder = made_once(tmp_path_factory, "recurrent-layouts", lambda to: _export(_recurrent(to), to))
+    return _described(_recurrent(folder), folder)
+
+
+def _marian(folder: Path) -> Checkpoint:
+    if not (folder / "checkpoint").exists():
+        random_marian(1, 2, folder / "checkpoint")
+    return read_checkpoint(folder / "checkpoint")
+
+
+def _recurrent(folder: Path) -> Checkpoint:
+    written = folder / "checkpoint"
+    if not written.exists():
+        write_recurrent_model(written, {"num_heads": 3, "d_model": 36})
+    return read_own_model(written / "model.json", written / "model.safetensors")
+
+
+def _described(checkpoint: Checkpoint, folder: Path) -> Layouts:
     def bundle(precision: names.Precision, name: str) -> Bundle:
         return Bundle(folder / name, describe_bundle(checkpoint, folder / name, precision, name, 1))
 
     return Layouts(bundle("float32", "step"), bundle("float32", "parts"), bundle("float16", "half"))
 
 
-def _export(folder: Path) -> None:
-    checkpoint = read_checkpoint(random_marian(1, 2, folder / "checkpoint").folder)
+def _export(checkpoint: Checkpoint, folder: Path) -> None:
     model = build_model(checkpoint)
     for name in ("step", "parts", "half"):
         (folder / name).mkdir()

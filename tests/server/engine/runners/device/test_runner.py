@@ -85,7 +85,21 @@ def test_the_device_runner_returns_the_answers_of_the_cpu_runner(
     assert len({tuple(done.hypotheses[0].token_ids) for done in ours}) > len(ours) / 3
 
 
-def test_a_float16_bundle_runs_on_the_host_with_mostly_equal_answers(layouts: Layouts) -> None:
+@pytest.mark.parametrize("mixture", ["greedy", "greedy and beams", "with decoders"])
+def test_states_of_a_recurrent_decoder_follow_their_rows(recurrent_layouts: Layouts, mixture: str) -> None:
+    """Steps that ran ahead in vain must not have changed a state."""
+    parts, params = recurrent_layouts.parts, MIXTURES[mixture]
+    ours = decode(device_runner(parts), parts, requests(parts, params))
+    theirs = decode(cpu_runner(recurrent_layouts), recurrent_layouts.step, requests(parts, params))
+    assert_alike(ours, theirs)
+    assert len({tuple(done.hypotheses[0].token_ids) for done in ours}) > len(ours) / 3
+
+
+@pytest.mark.parametrize("fixture", ["layouts", "recurrent_layouts"])
+def test_a_float16_bundle_runs_on_the_host_with_mostly_equal_answers(
+    fixture: str, request: pytest.FixtureRequest
+) -> None:
+    layouts: Layouts = request.getfixturevalue(fixture)
     ours = decode(device_runner(layouts.half), layouts.half, requests(layouts.half, [GREEDY]))
     theirs = decode(cpu_runner(layouts), layouts.step, requests(layouts.step, [GREEDY]))
     same = [a.hypotheses[0].token_ids == b.hypotheses[0].token_ids for a, b in zip(ours, theirs, strict=True)]
@@ -129,7 +143,11 @@ def test_while_the_same_rows_continue_each_step_starts_once_and_ahead(layouts: L
         assert started == [3] * (2 + steps)
 
 
-def test_a_step_that_ran_ahead_of_a_change_is_repeated(layouts: Layouts, started: list[int]) -> None:
+@pytest.mark.parametrize("fixture", ["layouts", "recurrent_layouts"])
+def test_a_step_that_ran_ahead_of_a_change_is_repeated(
+    fixture: str, request: pytest.FixtureRequest, started: list[int]
+) -> None:
+    layouts: Layouts = request.getfixturevalue(fixture)
     answers = []
     for runs_ahead in (False, True):
         runner = device_runner(layouts.parts, runs_ahead=runs_ahead)
