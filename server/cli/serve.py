@@ -203,7 +203,9 @@ class _DrainingServer(uvicorn.Server):
         if self.started and sockets:
             if self._certificate is not None:
                 self._background.append(asyncio.create_task(self._certificate.watch()))
-            self._background.append(asyncio.create_task(collect_when_idle(lambda: self._state.is_idle)))
+            state = self._state
+            collecting = collect_when_idle(lambda: state.is_idle, lambda: state.is_light)
+            self._background.append(asyncio.create_task(collecting))
             # The first request for it would hold the event loop for 0.2 s.
             self._background.append(asyncio.create_task(asyncio.to_thread(self._app.openapi)))
             has_tls = self._certificate is not None

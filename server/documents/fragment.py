@@ -170,21 +170,22 @@ def with_plain_texts(fragment: Fragment, translations: Sequence[str]) -> Fragmen
 
 def _stretches(fragment: Fragment) -> list[list[str]]:
     stretches: list[list[str]] = [[]]
-
-    def walk(nodes: Fragment) -> None:
-        for node in nodes:
-            if isinstance(node, str):
-                stretches[-1].append(node)
-            elif isinstance(node, Wrap) and node.is_soft:
-                walk(node.children)
-            else:
-                stretches.append([])
-                if isinstance(node, Wrap):
-                    walk(node.children)
-                    stretches.append([])
-
-    walk(fragment)
+    _add_stretches(fragment, stretches)
     return [stretch for stretch in stretches if stretch]
+
+
+def _add_stretches(nodes: Fragment, stretches: list[list[str]]) -> None:
+    # Not a function inside `_stretches`: one that calls itself is a cycle, and only full garbage collections free it.
+    for node in nodes:
+        if isinstance(node, str):
+            stretches[-1].append(node)
+        elif isinstance(node, Wrap) and node.is_soft:
+            _add_stretches(node.children, stretches)
+        else:
+            stretches.append([])
+            if isinstance(node, Wrap):
+                _add_stretches(node.children, stretches)
+                stretches.append([])
 
 
 def _refilled(fragment: Fragment, texts: Iterator[str]) -> Fragment:

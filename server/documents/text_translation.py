@@ -42,7 +42,7 @@ def document_translation(
     into = service.check(request, source, target)
     counted = blocks or DetectedBlocks()
     # The limit on texts of a request does not apply: documents are cut into small blocks here.
-    request = replace(request, size_is_checked=True)
+    request = replace(request, size_is_checked=True, in_background=True)
 
     async def translate(texts: Sequence[str], request: TranslationRequest) -> list[str]:
         language = source

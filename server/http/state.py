@@ -32,6 +32,7 @@ from server.translation.types import Phases, TranslationResult
 _log = logging.getLogger("kvasir")
 
 _USAGE_SECONDS = 5.0
+_LIGHT_BYTES = 50_000
 
 
 @dataclass(slots=True)
@@ -161,6 +162,11 @@ class ServerState:
     def is_idle(self) -> bool:
         """Whether no request and no document is in progress."""
         return not self.num_in_flight and not self.documents.num_unfinished
+
+    @property
+    def is_light(self) -> bool:
+        """Whether all running requests together are small: some hundred sentences."""
+        return self.body_memory.total <= _LIGHT_BYTES
 
     def begin_request(self) -> None:
         """Count an HTTP request that was received."""

@@ -19,7 +19,6 @@ from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.submission import Submission, mean_score, num_tokens
 from server.translation.token_counts import TokenCounts
 from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
-from server.translation.worker_threads import runner_for
 
 _SENTENCES_AT_ONCE = 64  # half a millisecond
 _TEXT_CHARACTERS = 40  # a text of one letter takes as long as this many in a long text
@@ -59,7 +58,7 @@ class PlainTextPath:
         if not _has_plain_options(request):
             return None
         size = request.num_characters + _TEXT_CHARACTERS * len(request.texts)
-        run = runner_for(size, True, deadline, self._reader.inline_characters)
+        run = self._reader.runner(request, size, True, deadline)
         encoded = await run(self._encode, request, deadline)
         if encoded is None:
             return None

@@ -64,7 +64,7 @@ class TextReader:
 
     def __init__(self, tokenizer: Tokenizer, shapes: Shapes, inline_characters: float = INLINE_CHARACTERS) -> None:
         self._tokenizer = tokenizer
-        self.inline_characters = inline_characters
+        self._inline_characters = inline_characters
         self._max_tokens = shapes.max_source_tokens
         self._unknown = UnknownCharacters(tokenizer.known_characters)
         self._truecasers: dict[tuple[str, bool], Truecaser] = {}
@@ -74,13 +74,19 @@ class TextReader:
 
         Raises `InvalidRequest` for XML that is not well-formed, and `DeadlineExceeded`.
         """
-        run = runner_for(request.num_characters, True, deadline, self.inline_characters)
+        run = self.runner(request, request.num_characters, True, deadline)
         # The look for special texts is short, so that plain ones do not wait for those that are read.
         if (plain := await run(self._plain_unless_special, request, run)) is not None:
             return plain
         if (protected := await self._protected_unless_plain(request, deadline)) is not None:
             return protected
         return await run(self._plain, request, run)
+
+    def runner(self, request: TranslationRequest, num_characters: int, is_plain: bool, deadline: Deadline) -> Runner:
+        """Return the runner for a stage of a request with texts of this length."""
+        # Four blocks of a document at once would hold the event loop for 8 ms each.
+        inline_characters = -1 if request.in_background else self._inline_characters
+        return runner_for(num_characters, is_plain, deadline, inline_characters)
 
     def _plain_unless_special(self, request: TranslationRequest, run: Runner) -> SegmentedTexts | None:
         if request.format != "text" or any(map(self.may_be_special, request.texts)):
@@ -109,7 +115,7 @@ class TextReader:
         return not is_surely_usual(text) and self.truecaser(language).has_unusual_casing(text)
 
     async def _protected_unless_plain(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts | None:
-        run = runner_for(request.num_characters, False, deadline, self.inline_characters)
+        run = self.runner(request, request.num_characters, False, deadline)
         texts = await run(self._read_all, request)
         cases = self._cases(request)
         if request.format == "text" and not any(_is_special(text, cases.source) for text in texts):

@@ -27,7 +27,7 @@ from server.translation.router import Route, Router
 from server.translation.text_stream import TextStream
 from server.translation.token_counts import TokenCounts
 from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
-from server.translation.worker_threads import PLAIN_TEXTS, ThreadRunner, runner_for
+from server.translation.worker_threads import INLINE_CHARACTERS, PLAIN_TEXTS, ThreadRunner, runner_for
 
 AUTO = "auto"  # as source language: detect it for each text
 _DETECTION_CHARACTERS = 200  # whose translation on the event loop takes as long as detecting a language
@@ -146,7 +146,8 @@ class TranslationService:
         deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, time.monotonic)
         # Each text is a matrix product of the detector, however short it is.
         size = request.num_characters + _DETECTION_CHARACTERS * len(request.texts)
-        return await runner_for(size, request.format == "text", deadline)(detect_all)
+        inline_characters = -1 if request.in_background else INLINE_CHARACTERS
+        return await runner_for(size, request.format == "text", deadline, inline_characters)(detect_all)
 
     def _detect(self, text: str, request: TranslationRequest) -> Detection | None:
         checkpoint()

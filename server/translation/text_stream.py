@@ -2,9 +2,11 @@
 
 import asyncio
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from server.interface.errors import EngineFailed
 from server.interface.loop_turns import in_turns
@@ -13,7 +15,8 @@ from server.text.segmentation.sentences import Segment
 from server.text.tokenizers.tokenizer import Tokenizer
 
 SENTENCES_AT_ONCE = 100  # that readers on the event loop take
-_COMPLETIONS_PER_TURN = 10  # some take a millisecond to restore
+_COMPLETIONS_PER_TURN = 100
+_RESTORED_PER_TURN = 10  # some take a millisecond
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ class TextStream:
         self._texts: dict[int, _Text] = {}
         self._indices: Sequence[int] | None = None  # of a view: the indices of its texts in the whole stream
         self._unsettled: dict[int, tuple[int, _Sentence]] = {}  # sentences that become final as a whole, by their keys
+        self._unrestored: deque[Callable[[], None]] = deque()  # restore complete answers
         self._changed = asyncio.Event()
         self._grown: set[int] = set()  # texts that may have something to take
 
@@ -107,7 +111,7 @@ class TextStream:
         """Return a view of the stream restricted to the texts at `indices`."""
         view = TextStream()
         view._texts, view._changed, view._grown = self._texts, self._changed, self._grown
-        view._unsettled = self._unsettled
+        view._unsettled, view._unrestored = self._unsettled, self._unrestored
         view._indices = indices
         return view
 
@@ -166,7 +170,11 @@ class TextStream:
         return self._changed.is_set()
 
     async def wait(self, timeout_seconds: float) -> bool:
-        """Return whether there is news since the last `take`, after waiting for it up to this time."""
+        """Return whether there is news since the last `take`, after waiting for it up to this time.
+
+        Other tasks run meanwhile.
+        """
+        await asyncio.sleep(0)
         with suppress(TimeoutError):
             if not self._changed.is_set():
                 async with asyncio.timeout(timeout_seconds):
@@ -179,6 +187,10 @@ class TextStream:
         After `max_sentences`, which bound the time that this takes, the rest is left to the next call.
         """
         self._changed.clear()
+        for _ in range(min(len(self._unrestored), _RESTORED_PER_TURN)):
+            self._unrestored.popleft()()
+        if self._unrestored:
+            self._changed.set()
         deltas = []
         for index in sorted(self._grown):
             text, num_read = self._texts[index].take(max_sentences)
@@ -199,12 +211,16 @@ class TextStream:
             self._grown.add(index)
             self._changed.set()
 
-        def listen_to_the_end(token_ids: list[int], is_complete: bool) -> None:
-            if not is_complete or sentence.is_complete or restore is None:
+        def restore_answer(token_ids: list[int]) -> None:
+            if sentence.is_complete or restore is None:
                 return
             if (text := restore(tokenizer.decode(token_ids))) is not None:
                 sentence.text, sentence.is_complete = text, True
                 self._grown.add(index)
+
+        def listen_to_the_end(token_ids: list[int], is_complete: bool) -> None:
+            if is_complete and not sentence.is_complete:
+                self._unrestored.append(partial(restore_answer, token_ids))
                 self._changed.set()
 
         return listen if restore is None else listen_to_the_end

@@ -45,6 +45,7 @@ class TranslationRequest:
     format: TextFormat = "text"
     markup: MarkupOptions = NO_MARKUP_OPTIONS
     bypass_cache: bool = False
+    in_background: bool = False  # part of a document: however short, it is processed in threads
 
     @property
     def num_characters(self) -> int:

@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from pydantic import BaseModel
 from pydantic_core import to_json
+
+OBJECTS_ON_LOOP: Final = 100  # models of a response that are built and written on the event loop: some milliseconds
 
 
 async def json_off_loop(build: Callable[[], BaseModel]) -> bytes:

@@ -18,19 +18,21 @@ def thresholds() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("num_waiting", "seconds", "is_idle", "expected"),
+    ("num_waiting", "seconds", "is_idle", "is_light", "expected"),
     [
-        (10, 600, True, True),
-        (9, 600, True, False),
-        (10, 599, True, False),
-        (299, 600, False, False),
-        (300, 1, False, True),
+        (10, 600, True, True, True),
+        (9, 600, True, True, False),
+        (10, 599, True, True, False),
+        (299, 600, False, True, False),
+        (300, 1, False, True, True),
+        (300, 1, False, False, False),
+        (30_000, 1, False, False, True),
     ],
 )
-def test_an_idle_server_collects_and_a_busy_one_only_if_it_must(
-    num_waiting: int, seconds: float, is_idle: bool, expected: bool
+def test_an_idle_server_collects_and_a_busy_one_beside_small_requests(
+    num_waiting: int, seconds: float, is_idle: bool, is_light: bool, expected: bool
 ) -> None:
-    assert is_due(num_waiting, seconds, is_idle=is_idle) == expected
+    assert is_due(num_waiting, seconds, is_idle=is_idle, is_light=is_light) == expected
 
 
 class _Node:
@@ -43,7 +45,7 @@ class _Node:
 @pytest.mark.usefixtures("thresholds")
 def test_old_cycles_are_freed_by_the_task_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage_collection, "_INTERVAL_SECONDS", 0.0)
-    monkeypatch.setattr(garbage_collection, "is_due", lambda *_, is_idle: is_idle)
+    monkeypatch.setattr(garbage_collection, "is_due", lambda *_, is_idle, is_light: is_idle)
     defer_full_collections()
     node = _Node()
     freed = weakref.ref(node)
@@ -55,7 +57,7 @@ def test_old_cycles_are_freed_by_the_task_alone(monkeypatch: pytest.MonkeyPatch)
 
     async def run() -> None:
         is_idle = False
-        task = asyncio.create_task(collect_when_idle(lambda: is_idle))
+        task = asyncio.create_task(collect_when_idle(lambda: is_idle, lambda: False))
         for _ in range(3):
             await asyncio.sleep(0)
         assert freed() is not None

@@ -21,7 +21,7 @@ from server.http.requests.api_keys import charge
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import bypasses_cache, expected_detail_bytes, record_outcome
 from server.http.responses.errors import error_responses
-from server.http.responses.large_json import json_off_loop
+from server.http.responses.large_json import OBJECTS_ON_LOOP, json_off_loop
 from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import FinishReason
@@ -123,7 +123,7 @@ async def generate(body: GenerateBody, request: Request) -> GenerateAnswer | Res
         return EventStream(generated, answer, record, server.metrics)
     outcome = await unless_disconnected(request, generated())
     record_outcome(record, outcome)
-    if num_bytes:
+    if num_bytes or len(texts) > OBJECTS_ON_LOOP:
         return Response(await json_off_loop(partial(answer, outcome)), media_type="application/json")
     return answer(outcome)
 

@@ -17,7 +17,7 @@ from server.http.requests.api_keys import charge
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import expected_detail_bytes
 from server.http.responses.errors import error_responses
-from server.http.responses.large_json import json_off_loop
+from server.http.responses.large_json import OBJECTS_ON_LOOP, json_off_loop
 from server.http.state import RequestRecord, ServerState, request_record, server_state
 from server.interface.detail_options import DetailOptions
 from server.translation.scoring import Score, ScoreRequest
@@ -90,7 +90,7 @@ async def score(
     def answer() -> ScoresAnswer:
         return ScoresAnswer(scores=[_answer(each) for each in result.scores], model=route.name)
 
-    if num_bytes:
+    if num_bytes or len(result.scores) > OBJECTS_ON_LOOP:
         return Response(await json_off_loop(answer), media_type="application/json")
     return answer()
 

@@ -19,9 +19,9 @@ from server.http.protocols.native.fields import (
     finite,
     sentence_answer,
 )
-from server.http.requests.translation_call import accept, expected_detail_bytes, run_translation
+from server.http.requests.translation_call import accept, run_translation
 from server.http.responses.errors import error_responses
-from server.http.responses.large_json import json_off_loop
+from server.http.responses.large_json import OBJECTS_ON_LOOP, json_off_loop
 from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest
@@ -169,7 +169,7 @@ async def translate(
         record, metrics = request_record(request), server_state(request).metrics
         return EventStream(translate_to, partial(_answer, asked), record, metrics)
     outcome = await run_translation(request, asked, body.source, body.target)
-    if expected_detail_bytes(asked.options, asked.num_characters):
+    if _num_objects(asked, outcome) > OBJECTS_ON_LOOP:
         return Response(await json_off_loop(partial(_answer, asked, outcome)), media_type="application/json")
     return _answer(asked, outcome)
 
@@ -192,6 +192,14 @@ async def _glossary(body: TranslateBody, request: Request) -> tuple[Glossary | N
         info = await asyncio.to_thread(store.info, body.glossary_id)
         return await asyncio.to_thread(store.glossary, body.glossary_id), info.source
     return None, None
+
+
+def _num_objects(asked: TranslationRequest, done: TranslationOutcome) -> int:
+    """Return approximately how many models the answer has; with details, some for each token."""
+    result = done.result
+    num_tokens = result.sentence_tokens.num_target_tokens if asked.options.wants_details else 0
+    num_alternatives = max(asked.options.num_hypotheses, 1) * len(result.translations)
+    return num_alternatives + sum(result.kept_items.values()) + num_tokens
 
 
 def _answer(asked: TranslationRequest, done: TranslationOutcome) -> TranslateAnswer:
