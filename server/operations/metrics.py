@@ -98,6 +98,13 @@ class Metrics:
             ("kind", "means"),
             registry=registry,
         )
+        self._kept_sentences = Counter(
+            "kvasir_kept_sentences_total",
+            "Sentences whose source was kept. reason: no_words, unintelligible, not_in_source_language or "
+            "already_in_target_language.",
+            ("reason",),
+            registry=registry,
+        )
         self._documents = Counter(
             "kvasir_documents_total",
             "Documents finished. outcome: done, error or cancelled.",
@@ -161,6 +168,8 @@ class Metrics:
         for translation in result.translations:
             for item in translation.protected:
                 self._protected_items.labels(item.kind, item.means).inc()
+            for sentence in translation.kept:
+                self._kept_sentences.labels(sentence.reason).inc()
         if not result.sentence_tokens:
             return
         self._queue_seconds.observe(phases.queue_seconds)

@@ -10,6 +10,7 @@ from server.text.formality import Formality
 from server.text.glossary import Glossary
 from server.text.protection.means import KeptItem
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions
+from server.text.source_check import KeepReason
 
 # html and xml keep their tags; text keeps everything that is not words.
 TextFormat = Literal["text", "html", "xml"]
@@ -93,6 +94,14 @@ class SentenceDetails:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptSentence:
+    """A sentence whose source is its translation, and the reason."""
+
+    text: str
+    reason: KeepReason
+
+
+@dataclass(frozen=True, slots=True)
 class Translation:
     """The translation of one text.
 
@@ -100,7 +109,8 @@ class Translation:
     `score` is the sentence's score; of several sentences the mean, weighted by their target tokens; `log_probability`
     is their sum. `alternatives` are the second and further hypotheses: the i-th joins the i-th hypothesis of every
     sentence (the last there is, where a sentence has fewer). `sentences` are the details of the best hypotheses,
-    `protected` the items that had to survive, and the means that kept each.
+    `protected` the items that had to survive, and the means that kept each. `kept` are the sentences that were not
+    translated.
     """
 
     text: str
@@ -112,6 +122,7 @@ class Translation:
     log_probability: float = math.nan
     sentences: tuple[SentenceDetails, ...] = ()
     protected: tuple[KeptItem, ...] = ()
+    kept: tuple[KeptSentence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
