@@ -50,5 +50,5 @@ async def _microseconds(pipeline: Pipeline, request: TranslationRequest) -> floa
         start = time.process_time()
         for _ in range(rounds):
             result = await pipeline.translate(request)
-        best = min(best, (time.process_time() - start) / rounds / max(len(result.sentence_tokens), 1))
+        best = min(best, (time.process_time() - start) / rounds / max(result.sentence_tokens.num_sentences, 1))
     return best * 1e6

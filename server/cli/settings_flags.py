@@ -42,6 +42,7 @@ def names_and_settings(arguments: Sequence[str]) -> tuple[list[str], Settings]:
         description=_DESCRIPTION,
         formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=32, width=columns),
         add_help=False,
+        allow_abbrev=False,  # a flag added later may make an abbreviation ambiguous
     )
     parser.add_argument("-h", "--help", action="help", help="Show this message and exit.")
     names: list[str] = []

@@ -25,8 +25,8 @@ class Counts:
         self.rejected += is_rejected
         if result is not None:
             self.characters += num_characters
-            self.source_tokens += sum(source for source, _ in result.sentence_tokens)
-            self.target_tokens += sum(target for _, target in result.sentence_tokens)
+            self.source_tokens += result.sentence_tokens.num_source_tokens
+            self.target_tokens += result.sentence_tokens.num_target_tokens
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 
 from bundle.manifest import BundleConfig
 from server.interface.engine_client import EngineClient, EngineStatus, SentenceOutcome
+from server.operations.count_histogram import CountHistogram
 from server.translation.types import TranslationResult
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0)
@@ -64,8 +65,8 @@ class Metrics:
             "kvasir_step_seconds", "Time of one decoder step of one replica.", _STEP_SECONDS
         )
         self._step_rows = self._counts("kvasir_step_rows", "Rows in a decoder step.")
-        self._source_tokens = self._counts("kvasir_source_tokens", "Source tokens of a sentence.")
-        self._target_tokens = self._counts("kvasir_target_tokens", "Target tokens of a sentence.")
+        self._source_tokens = CountHistogram("kvasir_source_tokens", "Source tokens of a sentence.", _COUNTS, registry)
+        self._target_tokens = CountHistogram("kvasir_target_tokens", "Target tokens of a sentence.", _COUNTS, registry)
         # Not kvasir_source_tokens_total: the prefix belongs to the histogram.
         self._tokens = Counter(
             "kvasir_tokens_total", "Tokens read (source) and written (target).", ("side",), registry=registry
@@ -165,25 +166,21 @@ class Metrics:
         phases = result.phases
         self._tokenize_seconds.observe(phases.tokenize_seconds)
         self._splits.inc(result.num_splits)
-        for translation in result.translations:
-            for item in translation.protected:
-                self._protected_items.labels(item.kind, item.means).inc()
-            for sentence in translation.kept:
-                self._kept_sentences.labels(sentence.reason).inc()
-        if not result.sentence_tokens:
+        for (kind, means), number in result.kept_items.items():
+            self._protected_items.labels(kind, means).inc(number)
+        for reason, number in result.kept_sentences.items():
+            self._kept_sentences.labels(reason).inc(number)
+        tokens = result.sentence_tokens
+        if not tokens.source:
             return
         self._queue_seconds.observe(phases.queue_seconds)
         self._encode_seconds.observe(phases.encode_seconds)
         self._decode_seconds.observe(phases.decode_seconds)
         self._first_token_seconds.observe(phases.time_to_first_token_seconds)
-        num_read = num_written = 0
-        for source_tokens, target_tokens in result.sentence_tokens:
-            self._source_tokens.observe(source_tokens)
-            self._target_tokens.observe(target_tokens)
-            num_read += source_tokens
-            num_written += target_tokens
-        self._tokens_read.inc(num_read)
-        self._tokens_written.inc(num_written)
+        self._source_tokens.observe(tokens.source)
+        self._target_tokens.observe(tokens.target)
+        self._tokens_read.inc(tokens.num_source_tokens)
+        self._tokens_written.inc(tokens.num_target_tokens)
 
     def watch_documents(self, count: Callable[[], int]) -> None:
         """Read the number of documents from `count` at every scrape."""

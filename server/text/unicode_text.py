@@ -8,4 +8,5 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 def replace_lone_surrogates(text: str) -> str:
     """`text` with every lone surrogate replaced by U+FFFD, so that it can be written as UTF-8."""
-    return _LONE_SURROGATE.sub(_REPLACEMENT, text)
+    # Python keeps whether a string is ASCII, so most texts are not searched.
+    return text if text.isascii() else _LONE_SURROGATE.sub(_REPLACEMENT, text)

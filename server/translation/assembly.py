@@ -1,6 +1,7 @@
 """From restored sentences to translations: text, scores, and token details."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.reading import SegmentedTexts
 from server.translation.sentences import Job, SegmentedText, Sentence
-from server.translation.source_checks import with_whole_text
+from server.translation.source_checks import kept_counts, with_whole_text
 from server.translation.submission import mean_score, num_tokens, sentence_tokens
 from server.translation.token_details import sentence_details
 from server.translation.types import (
@@ -32,12 +33,14 @@ def assemble(
 ) -> TranslationResult:
     """Return the translations of restored texts, in their order, and the numbers for metrics and logs."""
     completions = [job.completion for each in texts.sentences for job in each.jobs if job.completion is not None]
+    translations = [_translation(text, request, tokenizer) for text in texts.texts]
     return TranslationResult(
-        [_translation(text, request, tokenizer) for text in texts.texts],
+        translations,
         phases,
         sentence_tokens(completions),
         sum([sentence.continues for sentence in texts.sentences]),
         seed,
+        Counter([(item.kind, item.means) for translation in translations for item in translation.protected]),
     )
 
 
@@ -74,7 +77,8 @@ def with_kept_sentences(result: TranslationResult, sources: Sequence[str], texts
         is_decoded = any(each.jobs for each in sentences)
         found = with_whole_text(kept, replace_lone_surrogates(source), translation.text, is_decoded=is_decoded)
         translations.append(replace(translation, kept=found) if found else translation)
-    return replace(result, translations=translations)
+    counts = kept_counts([translation.kept for translation in translations])
+    return replace(result, translations=translations, kept_sentences=counts)
 
 
 def _kept(text: SegmentedText) -> Iterator[KeptItem]:

@@ -149,6 +149,8 @@ def _joined(first: TranslationResult, second: TranslationResult) -> TranslationR
         first.sentence_tokens + second.sentence_tokens,
         first.num_splits + second.num_splits,
         second.seed,
+        second.kept_items,
+        second.kept_sentences,
     )
 
 

@@ -9,7 +9,7 @@ from server.interface.engine_client import EngineClient
 from server.interface.interruption import checkpoint
 from server.interface.request import Completion, FinishReason, Request, TokenIds
 from server.text.protection.capitals import is_surely_usual
-from server.text.segmentation.sentences import split
+from server.text.segmentation.sentences import Segment, divided, sentences
 from server.text.source_check import KeepReason
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
@@ -17,11 +17,13 @@ from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.reading import TextReader
 from server.translation.sentence_encoder import SentenceEncoder
-from server.translation.source_checks import RequestCheck, SourceChecks, with_whole_text
+from server.translation.source_checks import RequestCheck, SourceChecks, kept_counts
 from server.translation.submission import Submission, mean_score, num_tokens
+from server.translation.token_counts import TokenCounts
 from server.translation.types import KeptSentence, Phases, Translation, TranslationRequest, TranslationResult
 from server.translation.worker_threads import runner_for
 
+_SENTENCES_AT_ONCE = 64  # half a millisecond
 _TEXT_CHARACTERS = 40  # a text of one letter takes as long as this many in a long text
 
 
@@ -29,15 +31,16 @@ _TEXT_CHARACTERS = 40  # a text of one letter takes as long as this many in a lo
 class _EncodedTexts:
     """Parts of each text: white space and text without words as they are, and a request for each sentence.
 
-    `kept` has the sentences of each text that are not decoded, and `sources` the sentence of each request.
+    `sources` has the text's index and the sentence of each of the `requests`, `kept` the sentences of each text that are
+    not decoded.
     """
 
     parts: list[list[str | Request]]
-    kept: list[list[KeptSentence]]
-    sources: dict[int, str]
     requests: list[Request]
     num_splits: int
     seed: int | None
+    sources: list[tuple[int, str]]
+    kept: dict[int, list[KeptSentence]]
 
 
 class PlainTextPath:
@@ -73,7 +76,7 @@ class PlainTextPath:
             return None
         submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
         completions = await submission.submit(encoded.requests)
-        return await run(self._assemble, request.texts, encoded, completions, submission.phases, check)
+        return await run(self._assemble, encoded, completions, submission.phases, check)
 
     def _encode(
         self, request: TranslationRequest, deadline: Deadline, check: RequestCheck | None
@@ -81,66 +84,135 @@ class PlainTextPath:
         if any(map(self._reader.may_be_special, request.texts)):
             return None
         encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
-        max_tokens = self._config.shapes.max_source_tokens
+        texts = [sentences(replace_lone_surrogates(text), request.source) for text in request.texts]
+        words = [segment.text for segments in texts for segment in segments if segment.has_words]
+        reasons = {} if check is None else check.reasons(words)
+        if reasons:
+            words = [text for text in words if text not in reasons]
+        if not self._have_usual_casing(words, request.source):
+            return None
+        tokens = self._tokens(words, encoder)
+        encoded = _EncodedTexts([], [], 0, encoder.seed, [], {})
+        for index, segments in enumerate(texts):
+            num_requests = len(encoded.requests)
+            parts: list[str | Request] = []
+            for segment in segments:
+                source = tokens.get(segment.text)
+                if source is None or len(source) <= self._config.shapes.max_source_tokens:
+                    self._add(segment, source, index, encoder, parts, encoded)
+                elif not self._add_pieces(segment, index, encoder, parts, encoded, request.source):
+                    return None
+            encoded.parts.append(parts)
+            if reasons and any(segment.text in reasons for segment in segments):
+                encoded.kept[index] = [
+                    KeptSentence(segment.text, reasons[segment.text]) for segment in segments if segment.text in reasons
+                ]
+            elif (
+                check is not None
+                and len(encoded.requests) == num_requests
+                and (visible := request.texts[index].strip())
+            ):
+                encoded.kept[index] = [KeptSentence(replace_lone_surrogates(visible), KeepReason.NO_WORDS)]
+        return encoded
+
+    def _have_usual_casing(self, texts: Sequence[str], language: str) -> bool:
+        has_unusual_casing = self._reader.truecaser(language).has_unusual_casing
+        return not any(not is_surely_usual(text) and has_unusual_casing(text) for text in texts)
+
+    def _tokens(self, texts: Sequence[str], encoder: SentenceEncoder) -> dict[str, TokenIds]:
+        """Return the tokens of sentences, encoded as many at a time as delay no interruption."""
+        tokens: dict[str, TokenIds] = {}
+        for begin in range(0, len(texts), _SENTENCES_AT_ONCE):
+            checkpoint()
+            some = texts[begin : begin + _SENTENCES_AT_ONCE]
+            tokens.update(zip(some, encoder.tokens_of_all(some), strict=True))
+        return tokens
+
+    def _add(
+        self,
+        segment: Segment,
+        source: TokenIds | None,
+        index: int,
+        encoder: SentenceEncoder,
+        parts: list[str | Request],
+        encoded: _EncodedTexts,
+    ) -> None:
+        """Add a segment of the text with this index, with its tokens if it has words."""
+        if segment.before:
+            parts.append(segment.before)
+        if source is None:
+            parts.append(segment.text)
+        else:
+            sentence = encoder.plain_request(index, segment.text, source)
+            parts.append(sentence)
+            encoded.requests.append(sentence)
+            encoded.sources.append((index, segment.text))
+        if segment.after:
+            parts.append(segment.after)
+
+    def _add_pieces(
+        self,
+        sentence: Segment,
+        index: int,
+        encoder: SentenceEncoder,
+        parts: list[str | Request],
+        encoded: _EncodedTexts,
+        language: str,
+    ) -> bool:
+        """Add the pieces of a sentence that is too long for the model; False if one has unusual capitals."""
         sources: dict[str, TokenIds] = {}
-        has_unusual_casing = self._reader.truecaser(request.source).has_unusual_casing
 
         def fits(part: str) -> bool:
             checkpoint()
             if not any(map(str.isalnum, part)):
                 return True  # not decoded, so it may be of any length
             sources[part] = source = encoder.tokens(part)
-            return len(source) <= max_tokens
+            return len(source) <= self._config.shapes.max_source_tokens
 
-        encoded = _EncodedTexts([], [], {}, [], 0, encoder.seed)
-        for index, text in enumerate(request.texts):
-            parts: list[str | Request] = []
-            kept: list[KeptSentence] = []
-            for segment in split(replace_lone_surrogates(text), request.source, fits):
-                if segment.before:
-                    parts.append(segment.before)
-                reason = check.reason(segment.text) if check is not None and segment.has_words else None
-                if reason is not None:
-                    parts.append(segment.text)
-                    kept.append(KeptSentence(segment.text, reason))
-                elif segment.has_words:
-                    if not is_surely_usual(segment.text) and has_unusual_casing(segment.text):
-                        return None
-                    sentence = encoder.plain_request(index, segment.text, sources[segment.text])
-                    parts.append(sentence)
-                    encoded.requests.append(sentence)
-                    encoded.sources[sentence.id] = segment.text
-                else:
-                    parts.append(segment.text)
-                if segment.after:
-                    parts.append(segment.after)
-                encoded.num_splits += segment.continues
-            encoded.parts.append(parts)
-            encoded.kept.append(kept)
-        return encoded
+        for piece in divided(sentence, fits):
+            if piece.has_words and not self._have_usual_casing((piece.text,), language):
+                return False
+            self._add(piece, sources[piece.text] if piece.has_words else None, index, encoder, parts, encoded)
+            encoded.num_splits += piece.continues
+        return True
 
     def _assemble(
         self,
-        texts: Sequence[str],
         encoded: _EncodedTexts,
         completions: Mapping[int, Completion],
         phases: Phases,
         check: RequestCheck | None,
     ) -> TranslationResult:
-        sentence_tokens = [
-            (len(request.source), num_tokens(completions[request.id].hypotheses[0])) for request in encoded.requests
-        ]
+        sentence_tokens = TokenCounts.of(
+            [(len(request.source), num_tokens(completions[request.id].hypotheses[0])) for request in encoded.requests]
+        )
         if check is not None and check.doubts:
             _keep_doubtful(encoded, completions, check)
         translations = [self._translation(parts, completions) for parts in encoded.parts]
-        if check is not None:
-            translations = [
-                _with_kept(*each) for each in zip(translations, texts, encoded.parts, encoded.kept, strict=True)
-            ]
-        return TranslationResult(translations, phases, sentence_tokens, encoded.num_splits, encoded.seed)
+        for index, kept in encoded.kept.items():
+            translations[index] = replace(translations[index], kept=tuple(kept))
+        return TranslationResult(
+            translations,
+            phases,
+            sentence_tokens,
+            encoded.num_splits,
+            encoded.seed,
+            kept_sentences=kept_counts(encoded.kept.values()),
+        )
 
     def _translation(self, parts: Sequence[str | Request], completions: Mapping[int, Completion]) -> Translation:
         written: list[str] = []
+        if len(parts) == 1 and not isinstance(part := parts[0], str):
+            best = completions[part.id].hypotheses[0]
+            length = num_tokens(best)
+            return Translation(
+                self._tokenizer.decode(best.token_ids),
+                len(part.source),
+                length,
+                FinishReason.of_all((best.finish_reason,)),
+                mean_score((best.score,), (length,)),
+                log_probability=best.log_probability,
+            )
         source_tokens = total = 0
         scores: list[float] = []
         lengths: list[int] = []
@@ -171,24 +243,11 @@ class PlainTextPath:
 
 def _keep_doubtful(encoded: _EncodedTexts, completions: Mapping[int, Completion], check: RequestCheck) -> None:
     """Put the sources of sentences that the model does not understand in place of their requests."""
-    for parts, kept in zip(encoded.parts, encoded.kept, strict=True):
-        for index, part in enumerate(parts):
-            if isinstance(part, str):
-                continue
-            source = encoded.sources[part.id]
-            if check.is_doubtful(source, completions[part.id].hypotheses[0]):
-                parts[index] = source
-                kept.append(KeptSentence(source, KeepReason.UNINTELLIGIBLE))
-
-
-def _with_kept(
-    translation: Translation, text: str, parts: Sequence[str | Request], kept: Sequence[KeptSentence]
-) -> Translation:
-    is_decoded = not all(isinstance(part, str) for part in parts)
-    if is_decoded and not kept:
-        return translation
-    found = with_whole_text(kept, replace_lone_surrogates(text), translation.text, is_decoded=is_decoded)
-    return replace(translation, kept=found) if found else translation
+    for request, (index, source) in zip(encoded.requests, encoded.sources, strict=True):
+        if check.is_doubtful(source, completions[request.id].hypotheses[0]):
+            parts = encoded.parts[index]
+            parts[parts.index(request)] = source
+            encoded.kept.setdefault(index, []).append(KeptSentence(source, KeepReason.UNINTELLIGIBLE))
 
 
 def _has_plain_options(request: TranslationRequest) -> bool:

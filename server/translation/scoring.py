@@ -14,6 +14,7 @@ from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.sentence_encoder import RequestBuilder, first_token
 from server.translation.submission import Submission, sentence_tokens
+from server.translation.token_counts import TokenCounts
 from server.translation.token_details import sentence_details
 from server.translation.types import Phases, SentenceDetails, TranslationRequest
 from server.translation.worker_threads import runner_for
@@ -47,7 +48,7 @@ class ScoreResult:
 
     scores: list[Score]
     phases: Phases
-    sentence_tokens: list[tuple[int, int]]
+    sentence_tokens: TokenCounts
 
 
 class Scorer:

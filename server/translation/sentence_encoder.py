@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from bundle.manifest import BundleConfig, Shapes
-from server.interface.decoding_options import MAX_REQUIRED_TOKENS, NO_OPTIONS
+from server.interface.decoding_options import MAX_REQUIRED_TOKENS, NO_OPTIONS, DecodingOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.interruption import checkpoint
 from server.interface.request import Request, SentenceParams, Timings, TokenIds, Tokens
@@ -20,6 +20,7 @@ from server.translation.sentences import Job, Sentence
 from server.translation.source_checks import source_of
 from server.translation.types import TranslationRequest
 
+_USUAL_OPTIONS = frozenset(("beam_size",))
 _BEAMS_FOR_SUBSTITUTES = 4
 _BEAMS_FOR_WORDS = 8  # required ones, of which each has alternatives
 
@@ -30,9 +31,12 @@ def first_token(config: BundleConfig, target: str) -> int | None:
 
 
 @lru_cache(maxsize=1024)
-def _default_params(limits: TranslationLimits, shapes: Shapes, first: int | None) -> SentenceParams:
-    """Return the parameters of a request without options. Most requests share them, and so their hash."""
-    return replace(limits.sentence_params(TranslationRequest((), "", ""), shapes), first_token=first)
+def _usual_params(
+    limits: TranslationLimits, shapes: Shapes, first: int | None, beam_size: int | None
+) -> SentenceParams:
+    """Return the parameters of a request without options but `beam_size`. Most requests share them, and their hash."""
+    options = NO_OPTIONS if beam_size is None else DecodingOptions(beam_size=beam_size)
+    return replace(limits.sentence_params(TranslationRequest((), "", "", options), shapes), first_token=first)
 
 
 class RequestBuilder:
@@ -50,6 +54,10 @@ class RequestBuilder:
     def tokens(self, text: str) -> TokenIds:
         """Return the tokens of a source text."""
         return self._tokenizer.encode(text, self._target, self._source)
+
+    def tokens_of_all(self, texts: Sequence[str]) -> Sequence[TokenIds]:
+        """Return the tokens of several source texts."""
+        return self._tokenizer.encode_all(texts, self._target, self._source)
 
     def request(self, source: TokenIds, params: SentenceParams) -> Request:
         """Return the engine request for one sentence."""
@@ -73,8 +81,12 @@ class SentenceEncoder(RequestBuilder):
         super().__init__(tokenizer, request.source, request.target, deadline, cacheable=not request.bypass_cache)
         shapes = config.shapes
         first = first_token(config, request.target)
-        if request.options is NO_OPTIONS and request.glossary is None and request.formality is None:
-            params = _default_params(limits, shapes, first)
+        if (
+            request.options.changed().keys() <= _USUAL_OPTIONS
+            and request.glossary is None
+            and request.formality is None
+        ):
+            params = _usual_params(limits, shapes, first, request.options.beam_size)
         else:
             params = replace(limits.sentence_params(request, shapes), first_token=first)
         if request.format != "text" and request.options.is_about_whole_texts:

@@ -60,6 +60,7 @@ class ParamsResolver:
         self._shapes = shapes
         self._is_plain = not (options.target_prefix or options.max_length_ratio)
         self._prefixes: dict[str, Tokens] = {"": ()}
+        self._by_length: dict[int, SentenceParams] = {}  # of sentences of which only the length is known
         self._params = params
         if options.suppress_phrases or options.required_phrases:
             self._params = replace(
@@ -85,6 +86,11 @@ class ParamsResolver:
         `terms` are required terms of a glossary. With `goes_on` the sentence continues another one, and options about
         the whole do not apply.
         """
+        if self._is_plain and not terms and not goes_on:
+            if (params := self._by_length.get(source_len)) is None:
+                params = self._params if self._names_length else self._of_length(self._params, source_len)
+                self._by_length[source_len] = params
+            return params
         params = self._params if self._is_plain else self._of_text(text, source_len)
         if goes_on:
             params = _without_beginning(params)

@@ -6,9 +6,12 @@ All protocols translate through this service.
 import asyncio
 import math
 import time
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import partial, reduce
+from operator import add
+from typing import TypeVar
 
 from server.interface.errors import InvalidRequest, UnsupportedPair
 from server.interface.interruption import checkpoint
@@ -23,11 +26,14 @@ from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.router import Route, Router
 from server.translation.text_stream import TextStream
+from server.translation.token_counts import TokenCounts
 from server.translation.types import KeptSentence, Phases, Translation, TranslationRequest, TranslationResult
 from server.translation.worker_threads import PLAIN_TEXTS, ThreadRunner, runner_for
 
 AUTO = "auto"  # as source language: detect it for each text
 _DETECTION_CHARACTERS = 200  # whose translation on the event loop takes as long as detecting a language
+Key = TypeVar("Key")
+
 _PHASE_NAMES = tuple(field.name for field in fields(Phases))
 
 
@@ -271,9 +277,11 @@ def _merge(
     return TranslationResult(
         translations,
         _longest([result.phases for result in results]),
-        [tokens for result in results for tokens in result.sentence_tokens],
+        reduce(add, [result.sentence_tokens for result in results], TokenCounts({}, {})),
         sum(result.num_splits for result in results),
         next((result.seed for result in results if result.seed is not None), None),
+        _sum_counts([result.kept_items for result in results]),
+        _sum_counts([result.kept_sentences for result in results]),
     )
 
 
@@ -282,11 +290,20 @@ def _with_kept(
 ) -> TranslationResult:
     """Return the result with the reasons why texts were not translated."""
     translations = list(result.translations)
+    counts = Counter(result.kept_sentences)
     for index in unchanged:
         reason = KeepReason.NO_WORDS if detected[index] is None else KeepReason.ALREADY_IN_TARGET_LANGUAGE
         if visible := translations[index].text.strip():
             translations[index] = replace(translations[index], kept=(KeptSentence(visible, reason),))
-    return replace(result, translations=translations)
+            counts[reason] += 1
+    return replace(result, translations=translations, kept_sentences=counts)
+
+
+def _sum_counts(counts: Iterable[Mapping[Key, int]]) -> Mapping[Key, int]:
+    total = Counter[Key]()
+    for each in counts:
+        total.update(each)
+    return total
 
 
 def _longest(phases: Sequence[Phases]) -> Phases:

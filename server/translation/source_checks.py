@@ -1,6 +1,7 @@
 """Choice of the sentences of a request whose source is kept."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from server.interface.interruption import checkpoint
@@ -44,6 +45,15 @@ class RequestCheck:
         return self._check.reason(
             text, text if code is None else code, keeps_target=self._keeps_target, keeps_others=self._keeps_others
         )
+
+    def reasons(self, sentences: Iterable[str]) -> dict[str, KeepReason]:
+        """Return the reasons to keep sentences without items, by sentence; only of those that are kept."""
+        found: dict[str, KeepReason] = {}
+        for text in sentences:
+            checkpoint()
+            if (reason := self.reason(text)) is not None:
+                found[text] = reason
+        return found
 
     def mark(self, sentences: Iterable[Sentence]) -> None:
         """Set `kept` of the sentences whose source is kept."""
@@ -95,6 +105,11 @@ def source_of(sentence: Sentence) -> Restored:
     if sentence.unit.is_plain:
         return Restored(sentence.written)
     return unchanged(sentence.unit, (sentence.start, sentence.end))
+
+
+def kept_counts(kept: Iterable[Iterable[KeptSentence]]) -> Mapping[KeepReason, int]:
+    """Return how many sentences were kept for each reason."""
+    return Counter([each.reason for sentences in kept for each in sentences])
 
 
 def with_whole_text(

@@ -9,6 +9,7 @@ from server.interface.errors import Draining, EngineFailed
 from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.translation.deadline import Deadline
+from server.translation.token_counts import TokenCounts
 from server.translation.types import Phases
 
 _SENTENCES_PER_TURN = 1000
@@ -86,9 +87,9 @@ def mean_score(scores: Sequence[float], lengths: Sequence[int]) -> float:
     return sum([score * length for score, length in zip(scores, lengths, strict=True)]) / (sum(lengths) or math.nan)
 
 
-def sentence_tokens(completions: Iterable[Completion]) -> list[tuple[int, int]]:
-    """Return the numbers of source and target tokens of each sentence."""
-    return [(len(done.request.source), num_tokens(done.hypotheses[0])) for done in completions]
+def sentence_tokens(completions: Iterable[Completion]) -> TokenCounts:
+    """Count the source and target tokens of sentences."""
+    return TokenCounts.of([(len(done.request.source), num_tokens(done.hypotheses[0])) for done in completions])
 
 
 def _phases(tokenize_seconds: float, completions: Mapping[int, Completion]) -> Phases:

@@ -1,16 +1,19 @@
 """Requests for translation, and their results."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.request import FinishReason
 from server.text.formality import Formality
 from server.text.glossary import Glossary
-from server.text.protection.means import KeptItem
+from server.text.items.kinds import ItemKind
+from server.text.protection.means import KeptItem, Means
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions
 from server.text.source_check import KeepReason
+from server.translation.token_counts import TokenCounts
 
 # html and xml keep their tags; text keeps everything that is not words.
 TextFormat = Literal["text", "html", "xml"]
@@ -151,6 +154,8 @@ class TranslationResult:
 
     translations: list[Translation]
     phases: Phases
-    sentence_tokens: list[tuple[int, int]]  # source and target tokens of each decoded sentence
+    sentence_tokens: TokenCounts
     num_splits: int  # divisions of sentences that are longer than the model takes
     seed: int | None = None  # of sampling
+    kept_items: Mapping[tuple[ItemKind, Means], int] = field(default_factory=dict)  # how many, in all translations
+    kept_sentences: Mapping[KeepReason, int] = field(default_factory=dict)

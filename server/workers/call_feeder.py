@@ -1,11 +1,11 @@
 """Feeds the requests of a long call to the queue in turn, so that one call does not fill it."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 from server.engine.fair_shares import QueuedCall
 from server.engine.scheduler import Scheduler
-from server.interface.request import Completion, Request
+from server.interface.request import Request
+from server.workers.pending_call import PendingCall
 
 _PARTS = 8  # of the requests that a call may have in the queue: more are fed when one of these parts is complete
 
@@ -17,52 +17,42 @@ class CallFeeder:
         self,
         scheduler: Scheduler,
         requests: Sequence[Request],
-        futures: Sequence[asyncio.Future[Completion]],
+        pending: PendingCall,
         max_present: int,
         wake: Callable[[], None],
     ) -> None:
         self._scheduler = scheduler
         self._requests = requests
-        self._futures = futures
+        self._pending = pending
         self._max_present = max_present
         self._wake = wake
         self._call: QueuedCall | None = None
         self._num_fed = 0
         self._num_present = 0
-        self._is_stopped = False
 
     def start(self, client: str) -> None:
         """Submit the first requests. Raises `QueueFull`, and then submits none."""
         first = self._requests[: self._max_present]
         self._call = self._scheduler.submit(first, client)
-        self._count(len(first))
+        self._num_fed = self._num_present = len(first)
+        if self._num_fed < len(self._requests):
+            self._pending.on_completed = self._completed
         self._wake()
 
     def stop(self) -> None:
         """Submit no more requests."""
-        self._is_stopped = True
+        self._num_fed = len(self._requests)
 
-    def _count(self, number: int) -> None:
-        begin, self._num_fed = self._num_fed, self._num_fed + number
-        self._num_present += number
-        if self._num_fed < len(self._requests) or begin:
-            for future in self._futures[begin : self._num_fed]:
-                future.add_done_callback(self._ended)
-
-    def _ended(self, _: asyncio.Future[Completion]) -> None:
-        self._num_present -= 1
+    def _completed(self, number: int) -> None:
+        self._num_present -= number
         room = self._max_present - self._num_present
-        if self._is_stopped or self._num_fed == len(self._requests) or room < max(self._max_present // _PARTS, 1):
+        if self._num_fed == len(self._requests) or room < max(self._max_present // _PARTS, 1):
             return
-        # Those that a closing pool has answered already are not decoded.
         more = self._requests[self._num_fed : self._num_fed + room]
-        awaited = [
-            request
-            for request, future in zip(more, self._futures[self._num_fed : self._num_fed + room], strict=True)
-            if not future.done()
-        ]
+        self._num_fed += len(more)
+        self._num_present += len(more)
+        # Those that a closing pool has answered already are not decoded.
+        awaited = [request for request in more if not self._pending.has_completed(request)]
         if awaited:
             self._scheduler.submit(awaited, call=self._call)
-        self._count(len(more))
-        if awaited:
             self._wake()

@@ -1,18 +1,21 @@
 """Delivery of results to the event loops of their calls."""
 
-import asyncio
+from collections.abc import Mapping, Sequence
 
 from server.engine.stream_tracker import StreamUpdate
 from server.interface.request import Completion
+from server.workers.pending_call import PendingCall
 
 
-def settle(settled: list[tuple[asyncio.Future[Completion], Completion]]) -> None:
-    """Set the results of futures that still wait, and send the whole answer to streaming requests."""
-    for future, completion in settled:
-        if not future.done():
-            future.set_result(completion)
-            if completion.request.on_progress is not None and completion.hypotheses:
-                completion.request.on_progress(completion.hypotheses[0].token_ids, True)
+def settle(settled: Mapping[PendingCall, Sequence[Completion]]) -> None:
+    """Add completions to their calls, and send the whole answer to streaming requests."""
+    for call, completions in settled.items():
+        streamed = [each for each in completions if each.request.on_progress is not None and each.hypotheses]
+        new = [each for each in streamed if not call.has_completed(each.request)]
+        call.add(completions)
+        for each in new:
+            if each.request.on_progress is not None:
+                each.request.on_progress(each.hypotheses[0].token_ids, True)
 
 
 def stream(updates: list[StreamUpdate]) -> None:

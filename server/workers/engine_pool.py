@@ -16,11 +16,13 @@ from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.engine.stream_tracker import StreamUpdate
 from server.interface.client_identity import client_of_call
 from server.interface.errors import Draining, EngineFailed
+from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, FinishReason, Request, check_all_tokens
 from server.text.tokenizers.registry import continuation_tokens_of
 from server.workers.call_feeder import CallFeeder
 from server.workers.delivery import settle, stream
 from server.workers.messages import EngineSettings
+from server.workers.pending_call import PendingCall
 from server.workers.pool_options import PoolOptions, WorkerStatus
 from server.workers.process_worker import ProcessWorker
 from server.workers.thread_worker import ThreadWorker
@@ -31,6 +33,7 @@ _DRAIN_POLL_SECONDS = 0.01
 _TIMER_SECONDS = 0.01  # after a deadline, when it has passed on every clock
 # Rows for each row that may be encoded ahead: enough to share encoder runs, without a second queue.
 _ROWS_PER_ROW_AHEAD = 4
+_CHECKED_PER_TURN = 5000  # of the event loop
 _CALL_SHARE = 4  # one call has at most a quarter of the queue
 
 
@@ -63,7 +66,7 @@ class EnginePool:
         # Enough for all engines to stay busy until more is fed.
         num_engine_rows = num_replicas * (options.max_rows + -(-options.max_rows // _ROWS_PER_ROW_AHEAD))
         self._max_call_sentences = max(options.max_waiting // _CALL_SHARE, 2 * num_engine_rows)
-        self._futures: dict[Request, asyncio.Future[Completion]] = {}
+        self._calls: dict[Request, PendingCall] = {}
         self._draining = False
         # Orders `generate` and `close`: a request is completed or rejected, never lost.
         self._admission_lock = threading.Lock()
@@ -76,7 +79,7 @@ class EnginePool:
     @property
     def has_requests(self) -> bool:
         """Whether a request waits or runs. Thread-safe."""
-        return bool(self._futures)
+        return bool(self._calls)
 
     def lend(self, is_lent: bool) -> None:
         """Let the lent replicas decode, or not. Thread-safe."""
@@ -152,24 +155,26 @@ class EnginePool:
 
     def ended(self, completions: Sequence[Completion]) -> None:
         """Set the results of completed requests in their event loops, one call a loop. Thread-safe, for workers."""
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Completion], Completion]]] = {}
+        by_loop: dict[asyncio.AbstractEventLoop, dict[PendingCall, list[Completion]]] = {}
         for completion in completions:
-            future = self._futures.pop(completion.request, None)
-            if future is not None:
-                by_loop.setdefault(future.get_loop(), []).append((future, completion))
+            call = self._calls.pop(completion.request, None)
+            if call is not None:
+                by_loop.setdefault(call.loop, {}).setdefault(call, []).append(completion)
         self._activity_changed()
         for loop, settled in by_loop.items():
             try:
                 loop.call_soon_threadsafe(settle, settled)
             except RuntimeError:
-                _log.warning("completions discarded: event loop closed", extra={"completions": len(settled)})
+                _log.warning(
+                    "completions discarded: event loop closed", extra={"completions": sum(map(len, settled.values()))}
+                )
 
     def lost(self, requests: Sequence[Request], why: str) -> None:
         """Decode the requests of an engine that died once more; those that lost two engines may be the cause and fail.
 
         Requests cancelled in the meantime are ignored.
         """
-        awaited = [request for request in requests if request in self._futures]
+        awaited = [request for request in requests if request in self._calls]
         failed = [request for request in awaited if request.was_retried]
         retried = [request for request in awaited if not request.was_retried]
         for request in retried:
@@ -188,8 +193,8 @@ class EnginePool:
         """Forward newly final tokens to their streams. They arrive before the completion."""
         by_loop: dict[asyncio.AbstractEventLoop, list[StreamUpdate]] = {}
         for update in updates:
-            if (future := self._futures.get(update.request)) is not None:
-                by_loop.setdefault(future.get_loop(), []).append(update)
+            if (call := self._calls.get(update.request)) is not None:
+                by_loop.setdefault(call.loop, []).append(update)
         for loop, of_loop in by_loop.items():
             with suppress(RuntimeError):  # the loop is closed; `ended` logs it
                 loop.call_soon_threadsafe(stream, of_loop)
@@ -204,27 +209,28 @@ class EnginePool:
         no hypotheses. Raises `InvalidRequest` for tokens that the model does not have, `QueueFull` or `Draining` (no
         request is queued then), and the error of a request that failed.
         """
-        check_all_tokens(requests, self.bundle.config.shapes)
-        loop, client = asyncio.get_running_loop(), client_of_call.get()
-        futures: list[asyncio.Future[Completion]] = [loop.create_future() for _ in requests]
+        async for part in in_turns(requests, _CHECKED_PER_TURN):
+            check_all_tokens(part, self.bundle.config.shapes)
+        call = PendingCall(requests)
+        calls = dict.fromkeys(requests, call)
         with self._admission_lock:
             if self._draining:
                 raise Draining("the server is shutting down and accepts no new requests")
-            self._futures.update(zip(requests, futures, strict=True))
+            self._calls.update(calls)
         self._activity_changed()
         # Engines drop expired requests in every step, unless they hang or are down.
         deadline_timers = [
-            loop.call_at(deadline + _TIMER_SECONDS, self._wake)
+            call.loop.call_at(deadline + _TIMER_SECONDS, self._wake)
             for deadline in {request.deadline for request in requests if request.deadline is not None}
         ]
-        feeder = CallFeeder(self._scheduler, requests, futures, self._max_call_sentences, self._wake)
+        feeder = CallFeeder(self._scheduler, requests, call, self._max_call_sentences, self._wake)
         try:
-            feeder.start(client)
-            completions = await asyncio.gather(*futures)
+            feeder.start(client_of_call.get())
+            completions = await call.completions()
         except BaseException:
             feeder.stop()
             for request in requests:
-                self._futures.pop(request, None)
+                self._calls.pop(request, None)
             self._scheduler.cancel(requests)
             self._wake()
             self._activity_changed()
@@ -265,16 +271,16 @@ class EnginePool:
         """Reject new requests and wait for the others; return whether all of them completed in time."""
         self._draining = True
         give_up = time.monotonic() + timeout_seconds
-        while self._futures and time.monotonic() < give_up:  # noqa: ASYNC110 - engine threads settle them
+        while self._calls and time.monotonic() < give_up:  # noqa: ASYNC110 - engine threads settle them
             await asyncio.sleep(_DRAIN_POLL_SECONDS)
-        return not self._futures
+        return not self._calls
 
     def close(self) -> None:
         """Stop the engines; unfinished requests fail with `Draining`. Thread-safe."""
         with self._admission_lock:
             self._draining = True
         error = Draining("the server stopped before this request was complete; send it again")
-        self.ended([Completion(request, [], FinishReason.CANCELLED, error) for request in list(self._futures)])
+        self.ended([Completion(request, [], FinishReason.CANCELLED, error) for request in list(self._calls)])
         self._scheduler.close()
         for engine in self._engines:
             engine.close()

@@ -125,8 +125,12 @@ def test_long_texts_scroll_in_their_boxes(visit: Visit, width: int) -> None:
         box = visit.all(selector)[0]
         assert box.rect["height"] < 0.7 * height
         assert visit.number(f"document.querySelector('{selector}').scrollHeight") > 2 * height
-    visit.find("source").send_keys(Keys.CONTROL, Keys.END)
-    visit.until(lambda: visit.evaluate("document.querySelector('.writing').scrollTop > 100"))
+
+    def is_scrolled() -> bool:
+        visit.find("source").send_keys(Keys.CONTROL, Keys.END)
+        return bool(visit.evaluate("document.querySelector('.writing').scrollTop > 100"))
+
+    visit.until(is_scrolled)
 
 
 def test_the_highlighted_source_is_scrolled_into_view(visit: Visit) -> None:

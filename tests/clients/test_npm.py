@@ -68,7 +68,9 @@ console.log(JSON.stringify([text, raw.src]));
 OPENAI = """
 import OpenAI from "openai";
 const client = new OpenAI({baseURL: process.argv[1] + "/v1", apiKey: "any", maxRetries: 0});
-const model = "kvasir:en-de", messages = [{role: "user", content: "The old man has a big house. His wife drinks tea."}];
+const model = "kvasir:en-de", content = "My brother has five dogs. " + Array.from(
+  {length: 20}, (_, day) => `On day ${day} they run from the house to the river and back.`).join(" ");
+const messages = [{role: "user", content}];
 const parts = [];
 for await (const chunk of await client.chat.completions.create({model, messages, stream: true})) {
   parts.push(chunk.choices[0]?.delta?.content ?? "");
@@ -80,8 +82,8 @@ try {
 } catch (error) { refused = [error.status, error.code]; }
 const models = [];
 for await (const each of client.models.list()) models.push(each.id);
-const content = whole.choices[0].message.content;
-console.log(JSON.stringify({content, parts, refused, listed: models.includes(model)}));
+const answer = whole.choices[0].message.content, listed = models.includes(model);
+console.log(JSON.stringify({content: answer, parts, refused, listed}));
 """
 
 

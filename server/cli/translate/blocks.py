@@ -122,9 +122,9 @@ class BlockTranslator:
             )
             result = await self._route.pipeline.translate(request)
             translations.update(zip(indices, result.translations, strict=True))
-            stats.sentences += len(result.sentence_tokens)
-            stats.source_tokens += sum([source for source, _ in result.sentence_tokens])
-            stats.target_tokens += sum([target for _, target in result.sentence_tokens])
+            stats.sentences += result.sentence_tokens.num_sentences
+            stats.source_tokens += result.sentence_tokens.num_source_tokens
+            stats.target_tokens += result.sentence_tokens.num_target_tokens
 
         plain: list[int] = []
         special: list[int] = []

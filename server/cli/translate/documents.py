@@ -54,9 +54,9 @@ def translate_document_file(
     stats, recorder = OfflineStats(), StatsRecorder()
 
     def observe(done: TranslationOutcome) -> None:
-        stats.sentences += len(done.result.sentence_tokens)
-        stats.source_tokens += sum(source for source, _ in done.result.sentence_tokens)
-        stats.target_tokens += sum(target for _, target in done.result.sentence_tokens)
+        stats.sentences += done.result.sentence_tokens.num_sentences
+        stats.source_tokens += done.result.sentence_tokens.num_source_tokens
+        stats.target_tokens += done.result.sentence_tokens.num_target_tokens
 
     def advance(num_done: int, _num_units: int) -> None:
         on_progress(num_done - stats.lines)

@@ -166,9 +166,9 @@ def _sizes(record: RequestRecord) -> Mapping[str, object]:
     }
     if (result := record.result) is not None:
         fields |= {
-            "sentences": len(result.sentence_tokens),
-            "source_tokens": sum(source for source, _ in result.sentence_tokens),
-            "target_tokens": sum(target for _, target in result.sentence_tokens),
+            "sentences": result.sentence_tokens.num_sentences,
+            "source_tokens": result.sentence_tokens.num_source_tokens,
+            "target_tokens": result.sentence_tokens.num_target_tokens,
             "finish_reason": str(FinishReason.of_all(translation.finish_reason for translation in result.translations)),
             **{f"{name}_milliseconds": milliseconds(phase) for name, phase in result.phases.by_name().items()},
         }

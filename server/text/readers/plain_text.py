@@ -44,7 +44,7 @@ _INLINE = regex.compile(
 
 def may_be_special(text: str, unknown: UnknownCharacters) -> bool:
     """Return whether a plain translation of a text might lose something; fast, and True if in doubt."""
-    return bool(
+    return unknown.simple_text.match(text) is None and bool(
         _SPECIAL.search(text)
         or "mailto:" in text
         or ("/" in text and _PATH.search(text))

@@ -1,7 +1,11 @@
 """Characters that a model would lose because its vocabulary does not contain them."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
+from functools import cached_property
+
+from server.text.readers.simple_text import simple_text_pattern
 
 _SOFT_HYPHEN = "\N{SOFT HYPHEN}"
 # Plainer forms of characters, for vocabularies that contain only those. Characters that only control how a word is
@@ -30,6 +34,11 @@ class UnknownCharacters:
             each for each in self._vocabulary if unicodedata.category(each) not in _DROPPED and each != _SOFT_HYPHEN
         )
         self._answers: dict[str, bool] = {}
+
+    @cached_property
+    def simple_text(self) -> re.Pattern[str]:
+        """The pattern of texts that have only known characters and nothing to protect."""
+        return simple_text_pattern(self.is_known)
 
     def all_known(self, text: str) -> bool:
         """Return whether no character of a text would be lost; fast if that is so."""

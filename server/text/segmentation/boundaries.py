@@ -4,6 +4,7 @@ A sentence may end at full stops, exclamation and question marks with the closin
 Rules about the words on both sides decide. Each looks at a bounded number of characters, so the time is linear.
 """
 
+import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -39,6 +40,10 @@ _SOUNDS_AND_UNITS = frozenset(
 _ORDINAL = regex.compile(r"\d{1,2}")  # longer ones are rare, and a year ends a sentence
 _SCORE = regex.compile(r"(?<!\d)\d{1,3} \p{Ll}{1,4} \d{1,3}$")
 _LIST_MARKER = regex.compile(r"[\s\"'“„«»(\[*•–—-]*+(?:\d{1,3}|\p{Ll}|[IVX]{1,5})")
+# A word in small letters before a full stop, and a word with a capital behind it: what most sentences have.
+_USUAL_END = re.compile(r"(?:^|[^.]) ([a-zß-öø-ÿ]{3,20})\Z")
+_USUAL_BEGINNING = re.compile(r"[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]")
+_USUAL_REACH = 23  # characters of the longest match of `_USUAL_END`
 _SMALL_BEGINNING = regex.compile(r"[^\p{L}\p{N}]*+\p{Ll}(?!\p{Lu})")
 _FEW_WORDS = regex.compile(r"\W*+(?:\w++\W++){0,2}\w*+")
 
@@ -51,6 +56,10 @@ class BoundaryRules:
         self._has_ordinals = code in _ORDINAL_LANGUAGES
         self._is_english = code == "en"
         self._table = abbreviations
+        first_parts = (part.partition(".")[0] for part in abbreviations.parts)
+        self._abbreviations = frozenset().union(
+            abbreviations.inside, abbreviations.last, abbreviations.either, abbreviations.numbered, first_parts
+        )
 
     def sentences(self, line: str) -> Iterator[str]:
         """Yield the sentences of a line with the white space behind them; together they are the line."""
@@ -65,6 +74,8 @@ class BoundaryRules:
 
     def _ends(self, line: str, start: int, match: "regex.Match[str]") -> bool:
         """Return whether the sentence that begins at `start` ends with this candidate."""
+        if self._surely_ends(line, start, match):
+            return True
         following = _NEXT.match(line, match.end(), match.end() + _REACH)
         word = "" if following is None else following["word"] or ""
         has_stop = following is not None and following["stop"] == "."
@@ -90,6 +101,24 @@ class BoundaryRules:
             # A list of items that begin alike: "Vitamin C. Vitamin D."
             return self._is_starter(word) or (is_beginning and before.split()[:1] == [word])
         return True
+
+    def _surely_ends(self, line: str, start: int, match: "regex.Match[str]") -> bool:
+        """Return whether this is a usual end of a sentence, which no rule is about; an eighth of the time of all."""
+        if not _USUAL_BEGINNING.match(line, match.end()):
+            return False
+        mark = match["mark"]
+        if mark in ("!", "?"):
+            return True
+        end = match.start()
+        if mark != "." or match["closers"]:
+            return False
+        last = _USUAL_END.search(line[max(start, end - _USUAL_REACH) : end])
+        return (
+            last is not None
+            and last[1] not in self._abbreviations
+            and not last[1].endswith(self._table.numbered_endings)
+            and _VOWEL.search(last[1]) is not None
+        )
 
     def _may_begin_small(self, line: str, start: int, match: "regex.Match[str]") -> bool:
         """Return whether a sentence may begin with a small letter: in a text without capitals, and behind `'s`."""

@@ -1,6 +1,7 @@
 """Segmentation of a text into sentences that a model takes, without loss of a character."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -12,6 +13,8 @@ from server.text.segmentation.clauses import longest_piece
 
 # Characters passed to `sentencex` at once: some of its rules take time quadratic in the length of a line.
 _WINDOW = 4000
+# A line with marks of the end of a sentence only at its end, in languages with rules.
+_ONE_SENTENCE = re.compile(r"[^.!?…‼⁇⁈⁉‽。！？｡\n\r\v\f\x1c-\x1e\x85\u2028\u2029]*+[.!?…]*+")
 
 
 @dataclass(slots=True)  # not frozen: that takes twice as long to create, once a sentence
@@ -32,18 +35,42 @@ class Segment:
         return any(map(str.isalnum, self.text))
 
 
+def sentences(text: str, language: str) -> list[Segment]:
+    """Return segments that together are `text`, one for each sentence, however long.
+
+    Sentences end at every line break, and where the rules for `language` find an end; `sentencex` finds it in languages
+    without rules.
+    """
+    rules = rules_of(language)
+    words = text.strip()
+    if rules is not None and words and text.startswith(words[0]) and _ONE_SENTENCE.fullmatch(words):
+        return [Segment("", words, text[len(words) :])]
+    found: list[Segment] = []
+    for line in text.splitlines(keepends=True):
+        for sentence in _library_sentences(line, language) if rules is None else rules.sentences(line):
+            checkpoint()
+            found.append(whole(sentence))
+    return _attach_blanks(found)
+
+
 def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Segment]:
     """Return segments that together are `text`. Each of them fits if a division between graphemes makes it fit.
 
-    Sentences end at every line break, and where the rules for `language` find an end; `sentencex` finds it in languages
-    without rules. A sentence that does not fit is divided at a clause, else at a space, else between graphemes.
+    A sentence that does not fit is divided at a clause, else at a space, else between graphemes.
     """
-    return _attach_blanks(
-        segment
-        for line in text.splitlines(keepends=True)
-        for sentence in _sentences(line, language)
-        for segment in _pieces(sentence, fits)
-    )
+    return [piece for sentence in sentences(text, language) for piece in divided(sentence, fits)]
+
+
+def divided(sentence: Segment, fits: Callable[[str], bool]) -> list[Segment]:
+    """Return the pieces of a sentence that fit: the sentence itself if it does."""
+    pieces: list[Segment] = []
+    while sentence.text and not fits(sentence.text):
+        end = longest_piece(sentence.text, fits)
+        piece, rest = sentence.text[:end].rstrip(), sentence.text[end:]
+        pieces.append(Segment(sentence.before, piece, sentence.text[len(piece) : end], continues=True))
+        words = rest.lstrip()
+        sentence = Segment(rest[: len(rest) - len(words)], words, sentence.after)
+    return _attach_blanks([*pieces, sentence])
 
 
 def whole(text: str) -> Segment:
@@ -60,14 +87,6 @@ def join(segments: Sequence[Segment], translations: Sequence[str]) -> str:
         for segment, translation in zip(segments, translations, strict=True)
         for part in (segment.before, translation, segment.after)
     )
-
-
-def _sentences(line: str, language: str) -> Iterator[str]:
-    """Yield the sentences of one line, with their white space; together they are the line."""
-    rules = rules_of(language)
-    for sentence in _library_sentences(line, language) if rules is None else rules.sentences(line):
-        checkpoint()
-        yield sentence
 
 
 def _library_sentences(line: str, language: str) -> Iterator[str]:
@@ -101,23 +120,8 @@ def _in_window(text: str) -> bool:
     return len(text) <= _WINDOW
 
 
-def _pieces(sentence: str, fits: Callable[[str], bool]) -> Iterator[Segment]:
-    rest = sentence
-    while rest:
-        text = rest.strip()
-        before = rest[: len(rest) - len(rest.lstrip())] if text else rest
-        if not text or fits(text):
-            yield Segment(before, text, rest[len(before) + len(text) :])
-            return
-        end = longest_piece(text, fits)
-        piece = text[:end].rstrip()
-        rest = rest[len(before) + end :]
-        yield Segment(before, piece, text[len(piece) : end], continues=True)
-
-
-def _attach_blanks(segments: Iterable[Segment]) -> list[Segment]:
+def _attach_blanks(segments: list[Segment]) -> list[Segment]:
     """Return the segments with each run of blank ones merged into the whitespace of the segment before it."""
-    segments = list(segments)
     if all(segment.text for segment in segments):
         return segments
     merged: list[Segment] = []

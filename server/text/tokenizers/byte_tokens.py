@@ -48,6 +48,12 @@ class ByteTokenizer:
         """Return the token ids [source_len] of `text` with the control tokens of a source."""
         return self._template.source(self.encode_target(self._template.prompt(target_language) + text), source_language)
 
+    def encode_all(
+        self, texts: Sequence[str], target_language: str | None = None, source_language: str | None = None
+    ) -> list[NDArray[np.int32]]:
+        """Return what `encode` returns of each text."""
+        return [self.encode(text, target_language, source_language) for text in texts]
+
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
         return [byte + _FIRST_BYTE for byte in replace_lone_surrogates(text).encode()]

@@ -4,7 +4,7 @@ import codecs
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -25,6 +25,7 @@ from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates
 
 _MIN_KNOWN_SHARE = 0.5
+_MIN_BATCH = 32  # texts for which one call of SentencePiece, which starts a thread of its own, takes less time
 _MIN_LOG_PROBABILITY = -50
 _WORD_START = "▁"
 _LANGUAGE_CODE = re.compile(r">>.+<<")
@@ -79,6 +80,7 @@ class MarianTokenizer:
             id_: int(piece[1:-1], 16) for piece, id_ in target_vocabulary.items() if self._is_byte(piece)
         }
         self._target_pieces = {id_: piece for piece, id_ in target_vocabulary.items() if id_ not in target_control}
+        self._target_texts = self._texts_of_tokens()
 
     def encode(
         self, text: str, target_language: str | None = None, source_language: str | None = None
@@ -87,9 +89,20 @@ class MarianTokenizer:
 
         Lone surrogates are read as U+FFFD. A model with several languages has tokens, or a prompt, of the languages.
         """
-        ids = self._piece_ids(self._template.prompt(target_language) + text)
+        [tokens] = self.encode_all([text], target_language, source_language)
+        return tokens
+
+    def encode_all(
+        self, texts: Sequence[str], target_language: str | None = None, source_language: str | None = None
+    ) -> list[NDArray[np.int32]]:
+        """Return what `encode` returns of each text; many texts take less time together."""
+        prompt = self._template.prompt(target_language)
         language_id = None if target_language is None else self._language_ids.get(target_language)
-        return self._template.source(ids if language_id is None else [language_id, *ids], source_language)
+        before = () if language_id is None else (language_id,)
+        return [
+            self._template.source([*before, *ids], source_language)
+            for ids in self._piece_ids([replace_lone_surrogates(prompt + text) for text in texts])
+        ]
 
     @property
     def end_token(self) -> int:
@@ -160,6 +173,9 @@ class MarianTokenizer:
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of generated `token_ids`, without control tokens and unknown tokens."""
+        texts = [self._target_texts.get(id_, "") for id_ in token_ids]
+        if None not in texts:
+            return "".join(texts).strip()  # type: ignore[arg-type]  # all are strings
         pieces = [piece for piece in map(self._target_pieces.get, token_ids) if piece is not None]
         text: str = self._target.decode_pieces(pieces)
         return text.replace(_WORD_START, " ").strip()
@@ -186,13 +202,30 @@ class MarianTokenizer:
         is_byte: bool = self._target.is_byte(self._target.piece_to_id(piece))
         return is_byte
 
-    def _piece_ids(self, text: str) -> list[int]:
-        text = replace_lone_surrogates(text)
-        pieces = self._source.encode(text)
-        if self._source_unknown not in pieces:
-            return list(map(self._source_ids.__getitem__, pieces))
-        # A vocabulary shared with the target can contain characters that the source model lacks.
-        return [self._text_ids.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)]
+    def _piece_ids(self, texts: list[str]) -> Iterator[list[int]]:
+        """Yield the token ids of each text."""
+        encode = self._source.encode
+        encoded = encode(texts, num_threads=1) if len(texts) >= _MIN_BATCH else map(encode, texts)
+        for text, pieces in zip(texts, encoded, strict=True):
+            if self._source_unknown not in pieces:
+                yield list(map(self._source_ids.__getitem__, pieces))
+            else:
+                # A vocabulary shared with the target can contain characters that the source model lacks.
+                yield [self._text_ids.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)]
+
+    def _texts_of_tokens(self) -> dict[int, str | None]:
+        """Return the text of each target token inside a translation; None where only SentencePiece can join it."""
+        model = self._target
+        texts: dict[int, str | None] = {}
+        for id_, piece in self._target_pieces.items():
+            number = model.piece_to_id(piece)
+            is_text = id_ not in self._target_bytes and not model.is_control(number)
+            is_text &= not model.is_unknown(number) or model.id_to_piece(number) != piece
+            texts[id_] = piece.replace(_WORD_START, " ") if is_text else None
+        joined: str = model.decode_pieces([self._target_pieces[id_] for id_, text in texts.items() if text is not None])
+        # A model may also change what it has joined.
+        is_plain = joined.replace(_WORD_START, " ").strip() == "".join(filter(None, texts.values())).strip()
+        return texts if is_plain else dict.fromkeys(texts)
 
 
 def _spans(pieces: Sequence[str], text: str) -> list[tuple[int, int]]:

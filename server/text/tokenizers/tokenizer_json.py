@@ -69,6 +69,12 @@ class JsonTokenizer:
         prompt = self._template.prompt(target_language)
         return self._template.source(self._text_ids(prompt + text, has_prompt=bool(prompt)), source_language)
 
+    def encode_all(
+        self, texts: Sequence[str], target_language: str | None = None, source_language: str | None = None
+    ) -> list[NDArray[np.int32]]:
+        """Return what `encode` returns of each text."""
+        return [self.encode(text, target_language, source_language) for text in texts]
+
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
         return self._text_ids(text)

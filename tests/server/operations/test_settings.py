@@ -95,11 +95,12 @@ def test_nonsense_is_refused_with_the_numbers(flags: list[str], message: str) ->
         settings_from_flags(flags)
 
 
-def test_a_flag_there_is_not_ends_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("flag", ["--quite-fast", "--max-row"])
+def test_unknown_and_abbreviated_flags_end_the_program(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
-        settings_from_flags(["--quite-fast"])
+        settings_from_flags([f"{flag}=2"])
     assert left.value.code == 2
-    assert "--quite-fast" in capsys.readouterr().err
+    assert flag in capsys.readouterr().err
 
 
 def test_threads_are_shared_out_among_models_and_their_replicas() -> None:

@@ -20,6 +20,7 @@ from server.interface.request import Completion, FinishReason, Hypothesis, Reque
 from server.text.glossary import Glossary
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
+from server.translation.token_counts import TokenCounts
 from server.translation.types import TranslationRequest, TranslationResult
 from tests.fakes.echo import MAX_TOKENS, SENTENCES, EchoGenerator
 
@@ -87,7 +88,7 @@ def test_tokens_count_the_end_of_every_sentence(echo: EchoGenerator) -> None:
     lengths = [len(request.source) for request in echo.batches[0]]
     assert result.translations[0].source_tokens == sum(lengths)
     assert result.translations[0].target_tokens == sum(lengths)
-    assert sorted(result.sentence_tokens) == sorted((length, length) for length in lengths)
+    assert result.sentence_tokens == TokenCounts.of((length, length) for length in lengths)
 
 
 def test_one_sentence_that_was_cut_marks_the_whole_text(echo: EchoGenerator) -> None:

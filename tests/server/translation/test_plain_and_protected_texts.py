@@ -13,7 +13,7 @@ from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import TextTooLong
 from server.interface.request import Completion, Request
 from server.text.glossary import Glossary
-from server.text.segmentation.sentences import Segment, split
+from server.text.segmentation.sentences import Segment, sentences, split
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation import plain_texts, reading
 from server.translation.limits import TranslationLimits
@@ -85,12 +85,16 @@ def test_plain_text_is_split_as_a_whole_and_any_other_line_by_line(
 ) -> None:
     texts: list[str] = []
 
-    def recorded(text: str, language: str, fits: Callable[[str], bool]) -> list[Segment]:
+    def recorded(text: str, language: str) -> list[Segment]:
+        texts.append(text)
+        return sentences(text, language)
+
+    def recorded_split(text: str, language: str, fits: Callable[[str], bool]) -> list[Segment]:
         texts.append(text)
         return split(text, language, fits)
 
-    monkeypatch.setattr(plain_texts, "split", recorded)
-    monkeypatch.setattr(reading, "split", recorded)
+    monkeypatch.setattr(plain_texts, "sentences", recorded)
+    monkeypatch.setattr(reading, "split", recorded_split)
     _translate(engine, "Where is it?\n Here.\n")
     assert texts == ["Where is it?\n Here.\n"]
     texts.clear()

@@ -65,7 +65,7 @@ def test_a_pair_without_a_model_goes_through_the_pivot_and_names_it(
     assert (first.params.beam_size, first.params.num_hypotheses) == (3, 1)
     assert (second.params.beam_size, second.params.num_hypotheses) == (3, 2)
     assert (first.accepted_earlier, second.accepted_earlier) == (False, True)
-    assert len(done.result.sentence_tokens) == 4
+    assert done.result.sentence_tokens.num_sentences == 4
     [translation] = done.result.translations
     assert len(translation.alternatives) == 1
 

@@ -58,7 +58,7 @@ def test_a_cancelled_long_call_is_fed_no_more() -> None:
         pool.start()
         await pool.generate([ask(6)])
         assert pool.status().waiting == 0
-        assert not pool._futures
+        assert not pool._calls
 
     try:
         run(scenario)

@@ -22,7 +22,8 @@ router = APIRouter(
 _SUGOI_SOURCE, _SUGOI_TARGET = "ja", "en"
 
 
-@router.get("/xunity/translate", response_class=PlainTextResponse)
+# With `response_class`, the description would give errors the type of the translation.
+@router.get("/xunity/translate", responses={200: {"content": {"text/plain": {}}}})
 async def custom_translate(request: Request) -> PlainTextResponse:
     """Translate `text` from `from` to `to`. The answer is the translation alone. Answers also at `/translate`."""
     sent = await read_parameters(request, 50)

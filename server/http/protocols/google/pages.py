@@ -27,10 +27,12 @@ BATCH_PATH = "/_/TranslateWebserverUi/data/batchexecute"
 _TRANSLATE = "MkEWBc"  # name of the call that translates
 _MAX_FIELDS = 50
 _MAX_CALLS = 128
+_HTML: dict[int | str, dict[str, object]] = {200: {"content": {"text/html": {}}}}
+_TEXT: dict[int | str, dict[str, object]] = {200: {"content": {"text/plain": {}}}}
 _PREFIX = ")]}'\n\n"  # before JSON, so that a page cannot load it as a script
 
 
-@router.get(PAGE_PATH)
+@router.get(PAGE_PATH, responses=_HTML)
 async def start_page(request: Request) -> HTMLResponse:
     """Return the languages and the session as a page has them; `translators` reads both."""
     _, model_router = server_state(request).accept()
@@ -40,7 +42,7 @@ async def start_page(request: Request) -> HTMLResponse:
     return HTMLResponse(f"<!doctype html><title>Kvasir</title>{session}<ul>{items}</ul>")
 
 
-@router.get(MOBILE_PATH, dependencies=[Depends(check_admission)])
+@router.get(MOBILE_PATH, responses=_HTML, dependencies=[Depends(check_admission)])
 async def mobile_page(request: Request) -> HTMLResponse:
     """Translate the text `q` from `sl` to `tl`, into a page with the translation as its result."""
     sent = await read_parameters(request, _MAX_FIELDS)
@@ -52,8 +54,8 @@ async def mobile_page(request: Request) -> HTMLResponse:
     return HTMLResponse(f'<!doctype html><title>Kvasir</title><div class="result-container">{result}</div>')
 
 
-@router.post(BATCH_PATH)
-@router.post(PAGE_PATH + BATCH_PATH)
+@router.post(BATCH_PATH, responses=_TEXT)
+@router.post(PAGE_PATH + BATCH_PATH, responses=_TEXT)
 async def batch(request: Request) -> PlainTextResponse:
     """Translate the texts of the calls in `f.req`. With `rt=c` each answer follows a line with its length."""
     sent = await read_parameters(request, _MAX_FIELDS)

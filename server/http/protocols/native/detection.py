@@ -35,7 +35,7 @@ class DetectionsAnswer(BaseModel):
     detections: list[list[CandidateAnswer]]
 
 
-@router.post("/detect", responses=error_responses(413, 422, 500, 503, 504))
+@router.post("/detect", responses=error_responses(400, 413, 422, 500, 503, 504))
 async def detect(
     body: DetectBody,
     server: Annotated[ServerState, Depends(server_state)],

@@ -22,6 +22,7 @@ from server.http.responses.large_json import json_off_loop
 from server.http.state import request_record, server_state
 from server.interface.request import Pooling
 from server.translation.embedding import EmbeddingRequest, EmbeddingResult
+from server.translation.token_counts import TokenCounts
 from server.translation.types import TranslationResult
 
 router = APIRouter(prefix="/v1", tags=["generation"])
@@ -89,7 +90,9 @@ async def embed(body: EmbedBody, request: Request) -> EmbedAnswer | Response:
     charge(request, asked.num_characters)
     with served.in_use():
         result = await unless_disconnected(request, model.embedder.embed(asked))
-    record.result = TranslationResult([], result.phases, [(length, 0) for length in result.num_tokens], num_splits=0)
+    record.result = TranslationResult(
+        [], result.phases, TokenCounts.of([(length, 0) for length in result.num_tokens]), num_splits=0
+    )
     answer = partial(_answer, result, model.bundle.config.name)
     if len(texts) * model.bundle.config.shapes.d_model > _NUMBERS_ON_LOOP:
         return Response(await json_off_loop(answer), media_type="application/json")

@@ -12,7 +12,7 @@ MAX_TAG_CHARACTERS = 64  # the longest real language tags have half as many
 MAX_MODEL_CHARACTERS = 200
 MAX_PREFIX_CHARACTERS = 10_000
 
-Timeout = Annotated[float | None, Field(gt=0, description="time for the answer in seconds; then 504")]
+Timeout = Annotated[float | None, Field(ge=0.001, description="time for the answer in seconds; then 504")]
 
 _MAX_FIELDS = 200
 _MAX_ITEMS = 2000  # the limits of single fields are lower

@@ -3,7 +3,7 @@
 import json
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field, field_validator
+from pydantic import BaseModel, ConfigDict, FailFast, Field, StrictBool, field_validator
 
 from server.interface.request import FinishReason
 from server.text.unicode_text import replace_lone_surrogates
@@ -61,7 +61,7 @@ class TranslationOptions(BaseModel):
 class StreamOptions(BaseModel):
     """Content of a stream."""
 
-    include_usage: bool | None = False
+    include_usage: StrictBool | None = False
 
 
 class ChatBody(BaseModel):
@@ -78,7 +78,7 @@ class ChatBody(BaseModel):
     messages: Annotated[list[Message], FailFast()] = Field(
         max_length=_MAX_MESSAGES, description="the last user message is the text, or a known prompt with the text"
     )
-    stream: bool | None = False
+    stream: StrictBool | None = False
     stream_options: StreamOptions | None = None
     translation_options: TranslationOptions | None = Field(None, description="the user message is the text itself")
 

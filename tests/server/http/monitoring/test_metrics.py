@@ -6,6 +6,7 @@ from server.http.state import ServerState
 from server.interface.request import FinishReason
 from server.operations.metrics import Metrics
 from server.operations.settings import Device, Settings
+from server.translation.token_counts import TokenCounts
 from server.translation.types import Phases, Translation, TranslationResult
 from tests.fakes.echo import EchoGenerator, EchoStatus
 
@@ -43,7 +44,7 @@ _NAMES = {
 _RESULT = TranslationResult(
     [Translation("Tee.", 3, 4, FinishReason.STOP, float("nan"))],
     Phases(0.001, 0.002, 0.004, 0.008, 0.005),
-    [(3, 4), (5, 6)],
+    TokenCounts.of([(3, 4), (5, 6)]),
     num_splits=2,
 )
 
@@ -80,7 +81,7 @@ def test_a_translation_feeds_phases_tokens_and_splits() -> None:
 
 def test_a_request_without_sentences_leaves_the_engine_phases_alone() -> None:
     metrics = Metrics()
-    metrics.translated(TranslationResult([], Phases(), [], 0))
+    metrics.translated(TranslationResult([], Phases(), TokenCounts({}, {}), 0))
     assert _samples(metrics)["kvasir_decode_seconds_count", ()] == 0
 
 

@@ -1,4 +1,5 @@
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -63,5 +64,18 @@ def test_the_time_grows_with_the_length(unit: str) -> None:
         return time.process_time() - begun
 
     seconds(1000)
-    # Eight times as long: quadratic time would be 64 times as much. Too short to measure counts as 5 ms.
-    assert min(seconds(160_000) for _ in range(2)) < 24 * max(min(seconds(20_000) for _ in range(3)), 0.005)
+    # Eight times as long: quadratic time would be 64 times as much. Too short to measure counts as 1 ms.
+    assert min(seconds(40_000) for _ in range(2)) < 24 * max(min(seconds(5_000) for _ in range(3)), 0.001)
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_check_for_usual_ends_changes_no_sentence(
+    language: str, held_out: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = _rules(language)
+    lines = ["".join(case) for case in hard_cases(language, held_out=held_out)]
+    lines += [f"{first.strip()} {second.strip()} {first.strip()}" for first, second in pairwise(lines)]
+    checked = [list(rules.sentences(line)) for line in lines]
+    monkeypatch.setattr(BoundaryRules, "_surely_ends", lambda *args: False)
+    assert [list(rules.sentences(line)) for line in lines] == checked

@@ -125,6 +125,24 @@ def test_tokens_outside_the_vocabulary_are_skipped(echo_bundle: Bundle) -> None:
     assert tokenizer.decode([10_000, *tokens, echo_bundle.config.special_tokens.padding]) == "the lazy dog"
 
 
+def test_texts_together_have_the_tokens_of_each(default_bundle: Bundle) -> None:
+    tokenizer = MarianTokenizer(default_bundle)
+    texts = ["The dog.", "", "Größe 😀 \ud800", "a" * 300] * 10
+    for number in (1, len(texts)):
+        some = texts[:number]
+        for tokens, text in zip(tokenizer.encode_all(some, "de", "en"), some, strict=True):
+            assert tokens.tolist() == tokenizer.encode(text, "de", "en").tolist()
+
+
+def test_tokens_joined_here_are_those_that_sentencepiece_joins(default_bundle: Bundle) -> None:
+    tokenizer = MarianTokenizer(default_bundle)
+    numbers = random.Random(7)
+    for _ in range(300):
+        tokens = [numbers.randrange(default_bundle.config.shapes.target_vocab_size) for _ in range(20)]
+        text = tokenizer._target.decode_pieces([tokenizer._target_pieces.get(each, "") for each in tokens])
+        assert tokenizer.decode(tokens) == text.replace("▁", " ").strip()
+
+
 def _beginnings(tokenizer: MarianTokenizer, tokens: list[int]) -> list[str]:
     return [tokenizer.decode_beginning(tokens[:end]) for end in range(len(tokens) + 1)]
 
