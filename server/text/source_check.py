@@ -15,6 +15,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _MAX_COST = 4.6
 _MAX_COST_OF_WORD = 5.5  # names cost much
 _MAX_SHORT_WORDS = 2
+_MAX_SHORT_CHARACTERS = 100
 _MIN_LETTERS = 3  # "OK" and "TV" cost much
 _MAX_REPETITIONS = 20  # of up to three words
 _MAX_DISTINCT = 3
@@ -70,8 +71,10 @@ class SourceCheck:
 
         Longer texts are sentences: their words decide.
         """
+        if not self._is_informed or len(text) > _MAX_SHORT_CHARACTERS:
+            return False
         words = _WORD.findall(text)
-        if not self._is_informed or not words or len(words) > _MAX_SHORT_WORDS:
+        if not words or len(words) > _MAX_SHORT_WORDS:
             return False
         if not self._function_words.isdisjoint(map(str.lower, words)):
             return False

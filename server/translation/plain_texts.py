@@ -31,8 +31,8 @@ _TEXT_CHARACTERS = 40  # a text of one letter takes as long as this many in a lo
 class _EncodedTexts:
     """Parts of each text: white space and text without words as they are, and a request for each sentence.
 
-    `sources` has the text's index and the sentence of each of the `requests`, `kept` the sentences of each text that are
-    not decoded.
+    `sources` has the text's index and the sentence of each of the `requests`, `kept` the sentences of each text that
+    are not decoded.
     """
 
     parts: list[list[str | Request]]
