@@ -13,6 +13,8 @@ class DecodingOptions(TypedDict, total=False):
     coverage_penalty: float
     diversity_penalty: float
     early_stopping: bool
+    if_already_target: str
+    if_untranslatable: str
     length_penalty: float
     max_length_ratio: float
     max_new_tokens: int

@@ -4,7 +4,7 @@ Request bodies inherit these fields, `kvasir translate` has a flag for each, and
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -34,6 +34,8 @@ def _check_phrase(phrase: str) -> str:
     return phrase
 
 
+# What becomes of a sentence that is not one to translate.
+KeepOrTranslate = Literal["keep", "translate"]
 Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE_CHARACTERS), AfterValidator(_check_phrase)]
 
 
@@ -192,6 +194,19 @@ class DecodingOptions(DetailOptions):
             "does; false keeps their notation"
         ),
     ] = True
+    if_already_target: Annotated[
+        KeepOrTranslate | None,
+        RESOLVED,
+        Field(description="sentences that are in the target language already; by default as the server is set: `keep`"),
+    ] = None
+    if_untranslatable: Annotated[
+        KeepOrTranslate | None,
+        RESOLVED,
+        Field(
+            description="sentences in other languages, source code, lists of names, and texts without words of the "
+            "vocabulary; by default as the server is set: `keep`"
+        ),
+    ] = None
 
     @classmethod
     def given(cls, values: Mapping[str, object]) -> "DecodingOptions":

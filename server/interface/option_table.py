@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from types import NoneType, UnionType
-from typing import Annotated, Union, get_args, get_origin
+from typing import Annotated, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -75,6 +75,8 @@ def _types(annotation: object) -> Iterator[str]:
             yield from _types(each)
     elif origin is tuple:
         yield f"list of {next(_types(arguments[0]))}s"
+    elif origin is Literal:
+        yield _TYPES[type(arguments[0])]
     elif annotation is not NoneType:
         yield _TYPES[annotation]  # type: ignore[index]  # the types of all options
 
@@ -86,6 +88,8 @@ def _default(field: FieldInfo) -> str:
 
 
 def _range(field: FieldInfo) -> str:
+    if choices := next((get_args(each) for each in get_args(field.annotation) if get_origin(each) is Literal), ()):
+        return " or ".join(f"`{each}`" for each in choices)
     lower, upper = bounds(field)
     if lower is None:
         most = next((each.max_length for each in field.metadata if hasattr(each, "max_length")), None)

@@ -99,6 +99,13 @@ class Metrics:
             ("kind", "means"),
             registry=registry,
         )
+        self._kept_sentences = Counter(
+            "kvasir_kept_sentences_total",
+            "Sentences whose source was kept. reason: no_words, unintelligible, not_in_source_language or "
+            "already_in_target_language.",
+            ("reason",),
+            registry=registry,
+        )
         self._documents = Counter(
             "kvasir_documents_total",
             "Documents finished. outcome: done, error or cancelled.",
@@ -161,6 +168,8 @@ class Metrics:
         self._splits.inc(result.num_splits)
         for (kind, means), number in result.kept_items.items():
             self._protected_items.labels(kind, means).inc(number)
+        for reason, number in result.kept_sentences.items():
+            self._kept_sentences.labels(reason).inc(number)
         tokens = result.sentence_tokens
         if not tokens.source:
             return

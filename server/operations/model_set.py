@@ -235,12 +235,13 @@ class ModelSet:
         await asyncio.to_thread(old.close)
 
     def _pipeline(self, engine: EngineClient) -> Pipeline:
-        return Pipeline(engine, self._settings.limits, checks_copying=True)
+        return Pipeline(engine, self._settings.limits, checks_copying=True, checks_sources=True)
 
 
 async def _probe(pipeline: Pipeline) -> None:
     """Translate a short text on the way that requests take. Raises `KvasirError`."""
-    config, options = pipeline.bundle.config, DecodingOptions(max_new_tokens=8)
+    config = pipeline.bundle.config
+    options = DecodingOptions(max_new_tokens=8, if_already_target="translate", if_untranslatable="translate")
     if not config.translates:
         await pipeline.generator.generate(GenerationRequest((_PROBE,), options, bypass_cache=True))
         return

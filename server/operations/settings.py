@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import StoreOptions
-from server.interface.decoding_options import MAX_BEAM_SIZE
+from server.interface.decoding_options import MAX_BEAM_SIZE, KeepOrTranslate
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
 from server.operations.network import is_loopback
@@ -258,6 +258,17 @@ class Settings(BaseSettings):
             description="`beam_size` of requests without one; 1 is greedy search: faster, less accurate",
         ),
     ] = 4
+    if_already_target: Annotated[
+        KeepOrTranslate,
+        Field(description="sentences that are in the target language already, in requests without this field"),
+    ] = "keep"
+    if_untranslatable: Annotated[
+        KeepOrTranslate,
+        Field(
+            description="sentences in other languages, source code, lists of names, and texts without words of the "
+            "vocabulary, in requests without this field"
+        ),
+    ] = "keep"
     request_timeout_seconds: Annotated[
         float,
         Field(gt=0, le=3600, description="longest time limit of a request, in seconds, and the default; then 504"),
@@ -440,6 +451,8 @@ class Settings(BaseSettings):
             max_beam_size=self.max_beam_size,
             default_beam_size=self.default_beam_size,
             max_timeout_seconds=self.request_timeout_seconds,
+            if_already_target=self.if_already_target,
+            if_untranslatable=self.if_untranslatable,
         )
 
     @property

@@ -50,7 +50,7 @@ class Detector:
         """
         if not self._candidates or not has_letters(text):
             return []
-        likelihoods = dict(load_identifier().rank(_readable(text)))
+        likelihoods = dict(load_identifier().rank(readable(text)))
         in_candidates = sum(likelihoods[label] for label in self._candidates)
         others = max(1.0 - in_candidates, 0.0)
         num_candidates, num_others = len(self._candidates), len(likelihoods) - len(self._candidates)
@@ -86,7 +86,7 @@ def load_identifier() -> LanguageIdentifier:
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """Return the beginning of a text without digits, symbols and control characters."""
     kept = (character if unicodedata.category(character)[0] in "LMPZ" else " " for character in text[:_MAX_CHARACTERS])
     return " ".join("".join(kept).split())

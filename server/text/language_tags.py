@@ -37,6 +37,11 @@ def match_language(tag: str, languages: Sequence[str]) -> str | None:
     return None
 
 
+def primary_language(tag: str) -> str:
+    """Return the code of the language of a tag: "de" for "de-AT", "deu_Latn" and "German"."""
+    return _primary(tag)
+
+
 def means_detection(tag: str | None) -> bool:
     """Return whether a source language, as clients write it, requests its detection: missing, empty or `auto`."""
     return tag is None or _folded(tag) in _DETECTION

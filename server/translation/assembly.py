@@ -12,11 +12,20 @@ from server.text.protection.protected import Restored
 from server.text.protection.tag_placement import Block, render
 from server.text.readers.units import Unit
 from server.text.tokenizers.tokenizer import Tokenizer
+from server.text.unicode_text import replace_lone_surrogates
 from server.translation.reading import SegmentedTexts
 from server.translation.sentences import Job, SegmentedText, Sentence
+from server.translation.source_checks import kept_counts, with_whole_text
 from server.translation.submission import mean_score, num_tokens, sentence_tokens
 from server.translation.token_details import sentence_details
-from server.translation.types import Alternative, Phases, Translation, TranslationRequest, TranslationResult
+from server.translation.types import (
+    Alternative,
+    KeptSentence,
+    Phases,
+    Translation,
+    TranslationRequest,
+    TranslationResult,
+)
 
 
 def assemble(
@@ -57,6 +66,19 @@ def _translation(text: SegmentedText, request: TranslationRequest, tokenizer: To
         else (),
         tuple(_kept(text)) if text.has_items else (),
     )
+
+
+def with_kept_sentences(result: TranslationResult, sources: Sequence[str], texts: SegmentedTexts) -> TranslationResult:
+    """Return a result whose translations name the sentences that were kept."""
+    translations = []
+    for translation, source, text in zip(result.translations, sources, texts.texts, strict=True):
+        sentences = list(text.sentences)
+        kept = [KeptSentence(each.written, each.kept) for each in sentences if each.kept is not None]
+        is_decoded = any(each.jobs for each in sentences)
+        found = with_whole_text(kept, replace_lone_surrogates(source), translation.text, is_decoded=is_decoded)
+        translations.append(replace(translation, kept=found) if found else translation)
+    counts = kept_counts([translation.kept for translation in translations])
+    return replace(result, translations=translations, kept_sentences=counts)
 
 
 def _kept(text: SegmentedText) -> Iterator[KeptItem]:

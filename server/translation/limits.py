@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bundle.manifest import Shapes
-from server.interface.decoding_options import MAX_BEAM_SIZE
+from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions, KeepOrTranslate
 from server.interface.detail_options import DetailOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.option_checks import check_options
@@ -20,6 +20,16 @@ class TranslationLimits:
     max_beam_size: int = MAX_BEAM_SIZE
     default_beam_size: int = 4
     max_timeout_seconds: float | None = None
+    if_already_target: KeepOrTranslate = "keep"
+    if_untranslatable: KeepOrTranslate = "keep"
+
+    def keeps_target(self, options: DecodingOptions) -> bool:
+        """Return whether sentences in the target language stay as they are."""
+        return (options.if_already_target or self.if_already_target) == "keep"
+
+    def keeps_untranslatable(self, options: DecodingOptions) -> bool:
+        """Return whether sentences that no model can translate stay as they are."""
+        return (options.if_untranslatable or self.if_untranslatable) == "keep"
 
     def check_size(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` if a request has too many texts or characters."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient
 from server.text.tokenizers.registry import open_tokenizer
-from server.translation.assembly import assemble
+from server.translation.assembly import assemble, with_kept_sentences
 from server.translation.copy_check import CopyCheck
 from server.translation.deadline import Deadline
 from server.translation.embedding import Embedder
@@ -18,6 +18,7 @@ from server.translation.reading import SegmentedTexts, TextReader
 from server.translation.restoration import Restorer
 from server.translation.scoring import Scorer
 from server.translation.sentence_encoder import SentenceEncoder
+from server.translation.source_checks import SourceChecks
 from server.translation.submission import Submission
 from server.translation.text_output import TextOutput
 from server.translation.text_stream import TextStream
@@ -28,7 +29,8 @@ from server.translation.worker_threads import INLINE_CHARACTERS
 class Pipeline:
     """Translates texts with one model. `translate` may run many times at once on one event loop.
 
-    With `checks_copying` items of kinds that the model never copies are not sent as they are.
+    With `checks_copying` items of kinds that the model never copies are not sent as they are. With `checks_sources`
+    sentences that are not in the source language, and texts that are none, are kept.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Pipeline:
         *,
         inline_characters: float = INLINE_CHARACTERS,
         checks_copying: bool = False,
+        checks_sources: bool = False,
     ) -> None:
         """Open the tokenizer. Texts of more than `inline_characters` are processed in threads."""
         self._engine = engine
@@ -47,7 +50,8 @@ class Pipeline:
         self._tokenizer = open_tokenizer(engine.bundle)
         self._config = engine.bundle.config
         self._reader = TextReader(self._tokenizer, self._config.shapes, inline_characters)
-        self._plain_texts = PlainTextPath(engine, limits, self._tokenizer, self._config, self._reader)
+        self._checks = SourceChecks(self._tokenizer, limits) if checks_sources else None
+        self._plain_texts = PlainTextPath(engine, limits, self._tokenizer, self._config, self._reader, self._checks)
         self._copy_check = CopyCheck(engine, limits, self._tokenizer) if checks_copying else None
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)
         self.embedder = Embedder(engine, limits, self._tokenizer, clock)
@@ -70,12 +74,19 @@ class Pipeline:
         if stream is None and (result := await self._plain_texts.translate(request, deadline, arrived)) is not None:
             return result
         texts = await self._read(request, deadline)
+        check = None if self._checks is None else self._checks.of(request)
+        if check is not None:
+            await texts.run(check.mark, texts.deadline.in_time(texts.sentences))
         output = TextOutput(stream, texts, self._tokenizer)
         encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
         submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
         async with texts.deadline.interrupts():
             await self._decode_in_rounds(request, texts, encoder, submission, output)
+            if check is not None and check.doubts and stream is None:
+                check.mark_doubtful(texts.sentences)
             result = await texts.run(assemble, texts, request, self._tokenizer, submission.phases, encoder.seed)
+            if check is not None:
+                result = with_kept_sentences(result, request.texts, texts)
             texts.deadline.check()
         output.assembled(result.translations)
         return result

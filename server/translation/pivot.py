@@ -71,6 +71,8 @@ class PivotPipeline:
             beam_size=request.options.beam_size,
             length_penalty=request.options.length_penalty,
             localize_numbers=request.options.localize_numbers,
+            if_already_target=request.options.if_already_target,
+            if_untranslatable=request.options.if_untranslatable,
         )
         to_pivot = replace(request, target=self._pivot[0], options=options, formality=None)
         glossaries = await self._glossaries(to_pivot)
@@ -148,6 +150,7 @@ def _joined(first: TranslationResult, second: TranslationResult) -> TranslationR
         first.num_splits + second.num_splits,
         second.seed,
         second.kept_items,
+        second.kept_sentences,
     )
 
 

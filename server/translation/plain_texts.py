@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bundle.manifest import BundleConfig
 from server.interface.engine_client import EngineClient
@@ -10,15 +10,17 @@ from server.interface.interruption import checkpoint
 from server.interface.request import Completion, FinishReason, Request, TokenIds
 from server.text.protection.capitals import is_surely_usual
 from server.text.segmentation.sentences import Segment, divided, sentences
+from server.text.source_check import KeepReason
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.reading import TextReader
 from server.translation.sentence_encoder import SentenceEncoder
+from server.translation.source_checks import RequestCheck, SourceChecks, kept_counts
 from server.translation.submission import Submission, mean_score, num_tokens
 from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
+from server.translation.types import KeptSentence, Phases, Translation, TranslationRequest, TranslationResult
 
 _SENTENCES_AT_ONCE = 64  # half a millisecond
 _TEXT_CHARACTERS = 40  # a text of one letter takes as long as this many in a long text
@@ -26,12 +28,18 @@ _TEXT_CHARACTERS = 40  # a text of one letter takes as long as this many in a lo
 
 @dataclass(slots=True)
 class _EncodedTexts:
-    """Parts of each text: white space and text without words as they are, and a request for each sentence."""
+    """Parts of each text: white space and text without words as they are, and a request for each sentence.
+
+    `sources` has the text's index and the sentence of each of the `requests`, `kept` the sentences of each text that
+    are not decoded.
+    """
 
     parts: list[list[str | Request]]
     requests: list[Request]
     num_splits: int
     seed: int | None
+    sources: list[tuple[int, str]]
+    kept: dict[int, list[KeptSentence]]
 
 
 class PlainTextPath:
@@ -44,12 +52,14 @@ class PlainTextPath:
         tokenizer: Tokenizer,
         config: BundleConfig,
         reader: TextReader,
+        checks: SourceChecks | None = None,
     ) -> None:
         self._engine = engine
         self._limits = limits
         self._tokenizer = tokenizer
         self._config = config
         self._reader = reader
+        self._checks = checks
 
     async def translate(
         self, request: TranslationRequest, deadline: Deadline, arrived: float
@@ -59,24 +69,31 @@ class PlainTextPath:
             return None
         size = request.num_characters + _TEXT_CHARACTERS * len(request.texts)
         run = self._reader.runner(request, size, True, deadline)
-        encoded = await run(self._encode, request, deadline)
+        check = None if self._checks is None else self._checks.of(request)
+        encoded = await run(self._encode, request, deadline, check)
         if encoded is None:
             return None
         submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
         completions = await submission.submit(encoded.requests)
-        return await run(self._assemble, encoded, completions, submission.phases)
+        return await run(self._assemble, encoded, completions, submission.phases, check)
 
-    def _encode(self, request: TranslationRequest, deadline: Deadline) -> _EncodedTexts | None:
+    def _encode(
+        self, request: TranslationRequest, deadline: Deadline, check: RequestCheck | None
+    ) -> _EncodedTexts | None:
         if any(map(self._reader.may_be_special, request.texts)):
             return None
         encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
         texts = [sentences(replace_lone_surrogates(text), request.source) for text in request.texts]
         words = [segment.text for segments in texts for segment in segments if segment.has_words]
+        reasons = {} if check is None else check.reasons(words)
+        if reasons:
+            words = [text for text in words if text not in reasons]
         if not self._have_usual_casing(words, request.source):
             return None
         tokens = self._tokens(words, encoder)
-        encoded = _EncodedTexts([], [], 0, encoder.seed)
+        encoded = _EncodedTexts([], [], 0, encoder.seed, [], {})
         for index, segments in enumerate(texts):
+            num_requests = len(encoded.requests)
             parts: list[str | Request] = []
             for segment in segments:
                 source = tokens.get(segment.text)
@@ -85,6 +102,16 @@ class PlainTextPath:
                 elif not self._add_pieces(segment, index, encoder, parts, encoded, request.source):
                     return None
             encoded.parts.append(parts)
+            if reasons and any(segment.text in reasons for segment in segments):
+                encoded.kept[index] = [
+                    KeptSentence(segment.text, reasons[segment.text]) for segment in segments if segment.text in reasons
+                ]
+            elif (
+                check is not None
+                and len(encoded.requests) == num_requests
+                and (visible := request.texts[index].strip())
+            ):
+                encoded.kept[index] = [KeptSentence(replace_lone_surrogates(visible), KeepReason.NO_WORDS)]
         return encoded
 
     def _have_usual_casing(self, texts: Sequence[str], language: str) -> bool:
@@ -118,6 +145,7 @@ class PlainTextPath:
             sentence = encoder.plain_request(index, segment.text, source)
             parts.append(sentence)
             encoded.requests.append(sentence)
+            encoded.sources.append((index, segment.text))
         if segment.after:
             parts.append(segment.after)
 
@@ -148,13 +176,28 @@ class PlainTextPath:
         return True
 
     def _assemble(
-        self, encoded: _EncodedTexts, completions: Mapping[int, Completion], phases: Phases
+        self,
+        encoded: _EncodedTexts,
+        completions: Mapping[int, Completion],
+        phases: Phases,
+        check: RequestCheck | None,
     ) -> TranslationResult:
         sentence_tokens = TokenCounts.of(
             [(len(request.source), num_tokens(completions[request.id].hypotheses[0])) for request in encoded.requests]
         )
+        if check is not None and check.doubts:
+            _keep_doubtful(encoded, completions, check)
         translations = [self._translation(parts, completions) for parts in encoded.parts]
-        return TranslationResult(translations, phases, sentence_tokens, encoded.num_splits, encoded.seed)
+        for index, kept in encoded.kept.items():
+            translations[index] = replace(translations[index], kept=tuple(kept))
+        return TranslationResult(
+            translations,
+            phases,
+            sentence_tokens,
+            encoded.num_splits,
+            encoded.seed,
+            kept_sentences=kept_counts(encoded.kept.values()),
+        )
 
     def _translation(self, parts: Sequence[str | Request], completions: Mapping[int, Completion]) -> Translation:
         written: list[str] = []
@@ -195,6 +238,15 @@ class PlainTextPath:
             mean_score(scores, lengths),
             log_probability=math.fsum(log_probabilities) if log_probabilities else math.nan,
         )
+
+
+def _keep_doubtful(encoded: _EncodedTexts, completions: Mapping[int, Completion], check: RequestCheck) -> None:
+    """Put the sources of sentences that the model does not understand in place of their requests."""
+    for request, (index, source) in zip(encoded.requests, encoded.sources, strict=True):
+        if check.is_doubtful(source, completions[request.id].hypotheses[0]):
+            parts = encoded.parts[index]
+            parts[parts.index(request)] = source
+            encoded.kept.setdefault(index, []).append(KeptSentence(source, KeepReason.UNINTELLIGIBLE))
 
 
 def _has_plain_options(request: TranslationRequest) -> bool:

@@ -17,6 +17,7 @@ from server.translation.limits import TranslationLimits
 from server.translation.protection_strategies import Protection
 from server.translation.sentence_params import ParamsResolver, num_required_tokens
 from server.translation.sentences import Job, Sentence
+from server.translation.source_checks import source_of
 from server.translation.types import TranslationRequest
 
 _USUAL_OPTIONS = frozenset(("beam_size",))
@@ -125,7 +126,8 @@ class SentenceEncoder(RequestBuilder):
             checkpoint()
             parts: list[Job | Restored] = []
             jobs: list[Job] = []
-            for part in protection.protect(sentence) or ():
+            kept = sentence.kept is not None
+            for part in (source_of(sentence),) if kept else protection.protect(sentence) or ():
                 if isinstance(part, Restored):
                     parts.append(part)
                 elif (job := self._job(sentence, part, suppressed)) is not None:

@@ -10,6 +10,7 @@ from server.text.protection.means import Means
 from server.text.protection.protected import Protected, Restored
 from server.text.readers.units import Document, Unit
 from server.text.segmentation.sentences import Segment
+from server.text.source_check import KeepReason
 
 
 @dataclass(slots=True)
@@ -38,6 +39,7 @@ class Sentence:
     never_copied: Collection[ItemKind] = ()  # by the model
     means: list[Means] = field(default_factory=list)  # of each of its items, in the last round
     lost: Sequence[int] = ()  # the indices of the items that the last round lost
+    kept: KeepReason | None = None  # the reason why its source is its translation
 
     @property
     def written(self) -> str:

@@ -7,9 +7,9 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import TypeVar
 
@@ -20,13 +20,14 @@ from server.text.formality import Formality, formality_languages, has_formality
 from server.text.language_detection import Detection, Detector
 from server.text.language_tags import match_language
 from server.text.readers.visible_text import visible_text
+from server.text.source_check import KeepReason
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.router import Route, Router
 from server.translation.text_stream import TextStream
 from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
+from server.translation.types import KeptSentence, Phases, Translation, TranslationRequest, TranslationResult
 from server.translation.worker_threads import INLINE_CHARACTERS, PLAIN_TEXTS, ThreadRunner, runner_for
 
 AUTO = "auto"  # as source language: detect it for each text
@@ -114,14 +115,15 @@ class TranslationService:
             return TranslationOutcome(result, (), (route,))
         target = _target(router, target)
         detected = await self.detect(request)
-        parts = _route_parts(router, detected, target)
+        forced = None if self._limits.keeps_target(request.options) else partial(self._other_language, request, target)
+        parts = _route_parts(router, detected, target, forced)
         unchanged = frozenset(range(len(request.texts))).difference(*(part.indices for part in parts))
         if stream is not None:
             for index in unchanged:
                 stream.add_text(index, replace_lone_surrogates(request.texts[index]))
         results = await _all_or_none([self._translate_part(request, part, stream) for part in parts])
         return TranslationOutcome(
-            _merge(request.texts, [part.indices for part in parts], results),
+            _with_kept(_merge(request.texts, [part.indices for part in parts], results), unchanged, detected),
             tuple(detected),
             tuple(part.route for part in parts),
             unchanged,
@@ -152,6 +154,12 @@ class TranslationService:
     def _detect(self, text: str, request: TranslationRequest) -> Detection | None:
         checkpoint()
         return self._detector.detect(visible_text(text, request.format, request.markup))
+
+    def _other_language(self, request: TranslationRequest, target: str, index: int) -> str | None:
+        """Return the most likely language of a text besides the target; None if there is no other."""
+        text = visible_text(request.texts[index], request.format, request.markup)
+        ranked = [each.language for each in self._detector.rank(text)]
+        return next((each for each in ranked if not match_language(each, [target])), None)
 
     async def rank(self, texts: Sequence[str]) -> list[list[Detection]]:
         """Return for each text all languages that it may be in, the most likely first; none without a letter."""
@@ -198,12 +206,20 @@ def _target(router: Router, target: str | None) -> str:
     return found
 
 
-def _route_parts(router: Router, detected: Sequence[Detection | None], target: str) -> list[_Part]:
+def _route_parts(
+    router: Router,
+    detected: Sequence[Detection | None],
+    target: str,
+    forced: Callable[[int], str | None] | None = None,
+) -> list[_Part]:
+    """Return the texts by route. `forced` names the language that a text in the target language is translated from."""
     indices: dict[Route, list[int]] = {}
     for index, detection in enumerate(detected):
-        if detection is None or match_language(detection.language, [target]):
-            continue
-        indices.setdefault(router.find(detection.language, target), []).append(index)
+        language = None if detection is None else detection.language
+        if language is not None and match_language(language, [target]):
+            language = None if forced is None else forced(index)
+        if language is not None:
+            indices.setdefault(router.find(language, target), []).append(index)
     return [_Part(route, its_indices) for route, its_indices in indices.items()]
 
 
@@ -266,7 +282,22 @@ def _merge(
         sum(result.num_splits for result in results),
         next((result.seed for result in results if result.seed is not None), None),
         _sum_counts([result.kept_items for result in results]),
+        _sum_counts([result.kept_sentences for result in results]),
     )
+
+
+def _with_kept(
+    result: TranslationResult, unchanged: Collection[int], detected: Sequence[Detection | None]
+) -> TranslationResult:
+    """Return the result with the reasons why texts were not translated."""
+    translations = list(result.translations)
+    counts = Counter(result.kept_sentences)
+    for index in unchanged:
+        reason = KeepReason.NO_WORDS if detected[index] is None else KeepReason.ALREADY_IN_TARGET_LANGUAGE
+        if visible := translations[index].text.strip():
+            translations[index] = replace(translations[index], kept=(KeptSentence(visible, reason),))
+            counts[reason] += 1
+    return replace(result, translations=translations, kept_sentences=counts)
 
 
 def _sum_counts(counts: Iterable[Mapping[Key, int]]) -> Mapping[Key, int]:

@@ -12,6 +12,7 @@ from server.text.glossary import Glossary
 from server.text.items.kinds import ItemKind
 from server.text.protection.means import KeptItem, Means
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions
+from server.text.source_check import KeepReason
 from server.translation.token_counts import TokenCounts
 
 # html and xml keep their tags; text keeps everything that is not words.
@@ -97,6 +98,14 @@ class SentenceDetails:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptSentence:
+    """A sentence whose source is its translation, and the reason."""
+
+    text: str
+    reason: KeepReason
+
+
+@dataclass(frozen=True, slots=True)
 class Translation:
     """The translation of one text.
 
@@ -104,7 +113,8 @@ class Translation:
     `score` is the sentence's score; of several sentences the mean, weighted by their target tokens; `log_probability`
     is their sum. `alternatives` are the second and further hypotheses: the i-th joins the i-th hypothesis of every
     sentence (the last there is, where a sentence has fewer). `sentences` are the details of the best hypotheses,
-    `protected` the items that had to survive, and the means that kept each.
+    `protected` the items that had to survive, and the means that kept each. `kept` are the sentences that were not
+    translated.
     """
 
     text: str
@@ -116,6 +126,7 @@ class Translation:
     log_probability: float = math.nan
     sentences: tuple[SentenceDetails, ...] = ()
     protected: tuple[KeptItem, ...] = ()
+    kept: tuple[KeptSentence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +159,4 @@ class TranslationResult:
     num_splits: int  # divisions of sentences that are longer than the model takes
     seed: int | None = None  # of sampling
     kept_items: Mapping[tuple[ItemKind, Means], int] = field(default_factory=dict)  # how many, in all translations
+    kept_sentences: Mapping[KeepReason, int] = field(default_factory=dict)

@@ -18,11 +18,13 @@ def metrics_table() -> str:
     metrics.watch([])
     metrics.watch_documents(lambda: 0)
     lines = ["| metric | type | labels | meaning |", "|---|---|---|---|"]
-    for collector in _collectors(metrics):
-        # prometheus_client has no public access to names of labels before their first values.
-        [family] = collector.describe()
+    registry: CollectorRegistry = metrics._registry
+    for collector in registry._collector_to_names:
+        is_library = isinstance(collector, MetricWrapperBase)
+        [family] = collector.describe() if is_library else collector.collect()
         name = f"{family.name}_total" if family.type == "counter" else family.name
-        labels = ", ".join(f"`{label}`" for label in collector._labelnames)
+        # prometheus_client has no public access to names of labels before their first values.
+        labels = ", ".join(f"`{label}`" for label in collector._labelnames) if is_library else ""
         lines.append(f"| `{name}` | {family.type} | {labels} | {family.documentation} |")
     return "\n".join(lines) + "\n"
 
@@ -32,14 +34,6 @@ def page_with(table: str, page: str) -> str:
     written, count = _TABLE.subn(lambda _: table, page)
     assert count == 1, f"{PAGE.name} must have one table of metrics"
     return written
-
-
-def _collectors(metrics: Metrics) -> list[MetricWrapperBase]:
-    registry: CollectorRegistry = metrics._registry
-    found = list(registry._collector_to_names)
-    collectors = [collector for collector in found if isinstance(collector, MetricWrapperBase)]
-    assert len(collectors) == len(found)
-    return collectors
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ class BlockTranslator:
                 TranslationLimits(),
                 inline_characters=math.inf,
                 checks_copying=True,
+                checks_sources=True,
             )
             for engine in self._engines
         ]

@@ -81,7 +81,8 @@ def translate_document_file(
         started = time.perf_counter()
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=sink.parent))
         router = Router(
-            [Pipeline(engine, TranslationLimits(), checks_copying=True) for engine in engines], DEFAULT_PIVOT
+            [Pipeline(engine, TranslationLimits(), checks_copying=True, checks_sources=True) for engine in engines],
+            DEFAULT_PIVOT,
         )
         service = TranslationService(router, Detector(()), TranslationLimits())
         request = TranslationRequest((), "", "", options.decoding)

@@ -31,6 +31,7 @@ from server.text.glossary import Glossary
 from server.text.items.kinds import ItemKind
 from server.text.language_detection import Detection
 from server.text.protection.means import Means
+from server.text.source_check import KeepReason
 from server.translation.deadline import Deadline
 from server.translation.glossary_store import memory_of
 from server.translation.service import TranslationOutcome
@@ -93,10 +94,23 @@ class ProtectedItem(BaseModel):
     )
 
 
+class KeptSentenceAnswer(BaseModel):
+    """A sentence that was not translated: the translation has its source."""
+
+    text: str
+    reason: KeepReason
+
+
 class TranslationDetails(BaseModel):
     """How a translation came about."""
 
-    protected: list[ProtectedItem] = Field(description="numbers, addresses, placeholders and signs, in their order")
+    protected: list[ProtectedItem] | None = Field(
+        None, description="numbers, addresses, placeholders and signs, in their order"
+    )
+    kept: list[KeptSentenceAnswer] | None = Field(
+        None,
+        description="sentences that were not translated; `if_already_target` and `if_untranslatable` translate them",
+    )
 
 
 class TranslationAnswer(BaseModel):
@@ -124,7 +138,9 @@ class TranslationAnswer(BaseModel):
         None, description="second and further hypotheses; number i joins hypothesis i of every sentence"
     )
     sentences: list[SentenceAnswer] | None = Field(None, description="details of tokens, if requested")
-    details: TranslationDetails | None = Field(None, description="if the text has items that must survive")
+    details: TranslationDetails | None = Field(
+        None, description="if the text has items that must survive, or sentences that were not translated"
+    )
 
 
 class TranslateAnswer(BaseModel):
@@ -240,10 +256,11 @@ def _translation(
 
 
 def _details(translation: Translation) -> TranslationDetails | None:
-    if not translation.protected:
+    if not (translation.protected or translation.kept):
         return None
     items = [ProtectedItem(text=item.text, kind=item.kind, means=item.means) for item in translation.protected]
-    return TranslationDetails(protected=items)
+    kept = [KeptSentenceAnswer(text=each.text, reason=each.reason) for each in translation.kept]
+    return TranslationDetails(protected=items or None, kept=kept or None)
 
 
 def _score(score: float, asked: TranslationRequest) -> float | None:

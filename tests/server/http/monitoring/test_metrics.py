@@ -38,6 +38,7 @@ _NAMES = {
     "kvasir_cached_bytes": "gauge",
     "kvasir_sentence_splits": "counter",
     "kvasir_protected_items": "counter",
+    "kvasir_kept_sentences": "counter",
 }
 
 _RESULT = TranslationResult(

@@ -33,8 +33,8 @@ def test_sugoi_gets_a_text_or_a_list(sugoi: tuple[TestClient, EchoGenerator], pa
     client, japanese = sugoi
     one = client.post(path, json={"message": "translate sentences", "content": "Tea."})
     assert (one.status_code, one.json()) == (200, "Tea.")
-    several = client.post(path, json={"message": "translate sentences", "content": ["Good tea.", "Good water."]})
-    assert several.json() == ["Good tea.", "Good water."]
+    several = client.post(path, json={"message": "translate sentences", "content": ["Tea!", "Water."]})
+    assert several.json() == ["Tea!", "Water."]
     assert len(japanese.batches[-1]) == 2
     batch = client.post(path, json={"message": "translate batch", "batch": ["Tea."]})
     assert batch.json() == ["Tea."]

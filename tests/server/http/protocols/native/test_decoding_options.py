@@ -43,6 +43,28 @@ def test_numbers_reach_the_engine(client: TestClient, echo: EchoGenerator) -> No
     }
 
 
+def test_a_wrong_switch_is_rejected_with_its_values(client: TestClient) -> None:
+    for name in ("if_already_target", "if_untranslatable"):
+        answer = client.post("/v1/translate", json={"text": "Tea.", name: "maybe"})
+        assert answer.status_code == 422
+        assert name in answer.text
+        assert "'keep' or 'translate'" in answer.text
+
+
+def test_a_kept_sentence_has_its_reason_here_and_no_field_in_other_protocols(
+    client: TestClient, echo: EchoGenerator
+) -> None:
+    german = "Wo ist der Bahnhof hier?"
+    [answer] = client.post("/v1/translate", json={"text": german}).json()["translations"]
+    assert answer["text"] == german
+    assert answer["details"] == {"kept": [{"text": german, "reason": "already_in_target_language"}]}
+    other = client.post("/translate", json={"q": german, "source": "en", "target": "de"})
+    assert other.json() == {"translatedText": german}
+    assert not echo.batches
+    metrics = client.get("/metrics").text
+    assert 'kvasir_kept_sentences_total{reason="already_in_target_language"} 2.0' in metrics
+
+
 def test_text_reaches_the_engine_as_target_tokens(client: TestClient, echo: EchoGenerator, echo_bundle: Bundle) -> None:
     encode = open_tokenizer(echo_bundle).encode_target
     params = _params(
