@@ -152,7 +152,11 @@ def translate(context: typer.Context) -> None:
 def train(context: typer.Context) -> None:
     """Train a model from parallel text."""
     with one_line_errors(), needs_extra("train"):
+        from export.recovery.reading import KvasirBundle
+        from model.families.registry import add_format
         from model.training.command import train as training
+
+        add_format(KvasirBundle())  # for --init
 
         run_command(training, context.args, "kvasir train")
 
@@ -200,13 +204,22 @@ def export(
         typer.Option(metavar="FILE", help="JSON file of your own model; CHECKPOINT is the file of its weights."),
     ] = None,
     to: Annotated[
-        Literal["bundle", "marian"], typer.Option(help="Format to write; marian is the .npz of Marian's own tools.")
+        Literal["bundle", "checkpoint", "marian"],
+        typer.Option(
+            help="Format: a bundle; a checkpoint, where CHECKPOINT is a bundle; or the .npz of Marian's own tools."
+        ),
     ] = "bundle",
 ) -> None:
     """Convert a checkpoint into a bundle, and verify the bundle."""
     with one_line_errors():
         with needs_extra("export"):
             from export.exporter import export_bundle
+        if to == "checkpoint":
+            from export.recovery.checkpoint_export import export_checkpoint
+
+            export_checkpoint(Path(checkpoint), bundle, lambda message: typer.echo(message, err=True))
+            typer.echo(f"{checkpoint} is in {bundle}: kvasir train FOLDER --init {bundle} …")
+            return
         if to == "marian":
             from model.families.marian.npz_writing import write_marian_npz
             from model.families.registry import read_checkpoint

@@ -27,13 +27,14 @@ from export.int8.key_value_ranges import with_unit_keys_values
 from export.int8.operators import add_functions
 from export.int8.quantize import quantize_per_row
 from export.int8.rounding import rounding_of_weights
+from export.recovery.reading import KvasirBundle
 from export.tokenizer_checks import require_tokenizer
 from export.verification.verify import verify_bundle
 from model.checkpoints.hugging_face_files import CheckpointFolder
 from model.checkpoints.language_codes import language_code
 from model.checkpoints.weights import shared_model
 from model.families.own.reading import read_own_model
-from model.families.registry import read_checkpoint
+from model.families.registry import add_format, read_checkpoint
 from model.transformer import EncoderModel, Transformer
 
 
@@ -49,6 +50,7 @@ def export_bundle(
 ) -> Bundle:
     """Write the bundle of a checkpoint, a local folder or a hub name, to `folder`, which must be empty or missing.
 
+    A bundle of a Marian model is a checkpoint, too.
     `report` receives a line for each phase. `source_languages` replace those of a checkpoint that has one code for many
     (`mul`, `roa`), and `target_languages` those of a checkpoint that names none. With a `config_file`, the checkpoint
     is the file of its weights. Raises `ExportError`, or `CheckpointError` for a checkpoint that cannot be read; then
@@ -60,6 +62,7 @@ def export_bundle(
         raise ExportError(f"{folder} is not empty; remove it or choose another folder")
     report("reading the checkpoint")
     if config_file is None:
+        add_format(KvasirBundle())
         checkpoint = read_checkpoint(folder_or_hub_name, report)
     else:
         weights = folder_or_hub_name.path if isinstance(folder_or_hub_name, CheckpointFolder) else folder_or_hub_name

@@ -23,6 +23,8 @@ _LENGTHS = (2, 4, 8, 16, 32)
 _TOKENS_OF_EACH = 1024
 # Random tokens reach at least two thirds of the range of real sentences; see docs/decisions/int8.md.
 _MARGIN = 1.5
+# Ranges of a model that was rescaled before, measured again with int8 weights.
+_NEARLY_ONE = (0.9, 1.1)
 # Smallest range, as a share of the layer's largest: real sentences may use channels that random ones hardly use.
 _SMALLEST = 0.1
 
@@ -105,5 +107,12 @@ def _rescale(attention: MultiHeadAttention, keys: Tensor, values: Tensor) -> Non
 
 
 def _range(magnitudes: Tensor) -> Tensor:
+    """Return the range of each channel; ones for a layer that was rescaled before, so that its weights stay the same.
+
+    There most channels reach the margin and none is far beyond it, so ranges would hardly differ from one.
+    """
+    least, most = _NEARLY_ONE
+    if float(magnitudes.median()) * _MARGIN >= least and float(magnitudes.max()) * _MARGIN <= most:
+        return torch.ones_like(magnitudes)
     smallest = max(_SMALLEST * float(magnitudes.max()), torch.finfo(torch.float32).tiny)
     return _MARGIN * magnitudes.clamp(min=smallest)

@@ -257,6 +257,30 @@ def quantize_in_pairs(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], ND
 def _in_steps(
     weight: NDArray[np.float32], largest: NDArray[np.float32]
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return columns in 127 steps up to `largest`, and the steps."""
+    """Return columns in 127 steps up to `largest`, and the steps. Columns that are in such steps already keep them."""
     scales = np.where(largest > 0, largest, 1.0).astype(np.float32) / np.float32(_LARGEST)
+    scales = kept_steps(weight, largest, scales)
     return np.rint(weight / scales).astype(np.int8), scales.astype(np.float32)
+
+
+def kept_steps(
+    weight: NDArray[np.float32], largest: NDArray[np.float32], scales: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return the steps of columns that an earlier export has rounded, and `scales` for all others.
+
+    There every weight is a whole number of steps, and `largest` 127 of them, or 126 or 128 where both weights of a pair
+    were rounded in one direction. Steps that differ in the last bit are told apart by the weights.
+    """
+    chosen = scales.copy()
+    missing = np.arange(len(scales))
+    for num_steps in (_LARGEST, _LARGEST - 1, _LARGEST + 1):
+        step = np.where(largest > 0, largest, 1.0).astype(np.float32) / np.float32(num_steps)
+        for candidate in (step, np.nextafter(step, np.float32(0)), np.nextafter(step, np.float32(np.inf))):
+            if len(missing) == 0:
+                return chosen
+            columns, sizes = weight[:, missing], candidate[missing]
+            whole = np.rint(columns / sizes)
+            is_kept = ((whole * sizes == columns) & (np.abs(whole) <= _LARGEST)).all(axis=0)
+            chosen[missing[is_kept]] = sizes[is_kept]
+            missing = missing[~is_kept]
+    return chosen

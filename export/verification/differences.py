@@ -19,7 +19,9 @@ TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "float16": 2e-2, "int8": 2
 MIN_IN_INT8 = 1e-2
 # Largest difference of a correct int8 graph, as a multiple of the largest rounding error of the model: measured 1.65.
 _USUAL = 2.0
-# Two independent rounding errors differ by 1.41 times one of them, in root mean square.
+# Two independent rounding errors differ by 1.41 times one of them, in root mean square. That of a few numbers varies
+# with one divided by the root of their count: of the five normalisers of a model whose weights were int8 before, so
+# that only activations are rounded, it reached 1.9.
 _MAX_RESIDUAL = 1.6
 _USUAL_RESIDUAL = 0.8
 # Difference of one number from the model that only rounds, as a multiple of the largest rounding error.
@@ -82,7 +84,8 @@ def difference(
     num_outliers = int((np.abs(gap) > largest).sum())
     outliers = num_outliers / max(1, gap.size)
     usual = _USUAL * largest / size
-    is_wrong = not (residual <= _MAX_RESIDUAL and excess <= _MAX_EXCESS) or (
+    max_residual = _MAX_RESIDUAL * (1 + max(1, gap.size) ** -0.5)
+    is_wrong = not (residual <= max_residual and excess <= _MAX_EXCESS) or (
         outliers > _MAX_OUTLIER_SHARE and num_outliers >= _MIN_OUTLIERS
     )
     is_usual = relative <= min(usual, TOLERANCE["int8"]) and residual <= _USUAL_RESIDUAL

@@ -54,6 +54,15 @@ FORMATS: tuple[FolderFormat, ...] = (Argos(), CTranslate2(), Fairseq(), OpenNMTP
 FAMILIES: tuple[Family, ...] = (Marian(), BART, MBART, M2M100, PEGASUS, T5())
 
 
+_added: list[FolderFormat] = []
+
+
+def add_format(folder_format: FolderFormat) -> None:
+    """Let `read_checkpoint` read a format of another package, before all others."""
+    if all(known.name != folder_format.name for known in _added):
+        _added.append(folder_format)
+
+
 def read_checkpoint(
     folder_or_hub_name: str | Path | CheckpointFolder, report: Callable[[str], None] = lambda _: None
 ) -> Checkpoint:
@@ -62,7 +71,7 @@ def read_checkpoint(
     `report` receives a line before a download. Raises `CheckpointError`, a `ValueError`.
     """
     folder = find_checkpoint(folder_or_hub_name, report)
-    for one_format in FORMATS:
+    for one_format in (*_added, *FORMATS):
         if one_format.matches(folder):
             return one_format.read(folder)
     if bergamot := sorted(path.name for path in folder.path.glob("*.intgemm*.bin")):

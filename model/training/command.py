@@ -46,7 +46,10 @@ def train(
         str | None, typer.Option(metavar="FILE", help="Pairs for validation, not for training.")
     ] = None,
     initial: Annotated[
-        str | None, typer.Option("--init", metavar="CHECKPOINT", help="Start from its weights, vocabulary and sizes.")
+        str | None,
+        typer.Option(
+            "--init", metavar="CHECKPOINT", help="Checkpoint or bundle to start from: weights, vocabulary, sizes."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed produces the same weights on the same machine.")] = 1,
     device: Annotated[Literal["cpu", "cuda"] | None, typer.Option(help="Default: cuda if available.")] = None,

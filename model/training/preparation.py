@@ -9,6 +9,7 @@ import torch
 
 from model.checkpoints.weights import build_model
 from model.config import TransformerConfig
+from model.families.marian.writing import require_marian
 from model.families.registry import read_checkpoint
 from model.training.parallel_text import read_pairs
 from model.training.run_folder import RunFolder
@@ -38,6 +39,7 @@ def prepare_model(settings: TrainingSettings, vocabulary: JointVocabulary) -> Tr
             raise ValueError(
                 f"{settings.initial}: training requires a model with one weight for both embeddings and the output"
             )
+        require_marian(initial.config)  # before the first update, not at the first checkpoint
         return build_model(replace(initial, config=replace(initial.config, dropout=settings.dropout)))
     return Transformer(
         TransformerConfig(

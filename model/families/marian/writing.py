@@ -13,6 +13,8 @@ from model.families.bart_weights import SHARED_EMBEDDING, stored_names
 from model.transformer import Transformer
 
 WEIGHTS_FILE = "model.safetensors"
+# transformers has other names for these.
+_ACTIVATIONS = {"gelu_tanh": "gelu_new"}
 
 
 def write_marian(model: Transformer, folder: Path, source_language: str, target_language: str) -> None:
@@ -21,12 +23,16 @@ def write_marian(model: Transformer, folder: Path, source_language: str, target_
     Raises ValueError if the format cannot represent the model, OSError if a file cannot be written.
     """
     config = model.config
-    _require_marian(config)
+    require_marian(config)
     parameters = dict(model.named_parameters())
     names = stored_names(config, parameters)
     weights: dict[str, Tensor] = {}
     for parameter, weight in parameters.items():
-        name = SHARED_EMBEDDING if parameter == "encoder.embedding.weight" else names[parameter][0]
+        name = (
+            SHARED_EMBEDDING
+            if parameter == "encoder.embedding.weight" and config.tie_embeddings
+            else names[parameter][0]
+        )
         tensor = weight.detach().float().cpu().contiguous()
         weights[name] = tensor[None] if parameter == "output_bias" else tensor
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,12 +43,10 @@ def write_marian(model: Transformer, folder: Path, source_language: str, target_
     _write_json(folder / "tokenizer_config.json", _tokenizer(config, source_language, target_language))
 
 
-def _require_marian(config: TransformerConfig) -> None:
+def require_marian(config: TransformerConfig) -> None:
+    """Raise ValueError with every property of a model that the format cannot represent."""
     supported = {
-        "norm_placement": "post",
-        "final_norm": False,
         "norm": "layer",
-        "embedding_norm": False,
         "relative_buckets": 0,
         "gated": False,
         "biases": True,
@@ -53,7 +57,6 @@ def _require_marian(config: TransformerConfig) -> None:
         "sinusoid_layout": "halves",
         "position_offset": 0,
         "layer_norm_epsilon": 1e-5,
-        "tie_embeddings": True,
         "tie_output": True,
         "output_bias": True,
         "head_dim": None,
@@ -71,7 +74,8 @@ def _settings(config: TransformerConfig) -> dict[str, object]:
     encoder, decoder = config.encoder_shape, config.decoder_shape
     return {
         "activation_dropout": config.activation_dropout,
-        "activation_function": config.activation,
+        "activation_function": _ACTIVATIONS.get(config.activation, config.activation),
+        **_norms(config),
         "architectures": ["MarianMTModel"],
         "attention_dropout": config.attention_dropout,
         "bos_token_id": config.eos_token_id if config.bos_token_id is None else config.bos_token_id,
@@ -97,12 +101,22 @@ def _settings(config: TransformerConfig) -> dict[str, object]:
         "model_type": "marian",
         "pad_token_id": config.pad_token_id,
         "scale_embedding": config.scale_embedding,
-        "share_encoder_decoder_embeddings": True,
+        "share_encoder_decoder_embeddings": config.tie_embeddings,
         "static_position_embeddings": True,
         "tie_word_embeddings": True,
         "use_cache": True,
         "vocab_size": config.vocab_size,
     }
+
+
+def _norms(config: TransformerConfig) -> dict[str, object]:
+    """Return the settings of norms that a published checkpoint lacks; transformers ignores them."""
+    settings: dict[str, object] = {
+        "normalize_before": config.norm_placement == "pre",
+        "add_final_layer_norm": config.final_norm,
+        "normalize_embedding": config.embedding_norm,
+    }
+    return {name: value for name, value in settings.items() if value}
 
 
 def _generation(config: TransformerConfig) -> dict[str, object]:
@@ -124,7 +138,7 @@ def _tokenizer(config: TransformerConfig, source_language: str, target_language:
         "source_lang": source_language,
         "target_lang": target_language,
         "model_max_length": config.max_source_tokens,
-        "separate_vocabs": False,
+        "separate_vocabs": not config.tie_embeddings,
         "tokenizer_class": "MarianTokenizer",
         "eos_token": "</s>",
         "unk_token": "<unk>",

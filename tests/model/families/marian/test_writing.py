@@ -29,7 +29,16 @@ def model() -> Transformer:
     return small_model(MARIAN)
 
 
-def test_what_was_written_is_read_again(model: Transformer, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"tie_embeddings": False, "target_vocab_size": 29, "activation": "gelu_tanh"},
+        {"norm_placement": "pre", "final_norm": True, "embedding_norm": True},
+    ],
+)
+def test_what_was_written_is_read_again(changed: dict[str, object], tmp_path: Path) -> None:
+    model = small_model(MARIAN | changed)
     write_marian(model, tmp_path, "en", "de")
     read = read_checkpoint(tmp_path)
     assert read.config == model.config
@@ -53,8 +62,8 @@ def test_the_reference_implementation_reads_it_and_computes_the_same(model: Tran
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"norm_placement": "pre"}, "`norm_placement` must be 'post'. Given: 'pre'"),
-        ({"tie_embeddings": False, "tie_output": False}, "`tie_embeddings` must be True.*; `tie_output` must be True"),
+        ({"norm": "rms"}, "`norm` must be 'layer'. Given: 'rms'"),
+        ({"gated": True, "tie_output": False}, "`gated` must be False.*; `tie_output` must be True"),
     ],
 )
 def test_a_model_that_the_format_cannot_represent_is_rejected(
