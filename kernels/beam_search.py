@@ -126,7 +126,7 @@ class RunningBeams:
         self.tokens[starts, self._beams, lengths[:, None] - 1] = chosen
         return Advance(chosen, parents, ended)
 
-    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp]) -> None:
+    def remove(self, holes: list[int], movers: list[int]) -> None:
         """Move the requests at `movers` to the indices `holes`."""
         for array in (self.tokens, self.sums, self.lengths, self.max_lengths):
             array[holes] = array[movers]

@@ -1,7 +1,11 @@
-"""The compiled library beside this file."""
+"""The compiled library beside this file, and structs for it."""
 
 import ctypes
+from collections.abc import Iterable
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 FILE = Path(__file__).parent / "libkvasir.so"
 
@@ -12,3 +16,14 @@ def load(*functions: str) -> ctypes.CDLL | None:
         return None
     library = ctypes.CDLL(str(FILE))
     return library if all(hasattr(library, function) for function in functions) else None
+
+
+class SharedArrays:
+    """A struct of C whose fields are 64-bit integers, followed by the addresses of arrays, which must not move."""
+
+    def __init__(self, numbers: Iterable[int], arrays: Iterable[NDArray[np.generic]]) -> None:
+        self._arrays = list(arrays)  # kept alive
+        fields = [*numbers, *(array.ctypes.data for array in self._arrays)]
+        self._fields = (ctypes.c_int64 * len(fields))(*fields)
+        self.address = ctypes.addressof(self._fields)
+        """Address of the struct."""

@@ -23,6 +23,8 @@ from server.engine.batch import Batch
 from server.engine.decoding.beam_search import BeamSearch
 from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
 from server.engine.decoding.greedy_search import GreedySearch
+from server.engine.decoding.native_beam_search import NativeBeamSearch
+from server.engine.decoding.native_greedy_search import NativeGreedySearch
 from server.engine.decoding.request_decoder import RequestDecoder
 from server.engine.engine import Engine
 from server.engine.kv_cache import KVCache
@@ -39,9 +41,11 @@ OTHER = "event loop, calls and sentence cache"
 PARTS: tuple[tuple[str, object, tuple[str, ...]], ...] = (
     ("decoder graph", OnnxRunner, ("decode",)),
     ("encoder graph", OnnxRunner, ("encode",)),
-    ("rows of the cache", KVCache, ("assign", "write_source", "select", "close_holes", "release")),
+    ("rows of the cache", KVCache, ("begin", "advance", "close_holes", "release")),
     ("greedy and beam search", GreedySearch, ("add", "advance", "hypotheses", "remove")),
     ("greedy and beam search", BeamSearch, ("add", "advance", "hypotheses", "remove")),
+    ("greedy and beam search", NativeGreedySearch, ("add", "advance_rows", "hypotheses", "remove")),
+    ("greedy and beam search", NativeBeamSearch, ("add", "advance_rows", "hypotheses", "remove")),
     ("search with required phrases, options", ConstrainedBeamSearch, ("add", "advance", "hypotheses", "remove")),
     ("search with required phrases, options", RequestDecoder, ("of", "replace_candidates", "annotate")),
     ("rest of the engine", Batch, ("add", "advance")),

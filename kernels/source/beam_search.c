@@ -1,12 +1,9 @@
 /* Beam search: ranking of continuations, and assignment of rows to beams. */
-#include <stdint.h>
 #include <string.h>
 
-#define EXPORTED __attribute__((visibility("default")))
-#define HARDLY_POSSIBLE -5e8f /* lower sums belong to unused beams; half of the search's "minus infinity" */
+#include "beams.h"
 
-/* NaN comes last, as in NumPy. */
-static int precedes(float a, float b) { return a < b || (a == a && b != b); }
+#define EXPORTED __attribute__((visibility("default")))
 
 /* The arrays of kernels/beam_search.py, which documents their shapes. */
 typedef struct {
@@ -21,23 +18,6 @@ typedef struct {
     int32_t *ended_tokens;
     int32_t *before;
 } Beams;
-
-/* Find the cheapest `wanted` of `count` continuations, cheapest first and equal ones in order. */
-static void cheapest(const float *sums, const float *log_probs, int64_t num_candidates, int64_t count, int64_t wanted,
-                     float *costs, int64_t *indices) {
-    int64_t found = 0;
-    for (int64_t i = 0; i < count; i++) {
-        float cost = -sums[i / num_candidates] - log_probs[i];
-        if (found == wanted && !precedes(cost, costs[found - 1])) continue;
-        int64_t at = found < wanted ? found++ : wanted - 1;
-        for (; at > 0 && precedes(cost, costs[at - 1]); at--) {
-            costs[at] = costs[at - 1];
-            indices[at] = indices[at - 1];
-        }
-        costs[at] = cost;
-        indices[at] = i;
-    }
-}
 
 /* Advance the first `num` requests by one step; see RunningBeams.advance. Returns the number of finished hypotheses, or -1
  * without any change if a request has no capacity for another token. */

@@ -4,7 +4,6 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from server.engine.decoding.registry import FORCED, SearchKind
 from server.engine.decoding.request_decoder import RequestDecoder
@@ -65,9 +64,8 @@ class Batch:
         index = group.add(request, decoder)
         self._num_rows += params.num_rows
         # The beams share one row until the first step gives them different tokens.
-        row = int(self._cache.assign(request.id, 1)[0])
+        row = self._cache.begin(request.id, cross, self._runner.start_token)
         group.rows[index] = row
-        self._cache.write_source(row, cross, self._runner.start_token)
         if decoder is not None and decoder.attention is not None:
             decoder.attention.set_keys(self._cache.cross_keys(row, decoder.attention.layer))
 
@@ -83,18 +81,12 @@ class Batch:
         choice = group.advance(outputs)
         if group.is_forced:
             return self._advance_forced(group, choice)
-        rows = group.live_rows
-        has_finished = choice.finished.any()
-        runs_on = np.flatnonzero(~choice.finished) if has_finished else slice(None)
-        new_rows = rows[runs_on]
-        if group.search.beam_size > 1:
-            new_rows = self._cache.select(new_rows, choice.parents[runs_on])
-            rows[runs_on] = new_rows
-        self._cache.previous_tokens[new_rows] = choice.tokens[runs_on]
-        if not has_finished:
+        self._cache.advance(group.live_rows, choice.tokens, choice.parents, choice.finished, choice.common)
+        if not np.count_nonzero(choice.finished):
             return []
-        ended = [group.completion(index) for index in np.flatnonzero(choice.finished).tolist()]
-        self._remove(group, ~choice.finished)
+        finished = choice.finished.nonzero()[0].tolist()
+        ended = [group.completion(index) for index in finished]
+        self._remove(group, finished)
         return ended
 
     def begin_searches(self) -> None:
@@ -110,9 +102,9 @@ class Batch:
     def remove(self, requests: Set[Request]) -> None:
         """Free the rows of these requests, if they have any."""
         for group in self._groups.values():
-            is_kept = np.array([request not in requests for request in group.requests], np.bool_)
-            if not is_kept.all():
-                self._remove(group, is_kept)
+            removed = [index for index, request in enumerate(group.requests) if request in requests]
+            if removed:
+                self._remove(group, removed)
 
     def clear(self) -> list[Request]:
         """Free every row, in whatever state a failed step left it, and return the requests that were live."""
@@ -137,7 +129,8 @@ class Batch:
         if not choice.finished.any():
             return []
         ended: list[Completion] = []
-        for index in np.flatnonzero(choice.finished).tolist():
+        finished = choice.finished.nonzero()[0].tolist()
+        for index in finished:
             request, decoder = group.requests[index], group.decoders[index]
             assert decoder is not None, "forced tokens need a decoder"
             if request.params.forced_target or decoder.failure is not None:
@@ -146,12 +139,11 @@ class Batch:
                 self._num_rows -= request.params.num_rows
             else:
                 self._prefixed.append(_Prefixed(request, decoder, int(rows[index, 0])))
-        group.remove(~choice.finished)
+        group.remove(finished)
         return ended
 
-    def _remove(self, group: SearchGroup, is_kept: NDArray[np.bool_]) -> None:
-        """Free the rows of the requests that are not kept, and remove them from their group."""
-        self._cache.release(group.live_rows[~is_kept].ravel())
-        removed = np.flatnonzero(~is_kept).tolist()
-        self._num_rows -= sum(group.requests[index].params.num_rows for index in removed)
-        group.remove(is_kept)
+    def _remove(self, group: SearchGroup, removed: list[int]) -> None:
+        """Free the rows of the requests at these indices, and remove them from their group."""
+        self._cache.release(group.rows[removed].ravel())
+        self._num_rows -= sum([group.requests[index].params.num_rows for index in removed])
+        group.remove(removed)

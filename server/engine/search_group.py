@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.request_decoder import RequestDecoder
 from server.engine.decoding.request_rows import StepOutputs
+from server.engine.decoding.row_search import RowSearch
 from server.engine.decoding.search import Choice, Search
-from server.engine.kv_cache import RowIndices, fill_holes
+from server.engine.kv_cache import RowIndices
 from server.engine.model_runner import NO_ROWS
 from server.engine.step_guard import failed_completions
 from server.interface.errors import EngineFailed
@@ -63,19 +64,22 @@ class SearchGroup:
         self.search.add(request.params, None if decoder is None else decoder.end_bonus)
         return len(self.requests) - 1
 
-    def remove(self, is_kept: NDArray[np.bool_]) -> None:
-        """Remove the requests that are not kept; the last ones take their places."""
-        holes, movers = fill_holes(is_kept)
-        num_left = int(np.count_nonzero(is_kept))
-        self.rows[holes] = self.rows[movers]
+    def remove(self, removed: list[int]) -> None:
+        """Remove the requests at these indices, in ascending order; the last ones take their places."""
+        num_left = len(self.requests) - len(removed)
+        holes = [index for index in removed if index < num_left]
+        movers = list(range(num_left, len(self.requests)))
+        if len(holes) < len(movers):  # some of the last ones are removed as well
+            movers = sorted(set(movers).difference(removed))
         if self.awaiting_first_token:
-            removed = np.flatnonzero(~is_kept).tolist()
-            self.awaiting_first_token.difference_update(self.requests[index].id for index in removed)
-        for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
+            self.awaiting_first_token.difference_update([self.requests[index].id for index in removed])
+        if self.num_decoders:
+            self.num_decoders -= sum([self.decoders[index] is not None for index in removed])
+        for hole, mover in zip(holes, movers, strict=True):
+            self.rows[hole] = self.rows[mover]
             self.requests[hole] = self.requests[mover]
             self.decoders[hole] = self.decoders[mover]
         del self.requests[num_left:], self.decoders[num_left:]
-        self.num_decoders = sum(decoder is not None for decoder in self.decoders)
         self.search.remove(holes, movers, num_left)
 
     def rows_with_logits(self) -> list[int]:
@@ -93,6 +97,8 @@ class SearchGroup:
         A request whose decoder failed is finished.
         """
         candidates, num_candidates, rows = outputs.candidates, self.search.num_candidates, self.live_rows
+        if not self.num_decoders and not self.awaiting_first_token and isinstance(self.search, RowSearch):
+            return self.search.advance_rows(candidates.tokens, candidates.log_probs, rows)
         tokens, log_probs = candidates.tokens[rows, :num_candidates], candidates.log_probs[rows, :num_candidates]
         if not self.num_decoders:
             self._force_first_tokens(tokens, log_probs)

@@ -32,5 +32,5 @@ def drive(search: Search, tables: Sequence[Table], params: Sequence[SentencePara
             for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
                 here[hole] = here[mover]
             del here[int(np.count_nonzero(~choice.finished)) :]
-            search.remove(holes, movers, len(here))
+            search.remove(holes.tolist(), movers.tolist(), len(here))
     return [answers[each] for each in range(len(tables))]

@@ -50,7 +50,7 @@ def test_a_native_step_is_that_of_numpy_bit_by_bit(beam_size: int, monkeypatch: 
             steps += [running.tokens[place, :, : running.lengths[place]].tolist() for place in range(num)]
             steps += [(place, tokens.tolist(), float(total)) for place, tokens, total in step.ended]
             if running.lengths[0] == 3:  # a request leaves
-                running.remove(np.array([1]), np.array([4]))
+                running.remove([1], [4])
         return steps
 
     native, numpy = _native_and_numpy(monkeypatch, decode)

@@ -114,7 +114,8 @@ class BeamSearch:
         for index in np.flatnonzero(ends.any(axis=1)).tolist():
             self._keep_best(index)
         running[ends] = NEVER
-        best: NDArray[np.float32] = running.max(axis=1)
+        # Only of requests with a loop: answers of others must not depend on it.
+        best: NDArray[np.float32] = np.where(ends.any(axis=1), running.max(axis=1), running[:, 0])
         return best
 
     def _end(
@@ -172,13 +173,13 @@ class BeamSearch:
         """Return all hypotheses that a request holds, best first."""
         return self._held[index].hypotheses
 
-    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
+    def remove(self, holes: list[int], movers: list[int], num_left: int) -> None:
         """Remove requests: those at `movers` move to `holes`."""
         self._beams.remove(holes, movers)
         for array in (self._penalties, self._early_stopping, self._worst_held):
             array[holes] = array[movers]
         self._loops.remove(holes, movers)
-        for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
+        for hole, mover in zip(holes, movers, strict=True):
             self._held[hole] = self._held[mover]
         del self._held[num_left:]
         self._num_requests = num_left

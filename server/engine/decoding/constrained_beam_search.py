@@ -77,9 +77,9 @@ class ConstrainedBeamSearch:
         request = self._requests[index]
         return [each.hypothesis for each in request.ended[: request.params.num_hypotheses]]
 
-    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
+    def remove(self, holes: list[int], movers: list[int], num_left: int) -> None:
         """Remove requests: those at `movers` move to `holes`."""
-        for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
+        for hole, mover in zip(holes, movers, strict=True):
             self._requests[hole] = self._requests[mover]
         del self._requests[num_left:]
 

@@ -78,11 +78,11 @@ class DiverseBeamSearch:
         found.sort(key=lambda hypothesis: -hypothesis.score)
         return found[: self._params[index].num_hypotheses]
 
-    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
+    def remove(self, holes: list[int], movers: list[int], num_left: int) -> None:
         """Remove requests: those at `movers` move to `holes`."""
         for group in self._groups:
             group.remove(holes, movers, num_left)
         self._has_finished[:, holes] = self._has_finished[:, movers]
-        for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
+        for hole, mover in zip(holes, movers, strict=True):
             self._params[hole] = self._params[mover]
         del self._params[num_left:]

@@ -50,7 +50,7 @@ class ForcedSearch:
         """Return no hypotheses; `RequestDecoder.scored` returns that of a forced translation."""
         return []
 
-    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
+    def remove(self, holes: list[int], movers: list[int], num_left: int) -> None:
         """Remove requests: those at `movers` move to `holes`."""
         for array in (self._num_decoded, self._num_forced):
             array[holes] = array[movers]

@@ -89,7 +89,7 @@ class GreedySearch:
         )
         return [hypothesis]
 
-    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
+    def remove(self, holes: list[int], movers: list[int], num_left: int) -> None:
         """Remove requests: those at `movers` move to `holes`."""
         for array in (
             self._tokens,

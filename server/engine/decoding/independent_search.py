@@ -91,7 +91,7 @@ class IndependentSearch:
             has_looped=bool(self._has_looped[index, row]),
         )
 
-    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
+    def remove(self, holes: list[int], movers: list[int], num_left: int) -> None:
         """Remove requests: those at `movers` move to `holes`."""
         for array in (
             self._tokens,
@@ -103,7 +103,7 @@ class IndependentSearch:
         ):
             array[holes] = array[movers]
         self._loops.remove(holes, movers)
-        for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
+        for hole, mover in zip(holes, movers, strict=True):
             self._params[hole] = self._params[mover]
         del self._params[num_left:]
         self._num_requests = num_left

@@ -47,7 +47,7 @@ class LoopDetector:
         self._steps_left = int((self._due[: lengths.size] - lengths).min(initial=_NEVER))
         return found if found.any() else None
 
-    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp]) -> None:
+    def remove(self, holes: list[int], movers: list[int]) -> None:
         """Move requests from `movers` to `holes`."""
         for array in (self._limits, self._due):
             array[holes] = array[movers]

@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from kernels import beam_requests, greedy_requests
 from server.engine.decoding.beam_search import BeamSearch
 from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
 from server.engine.decoding.diverse_beam_search import DiverseBeamSearch
 from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.greedy_search import GreedySearch
 from server.engine.decoding.independent_search import IndependentSearch
+from server.engine.decoding.native_beam_search import NativeBeamSearch
+from server.engine.decoding.native_greedy_search import NativeGreedySearch
 from server.engine.decoding.search import Search, SearchLimits
 from server.interface.request import SentenceParams
 
@@ -17,7 +20,7 @@ from server.interface.request import SentenceParams
 class SearchKind:
     """Requests that share one search, with `num_rows` rows each and `num_groups` groups of beams."""
 
-    name: Literal["greedy", "beam", "diverse", "constrained", "independent", "forced"]
+    name: Literal["greedy", "beam", "plain_beam", "diverse", "constrained", "independent", "forced"]
     num_rows: int = 1
     num_groups: int = 1
 
@@ -30,7 +33,10 @@ class SearchKind:
             return cls("diverse", params.beam_size, params.options.num_beam_groups)
         if params.required_phrases or params.required_terms:
             return cls("constrained", params.beam_size)
-        return _GREEDY if params.beam_size == 1 else cls("beam", params.beam_size)
+        if params.beam_size == 1:
+            return _GREEDY
+        is_plain = params.options.patience == 1.0 and not params.options.coverage_penalty
+        return cls("plain_beam" if is_plain else "beam", params.beam_size)
 
     def open(self, limits: SearchLimits) -> Search:
         """Return a new search without requests."""
@@ -42,7 +48,11 @@ class SearchKind:
             return DiverseBeamSearch(self.num_rows, self.num_groups, limits)
         if self.name == "constrained":
             return ConstrainedBeamSearch(self.num_rows, limits)
-        return GreedySearch(limits) if self.name == "greedy" else BeamSearch(self.num_rows, limits)
+        if self.name == "greedy":
+            return NativeGreedySearch(limits) if greedy_requests.IS_AVAILABLE else GreedySearch(limits)
+        if self.name == "plain_beam" and beam_requests.IS_AVAILABLE:
+            return NativeBeamSearch(self.num_rows, limits)
+        return BeamSearch(self.num_rows, limits)
 
 
 FORCED = SearchKind("forced")

@@ -45,12 +45,14 @@ class Choice:
     """Choices of a search for its requests, in their order.
 
     `tokens` and `parents` [requests, beam_size] are each beam's next token and the beam that it continues. `finished`
-    [requests] marks requests that have their hypotheses; their tokens and parents are undefined.
+    [requests] marks requests that have their hypotheses; their tokens and parents are undefined. `common` [requests,
+    beam_size, beam_size], if known, is the number of tokens that two beams had in common before this step.
     """
 
     tokens: NDArray[np.int32]
     parents: NDArray[np.intp]
     finished: NDArray[np.bool_]
+    common: NDArray[np.int32] | None = None
 
 
 class Search(Protocol):
@@ -91,7 +93,7 @@ class Search(Protocol):
         """Return the requested hypotheses of a finished request, best first; fewer, or none, if no more are valid."""
         ...
 
-    def remove(self, holes: NDArray[np.intp], movers: NDArray[np.intp], num_left: int) -> None:
+    def remove(self, holes: list[int], movers: list[int], num_left: int) -> None:
         """Remove requests: those at `movers` move to `holes`, and `num_left` remain."""
         ...
 

@@ -3,7 +3,9 @@ import random
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from server.engine.kv_cache import RowIndices
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, FinishReason, Request
 from tests.fakes.engine import END, FakeEngine, Tokens, copying_table, random_table, request, spelled_out
@@ -222,7 +224,7 @@ def test_a_request_whose_row_cannot_be_written_fails_and_is_not_lost(monkeypatch
 
     engine.scheduler.submit([assigned, waiting])
     with monkeypatch.context() as patched:
-        patched.setattr(engine.runner.cache, "write_source", broken)
+        patched.setattr(engine.runner.cache, "begin", broken)
         [failed] = engine.step()
     assert failed.request is assigned
     assert isinstance(failed.error, EngineFailed)
@@ -254,11 +256,21 @@ def test_a_request_that_ended_before_an_error_in_the_same_step_keeps_its_answer(
     engine.scheduler.submit([ends, fails])
     engine.step()
 
-    def broken(*arguments: object) -> None:
-        raise RuntimeError("a bug in moving rows")
+    advance = engine.runner.cache.advance
+
+    def broken(
+        rows: RowIndices,
+        tokens: NDArray[np.int32],
+        parents: NDArray[np.intp],
+        finished: NDArray[np.bool_],
+        common: NDArray[np.int32] | None,
+    ) -> None:
+        if rows.shape[1] > 1:
+            raise RuntimeError("a bug in moving rows")
+        advance(rows, tokens, parents, finished, common)
 
     with monkeypatch.context() as patched:
-        patched.setattr(engine.runner.cache, "select", broken)
+        patched.setattr(engine.runner.cache, "advance", broken)
         done = {completion.request: completion for completion in engine.step()}
     assert done[ends].hypotheses[0].token_ids == [3]
     assert isinstance(done[fails].error, EngineFailed)

@@ -14,6 +14,7 @@ from hypothesis.stateful import (
 )
 from numpy.typing import NDArray
 
+from kernels import cache_moves
 from server.engine.kv_cache import CacheShapes, KVCache, fill_holes
 
 SHAPES = CacheShapes(num_layers=2, num_heads=2, head_dim=3, max_source_tokens=5, max_target_tokens=7)
@@ -75,10 +76,8 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
         if self._reserved() + beam_size > self.MAX_ROWS:
             return
         owner = self._next()
-        [row] = self.cache.assign(owner, 1)
         source = _numbers(owner, PLANES, SHAPES.num_heads, source_len, SHAPES.head_dim)
-        self.cache.write_source(int(row), source, START)
-        self.requests[owner] = [int(row)] * beam_size
+        self.requests[owner] = [self.cache.begin(owner, source, START)] * beam_size
         self.beams[owner] = [Row(source) for _ in range(beam_size)]
 
     @precondition(lambda self: self.requests)
@@ -97,17 +96,25 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
 
     @precondition(lambda self: self.requests)
     @rule(data=st.data())
-    def select(self, data: st.DataObject) -> None:
-        """Choose parents for the beams of some requests of one beam size."""
+    def advance(self, data: st.DataObject) -> None:
+        """Choose parents for the beams of some requests of one beam size; others are finished."""
         beam_size = data.draw(st.sampled_from(sorted({len(rows) for rows in self.requests.values()})))
         of_that_size = [owner for owner, rows in self.requests.items() if len(rows) == beam_size]
         owners = data.draw(st.lists(st.sampled_from(of_that_size), unique=True, min_size=1))
+        finished = [data.draw(st.booleans()) for _ in owners]
         beams = st.lists(st.integers(0, beam_size - 1), min_size=beam_size, max_size=beam_size)
         parents = [data.draw(beams) for _ in owners]
         before = _memory(self.cache)
-        rows = self.cache.select(np.array([self.requests[owner] for owner in owners]), np.array(parents))
+        rows = np.array([self.requests[owner] for owner in owners])
+        tokens = np.array([[self._next() for _ in range(beam_size)] for _ in owners], np.int32)
+        self.cache.advance(rows, tokens, np.array(parents), np.array(finished))
         num_moved = 0
-        for owner, chosen, new_rows in zip(owners, parents, rows.tolist(), strict=True):
+        for owner, chosen, new_rows, new_tokens, has_finished in zip(
+            owners, parents, rows.tolist(), tokens.tolist(), finished, strict=True
+        ):
+            if has_finished:
+                assert new_rows == self.requests[owner]
+                continue
             old_rows = self.requests[owner]
             parent_rows = [old_rows[parent] for parent in chosen]
             moved = set(new_rows) - set(parent_rows)
@@ -116,9 +123,8 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
             assert len(set(new_rows)) == beam_size
             self.requests[owner] = new_rows
             self.beams[owner] = [self.beams[owner][parent].copy() for parent in chosen]
-            for beam, row in zip(self.beams[owner], new_rows, strict=True):
-                beam.previous_token = self._next()
-                self.cache.previous_tokens[row] = beam.previous_token
+            for beam, token in zip(self.beams[owner], new_tokens, strict=True):
+                beam.previous_token = token
         self._assert_at_most_rows_changed(before, num_moved)
 
     @precondition(lambda self: self.requests)
@@ -167,10 +173,15 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
         assert self.cache.num_rows == max(rows, default=-1) + 1
 
 
-def test_every_move_keeps_the_content_of_rows_and_copies_nothing_else() -> None:
+@pytest.mark.parametrize("is_native", [True, False])
+def test_every_move_keeps_the_content_of_rows_and_copies_nothing_else(
+    is_native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_native:
+        monkeypatch.setattr(cache_moves, "_library", None)
     run_state_machine_as_test(
         CacheAgainstPlainLists,
-        settings=settings(max_examples=60, stateful_step_count=30, deadline=None, derandomize=True, database=None),
+        settings=settings(max_examples=40, stateful_step_count=30, deadline=None, derandomize=True, database=None),
     )
 
 

@@ -41,6 +41,9 @@ class DeviceCache(KVCache):
         self.cross_planes = self._mover.planes(self.max_rows, self.shapes.max_source_tokens)
         self.last_planes = self._mover.planes(self.max_rows, 1)
 
+    def _open_moves(self) -> None:
+        """Return None: the device moves rows."""
+
     def _allocate_per_row(self) -> NDArray[np.int32]:
         return self._memory.host_array((3, self.max_rows), np.int32).astype(np.int32, copy=False)
 

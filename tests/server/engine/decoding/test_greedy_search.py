@@ -1,7 +1,6 @@
 import itertools
 import math
 
-import numpy as np
 import pytest
 
 from server.engine.decoding.greedy_search import GreedySearch
@@ -95,6 +94,6 @@ def test_scores_are_needed_while_any_request_returns_one() -> None:
     needed = [search.needs_scores]
     search.add(sentence_params(max_new_tokens=8, return_scores=True))
     needed.append(search.needs_scores)
-    search.remove(np.array([], np.intp), np.array([], np.intp), 1)
+    search.remove([], [], 1)
     needed.append(search.needs_scores)
     assert needed == [False, True, False]

@@ -1,0 +1,102 @@
+"""Moves of rows of a KV cache in C. `KVCache` in server/engine defines their results in NumPy."""
+
+import ctypes
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.shared_library import SharedArrays, load
+
+_library = load("kvasir_begin_row", "kvasir_continue_beams", "kvasir_close_holes")
+if _library is not None:
+    _library.kvasir_begin_row.restype = ctypes.c_int64
+    _library.kvasir_begin_row.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 4]
+    _library.kvasir_continue_beams.restype = ctypes.c_int64
+    _library.kvasir_continue_beams.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 5]
+    _library.kvasir_close_holes.restype = ctypes.c_int64
+    _library.kvasir_close_holes.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+
+
+class CacheMoves:
+    """Rows of one cache, whose arrays must not move.
+
+    `self_cache` and `cross_cache` [planes, rows, heads, positions, head_dim]; `last_cross` [planes, rows, 1, heads *
+    head_dim]; `per_row` [3, rows] has previous tokens, past lengths and source lengths; `owners` and `cross_owners`
+    [rows]. The numbers of an int8 cache are multiples of `step`.
+    """
+
+    def __init__(
+        self,
+        self_cache: NDArray[np.number],
+        cross_cache: NDArray[np.number],
+        last_cross: NDArray[np.number],
+        per_row: NDArray[np.int32],
+        owners: NDArray[np.int64],
+        cross_owners: NDArray[np.int64],
+        step: np.float32 | None,
+    ) -> None:
+        planes, rows, heads, _, head_dim = self_cache.shape
+        position_size = head_dim * self_cache.itemsize
+        head_sizes = (self_cache.strides[2], cross_cache.strides[2])
+        last_size = heads * head_dim * last_cross.itemsize
+        self._is_int8 = step is not None
+        self._dtype, self._inner_strides = self_cache.dtype, self_cache.strides[3:]
+        arrays = (np.full(1, step or 1.0, np.float32), self_cache, cross_cache, last_cross, *per_row)
+        assert all(array.flags.c_contiguous for array in arrays), "rows are addressed by pointers"
+        sizes = (planes, rows, heads, position_size, *head_sizes, last_size, self._is_int8)
+        self._struct = SharedArrays(sizes, (*arrays, owners, cross_owners))
+        self._address = self._struct.address
+        self._moved_to = np.zeros(rows, np.intp)
+        self._moved_to_address = self._moved_to.ctypes.data
+
+    @staticmethod
+    def is_available() -> bool:
+        """Whether the library was built."""
+        return _library is not None
+
+    def begin(self, owner: int, cross: NDArray[np.number], start_token: int) -> int:
+        """Assign the first free row to a request, begin it with its cross keys and values, and return it; -1 if none.
+
+        `cross` is [planes, heads, source_len, head_dim].
+        """
+        assert _library is not None
+        if cross.dtype != self._dtype or cross.strides[2:] != self._inner_strides:
+            cross = np.ascontiguousarray(cross, self._dtype)
+        plane_stride, head_stride, _, _ = cross.strides
+        row: int = _library.kvasir_begin_row(
+            self._address, owner, cross.ctypes.data, plane_stride, head_stride, cross.shape[2], start_token
+        )
+        return row
+
+    def advance(
+        self,
+        rows: NDArray[np.intp],
+        tokens: NDArray[np.int32],
+        parents: NDArray[np.intp],
+        finished: NDArray[np.bool_],
+        common: NDArray[np.int32] | None,
+    ) -> int:
+        """Continue the beams of requests that are not finished, and return the number of rows assigned; -1: too few.
+
+        Overwrites `rows` [requests, beam_size]. `common` [requests, beam_size, beam_size] is the number of tokens that
+        two beams had in common before this step: only positions behind them are copied, if the cache is int8. Its
+        numbers do not depend on the row that computed them.
+        """
+        assert _library is not None
+        assert rows.flags.c_contiguous, "rows are written in place"
+        tokens, parents = np.ascontiguousarray(tokens, np.int32), np.ascontiguousarray(parents, np.intp)
+        num_assigned: int = _library.kvasir_continue_beams(
+            self._address,
+            *rows.shape,
+            rows.ctypes.data,
+            parents.ctypes.data,
+            tokens.ctypes.data,
+            finished.ctypes.data,
+            common.ctypes.data if common is not None and self._is_int8 else None,
+        )
+        return num_assigned
+
+    def close_holes(self) -> NDArray[np.intp] | None:
+        """Move the last live rows into free rows before them. Return the new index of each row; None: nothing moved."""
+        assert _library is not None
+        return self._moved_to if _library.kvasir_close_holes(self._address, self._moved_to_address) else None

@@ -1,0 +1,163 @@
+/* Rows of a KV cache: their beginning, moves after a beam step, and the closing of holes. */
+#include <stdint.h>
+#include <string.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+#define FREE -1
+#define CACHE_LINE 64
+#define AHEAD 4
+
+/* The arrays of kernels/cache_moves.py, which documents them. Sizes are in bytes. */
+typedef struct {
+    int64_t planes, rows, heads, position_size, self_head_size, cross_head_size, last_size, is_int8;
+    float *step; /* [1] of int8 numbers */
+    char *self_cache, *cross_cache, *last_cross;
+    int32_t *previous_tokens, *past_lengths, *source_lengths;
+    int64_t *owners, *cross_owners;
+} Cache;
+
+/* Copy bytes begin to end of every head of a row to another row, in every plane. */
+static void copy_row(char *cache, const Cache *all, int64_t head_size, int64_t from, int64_t to, int64_t begin,
+                     int64_t end) {
+    const int64_t row_size = all->heads * head_size, num_heads = all->planes * all->heads;
+    for (int64_t ahead = 0; ahead < num_heads + AHEAD; ahead++) {
+        /* Heads are far apart: the next ones are prefetched while one is copied. */
+        if (ahead < num_heads) {
+            const int64_t offset = ahead / all->heads * all->rows * row_size + ahead % all->heads * head_size;
+            for (int64_t at = begin; at < end; at += CACHE_LINE) {
+                __builtin_prefetch(cache + offset + from * row_size + at);
+                __builtin_prefetch(cache + offset + to * row_size + at, 1);
+            }
+        }
+        const int64_t head = ahead - AHEAD;
+        if (head < 0) continue;
+        char *first = cache + head / all->heads * all->rows * row_size + head % all->heads * head_size;
+        memcpy(first + to * row_size + begin, first + from * row_size + begin, (size_t)(end - begin));
+    }
+}
+
+/* Copy a row with its source, from past position `begin` on; what is before is equal in both rows. */
+static void move_row(const Cache *all, int64_t from, int64_t to, int64_t begin) {
+    const int64_t position = all->position_size;
+    copy_row(all->self_cache, all, all->self_head_size, from, to, begin * position, all->past_lengths[from] * position);
+    if (all->cross_owners[from] != all->cross_owners[to]) {
+        copy_row(all->cross_cache, all, all->cross_head_size, from, to, 0, all->source_lengths[from] * position);
+        for (int64_t plane = 0; plane < all->planes; plane++) {
+            char *first = all->last_cross + plane * all->rows * all->last_size;
+            memcpy(first + to * all->last_size, first + from * all->last_size, (size_t)all->last_size);
+        }
+        all->cross_owners[to] = all->cross_owners[from];
+    }
+    all->previous_tokens[to] = all->previous_tokens[from];
+    all->past_lengths[to] = all->past_lengths[from];
+    all->source_lengths[to] = all->source_lengths[from];
+}
+
+/* Return the first free row from `row` on; `rows` if there is none. */
+static int64_t free_row(const Cache *all, int64_t row) {
+    while (row < all->rows && all->owners[row] != FREE) row++;
+    return row;
+}
+
+/* Assign the first free row to a request, and begin it with its cross keys and values and an empty past. `cross` [planes,
+ * heads, source_len, head_dim] has planes and heads at these distances in bytes. Returns the row, or -1 if none is free. */
+EXPORTED int64_t kvasir_begin_row(const Cache *all, int64_t owner, const char *cross, int64_t plane_stride,
+                                  int64_t head_stride, int64_t source_len, int64_t start_token) {
+    const int64_t row = free_row(all, 0), size = source_len * all->position_size;
+    const int64_t last = size - all->position_size, head_size = all->cross_head_size;
+    if (row == all->rows) return -1;
+    for (int64_t plane = 0; plane < all->planes; plane++) {
+        char *last_cross = all->last_cross + (plane * all->rows + row) * all->last_size;
+        for (int64_t head = 0; head < all->heads; head++) {
+            const char *from = cross + plane * plane_stride + head * head_stride;
+            memcpy(all->cross_cache + ((plane * all->rows + row) * all->heads + head) * head_size, from, (size_t)size);
+            if (!all->is_int8) {
+                memcpy(last_cross + head * all->position_size, from + last, (size_t)all->position_size);
+                continue;
+            }
+            float *numbers = (float *)last_cross + head * all->position_size;
+            for (int64_t i = 0; i < all->position_size; i++) numbers[i] = (float)((const int8_t *)from + last)[i] * *all->step;
+        }
+    }
+    all->owners[row] = all->cross_owners[row] = owner;
+    all->source_lengths[row] = (int32_t)source_len;
+    all->past_lengths[row] = 0;
+    all->previous_tokens[row] = (int32_t)start_token;
+    return row;
+}
+
+/* Continue the beams of a request. See kvasir_continue_beams. */
+static void continue_request(const Cache *all, int64_t beam_size, int64_t *rows, const int64_t *parents,
+                             const int32_t *common) {
+    int64_t own[beam_size], childless[beam_size], num_childless = 0, num_copied = 0;
+    memcpy(own, rows, sizeof own);
+    for (int64_t beam = 0; beam < beam_size; beam++) {
+        int continues = 0;
+        for (int64_t child = 0; child < beam_size; child++) continues |= parents[child] == beam;
+        if (!continues) childless[num_childless++] = beam;
+    }
+    for (int64_t child = 0; child < beam_size; child++) {
+        const int64_t parent = parents[child];
+        int is_first = 1;
+        for (int64_t earlier = 0; earlier < child; earlier++) is_first &= parents[earlier] != parent;
+        rows[child] = own[parent];
+        if (is_first) continue;
+        const int64_t other = childless[num_copied++];
+        rows[child] = own[other];
+        /* The start token precedes the tokens that both have in common. */
+        int64_t begin = common == NULL ? 0 : common[parent * beam_size + other] + 1;
+        const int64_t end = all->past_lengths[own[parent]];
+        move_row(all, own[parent], own[other], begin < end ? begin : end);
+    }
+}
+
+/* Let every beam of `num` requests continue its parent with its token, and write the new rows of the beams to `rows` [num,
+ * beam_size]. `parents` [num, beam_size] are beams of the same request. The first child stays in its parent's row; others
+ * are copied to rows of beams without children. A request that has only its first row (all of its `rows` are equal) is
+ * assigned the others, and all its beams continue that row. Finished requests stay as they are. `common` [num, beam_size,
+ * beam_size], or NULL, is the number of tokens that two beams have in common: their rows are equal so far, and are not
+ * copied. Returns the number of assigned rows, or -1 if there were too few. */
+EXPORTED int64_t kvasir_continue_beams(const Cache *all, int64_t num, int64_t beam_size, int64_t *rows,
+                                       const int64_t *parents, const int32_t *tokens, const uint8_t *finished,
+                                       const int32_t *common) {
+    int64_t num_assigned = 0, unassigned = 0;
+    for (int64_t request = 0; request < num; request++, rows += beam_size, parents += beam_size, tokens += beam_size) {
+        if (finished[request]) continue;
+        if (beam_size > 1 && rows[0] == rows[beam_size - 1]) {
+            for (int64_t beam = 1; beam < beam_size; beam++) {
+                unassigned = free_row(all, unassigned);
+                if (unassigned == all->rows) return -1;
+                all->owners[unassigned] = all->owners[rows[0]];
+                move_row(all, rows[0], unassigned, 0);
+                rows[beam] = unassigned;
+                num_assigned++;
+            }
+        } else {
+            const int32_t *own = common == NULL ? NULL : common + request * beam_size * beam_size;
+            continue_request(all, beam_size, rows, parents, own);
+        }
+        for (int64_t beam = 0; beam < beam_size; beam++) all->previous_tokens[rows[beam]] = tokens[beam];
+    }
+    return num_assigned;
+}
+
+/* Move the last live rows into the free rows before them. Writes the new index of each row to `moved_to` [rows], and
+ * returns the number of moves. */
+EXPORTED int64_t kvasir_close_holes(const Cache *all, int64_t *moved_to) {
+    int64_t num_live = 0, num_moves = 0;
+    for (int64_t row = 0; row < all->rows; row++) {
+        moved_to[row] = row;
+        num_live += all->owners[row] != FREE;
+    }
+    int64_t mover = num_live - 1;
+    for (int64_t hole = free_row(all, 0); hole < num_live; hole = free_row(all, hole)) {
+        do mover++;
+        while (all->owners[mover] == FREE);
+        move_row(all, mover, hole, 0);
+        all->owners[hole] = all->owners[mover];
+        all->owners[mover] = all->cross_owners[mover] = FREE;
+        moved_to[mover] = hole;
+        num_moves++;
+    }
+    return num_moves;
+}
