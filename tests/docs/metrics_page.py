@@ -20,11 +20,11 @@ def metrics_table() -> str:
     lines = ["| metric | type | labels | meaning |", "|---|---|---|---|"]
     registry: CollectorRegistry = metrics._registry
     for collector in registry._collector_to_names:
-        is_library = isinstance(collector, MetricWrapperBase)
-        [family] = collector.describe() if is_library else collector.collect()
+        [family] = collector.describe() if isinstance(collector, MetricWrapperBase) else collector.collect()
         name = f"{family.name}_total" if family.type == "counter" else family.name
         # prometheus_client has no public access to names of labels before their first values.
-        labels = ", ".join(f"`{label}`" for label in collector._labelnames) if is_library else ""
+        label_names = collector._labelnames if isinstance(collector, MetricWrapperBase) else ()
+        labels = ", ".join(f"`{label}`" for label in label_names)
         lines.append(f"| `{name}` | {family.type} | {labels} | {family.documentation} |")
     return "\n".join(lines) + "\n"
 
