@@ -1,6 +1,7 @@
 """HTTP responses to errors: the status of each error class, in the error format of the request's protocol."""
 
 import math
+import traceback
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
@@ -205,3 +206,13 @@ def _response(
     error_format: ErrorFormat, status: int, code: str, message: str, headers: Mapping[str, str]
 ) -> JSONResponse:
     return JSONResponse(error_format.body(status, code, replace_lone_surrogates(message)), status, dict(headers))
+
+
+def clear_frames(error: BaseException | None) -> None:
+    """Clear the variables of the ended functions in the tracebacks of an error and of those that it followed.
+
+    Cycles through them would keep all sentences of a call until the next full garbage collection.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
