@@ -180,7 +180,7 @@ class Engine:
             started = self._clock()
             self._batch.close_holes()
             cache = self._runner.cache
-            num_rows = cache.num_rows
+            num_rows = cache.num_live
             with_options = [group for group in groups if group.num_decoders]
             logit_rows = sorted_logit_rows(with_options) if with_options else NO_ROWS
             candidates = self._runner.decode(
