@@ -2,6 +2,8 @@
 
 import json
 import random
+import re
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,3 +211,40 @@ def random_arrays(shape: MarianShape, sizes: tuple[int, int], generator: np.rand
         bias = arrays[f"decoder_l{shape.num_decoder_layers}_ffn_ffn_ln_bias"][0]
         arrays["decoder_ff_logit_out_W"][:, 0] += _END_BIAS * bias / np.square(bias).sum()
     return arrays
+
+
+def write_binary(
+    path: Path, arrays: Arrays, description: str, *, is_int8: bool, alphas: Mapping[str, float] | None = None
+) -> None:
+    """Write Marian's binary format, with weights in intgemm8 for all processors if `is_int8`.
+
+    `alphas` are multipliers of activations by the name of the weight that they meet.
+    """
+    records: list[tuple[str, int, tuple[int, ...], bytes]] = []
+    for name, array in arrays.items():
+        # The weights of products, and tables of embeddings, which are not transposed.
+        is_table = "Wemb" in name
+        if is_int8 and (is_table or re.search(r"_W.?$", name)):
+            quantized, multiplier = intgemm8(array)
+            stored = (quantized if is_table else quantized.T).tobytes() + struct.pack("<f", multiplier)
+            records.append((name, 0x4101, array.shape, stored))
+        else:
+            records.append((name, 0x0404, array.shape, array.astype("<f4").tobytes()))
+    for name, alpha in (alphas or {}).items():
+        records.append((f"{name}_QuantMultA", 0x0404, (1, 1), struct.pack("<f", alpha)))
+    text = description.encode() + b"\0"
+    records.append(("special:model.yml", 0x0101, (len(text),), text))
+    padded = [content + bytes(-len(content) % 256) for *_, content in records]
+    head = struct.pack("<QQ", 1, len(records))
+    for (name, kind, shape, _), content in zip(records, padded, strict=True):
+        head += struct.pack("<QQQQ", len(name.encode()) + 1, kind, len(shape), len(content))
+    head += b"".join(name.encode() + b"\0" for name, *_ in records)
+    head += b"".join(struct.pack(f"<{len(shape)}i", *shape) for _, _, shape, _ in records)
+    gap = -(len(head) + 8) % 256
+    path.write_bytes(head + struct.pack("<Q", gap) + bytes(gap) + b"".join(padded))
+
+
+def intgemm8(array: NDArray[np.float32]) -> tuple[NDArray[np.int8], float]:
+    """Return a matrix as int8 and its multiplier: `quantized / multiplier` restores it."""
+    multiplier = np.float32(127 / np.abs(array).max())
+    return np.rint(array * multiplier).clip(-127, 127).astype(np.int8), float(multiplier)

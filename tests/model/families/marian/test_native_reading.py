@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.quality.random_marian_files import MarianShape, random_arrays, write_random_model
+from benchmarks.quality.random_marian_files import (
+    MarianShape,
+    intgemm8,
+    random_arrays,
+    write_binary,
+    write_random_model,
+)
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.errors import CheckpointError
 from model.checkpoints.weights import build_model
@@ -155,3 +161,70 @@ def test_damaged_files_and_folders_are_rejected(copied: Path) -> None:
     (copied / "model1.npz").write_bytes(damaged)
     with pytest.raises(CheckpointError, match=r"model1.npz is damaged"):
         read_checkpoint(copied)
+
+
+def _as_binary(folder: Path, *, is_int8: bool, alphas: dict[str, float] | None = None) -> Path:
+    stored = _stored(folder)
+    description = stored.pop("special:model.yml").tobytes().rstrip(b"\0").decode()
+    (folder / "model.npz").unlink()
+    path = folder / "model.ende.intgemm.alphas.bin"
+    write_binary(path, stored, description, is_int8=is_int8, alphas=alphas)
+    return path
+
+
+def test_a_binary_file_in_float32_is_read_like_an_archive(copied: Path) -> None:
+    expected = read_checkpoint(copied)
+    _as_binary(copied, is_int8=False)
+    found = read_checkpoint(copied)
+    assert found.config == expected.config
+    assert not found.is_quantized
+    assert (found.languages.source, found.languages.target) == (("en",), ("de",))
+    for name, weight in expected.weights.items():
+        assert torch.equal(found.weights[name], weight), name
+
+
+@pytest.mark.parametrize("alphas", [None, {"encoder_l1_self_Wq": 20.0, "none": 31.5}])
+def test_int8_weights_are_multiples_of_their_step(copied: Path, alphas: dict[str, float] | None) -> None:
+    arrays = _stored(copied)
+    _as_binary(copied, is_int8=True, alphas=alphas)
+    found = read_checkpoint(copied)
+    assert found.is_quantized
+    quantized, multiplier = intgemm8(arrays["encoder_l2_ffn_W1"])
+    weight = found.weights["encoder.layers.1.feed_forward.inner_proj.weight"]
+    np.testing.assert_array_equal(np.rint(weight.numpy().T * multiplier), quantized)
+    np.testing.assert_allclose(weight.numpy().T, arrays["encoder_l2_ffn_W1"], atol=0.51 / multiplier)
+    quantized, multiplier = intgemm8(arrays["Wemb"])
+    table = found.weights["encoder.embedding.weight"].numpy()
+    np.testing.assert_array_equal(np.rint(table[:-1] * multiplier), quantized)
+    bias = found.weights["decoder.layers.0.recurrence.forget_proj.bias"]
+    np.testing.assert_array_equal(bias.numpy(), arrays["decoder_l1_rnn_bf"][0])
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "message"),
+    [
+        (0, 2, "the binary version must be 1. Given: 2"),
+        (8, 90, "is damaged"),
+        (24, 0x1801, "has the type 0x1801; supported are"),
+        (32, 3, "is damaged"),
+        (40, 1 << 50, "is damaged: it ends after"),
+    ],
+)
+def test_a_damaged_binary_file_is_rejected_with_the_finding(
+    copied: Path, position: int, value: int, message: str
+) -> None:
+    path = _as_binary(copied, is_int8=True)
+    content = bytearray(path.read_bytes())
+    content[position : position + 8] = value.to_bytes(8, "little")
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=message):
+        read_checkpoint(copied)
+
+
+def test_a_file_cut_anywhere_is_rejected(copied: Path) -> None:
+    path = _as_binary(copied, is_int8=True)
+    content = path.read_bytes()
+    for share in range(1, 20):
+        path.write_bytes(content[: len(content) * share // 20])
+        with pytest.raises(CheckpointError):
+            read_checkpoint(copied)
