@@ -1,7 +1,8 @@
 """The text pipeline of one model: read, segment, protect, encode, decode, restore, join."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient
@@ -19,7 +20,7 @@ from server.translation.restoration import Restorer
 from server.translation.scoring import Scorer
 from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.source_checks import SourceChecks
-from server.translation.submission import Submission
+from server.translation.submission import Submission, one_after_the_other
 from server.translation.text_output import TextOutput
 from server.translation.text_stream import TextStream
 from server.translation.types import TranslationRequest, TranslationResult
@@ -71,8 +72,32 @@ class Pipeline:
         arrived = self._clock()
         self._limits.check_size(request)
         deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, self._clock)
-        if stream is None and (result := await self._plain_texts.translate(request, deadline, arrived)) is not None:
-            return result
+        if stream is None and (plain := await self._plain_texts.translate(request, deadline, arrived)) is not None:
+            result, lost = plain
+            return await self._with_negations(result, lost, request, deadline) if lost else result
+        return await self._translate_any(request, stream, deadline, arrived)
+
+    async def _with_negations(
+        self, result: TranslationResult, lost: Sequence[int], request: TranslationRequest, deadline: Deadline
+    ) -> TranslationResult:
+        """Return the result with other translations of the texts that `lost` a negation."""
+        texts = tuple(request.texts[index] for index in lost)
+        again = replace(request, texts=texts, accepted_earlier=True)
+        second = await self._translate_any(again, None, deadline, self._clock())
+        translations = list(result.translations)
+        for index, translation in zip(lost, second.translations, strict=True):
+            translations[index] = translation
+        return replace(
+            result,
+            translations=translations,
+            phases=one_after_the_other(result.phases, second.phases),
+            sentence_tokens=result.sentence_tokens + second.sentence_tokens,
+        )
+
+    async def _translate_any(
+        self, request: TranslationRequest, stream: TextStream | None, deadline: Deadline, arrived: float
+    ) -> TranslationResult:
+        """Translate texts that may have something to protect."""
         texts = await self._read(request, deadline)
         check = None if self._checks is None else self._checks.of(request)
         if check is not None:
