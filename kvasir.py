@@ -91,8 +91,11 @@ def pull(
     sha256: Annotated[str | None, typer.Option(metavar="HEX", help="Required SHA-256 of the file of a URL.")] = None,
     registry: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Source of models of language pairs: opus-mt, mozilla, or a URL or file."),
-    ] = "opus-mt",
+        typer.Option(
+            metavar="NAME",
+            help="Source of models of language pairs: mozilla, opus-mt, any (mozilla, then opus-mt), or a URL or file.",
+        ),
+    ] = "any",
     tier: Annotated[
         Literal["base", "base-memory", "tiny"] | None,
         typer.Option(help="Size of a model of Mozilla's registry; by default the best one."),
