@@ -1,4 +1,4 @@
-"""The command line: kvasir serve | pull | translate | export | train | top | mcp … Each imports what it needs."""
+"""The command line: kvasir serve | pull | translate | export | train | filter | top | mcp … Each imports what it needs."""
 
 import signal
 import sys
@@ -162,6 +162,18 @@ def train(context: typer.Context) -> None:
         add_format(KvasirBundle())  # for --init
 
         run_command(training, context.args, "kvasir train")
+
+
+@app.command("filter", cls=ForwardingCommand)
+def filter_pairs(context: typer.Context) -> None:
+    """Drop the least probable pairs of parallel text."""
+    with one_line_errors(), needs_extra("train"):
+        from export.recovery.reading import KvasirBundle
+        from model.families.registry import add_format
+        from model.training.filter_command import filter_pairs as filtering
+
+        add_format(KvasirBundle())  # for --model
+        run_command(filtering, context.args, "kvasir filter")
 
 
 @app.command(cls=PlainCommand)
