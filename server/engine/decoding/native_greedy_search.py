@@ -83,4 +83,5 @@ class NativeGreedySearch(RowSearch):
             self._requests.move(mover, hole)
             self._params[hole] = self._params[mover]
         del self._params[num_left:]
-        self._num_with_scores = sum([params.options.return_scores for params in self._params])
+        if self._num_with_scores:
+            self._num_with_scores = sum([params.options.return_scores for params in self._params])
