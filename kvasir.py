@@ -1,4 +1,4 @@
-"""The command line: kvasir serve | pull | translate | export | train | filter | top | mcp … Each imports what it needs."""
+"""The command line: kvasir serve | translate | export | train | filter | top | mcp … Each imports what it needs."""
 
 import signal
 import sys
