@@ -207,6 +207,8 @@ class Trainer:
                 "loss": position.loss / position.num_labels,
                 "learning_rate": self.optimizer.param_groups[0]["lr"],
                 "gradient_norm": position.gradient_norm / self.settings.log_every,
+                "labels": position.num_labels,
+                "seconds": round(seconds, 1),
                 "labels_per_second": round(position.num_labels / seconds, 1),
                 "time": round(time.time(), 1),
             }
