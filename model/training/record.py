@@ -74,8 +74,8 @@ def markdown(records: Sequence[TrainingRecord]) -> str:
 def _effort(entry: LogEntry, before: LogEntry | None) -> tuple[float, float]:
     """Return target tokens and seconds since the line before.
 
-    Logs of earlier versions have a rate and the time of each line. An interval of an hour or more contains a pause and is
-    not counted.
+    Logs of earlier versions have a rate and the time of each line. An interval of an hour or more contains a pause and
+    is not counted.
     """
     if "labels" in entry and "seconds" in entry:
         return entry["labels"], entry["seconds"]
