@@ -17,7 +17,8 @@ The life of a request:
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -82,6 +83,7 @@ class Engine:
         self._batch = Batch(runner, limits)
         self._without_token: list[Request] = []
         self._streams = StreamTracker()
+        self.has_broken_runner = False  # a run of the model has failed: its process should start again
 
     def step(self) -> StepResult:
         """Decode one token for every live row.
@@ -138,7 +140,8 @@ class Engine:
             self._embed(embedded, ended)
         if self._admitted:
             with StepGuard(ended, lambda: self._admitted):
-                encoded = self._runner.encode([request.source for request in self._admitted])
+                with self._noting_failures():
+                    encoded = self._runner.encode([request.source for request in self._admitted])
                 now = self._clock()
                 for request in self._admitted:
                     request.timings.encoded = now
@@ -159,12 +162,21 @@ class Engine:
         """Complete requests for embeddings: they need no rows."""
         with StepGuard(ended, lambda: requests):
             poolings = [request.params.pooling or "mean" for request in requests]
-            vectors = self._runner.embed([request.source for request in requests], poolings)
+            with self._noting_failures():
+                vectors = self._runner.embed([request.source for request in requests], poolings)
             now = self._clock()
             for request, vector in zip(requests, vectors, strict=True):
                 request.timings.encoded = request.timings.assigned = request.timings.first_token = now
                 hypothesis = Hypothesis([], math.nan, math.nan, FinishReason.STOP, embedding=vector)
                 ended.append(Completion(request, [hypothesis], FinishReason.STOP))
+
+    @contextmanager
+    def _noting_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            self.has_broken_runner = True
+            raise
 
     @property
     def has_decoder(self) -> bool:
@@ -183,13 +195,14 @@ class Engine:
             num_rows = cache.num_live
             with_options = [group for group in groups if group.num_decoders]
             num_candidates = max([group.num_graph_candidates for group in groups])
-            if with_options:
-                logit_rows = sorted_logit_rows(with_options)
-                with_queries = any(group.needs_attention for group in with_options)
-                candidates = self._runner.decode(num_rows, num_candidates, True, logit_rows, with_queries)
-            else:
-                logit_rows, with_scores = NO_ROWS, any(group.search.needs_scores for group in groups)
-                candidates = self._runner.decode(num_rows, num_candidates, with_scores)
+            with self._noting_failures():
+                if with_options:
+                    logit_rows = sorted_logit_rows(with_options)
+                    with_queries = any(group.needs_attention for group in with_options)
+                    candidates = self._runner.decode(num_rows, num_candidates, True, logit_rows, with_queries)
+                else:
+                    logit_rows, with_scores = NO_ROWS, any(group.search.needs_scores for group in groups)
+                    candidates = self._runner.decode(num_rows, num_candidates, with_scores)
             cache.past_lengths[:num_rows] += 1
             return _DecodedStep(groups, StepOutputs(candidates, logit_rows), num_rows, started)
         return None

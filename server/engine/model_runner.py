@@ -33,6 +33,20 @@ class Candidates:
 NO_ROWS: RowIndices = np.empty(0, np.intp)
 
 
+class NotFinite(Exception):
+    """A decoder step without usable logits: its weights or its cache are damaged, and every later answer is garbage."""
+
+
+def check_finite(logits: NDArray[np.floating]) -> None:
+    """Raise `NotFinite` if the best candidate of a row [rows, num_candidates] has a logit that is no finite number.
+
+    A search would take a token all the same: one that means nothing.
+    """
+    if not np.isfinite(logits[:, 0]).all():
+        rows = np.flatnonzero(~np.isfinite(logits[:, 0]))
+        raise NotFinite(f"the logits of {rows.size} of {len(logits)} rows are not finite")
+
+
 class ModelRunner(Protocol):
     """Runs a model for one engine. The engine assigns rows to requests; the runner computes."""
 

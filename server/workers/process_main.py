@@ -6,6 +6,7 @@ import logging.handlers
 import os
 import selectors
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -47,6 +48,8 @@ def run_engine(connection: Connection, bundle: Bundle, settings: EngineSettings)
             worker.run_step()
     except (EOFError, OSError):  # the parent process closed the pipe or ended
         return
+    except BrokenRunner:
+        sys.exit(1)
 
 
 class _ToParent(logging.handlers.QueueHandler):
@@ -111,6 +114,10 @@ class _StepRecorder:
         self.recorded.append((rows, seconds))
 
 
+class BrokenRunner(Exception):
+    """A run of the model has failed; the log has the cause."""
+
+
 class _Worker:
     """The engine of this process, and its end of the pipe."""
 
@@ -147,6 +154,9 @@ class _Worker:
             queue.receive(message)
             is_idle = False
         result = engine.step()
+        if engine.has_broken_runner:
+            # Later steps would fail, too. The parent process decodes the requests elsewhere, and starts another one.
+            raise BrokenRunner
         now = time.monotonic()
         is_due = now - self._last_status > _STATUS_SECONDS or not engine.num_running
         if result.completions or result.stream_updates or is_due:

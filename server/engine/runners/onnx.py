@@ -14,7 +14,7 @@ from bundle.tensors import Precision
 from kernels.log_probabilities import LogProbabilities
 from kernels.onnx_registration import KernelsUnavailable, register
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
-from server.engine.model_runner import NO_ROWS, Candidates
+from server.engine.model_runner import NO_ROWS, Candidates, check_finite
 from server.engine.runners.encoder_runs import encoded_in_runs, pooled
 from server.interface.request import Pooling, TokenIds
 
@@ -210,6 +210,7 @@ class _BoundStep:
 
     def run(self, num_logit_rows: int) -> Candidates:
         self._session.run_with_iobinding(self._binding)
+        check_finite(self._logits)
         if self._with_scores:
             self._log_probs.update()
         if not num_logit_rows and not self._whole_rows.queries:

@@ -66,8 +66,13 @@ class Answer:
     text: str
     source_language: str
     target_language: str
-    taken: list[Range] = field(default_factory=list)
     _numbers: list[_Number] | None = None
+    _is_taken: bytearray = field(init=False)  # by character: 1,000 quotation marks would be compared with each other
+    _searched: dict["regex.Pattern[str]", int] = field(default_factory=dict)  # how far, as nothing becomes free again
+
+    def __post_init__(self) -> None:
+        """Begin with nothing taken."""
+        self._is_taken = bytearray(len(self.text))
 
     def find(self, items: Sequence[tuple[ItemKind, str]]) -> list[Range | None]:
         """Return the range of each item, None for one that was lost; one with more letters is looked for first."""
@@ -88,19 +93,27 @@ class Answer:
     def _take(self, kind: ItemKind, item: str) -> Range | None:
         found = _FINDERS.get(kind, _verbatim)(self, item)
         if found is not None:
-            self.taken.append(found)
+            self.take(found)
         return found
 
-    def _is_free(self, found: Range) -> bool:
-        return all(found[1] <= start or end <= found[0] for start, end in self.taken)
+    def take(self, found: Range) -> None:
+        """Make a range the counterpart of an item."""
+        start, end = found
+        self._is_taken[start:end] = b"\1" * (end - start)
 
-    def first(
-        self, pattern: "regex.Pattern[str]", accept: Callable[[Range], bool] = lambda found: True
-    ) -> Range | None:
+    def _is_free(self, found: Range) -> bool:
+        return self._is_taken.find(1, *found) < 0
+
+    def first(self, pattern: "regex.Pattern[str]", accept: Callable[[Range], bool] | None = None) -> Range | None:
         """Return the first free match that is accepted."""
-        for match in pattern.finditer(self.text):
-            if match.start() < match.end() and self._is_free(match.span()) and accept(match.span()):
-                return match.span()
+        begin = self._searched.get(pattern, 0) if accept is None else 0
+        for match in pattern.finditer(self.text, begin):
+            if match.start() < match.end() and self._is_free(match.span()):
+                if accept is None:
+                    self._searched[pattern] = match.start()
+                    return match.span()
+                if accept(match.span()):
+                    return match.span()
         return None
 
     def has_currency(self, number: _Number, currency: str) -> bool:

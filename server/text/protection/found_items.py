@@ -78,7 +78,7 @@ def find_items(
             if span is None:
                 result.lost.append(item)
             else:
-                answer.taken.append(span)
+                answer.take(span)
                 result.found.append(FoundItem(item, *span, None, item.means))
     others = [item for item in read if item.means in (Means.AS_IS, Means.STAND_IN)]
     spans = answer.find([(item.kind, item.shown) for item in others])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bundle import tensors as names
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
-from server.engine.model_runner import NO_ROWS, Candidates
+from server.engine.model_runner import NO_ROWS, Candidates, check_finite
 from server.engine.runners.device.bound_steps import BoundStep, StepBuffers
 from server.engine.runners.device.buckets import Captures, bucket
 from server.engine.runners.device.cache import DeviceCache, EncodedRow
@@ -173,6 +173,7 @@ class DeviceRunner:
         self._memory.wait(self._memory.mark())
         normalizer = buffers.normalizer[:num_rows]
         num_candidates = min(num_candidates, buffers.num_ranked)
+        check_finite(buffers.candidate_logits[:num_rows])
         return Candidates(
             buffers.candidates[:num_rows, :num_candidates],
             buffers.candidate_logits[:num_rows, :num_candidates] - normalizer[:, None],

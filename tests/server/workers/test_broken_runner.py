@@ -1,0 +1,75 @@
+"""Runs of the model that fail, or that return logits that are no numbers: no answer is made of them."""
+
+import multiprocessing
+import time
+from multiprocessing.connection import Connection
+from typing import NoReturn
+
+import numpy as np
+import pytest
+
+from bundle.loading import load_bundle
+from server.engine.model_runner import NotFinite, check_finite
+from server.interface.errors import EngineFailed
+from server.interface.request import Request, Timings
+from server.operations.defaults import DEFAULT_MODEL
+from server.text.tokenizers.registry import open_tokenizer
+from server.workers.messages import AdmissionMessage, EngineSettings, SubmitMessage
+from server.workers.process_main import BrokenRunner, _Worker
+from tests.fakes.sentence_params import sentence_params
+
+SETTINGS = EngineSettings("cpu", threads=1, max_rows=8, max_encoder_tokens=512, niceness=0)
+
+
+@pytest.mark.parametrize("logit", [np.nan, np.inf, -np.inf])
+def test_a_row_without_a_finite_logit_fails_the_step(logit: float) -> None:
+    logits = np.zeros((3, 2), np.float32)
+    check_finite(logits)
+    logits[:, 1] = -np.inf  # fewer tokens are possible than candidates wanted
+    check_finite(logits)
+    logits[1] = logit
+    with pytest.raises(NotFinite, match="1 of 3 rows"):
+        check_finite(logits)
+
+
+@pytest.fixture(scope="module")
+def worker_and_parent() -> tuple[_Worker, Connection]:
+    parent, child = multiprocessing.Pipe()
+    return _Worker(child, load_bundle(DEFAULT_MODEL), SETTINGS), parent
+
+
+def _fail(*_: object) -> NoReturn:
+    raise RuntimeError("Non-zero status code returned while running MatMul node")
+
+
+def _steps(worker: _Worker) -> None:
+    for _ in range(5):
+        worker.run_step()
+
+
+@pytest.mark.parametrize("fault", ["encode", "decode", "logits"])
+def test_a_worker_whose_model_fails_exits_without_an_answer(
+    fault: str, worker_and_parent: tuple[_Worker, Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, parent = worker_and_parent
+    source = open_tokenizer(load_bundle(DEFAULT_MODEL)).encode("Good morning.")
+    request = Request(source, sentence_params(), Timings(time.monotonic()))
+    if fault == "logits":
+        damage = "server.engine.runners.onnx.check_finite"
+        monkeypatch.setattr(damage, lambda logits: check_finite(np.full_like(logits, np.nan)))
+    else:
+        monkeypatch.setattr(worker._engine._runner, fault, _fail)
+    parent.send(AdmissionMessage([SubmitMessage.of(request)], []))
+    with pytest.raises(BrokenRunner):
+        _steps(worker)
+    assert not parent.poll()
+    worker._engine.has_broken_runner = False
+    monkeypatch.undo()
+    parent.send(AdmissionMessage([SubmitMessage.of(Request(source, sentence_params(), Timings(0.0)))], []))
+    for _ in range(20):
+        worker.run_step()
+        if parent.poll() and (ended := parent.recv().ended):
+            assert ended[0].hypotheses
+            assert ended[0].error is None
+            return
+    raise EngineFailed("the worker did not answer after its model was mended")
