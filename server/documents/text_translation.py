@@ -47,7 +47,7 @@ def document_translation(
     async def translate(texts: Sequence[str], request: TranslationRequest) -> list[str]:
         language = source
         if source == AUTO:
-            [detected] = await service.detect(replace(request, texts=("\n".join(texts),)))
+            [detected] = await service.detect(replace(request, texts=("\n".join(texts),)), into)
             if detected is None:
                 return list(texts)
             if match_language(detected.language, [into]):

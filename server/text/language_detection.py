@@ -13,6 +13,9 @@ _MAX_CHARACTERS = 2000
 # The prior probability that a text is in one of the candidates, and not in any other language of the model.
 _PRIOR_OF_CANDIDATES = 0.9
 
+# The confidence with which a text is in a target language that no model reads.
+_CERTAIN = 0.7
+
 # Languages whose label in the model differs from their tag.
 _LABELS: Mapping[str, str] = {"cmn": "zh", "fil": "tl", "in": "id", "iw": "he", "nb": "no", "ji": "yi"}
 
@@ -29,7 +32,7 @@ class Detector:
     """Ranks candidate languages of texts. Those that the model does not support are in `unknown`. Thread-safe."""
 
     def __init__(self, candidates: Sequence[str]) -> None:
-        known = set(load_identifier().labels) if candidates else set[str]()
+        known = _known_labels() if candidates else frozenset[str]()
         self._candidates: dict[str, str] = {}  # label to tag, the first of two with the same label
         self.unknown: list[str] = []
         for tag in candidates:
@@ -48,25 +51,40 @@ class Detector:
 
         The confidences are posterior probabilities: they sum to less than 1 by the probability of all other languages.
         """
-        if not self._candidates or not has_letters(text):
+        return self._rank(text, self._candidates)
+
+    def _rank(self, text: str, candidates: Mapping[str, str]) -> list[Detection]:
+        if not candidates or not has_letters(text):
             return []
         likelihoods = dict(load_identifier().rank(readable(text)))
-        in_candidates = sum(likelihoods[label] for label in self._candidates)
+        in_candidates = sum(likelihoods[label] for label in candidates)
         others = max(1.0 - in_candidates, 0.0)
-        num_candidates, num_others = len(self._candidates), len(likelihoods) - len(self._candidates)
+        num_candidates, num_others = len(candidates), len(likelihoods) - len(candidates)
         prior = _PRIOR_OF_CANDIDATES / num_candidates
         prior_of_other = (1.0 - _PRIOR_OF_CANDIDATES) / max(num_others, 1)
         total = in_candidates * prior + others * prior_of_other
         ranked = [
             Detection(tag, float(likelihoods[label] * prior / total) if total else 0.0)
-            for label, tag in self._candidates.items()
+            for label, tag in candidates.items()
         ]
         return sorted(ranked, key=lambda detection: -detection.confidence)
 
-    def detect(self, text: str) -> Detection | None:
-        """Return the most likely candidate; None for a text without letters."""
-        ranked = self.rank(text)
-        return ranked[0] if ranked else None
+    def detect(self, text: str, target: str | None = None) -> Detection | None:
+        """Return the most likely candidate; None for a text without letters.
+
+        A `target` that is no candidate is returned if the text is in it for certain: no model reads it, so that the
+        text is not translated.
+        """
+        candidates = self._candidates
+        if target is not None and (label := label_of(target)) not in candidates and label in _known_labels():
+            candidates = {**candidates, label: target}
+        ranked = self._rank(text, candidates)
+        if not ranked:
+            return None
+        is_doubtful = candidates is not self._candidates and ranked[0].confidence < _CERTAIN
+        if is_doubtful and ranked[0].language == target:
+            return ranked[1] if len(ranked) > 1 else None
+        return ranked[0]
 
 
 def label_of(tag: str) -> str:
@@ -84,6 +102,11 @@ def has_letters(text: str) -> bool:
 def load_identifier() -> LanguageIdentifier:
     """Return the model of the library, loaded once a process: it takes a second, and 95 MB."""
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+@cache
+def _known_labels() -> frozenset[str]:
+    return frozenset(load_identifier().labels)
 
 
 def readable(text: str) -> str:

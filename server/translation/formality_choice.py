@@ -1,13 +1,14 @@
 """Choice of the form of address among the hypotheses of a sentence, for models without a tag for it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from server.interface.request import Hypothesis, Tokens
 from server.text.formality import Formality, formality_rules
-from server.text.protection.protected import Restored
+from server.text.protection.protected import Restored, with_outputs
 from server.text.tokenizers.tokenizer import Tokenizer
-from server.translation.sentences import Job, Sentence
-from server.translation.types import TranslationRequest
+from server.translation.sentences import Job, SegmentedText, Sentence
+from server.translation.types import TranslationRequest, TranslationResult
 
 _WRONG = 2
 # By how much the score of an answer may be lower than that of the best one, and the share of its words that it must
@@ -47,6 +48,19 @@ class FormalityChoice:
             return answers
         best = answers[0]
         return sorted(answers, key=lambda answer: self._rank_beside(best, source, answer))
+
+    def with_other_addresses(self, result: TranslationResult, texts: Sequence[SegmentedText]) -> TranslationResult:
+        """Return a result whose translations name their sentences with the wrong form."""
+        translations = [
+            replace(translation, other_address=tuple(self._wrong_parts(text)))
+            for translation, text in zip(result.translations, texts, strict=True)
+        ]
+        return replace(result, translations=translations)
+
+    def _wrong_parts(self, text: SegmentedText) -> Iterator[str]:
+        for sentence in text.sentences:
+            if sentence.kept is None:
+                yield from (with_outputs(job.answers[0][0]) for job in sentence.jobs if self._is_wrong_job(job))
 
     def is_wrong(self, sentence: Sentence) -> bool:
         """Return whether the best answer of a part of a sentence has the wrong form."""

@@ -112,6 +112,8 @@ class Pipeline:
             result = await texts.run(assemble, texts, request, self._tokenizer, submission.phases, encoder.seed)
             if check is not None:
                 result = with_kept_sentences(result, request.texts, texts)
+            if (choice := FormalityChoice.of(request)) is not None:
+                result = choice.with_other_addresses(result, texts.texts)
             texts.deadline.check()
         output.assembled(result.translations)
         return result

@@ -92,7 +92,7 @@ class Escalation:
         return (
             ProtectedSentence(
                 sentence.unit, span, words, built, self.notation, self.cases,
-                negation=negation, num_lost_negations=sentence.num_lost_negations,
+                round=self.round, negation=negation, num_lost_negations=sentence.num_lost_negations,
             ),
         )  # fmt: skip
 

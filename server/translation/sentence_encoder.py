@@ -22,6 +22,7 @@ from server.translation.types import TranslationRequest
 
 _USUAL_OPTIONS = frozenset(("beam_size",))
 _BEAMS_FOR_SUBSTITUTES = 4
+_BEAMS_FOR_SECOND_SEARCH = 2  # with items of the same kind or names; docs/decisions/text.md has the numbers
 _BEAMS_FOR_WORDS = 8  # required ones, of which each has alternatives
 
 
@@ -187,6 +188,8 @@ class SentenceEncoder(RequestBuilder):
             beam_size = min(max(params.beam_size, _BEAMS_FOR_SUBSTITUTES), self._max_beam_size)
             params = replace(params, beam_size=beam_size, num_hypotheses=beam_size)
         elif part.may_lose_items and _returns_beams(params):
+            if part.was_lost and not required_words and params.num_hypotheses == 1:
+                params = replace(params, beam_size=min(params.beam_size, _BEAMS_FOR_SECOND_SEARCH))
             params = replace(params, num_hypotheses=params.beam_size)
         if part.is_fragment and not terms and params.beam_size > 1 and _returns_beams(params):
             params = replace(params, beam_size=1, num_hypotheses=1)  # beams do not improve fragments

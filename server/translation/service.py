@@ -105,7 +105,7 @@ class TranslationService:
             result = await route.pipeline.translate(_part(request, range(len(request.texts)), route), stream)
             return TranslationOutcome(result, (), (route,))
         target = _target(router, target)
-        detected = await self.detect(request)
+        detected = await self.detect(request, target)
         forced = None if self._limits.keeps_target(request.options) else partial(self._other_language, request, target)
         parts = _route_parts(router, detected, target, forced)
         unchanged = frozenset(range(len(request.texts))).difference(*(part.indices for part in parts))
@@ -129,11 +129,14 @@ class TranslationService:
         self._limits.sentence_params(request, route.steps[-1].pipeline.bundle.config.shapes)
         return route.target
 
-    async def detect(self, request: TranslationRequest) -> list[Detection | None]:
-        """Return the language of each text, without its markup; None for a text without letters."""
+    async def detect(self, request: TranslationRequest, target: str | None = None) -> list[Detection | None]:
+        """Return the language of each text, without its markup; None for a text without letters.
+
+        A text may be in the `target` language, too.
+        """
 
         def detect_all() -> list[Detection | None]:
-            return [self._detect(text, request) for text in request.texts]
+            return [self._detect(text, request, target) for text in request.texts]
 
         arrived = time.monotonic()
         deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, time.monotonic)
@@ -142,9 +145,9 @@ class TranslationService:
         inline_characters = -1 if request.in_background else INLINE_CHARACTERS
         return await runner_for(size, request.format == "text", deadline, inline_characters)(detect_all)
 
-    def _detect(self, text: str, request: TranslationRequest) -> Detection | None:
+    def _detect(self, text: str, request: TranslationRequest, target: str | None) -> Detection | None:
         checkpoint()
-        return self._detector.detect(visible_text(text, request.format, request.markup))
+        return self._detector.detect(visible_text(text, request.format, request.markup), target)
 
     def _other_language(self, request: TranslationRequest, target: str, index: int) -> str | None:
         """Return the most likely language of a text besides the target; None if there is no other."""

@@ -114,7 +114,7 @@ class Translation:
     is their sum. `alternatives` are the second and further hypotheses: the i-th joins the i-th hypothesis of every
     sentence (the last there is, where a sentence has fewer). `sentences` are the details of the best hypotheses,
     `protected` the items that had to survive, and the means that kept each. `kept` are the sentences that were not
-    translated.
+    translated, `other_address` translated ones that have another form of address than the requested one.
     """
 
     text: str
@@ -127,6 +127,7 @@ class Translation:
     sentences: tuple[SentenceDetails, ...] = ()
     protected: tuple[KeptItem, ...] = ()
     kept: tuple[KeptSentence, ...] = ()
+    other_address: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,11 @@ class Protected(Protocol):
         ...
 
     @property
+    def was_lost(self) -> bool:
+        """Return whether an earlier search lost something of the sentence."""
+        ...
+
+    @property
     def may_change_answers(self) -> bool:
         """Return whether the restored text may differ from the answer, or be rejected."""
         ...

@@ -31,6 +31,7 @@ class PlainSentence:
     substitutes: ClassVar[Sequence[str]] = ()
     may_lose_items: ClassVar[bool] = False
     may_change_answers: ClassVar[bool] = False
+    was_lost: ClassVar[bool] = False
     must_have_substitutes: ClassVar[bool] = False
     required_terms: ClassVar[Sequence[Alternatives]] = ()
     is_fragment: ClassVar[bool] = False
@@ -62,6 +63,7 @@ class ProtectedSentence:
     is_fragment: bool = False
     is_continuation: bool = False
     negation: Negation | None = None
+    round: int = 0
     num_lost_negations: int = 0  # in earlier rounds
 
     @property
@@ -78,6 +80,11 @@ class ProtectedSentence:
     def may_lose_items(self) -> bool:
         """Return whether an answer can be rejected."""
         return bool(self.input.items) or (self.negation is not None and self.num_lost_negations < 2)
+
+    @property
+    def was_lost(self) -> bool:
+        """Return whether an earlier search lost something of the sentence."""
+        return self.round > 0
 
     @property
     def may_change_answers(self) -> bool:

@@ -69,3 +69,24 @@ def test_candidates_keep_their_tags_and_unknown_ones_are_named() -> None:
 
 def test_odd_characters_do_no_harm() -> None:
     assert ENGLISH_OR_GERMAN.detect("\ud800 a \x00 \u202e b") is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Wo ist der Bahnhof, bitte schön?", "de"),
+        ("Where is the railway station?", "en"),
+        ("Radio", "en"),  # not certain to be German
+        ("Où est la gare, s'il vous plaît ?", "en"),
+    ],
+)
+def test_a_target_that_no_model_reads_is_detected_if_it_is_certain(text: str, language: str) -> None:
+    detected = Detector(["en"]).detect(text, "de")
+    assert detected is not None
+    assert detected.language == language
+
+
+def test_an_unknown_target_changes_no_detection() -> None:
+    detector = Detector(["en", "de"])
+    for text in ("Wo ist der Bahnhof?", "Where is it?", "42"):
+        assert detector.detect(text, "xx") == detector.detect(text, "de") == detector.detect(text)

@@ -135,3 +135,22 @@ def test_a_form_needs_beams(engine: AddressingEngine) -> None:
     request = TranslationRequest(("You.",), "en", "de", DecodingOptions(seed=1), formality=Formality.FORMAL)
     with pytest.raises(InvalidRequest, match="`formal` cannot be combined with sampling"):
         asyncio.run(Pipeline(engine, TranslationLimits()).translate(request))
+
+
+@pytest.mark.parametrize(
+    ("answers", "form", "other"),
+    [
+        ((INFORMAL, FORMAL), Formality.FORMAL, ()),
+        ((INFORMAL, NEUTRAL), Formality.FORMAL, ()),
+        ((INFORMAL,) * 4 + (NEUTRAL,), Formality.FORMAL, (INFORMAL,)),
+        ((INFORMAL,) * 4, Formality.INFORMAL, ()),
+        ((INFORMAL,) * 4, None, ()),
+    ],
+)
+def test_sentences_with_the_other_form_are_reported(
+    engine: AddressingEngine, answers: Sequence[str], form: Formality | None, other: tuple[str, ...]
+) -> None:
+    engine.answers = answers
+    request = TranslationRequest(("Where is your station?",), "en", "de", formality=form)
+    result = asyncio.run(Pipeline(engine, TranslationLimits()).translate(request))
+    assert result.translations[0].other_address == other

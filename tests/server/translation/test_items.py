@@ -147,6 +147,14 @@ def test_stronger_means_are_tried_in_their_order(
     assert [item.means for item in found.protected] == [means]
 
 
+def test_later_searches_have_two_beams(bundle: Bundle) -> None:
+    engine = Rewriting(bundle, lambda text: text.replace("4711", "").replace("350", ""))
+    options = DecodingOptions(beam_size=4)
+    [found] = _translate(engine, "the 4711 jumps", options=options)
+    assert found.text == "the 4711 jumps"
+    assert [batch[0].params.beam_size for batch in engine.batches] == [4, 2, 2]
+
+
 def test_stronger_means_are_taken_for_what_was_lost_only(bundle: Bundle) -> None:
     engine = Rewriting(bundle, lambda text: text.replace("4711", ""))
     [found] = _translate(engine, "the 4711 and {name} jump")

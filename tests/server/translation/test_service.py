@@ -228,3 +228,13 @@ def test_with_detection_a_glossary_is_for_the_texts_in_its_language(
         _translate(service, replace(asked, glossary_source=source), AUTO, "fr")
         assert any(map(any, _required(echoes["de-en"]))) == both
         assert any(terms == ["water"] for terms in _required(echoes["en-fr"]))
+
+
+def test_a_server_with_one_direction_leaves_texts_in_its_target_language(echo_for: EchoFor) -> None:
+    echo = echo_for("en", "de")
+    service = TranslationService(Router([Pipeline(echo, LIMITS)], pivot=""), Detector(["en"]), LIMITS)
+    done = _translate(service, _asked(GERMAN, ENGLISH), AUTO, "de")
+    assert done.unchanged == {0}
+    assert [None if each is None else each.language for each in done.detected] == ["de", "en"]
+    assert _texts(done) == [GERMAN, ENGLISH]
+    assert [len(batch) for batch in echo.batches] == [1]

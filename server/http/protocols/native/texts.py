@@ -111,6 +111,9 @@ class TranslationDetails(BaseModel):
         None,
         description="sentences that were not translated; `if_already_target` and `if_untranslatable` translate them",
     )
+    other_address: list[str] | None = Field(
+        None, description="translated sentences that do not have the form of address that `formal` asks for"
+    )
 
 
 class TranslationAnswer(BaseModel):
@@ -256,11 +259,13 @@ def _translation(
 
 
 def _details(translation: Translation) -> TranslationDetails | None:
-    if not (translation.protected or translation.kept):
+    if not (translation.protected or translation.kept or translation.other_address):
         return None
     items = [ProtectedItem(text=item.text, kind=item.kind, means=item.means) for item in translation.protected]
     kept = [KeptSentenceAnswer(text=each.text, reason=each.reason) for each in translation.kept]
-    return TranslationDetails(protected=items or None, kept=kept or None)
+    return TranslationDetails(
+        protected=items or None, kept=kept or None, other_address=list(translation.other_address) or None
+    )
 
 
 def _score(score: float, asked: TranslationRequest) -> float | None:
