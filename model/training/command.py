@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from typer.models import OptionInfo
 
 from model.training.settings import DataFile, TrainingSettings
+from model.training.settings import Decoder as DecoderName
 from model.training.settings import Schedule as ScheduleName
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ def train(
     feed_forward_width: Annotated[int, _SIZES("Width inside feed-forward layers.")] = 1024,
     num_encoder_layers: Annotated[int, _SIZES("Layers.")] = 6,
     num_decoder_layers: Annotated[int, _SIZES("Layers.")] = 3,
+    decoder: Annotated[
+        DecoderName, _SIZES("ssru: a recurrent unit instead of self-attention, for fast students.")
+    ] = "self-attention",
     max_sentence_tokens: Annotated[int, _SIZES("Pairs with a longer side are skipped.")] = 256,
     copied_pairs: Annotated[
         float, _PAIRS("Pairs with numbers, names, dates and addresses to copy, for each pair of an epoch.")
@@ -123,6 +127,7 @@ def train(
         feed_forward_width=feed_forward_width,
         num_encoder_layers=num_encoder_layers,
         num_decoder_layers=num_decoder_layers,
+        decoder=decoder,
         max_sentence_tokens=max_sentence_tokens,
         copied_pairs=copied_pairs,
         noisy_pairs=noisy_pairs,

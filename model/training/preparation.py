@@ -9,6 +9,7 @@ import torch
 
 from model.checkpoints.weights import build_model
 from model.config import TransformerConfig
+from model.families.marian.npz_writing import require_marian_npz
 from model.families.marian.writing import require_marian
 from model.families.registry import read_checkpoint
 from model.training.augmentation import Augmentation
@@ -42,8 +43,10 @@ def prepare_model(settings: TrainingSettings, vocabulary: JointVocabulary) -> Tr
             raise ValueError(
                 f"{settings.initial}: training requires a model with one weight for both embeddings and the output"
             )
-        require_marian(initial.config)  # before the first update, not at the first checkpoint
+        require = require_marian_npz if initial.config.has_recurrent_decoder else require_marian
+        require(initial.config)  # before the first update, not at the first checkpoint
         return build_model(replace(initial, config=replace(initial.config, dropout=settings.dropout)))
+    is_recurrent = settings.decoder == "ssru"
     return Transformer(
         TransformerConfig(
             vocab_size=len(vocabulary),
@@ -56,8 +59,11 @@ def prepare_model(settings: TrainingSettings, vocabulary: JointVocabulary) -> Tr
             feed_forward_width=settings.feed_forward_width,
             num_encoder_layers=settings.num_encoder_layers,
             num_decoder_layers=settings.num_decoder_layers,
+            decoder="ssru" if is_recurrent else "self_attention",
             dropout=settings.dropout,
-            sinusoid_layout="halves",
+            # As in the library that reads the checkpoint: Marian itself, or transformers.
+            sinusoid_layout="halves_inclusive" if is_recurrent else "halves",
+            layer_norm_epsilon=1e-6 if is_recurrent else 1e-5,
             output_bias=True,
             max_source_tokens=settings.max_sentence_tokens,
             max_target_tokens=settings.max_sentence_tokens,

@@ -10,6 +10,7 @@ from model.training.augmentation import AugmentationSettings
 
 Schedule = Literal["inverse-square-root", "cosine"]
 Precision = Literal["float32", "bfloat16"]
+Decoder = Literal["self-attention", "ssru"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class TrainingSettings:
     feed_forward_width: int = 1024
     num_encoder_layers: int = 6
     num_decoder_layers: int = 3
+    decoder: Decoder = "self-attention"
+    """"ssru" replaces self-attention by a recurrent unit; the checkpoint is then in Marian's own format."""
     max_sentence_tokens: int = 256
     """Pairs with a longer side are skipped."""
 

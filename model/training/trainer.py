@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from model.families.marian.npz_writing import write_student
 from model.families.marian.writing import write_marian
 from model.training.averaging import average_weights
 from model.training.batches import Indices, epoch_indices, token_batches
@@ -246,7 +247,8 @@ class Trainer:
 
     def _write_checkpoint(self, model: Transformer) -> None:
         settings = self.settings
-        write_marian(model, self.run_folder.checkpoint, settings.source_language, settings.target_language)
+        write = write_student if model.config.has_recurrent_decoder else write_marian
+        write(model, self.run_folder.checkpoint, settings.source_language, settings.target_language)
 
     def _save_state(self) -> None:
         state: State = {

@@ -1,5 +1,6 @@
 """Models in Marian's own format, `.npz` or `.bin`: those of its trainer, of Firefox and of translateLocally."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -48,7 +49,7 @@ class MarianNative:
         except ValueError as error:
             raise CheckpointError(f"{files.model.name}: {error}") from error
         shapes = parameter_shapes(config)
-        names = {name: [_stored_name(name, description)] for name in shapes}
+        names = {name: [stored] for name, stored in stored_names(shapes, description).items()}
         return Checkpoint(
             config=config,
             weights=select_weights(shapes, tables.tensors, names, (), files.model.name),
@@ -129,6 +130,11 @@ def _config(description: Description, tables: _Tables, end: int, unknown: tuple[
         max_target_tokens=max_tokens,
         suppressed_token_ids=(*unknown, *range(tables.num_targets, tables.num_tokens)),
     )
+
+
+def stored_names(parameters: Iterable[str], description: Description) -> dict[str, str]:
+    """Return Marian's name of each parameter."""
+    return {parameter: _stored_name(parameter, description) for parameter in parameters}
 
 
 def _stored_name(parameter: str, description: Description) -> str:

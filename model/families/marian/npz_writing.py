@@ -12,11 +12,13 @@ from typing import Final
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from model.atomic_files import replacing
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.errors import CheckpointError
 from model.config import TransformerConfig
+from model.transformer import Transformer
 
 MODEL_FILE: Final = "model.npz"
 DECODER_FILE: Final = "decoder.yml"
@@ -30,7 +32,6 @@ _END, _UNKNOWN = "</s>", "<unk>"
 _UNUSED: Final[Mapping[str, object]] = {
     "bert-train-type-embeddings": True,
     "bert-type-vocab-size": 2,
-    "dec-cell": "gru",
     "dec-cell-base-depth": 2,
     "dec-cell-high-depth": 1,
     "dim-rnn": 1024,
@@ -50,7 +51,6 @@ _UNUSED: Final[Mapping[str, object]] = {
     "transformer-aan-activation": "swish",
     "transformer-aan-depth": 2,
     "transformer-aan-nogate": False,
-    "transformer-decoder-autoreg": "self-attention",
     "transformer-decoder-ffn-depth": 0,
     "transformer-depth-scaling": False,
     "transformer-dim-aan": 2048,
@@ -101,24 +101,53 @@ def write_marian_npz(checkpoint: Checkpoint, folder: Path, report: Callable[[str
     for name, path in checkpoint.tokenizer.files.items():
         if name.endswith(".spm"):
             (folder / name).write_bytes(path.read_bytes())
-    weights = _renamed(checkpoint)
-    description = json.dumps(_description(config, len(vocabularies[0]), len(vocabularies[1])))  # JSON is YAML
-    weights["special:model.yml"] = np.frombuffer(description.encode() + b"\0", np.int8)
-    decoder = {
+    _write_decoder(folder, names)
+    _write_model(folder, config, checkpoint.weights, (len(vocabularies[0]), len(vocabularies[1])))
+
+
+def write_student(model: Transformer, folder: Path, source_language: str, target_language: str) -> None:
+    """Write model.npz, decoder.yml and the languages into a folder that has the vocabulary, vocab.json.
+
+    Raises ValueError if the format cannot represent the model, OSError if a file cannot be written.
+    """
+    config = model.config
+    require_marian_npz(config)
+    weights = {name: parameter.detach().cpu() for name, parameter in model.named_parameters()}
+    _write_decoder(folder, ["vocab.json", "vocab.json"])
+    metadata = {"sourceLanguage": source_language, "targetLanguage": target_language}
+    (folder / "metadata.json").write_text(json.dumps(metadata) + "\n", "utf-8")
+    _write_model(folder, config, weights, (config.pad_token_id, config.pad_token_id))
+
+
+def _write_decoder(folder: Path, vocabularies: list[str]) -> None:
+    settings = {
         "relative-paths": True,
         "models": [MODEL_FILE],
-        "vocabs": names,
+        "vocabs": vocabularies,
         "allow-unk": True,  # other libraries generate this token, too
         "beam-size": 4,
         "normalize": 1,
     }
-    (folder / DECODER_FILE).write_text(json.dumps(decoder) + "\n", "utf-8")
+    (folder / DECODER_FILE).write_text(json.dumps(settings) + "\n", "utf-8")
+
+
+def _write_model(
+    folder: Path, config: TransformerConfig, tensors: Mapping[str, Tensor], sizes: tuple[int, int]
+) -> None:
+    weights = _renamed(config, tensors)
+    description = json.dumps(_description(config, *sizes))  # JSON is YAML
+    weights["special:model.yml"] = np.frombuffer(description.encode() + b"\0", np.int8)
     with replacing(folder / MODEL_FILE) as partial, partial.open("wb") as stream:
         np.savez(stream, allow_pickle=False, **weights)
 
 
-def _problems(checkpoint: Checkpoint) -> list[str]:
-    config = checkpoint.config
+def require_marian_npz(config: TransformerConfig) -> None:
+    """Raise `CheckpointError` with every property of a model that the format cannot represent."""
+    if problems := _config_problems(config):
+        raise CheckpointError("Marian's format cannot represent the model: " + "; ".join(problems))
+
+
+def _config_problems(config: TransformerConfig) -> list[str]:
     required: dict[str, tuple[object, ...]] = {
         "norm_placement": ("post",),
         "norm": ("layer",),
@@ -147,10 +176,17 @@ def _problems(checkpoint: Checkpoint) -> list[str]:
         if getattr(config, name) not in allowed
     ]
     last = config.decoder_shape.vocab_size - 1
-    tables = [checkpoint.weights[name] for name in _table_names(config)]
     if config.decoder_start_token_id != config.pad_token_id or config.pad_token_id != last:
         problems.append(f"`decoder_start_token_id` and `pad_token_id` must be the last token {last}")
-    elif any(bool(table[last].any()) for table in tables[-1:]):
+    return problems
+
+
+def _problems(checkpoint: Checkpoint) -> list[str]:
+    config = checkpoint.config
+    problems = _config_problems(config)
+    last = config.decoder_shape.vocab_size - 1
+    tables = [checkpoint.weights[name] for name in _table_names(config)]
+    if config.pad_token_id == last and any(bool(table[last].any()) for table in tables[-1:]):
         problems.append("the embedding of `decoder_start_token_id` must be zeros")
     if checkpoint.tokenizer.kind not in ("marian", "sentencepiece"):
         problems.append(f"the tokenizer must consist of SentencePiece models. Given: {checkpoint.tokenizer.kind}")
@@ -185,6 +221,8 @@ def _description(config: TransformerConfig, source_size: int, target_size: int) 
     same_width = encoder.feed_forward_width == decoder.feed_forward_width
     return {
         **_UNUSED,
+        "dec-cell": "ssru" if config.has_recurrent_decoder else "gru",
+        "transformer-decoder-autoreg": "rnn" if config.has_recurrent_decoder else "self-attention",
         "dim-vocabs": [source_size, target_size],
         "dim-emb": config.d_model,
         "enc-depth": encoder.num_layers,
@@ -198,11 +236,9 @@ def _description(config: TransformerConfig, source_size: int, target_size: int) 
     }
 
 
-def _renamed(checkpoint: Checkpoint) -> Weights:
-    config = checkpoint.config
-
+def _renamed(config: TransformerConfig, tensors: Mapping[str, Tensor]) -> Weights:
     def numbers(name: str) -> NDArray[np.float32]:
-        values: NDArray[np.float32] = checkpoint.weights[name].to(torch.float32).numpy()
+        values: NDArray[np.float32] = tensors[name].to(torch.float32).numpy()
         return values
 
     num_tokens = config.pad_token_id
@@ -215,13 +251,19 @@ def _renamed(checkpoint: Checkpoint) -> Weights:
         for index in range(num_layers):
             ours, theirs = f"{stack}.layers.{index}.", f"{stack}_l{index + 1}_"
             for attention, name in _ATTENTIONS.items():
-                if stack == "encoder" and attention == "cross_attention":
+                if f"{ours}{attention}_norm.weight" not in tensors:
                     continue
                 for projection, letter in _PROJECTIONS.items():
                     weights[f"{theirs}{name}_W{letter}"] = numbers(f"{ours}{attention}.{projection}.weight").T.copy()
                     weights[f"{theirs}{name}_b{letter}"] = numbers(f"{ours}{attention}.{projection}.bias")[None]
                 weights[f"{theirs}{name}_Wo_ln_scale"] = numbers(f"{ours}{attention}_norm.weight")[None]
                 weights[f"{theirs}{name}_Wo_ln_bias"] = numbers(f"{ours}{attention}_norm.bias")[None]
+            if f"{ours}recurrence_norm.weight" in tensors:
+                weights[f"{theirs}rnn_W"] = numbers(f"{ours}recurrence.input_proj.weight").T.copy()
+                weights[f"{theirs}rnn_Wf"] = numbers(f"{ours}recurrence.forget_proj.weight").T.copy()
+                weights[f"{theirs}rnn_bf"] = numbers(f"{ours}recurrence.forget_proj.bias")[None]
+                weights[f"{theirs}rnn_ffn_ln_scale"] = numbers(f"{ours}recurrence_norm.weight")[None]
+                weights[f"{theirs}rnn_ffn_ln_bias"] = numbers(f"{ours}recurrence_norm.bias")[None]
             for projection, number in (("inner_proj", 1), ("outer_proj", 2)):
                 weights[f"{theirs}ffn_W{number}"] = numbers(f"{ours}feed_forward.{projection}.weight").T.copy()
                 weights[f"{theirs}ffn_b{number}"] = numbers(f"{ours}feed_forward.{projection}.bias")[None]

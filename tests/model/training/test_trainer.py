@@ -243,3 +243,22 @@ def test_every_line_of_the_log_is_json_with_its_step(data: Path, tmp_path: Path)
     lines = [json.loads(line) for line in trainer.run_folder.log_file.read_text("utf-8").splitlines()]
     assert [line["step"] for line in lines] == [3, 6, 9, 12]
     assert all(0 < line["learning_rate"] <= 1e-3 and line["loss"] > 0 for line in lines)
+
+
+def test_a_student_with_a_recurrent_decoder_is_written_and_read_back(data: Path, tmp_path: Path) -> None:
+    settings = toy_settings(data, decoder="ssru")
+    trainer = train(settings, tmp_path / "run")
+    config = trainer.model.config
+    assert config.has_recurrent_decoder
+    checkpoint = read_checkpoint(trainer.run_folder.checkpoint)
+    assert (checkpoint.languages.source, checkpoint.languages.target) == (("en",), ("de",))
+    found = build_model(checkpoint)
+    source = torch.tensor([[5, 9, 7, config.eos_token_id]])
+    inputs = torch.tensor([[config.decoder_start_token_id, 6, 8]])
+    mask = torch.ones_like(source, dtype=torch.bool)
+    with torch.no_grad():
+        expected, logits = trainer._averaged()(source, mask, inputs), found(source, mask, inputs)
+    # The padding, which is never generated, has no probability in Marian's format.
+    torch.testing.assert_close(logits[..., :-1], expected[..., :-1], atol=1e-5, rtol=0)
+    again = toy_settings(data, initial=str(trainer.run_folder.checkpoint), max_steps=1)
+    assert Trainer(again, tmp_path / "again").model.config.has_recurrent_decoder
