@@ -46,6 +46,7 @@ def write_marian(model: Transformer, folder: Path, source_language: str, target_
 def require_marian(config: TransformerConfig) -> None:
     """Raise ValueError with every property of a model that the format cannot represent."""
     supported = {
+        "decoder": "self_attention",
         "norm": "layer",
         "relative_buckets": 0,
         "gated": False,
