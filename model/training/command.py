@@ -51,9 +51,7 @@ def train(
     ] = None,
     initial: Annotated[
         str | None,
-        typer.Option(
-            "--init", metavar="CHECKPOINT", help="Checkpoint or bundle to start from: weights, vocabulary, sizes."
-        ),
+        typer.Option("--init", metavar="CHECKPOINT", help="Checkpoint, bundle or hub name to start from."),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed produces the same weights on the same machine.")] = 1,
     device: Annotated[Literal["cpu", "cuda"] | None, typer.Option(help="Default: cuda if available.")] = None,

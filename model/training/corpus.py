@@ -143,8 +143,9 @@ class _CorpusReader:
         """Encode pairs, and return the number of those that are short enough."""
         size_before = len(self.sources)
         while block := list(islice(pairs, _TEXTS_AT_ONCE)):
-            sources, targets = (self._vocabulary.encode(texts) for texts in zip(*block, strict=True))
-            for source, target in zip(sources, targets, strict=True):
+            sources, targets = zip(*block, strict=True)
+            encoded = self._vocabulary.encode(sources), self._vocabulary.encode_targets(targets)
+            for source, target in zip(*encoded, strict=True):
                 if max(len(source), len(target)) > self._max_tokens:
                     self.num_left_out += 1
                     continue

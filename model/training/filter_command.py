@@ -12,7 +12,7 @@ from rich.progress import Progress
 
 def filter_pairs(
     data: Annotated[list[Path], typer.Argument(metavar="FILE ...", help="Pairs, in any format of kvasir train.")],
-    model: Annotated[str, typer.Option(metavar="CHECKPOINT", help="Checkpoint or bundle that judges the pairs.")],
+    model: Annotated[str, typer.Option(metavar="CHECKPOINT", help="Checkpoint, bundle or hub name that judges.")],
     source: Annotated[str, typer.Option(help="Language of the source.")],
     target: Annotated[str, typer.Option(help="Language of the target.")],
     output: Annotated[Path, typer.Option(metavar="FILE", help="File for the pairs that are kept, tab-separated.")],
@@ -30,6 +30,7 @@ def filter_pairs(
     # Imported here, so that --help works without PyTorch.
     import torch
 
+    from model.checkpoints.hugging_face_files import find_checkpoint
     from model.checkpoints.weights import build_model
     from model.families.registry import read_checkpoint
     from model.training.corpus import Corpus
@@ -40,12 +41,14 @@ def filter_pairs(
 
     if threads is not None:
         torch.set_num_threads(threads)
-    vocabulary = read_vocabulary(Path(model))
-    judge = build_model(read_checkpoint(model))
+    folder = find_checkpoint(model)
+    vocabulary = read_vocabulary(folder.path, target)
+    judge = build_model(read_checkpoint(folder))
     pairs = [pair for file in data for pair in read_pairs(file, (source, target), swap_columns=swap_columns)]
     if not pairs:
         raise ValueError(f"{data[0]} has no pairs")
-    encoded = [vocabulary.encode(side) for side in zip(*pairs, strict=True)]
+    sources, targets = zip(*pairs, strict=True)
+    encoded = vocabulary.encode(sources), vocabulary.encode_targets(targets)
     is_short = [max(map(len, sides)) <= max_sentence_tokens for sides in zip(*encoded, strict=True)]
     pairs = [pair for pair, each in zip(pairs, is_short, strict=True) if each]
     sides = [TokenSequences.of(ids for ids, each in zip(side, is_short, strict=True) if each) for side in encoded]

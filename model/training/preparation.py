@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from model.checkpoints.hugging_face_files import find_checkpoint
 from model.checkpoints.weights import build_model
 from model.config import TransformerConfig
 from model.families.marian.npz_writing import require_marian_npz
@@ -27,9 +28,9 @@ def prepare_vocabulary(settings: TrainingSettings, run: RunFolder) -> JointVocab
     Without a saved state, the folder's checkpoint is ignored: it can be from other text.
     """
     if run.has_state():
-        return read_vocabulary(run.checkpoint)
+        return read_vocabulary(run.checkpoint, settings.target_language)
     if settings.initial is not None:
-        vocabulary = read_vocabulary(Path(settings.initial))
+        vocabulary = read_vocabulary(find_checkpoint(settings.initial).path, settings.target_language)
         return vocabulary.with_split_digits() if settings.split_digits else vocabulary
     return train_vocabulary(_all_texts(settings), settings.vocab_size, split_digits=settings.split_digits)
 

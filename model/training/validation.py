@@ -83,6 +83,8 @@ def read_validation(
     pairs = list(islice(read_pairs(path, languages, swap_columns=swap_columns), max_pairs))
     if not pairs:
         raise ValueError(f"{path} has no pairs")
-    sources, targets = (TokenSequences.of(vocabulary.encode(texts)) for texts in zip(*pairs, strict=True))
-    corpus = Corpus(sources, targets, (len(pairs),), vocabulary.padding, start, 0)
+    sources, targets = zip(*pairs, strict=True)
+    encoded = vocabulary.encode(sources), vocabulary.encode_targets(targets)
+    sides = tuple(map(TokenSequences.of, encoded))
+    corpus = Corpus(sides[0], sides[1], (len(pairs),), vocabulary.padding, start, 0)
     return Validation(corpus, [target for _, target in pairs], vocabulary)

@@ -10,6 +10,8 @@ import numpy as np
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
+from model.checkpoints.language_codes import language_code
+from model.families.marian.language_tokens import language_tokens
 from model.training.tokens import TokenIds
 
 SENTENCEPIECE_FILES = ("source.spm", "target.spm")
@@ -18,73 +20,117 @@ _NORMAL, _UNUSED = ModelProto.SentencePiece.NORMAL, ModelProto.SentencePiece.UNU
 END, UNKNOWN, PADDING = "</s>", "<unk>", "<pad>"
 
 
-class JointVocabulary:
-    """SentencePiece pieces and their token ids. `padding` is the last id and not a piece."""
+class SentencePieces:
+    """One SentencePiece model, and the token ids of its pieces."""
 
-    def __init__(self, sentencepiece: bytes, numbers: dict[str, int]) -> None:
-        self.sentencepiece = sentencepiece
-        self.numbers = numbers
-        self.end, self.padding, self.unknown = numbers[END], numbers[PADDING], numbers[UNKNOWN]
-        self._processor = SentencePieceProcessor(model_proto=sentencepiece)
-        size = self._processor.get_piece_size()
+    def __init__(self, content: bytes, numbers: Mapping[str, int]) -> None:
+        self.content = content
+        self.processor = SentencePieceProcessor(model_proto=content)
+        unknown = numbers[UNKNOWN]
         # [pieces]: the token id of each piece
         self._to_number = np.array(
-            [numbers.get(self._processor.id_to_piece(piece), self.unknown) for piece in range(size)], dtype=np.int32
+            [
+                numbers.get(self.processor.id_to_piece(piece), unknown)
+                for piece in range(self.processor.get_piece_size())
+            ],
+            dtype=np.int32,
         )
-        self._to_piece = {int(number): piece for piece, number in enumerate(self._to_number)}
+
+    def encode(self, texts: Sequence[str], before: Sequence[int], end: int) -> list[TokenIds]:
+        """Return the token ids of each text between those `before` it and the `end`."""
+        around = np.array(before, dtype=np.int32), np.array([end], dtype=np.int32)
+        return [
+            np.concatenate([around[0], self._to_number[np.array(pieces, dtype=np.int64)], around[1]])
+            for pieces in self.processor.encode(list(texts))
+        ]
+
+    def scores(self) -> dict[str, float]:
+        """Return the scores of the pieces that stand for text as it is."""
+        processor = self.processor
+        other = processor.is_control, processor.is_unknown, processor.is_byte, processor.is_unused
+        return {
+            processor.id_to_piece(piece): processor.get_score(piece)
+            for piece in range(processor.get_piece_size())
+            if not any(is_other(piece) for is_other in other)
+        }
+
+    def with_split_digits(self) -> bytes:
+        """Return a model that encodes every digit as a piece of its own.
+
+        SentencePiece resolves unused pieces into those that they were merged from.
+        """
+        model = ModelProto.FromString(self.content)
+        for piece in model.pieces:
+            if piece.type == _NORMAL and sum(map(str.isdigit, piece.piece)) and len(piece.piece.lstrip("▁")) > 1:
+                piece.type = _UNUSED
+        content: bytes = model.SerializeToString()
+        return content
+
+
+class JointVocabulary:
+    """Token ids of both languages. Source and target can have SentencePiece models of their own, as in OPUS-MT.
+
+    `prefix` is the token of the target language, which begins a source in models with several targets.
+    """
+
+    def __init__(
+        self,
+        sentencepiece: bytes,
+        numbers: dict[str, int],
+        target_sentencepiece: bytes | None = None,
+        prefix: int | None = None,
+    ) -> None:
+        self.numbers = numbers
+        self.end, self.padding, self.unknown = numbers[END], numbers[PADDING], numbers[UNKNOWN]
+        self._source = SentencePieces(sentencepiece, numbers)
+        self._target = self._source
+        if target_sentencepiece not in (None, sentencepiece):
+            self._target = SentencePieces(target_sentencepiece, numbers)
+        self._before = () if prefix is None else (prefix,)
+        self._pieces = {number: piece for piece, number in numbers.items()}
 
     def __len__(self) -> int:
         return len(self.numbers)
 
+    @property
+    def sentencepiece(self) -> bytes:
+        """The SentencePiece model of the source."""
+        return self._source.content
+
     def encode(self, texts: Sequence[str]) -> list[TokenIds]:
-        """Return the token ids of each text, the end-of-sequence token last."""
-        return [
-            np.append(self._to_number[np.array(pieces, dtype=np.int64)], np.int32(self.end))
-            for pieces in self._processor.encode(list(texts))
-        ]
+        """Return the token ids of each source, the end-of-sequence token last."""
+        return self._source.encode(texts, self._before, self.end)
+
+    def encode_targets(self, texts: Sequence[str]) -> list[TokenIds]:
+        """Return the token ids of each target, the end-of-sequence token last."""
+        return self._target.encode(texts, (), self.end)
 
     def decode(self, token_ids: Iterable[int]) -> str:
-        """Return the text of token ids up to the end-of-sequence token, without padding and unknown tokens."""
-        pieces: list[int] = []
+        """Return the text of a target up to the end-of-sequence token, without padding and unknown tokens."""
+        pieces: list[str] = []
         for token in token_ids:
             if token == self.end:
                 break
             if token not in (self.padding, self.unknown):
-                pieces.append(self._to_piece[token])
-        text: str = self._processor.decode(pieces)
+                pieces.append(self._pieces[int(token)])
+        text: str = self._target.processor.decode(pieces)
         return text
 
     def splits(self) -> dict[int, list[int]]:
-        """Return the tokens that each token can be replaced by; tokens that cannot be split are absent."""
-        processor = self._processor
-        pieces = {
-            processor.id_to_piece(piece): processor.get_score(piece)
-            for piece in range(processor.get_piece_size())
-            if not (
-                processor.is_control(piece)
-                or processor.is_unknown(piece)
-                or processor.is_byte(piece)
-                or processor.is_unused(piece)
-            )
-        }
-        found = {piece: best_split(piece, pieces) for piece in pieces}
+        """Return the tokens that each token of a source can be replaced by; tokens that cannot be split are absent."""
+        scores = {piece: score for piece, score in self._source.scores().items() if piece in self.numbers}
+        found = {piece: best_split(piece, scores) for piece in scores}
         return {self.numbers[piece]: [self.numbers[part] for part in parts] for piece, parts in found.items() if parts}
 
     def with_split_digits(self) -> "JointVocabulary":
-        """Return a vocabulary with the same tokens that encodes every digit as a token of its own.
-
-        SentencePiece resolves unused pieces into those that they were merged from.
-        """
-        model = ModelProto.FromString(self.sentencepiece)
-        for piece in model.pieces:
-            if piece.type == _NORMAL and sum(map(str.isdigit, piece.piece)) and len(piece.piece.lstrip("▁")) > 1:
-                piece.type = _UNUSED
-        return JointVocabulary(model.SerializeToString(), self.numbers)
+        """Return a vocabulary with the same tokens that encodes every digit as a token of its own."""
+        models = (pieces.with_split_digits() for pieces in (self._source, self._target))
+        return JointVocabulary(next(models), self.numbers, next(models), next(iter(self._before), None))
 
     def write(self, folder: Path) -> None:
-        """Write the tokenizer files of a Marian checkpoint, with the same pieces for source and target."""
-        for name in SENTENCEPIECE_FILES:
-            (folder / name).write_bytes(self.sentencepiece)
+        """Write the tokenizer files of a Marian checkpoint."""
+        for name, pieces in zip(SENTENCEPIECE_FILES, (self._source, self._target), strict=True):
+            (folder / name).write_bytes(pieces.content)
         (folder / VOCABULARY_FILE).write_text(json.dumps(self.numbers, ensure_ascii=False), "utf-8")
 
 
@@ -163,10 +209,22 @@ def _no_vocabulary(size: int, reason: str) -> str:
     return f"SentencePiece cannot train a vocabulary of {size} tokens (--vocab-size) on this text: {reason}"
 
 
-def read_vocabulary(folder: Path) -> JointVocabulary:
-    """Read the vocabulary of a checkpoint. Raises ValueError if source and target have different ones."""
-    source, target = ((folder / name).read_bytes() for name in SENTENCEPIECE_FILES)
-    if source != target or (folder / "target_vocab.json").exists():
+def read_vocabulary(folder: Path, target_language: str | None = None) -> JointVocabulary:
+    """Read the vocabulary of a checkpoint.
+
+    A model with several targets requires the `target_language`. Raises ValueError if it does not have that language, or
+    if source and target have different token ids.
+    """
+    if (folder / "target_vocab.json").exists():
         raise ValueError(f"{folder} must have one vocabulary for both languages. Given: 2")
+    if missing := [name for name in (*SENTENCEPIECE_FILES, VOCABULARY_FILE) if not (folder / name).is_file()]:
+        raise ValueError(f"{folder / missing[0]} is missing; training requires a Marian checkpoint or its bundle")
+    source, target = ((folder / name).read_bytes() for name in SENTENCEPIECE_FILES)
     numbers: dict[str, int] = json.loads((folder / VOCABULARY_FILE).read_text("utf-8"))
-    return JointVocabulary(source, numbers)
+    prefixes = language_tokens(numbers)
+    if target_language is None or not prefixes:
+        return JointVocabulary(source, numbers, target)
+    code = language_code(target_language)
+    if code not in prefixes:
+        raise ValueError(f"{folder} must have the target {target_language}. Given: {', '.join(sorted(prefixes))}")
+    return JointVocabulary(source, numbers, target, numbers[prefixes[code]])

@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from export.exporter import export_bundle
 from kvasir import app
+from model.families.registry import read_checkpoint
 from model.training.command import train
 from model.training.settings import TrainingSettings
 from model.training.trainer import Trainer
@@ -58,6 +59,11 @@ def test_text_becomes_a_checkpoint_and_that_a_bundle_that_translates(tmp_path: P
     assert translated.stdout.count("\n") == 1
     tokenizer = open_tokenizer(bundle)
     assert tokenizer.decode(tokenizer.encode_target("ant bee")) == "ant bee"
+    more = _run(*_arguments(tmp_path, "more"), "--init", str(bundle.path), "--learning-rate", "1e-9", "--dropout", "0")
+    assert more.exit_code == 0, more.output
+    first, second = (read_checkpoint(folder).weights for folder in (checkpoint, tmp_path / "more" / "de-en"))
+    for name, weight in first.items():
+        torch.testing.assert_close(second[name], weight, atol=1e-6, rtol=0)
     # The same command once more finds everything done.
     assert _run(*arguments).exit_code == 0
 

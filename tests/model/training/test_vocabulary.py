@@ -41,10 +41,14 @@ def test_the_same_text_gives_the_same_vocabulary(vocabulary: JointVocabulary) ->
     assert train_vocabulary(TEXTS, 300).sentencepiece == vocabulary.sentencepiece
 
 
-def test_a_checkpoint_with_two_vocabularies_is_refused(vocabulary: JointVocabulary, tmp_path: Path) -> None:
+def test_a_checkpoint_with_two_vocabularies_or_none_is_rejected(vocabulary: JointVocabulary, tmp_path: Path) -> None:
     vocabulary.write(tmp_path)
-    (tmp_path / "target.spm").write_bytes(b"another")
+    (tmp_path / "target_vocab.json").write_text("{}", "utf-8")
     with pytest.raises(ValueError, match="one vocabulary for both languages"):
+        read_vocabulary(tmp_path)
+    (tmp_path / "target_vocab.json").unlink()
+    (tmp_path / "target.spm").unlink()
+    with pytest.raises(ValueError, match=r"target\.spm is missing; training requires a Marian checkpoint"):
         read_vocabulary(tmp_path)
 
 
@@ -72,3 +76,26 @@ def test_what_is_wrong_with_the_text_is_said_and_not_what_the_tool_makes_of_it(e
     with pytest.raises(type(error)) as raised:
         train_vocabulary(texts(), 300)
     assert raised.value is error
+
+
+def test_source_and_target_may_have_pieces_of_their_own_and_a_language_token(
+    vocabulary: JointVocabulary, tmp_path: Path
+) -> None:
+    """As in OPUS-MT checkpoints: two SentencePiece models, one `vocab.json`."""
+    german = train_vocabulary([f"{first} {second}" for first in ("Hund", "Katze") for second in ("und", "oder")], 275)
+    words = [piece for piece in german.numbers if piece not in vocabulary.numbers]
+    pieces = [piece for piece in vocabulary.numbers if piece != "<pad>"]
+    numbers = {piece: number for number, piece in enumerate([*pieces, *words, ">>deu<<", ">>nld<<", "<pad>"])}
+    JointVocabulary(vocabulary.sentencepiece, numbers, german.sentencepiece).write(tmp_path)
+    read = read_vocabulary(tmp_path, "de")
+    (source,), (target,) = read.encode(["ant bee"]), read.encode_targets(["Hund oder"])
+    assert source[0] == numbers[">>deu<<"]
+    assert source[1:].tolist() == vocabulary.encode(["ant bee"])[0].tolist()
+    assert read.unknown not in target
+    assert read.decode(target) == "Hund oder"
+    assert len(target) < len(read.encode(["Hund oder"])[0]) - 1
+    split = read.with_split_digits()
+    assert split.encode(["ant bee"])[0].tolist() == source.tolist()
+    assert split.encode_targets(["Hund oder"])[0].tolist() == target.tolist()
+    with pytest.raises(ValueError, match=r"must have the target fr\. Given: de, nl"):
+        read_vocabulary(tmp_path, "fr")
