@@ -14,6 +14,7 @@ from server.text.readers.units import Unit
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.reading import SegmentedTexts
+from server.translation.recovery import Suspect, outcome_counts, outcomes_by_text
 from server.translation.sentences import Job, SegmentedText, Sentence
 from server.translation.source_checks import kept_counts, with_whole_text
 from server.translation.submission import mean_score, num_tokens, sentence_tokens
@@ -68,8 +69,24 @@ def _translation(text: SegmentedText, request: TranslationRequest, tokenizer: To
     )
 
 
+def with_outcomes(result: TranslationResult, suspects: Sequence[Suspect]) -> TranslationResult:
+    """Return a result whose translations name the sentences that were recovered, and those that are incomplete."""
+    if not suspects:
+        return result
+    translations = list(result.translations)
+    for index, outcomes in outcomes_by_text(suspects).items():
+        translations[index] = replace(
+            translations[index],
+            recovered=tuple(outcomes["recovered"]),
+            incomplete=tuple(outcomes["incomplete"]),
+        )
+    return replace(result, translations=translations, outcomes=outcome_counts(suspects))
+
+
 def with_kept_sentences(result: TranslationResult, sources: Sequence[str], texts: SegmentedTexts) -> TranslationResult:
-    """Return a result whose translations name the sentences that were kept."""
+    """Return a result whose translations name the sentences that were kept, if that was checked."""
+    if texts.check is None:
+        return result
     translations = []
     for translation, source, text in zip(result.translations, sources, texts.texts, strict=True):
         sentences = list(text.sentences)

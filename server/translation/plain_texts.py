@@ -16,6 +16,7 @@ from server.text.unicode_text import replace_lone_surrogates
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.reading import TextReader
+from server.translation.recovery import Recovery, Suspect, outcome_counts, outcomes_by_text
 from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.source_checks import RequestCheck, SourceChecks, kept_counts
 from server.translation.submission import Submission, mean_score, num_tokens
@@ -40,6 +41,7 @@ class _EncodedTexts:
     seed: int | None
     sources: list[tuple[int, str]]
     kept: dict[int, list[KeptSentence]]
+    recovery: Recovery
 
 
 class PlainTextPath:
@@ -75,7 +77,11 @@ class PlainTextPath:
             return None
         submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
         completions = await submission.submit(encoded.requests)
-        return await run(self._assemble, encoded, completions, submission.phases, check)
+        suspects = await run(_suspects, encoded, completions, self._tokenizer)
+        if suspects:
+            await encoded.recovery.recover(list(suspects.values()), submission)
+            encoded.recovery.settle(suspects.values())
+        return await run(self._assemble, encoded, completions, submission.phases, check, suspects)
 
     def _encode(
         self, request: TranslationRequest, deadline: Deadline, check: RequestCheck | None
@@ -91,7 +97,8 @@ class PlainTextPath:
         if not self._have_usual_casing(words, request.source):
             return None
         tokens = self._tokens(words, encoder)
-        encoded = _EncodedTexts([], [], 0, encoder.seed, [], {})
+        recovery = Recovery(request, self._limits, self._tokenizer, encoder)
+        encoded = _EncodedTexts([], [], 0, encoder.seed, [], {}, recovery)
         for index, segments in enumerate(texts):
             num_requests = len(encoded.requests)
             parts: list[str | Request] = []
@@ -181,13 +188,20 @@ class PlainTextPath:
         completions: Mapping[int, Completion],
         phases: Phases,
         check: RequestCheck | None,
+        suspects: Mapping[int, Suspect],
     ) -> TranslationResult:
         sentence_tokens = TokenCounts.of(
             [(len(request.source), num_tokens(completions[request.id].hypotheses[0])) for request in encoded.requests]
         )
         if check is not None and check.doubts:
             _keep_doubtful(encoded, completions, check)
-        translations = [self._translation(parts, completions) for parts in encoded.parts]
+        translations = [self._translation(parts, completions, suspects) for parts in encoded.parts]
+        for index, outcomes in outcomes_by_text(suspects.values()).items():
+            translations[index] = replace(
+                translations[index],
+                recovered=tuple(outcomes["recovered"]),
+                incomplete=tuple(outcomes["incomplete"]),
+            )
         for index, kept in encoded.kept.items():
             translations[index] = replace(translations[index], kept=tuple(kept))
         return TranslationResult(
@@ -197,11 +211,14 @@ class PlainTextPath:
             encoded.num_splits,
             encoded.seed,
             kept_sentences=kept_counts(encoded.kept.values()),
+            outcomes=outcome_counts(suspects.values()),
         )
 
-    def _translation(self, parts: Sequence[str | Request], completions: Mapping[int, Completion]) -> Translation:
+    def _translation(
+        self, parts: Sequence[str | Request], completions: Mapping[int, Completion], suspects: Mapping[int, Suspect]
+    ) -> Translation:
         written: list[str] = []
-        if len(parts) == 1 and not isinstance(part := parts[0], str):
+        if len(parts) == 1 and not isinstance(part := parts[0], str) and part.id not in suspects:
             best = completions[part.id].hypotheses[0]
             length = num_tokens(best)
             return Translation(
@@ -222,7 +239,11 @@ class PlainTextPath:
                 written.append(part)
                 continue
             best = completions[part.id].hypotheses[0]
-            written.append(self._tokenizer.decode(best.token_ids))
+            if (suspect := suspects.get(part.id)) is not None:
+                best = suspect.hypothesis
+                written.append(suspect.translation)
+            else:
+                written.append(self._tokenizer.decode(best.token_ids))
             length = num_tokens(best)
             source_tokens += len(part.source)
             total += length
@@ -238,6 +259,23 @@ class PlainTextPath:
             mean_score(scores, lengths),
             log_probability=math.fsum(log_probabilities) if log_probabilities else math.nan,
         )
+
+
+def _suspects(
+    encoded: _EncodedTexts, completions: Mapping[int, Completion], tokenizer: Tokenizer
+) -> dict[int, Suspect]:
+    """Return the sentences whose translations may lack something, by their requests' ids."""
+    recovery = encoded.recovery
+    if not recovery.checks:
+        return {}
+    found: dict[int, Suspect] = {}
+    for request, (index, source) in zip(encoded.requests, encoded.sources, strict=True):
+        best = completions[request.id].hypotheses[0]
+        if recovery.may_be_suspect(source, best):
+            suspect = Suspect(index, source, tokenizer.decode(best.token_ids), best)
+            if recovery.is_suspect(suspect):
+                found[request.id] = suspect
+    return found
 
 
 def _keep_doubtful(encoded: _EncodedTexts, completions: Mapping[int, Completion], check: RequestCheck) -> None:

@@ -97,6 +97,10 @@ class SentenceDetails:
     attention: list[list[float]] | None
 
 
+# Of a sentence whose first translation lacked something.
+Outcome = Literal["recovered", "incomplete"]
+
+
 @dataclass(frozen=True, slots=True)
 class KeptSentence:
     """A sentence whose source is its translation, and the reason."""
@@ -114,7 +118,7 @@ class Translation:
     is their sum. `alternatives` are the second and further hypotheses: the i-th joins the i-th hypothesis of every
     sentence (the last there is, where a sentence has fewer). `sentences` are the details of the best hypotheses,
     `protected` the items that had to survive, and the means that kept each. `kept` are the sentences that were not
-    translated.
+    translated, `recovered` those whose first translation lacked something, `incomplete` those whose translation does.
     """
 
     text: str
@@ -127,6 +131,8 @@ class Translation:
     sentences: tuple[SentenceDetails, ...] = ()
     protected: tuple[KeptItem, ...] = ()
     kept: tuple[KeptSentence, ...] = ()
+    recovered: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +166,4 @@ class TranslationResult:
     seed: int | None = None  # of sampling
     kept_items: Mapping[tuple[ItemKind, Means], int] = field(default_factory=dict)  # how many, in all translations
     kept_sentences: Mapping[KeepReason, int] = field(default_factory=dict)
+    outcomes: Mapping[Outcome, int] = field(default_factory=dict)

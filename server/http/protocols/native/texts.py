@@ -111,6 +111,10 @@ class TranslationDetails(BaseModel):
         None,
         description="sentences that were not translated; `if_already_target` and `if_untranslatable` translate them",
     )
+    recovered: list[str] | None = Field(
+        None, description="sentences whose first translation lacked something; they were decoded again"
+    )
+    incomplete: list[str] | None = Field(None, description="sentences whose translation lacks something")
 
 
 class TranslationAnswer(BaseModel):
@@ -139,7 +143,8 @@ class TranslationAnswer(BaseModel):
     )
     sentences: list[SentenceAnswer] | None = Field(None, description="details of tokens, if requested")
     details: TranslationDetails | None = Field(
-        None, description="if the text has items that must survive, or sentences that were not translated"
+        None,
+        description="if the text has items that must survive, or sentences that are kept, recovered or incomplete",
     )
 
 
@@ -256,11 +261,16 @@ def _translation(
 
 
 def _details(translation: Translation) -> TranslationDetails | None:
-    if not (translation.protected or translation.kept):
+    if not (translation.protected or translation.kept or translation.recovered or translation.incomplete):
         return None
     items = [ProtectedItem(text=item.text, kind=item.kind, means=item.means) for item in translation.protected]
     kept = [KeptSentenceAnswer(text=each.text, reason=each.reason) for each in translation.kept]
-    return TranslationDetails(protected=items or None, kept=kept or None)
+    return TranslationDetails(
+        protected=items or None,
+        kept=kept or None,
+        recovered=list(translation.recovered) or None,
+        incomplete=list(translation.incomplete) or None,
+    )
 
 
 def _score(score: float, asked: TranslationRequest) -> float | None:
