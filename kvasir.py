@@ -1,4 +1,4 @@
-"""The command line: kvasir serve | pull | translate | export | train | top | mcp … Each imports what it needs."""
+"""The command line: kvasir serve, pull, translate, export, train … Each command imports what it needs."""
 
 import signal
 import sys
@@ -91,8 +91,11 @@ def pull(
     sha256: Annotated[str | None, typer.Option(metavar="HEX", help="Required SHA-256 of the file of a URL.")] = None,
     registry: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Source of models of language pairs: opus-mt, mozilla, or a URL or file."),
-    ] = "opus-mt",
+        typer.Option(
+            metavar="NAME",
+            help="Source of models of language pairs: mozilla, opus-mt, any (mozilla, then opus-mt), or a URL or file.",
+        ),
+    ] = "any",
     tier: Annotated[
         Literal["base", "base-memory", "tiny"] | None,
         typer.Option(help="Size of a model of Mozilla's registry; by default the best one."),
@@ -159,6 +162,18 @@ def train(context: typer.Context) -> None:
         add_format(KvasirBundle())  # for --init
 
         run_command(training, context.args, "kvasir train")
+
+
+@app.command("filter", cls=ForwardingCommand)
+def filter_pairs(context: typer.Context) -> None:
+    """Drop the least probable pairs of parallel text."""
+    with one_line_errors(), needs_extra("train"):
+        from export.recovery.reading import KvasirBundle
+        from model.families.registry import add_format
+        from model.training.filter_command import filter_pairs as filtering
+
+        add_format(KvasirBundle())  # for --model
+        run_command(filtering, context.args, "kvasir filter")
 
 
 @app.command(cls=PlainCommand)

@@ -6,14 +6,20 @@
 import ctypes
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernels.cache_moves import CacheMoves
 from kernels.shared_library import SharedArrays, load
+
+_TOO_FEW_ROWS = -2
 
 _library = load("kvasir_advance_beam_requests", "kvasir_move_beam_request")
 if _library is not None:
     _library.kvasir_advance_beam_requests.restype = ctypes.c_int64
-    _library.kvasir_advance_beam_requests.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 3]
+    _library.kvasir_advance_beam_requests.argtypes = [
+        *[ctypes.c_void_p] * 2,
+        *[ctypes.c_int64] * 3,
+        *[ctypes.c_void_p] * 3,
+    ]
     _library.kvasir_move_beam_request.restype = None
     _library.kvasir_move_beam_request.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 2]
 
@@ -71,34 +77,30 @@ class BeamRequests:
     def advance(
         self,
         num: int,
+        num_candidates: int,
         num_ranked: int,
-        candidates: NDArray[np.int64],
-        log_probs: NDArray[np.float32],
-        rows: NDArray[np.intp],
-    ) -> None:
-        """Run a step of the first requests. Beam b of request i has row rows[i, b] of `candidates` [rows, candidates].
+        addresses: tuple[int, int, int],
+        moves: CacheMoves | None,
+    ) -> int:
+        """Run a step of the first `num` requests, and return how many are finished.
 
-        The first `num_ranked` candidates of each row count. Raises IndexError if a request has its maximum of tokens.
-        `rows` must be C-contiguous.
+        `addresses` are those of the candidates' tokens, int64, and log-probabilities, float32 [rows, num_candidates],
+        of which the first `num_ranked` count, and of the beams' rows, int64 [num, beam_size]. With `moves`, the rows
+        follow in the cache, and those of finished requests are free. Raises IndexError if a request has its maximum of
+        tokens, or if the cache has too few rows.
         """
         assert _library is not None
-        candidates = np.ascontiguousarray(candidates, np.int64)
-        log_probs = np.ascontiguousarray(log_probs, np.float32)
-        num_candidates = candidates.shape[1]
-        if (
-            num > len(self.lengths)
-            or _library.kvasir_advance_beam_requests(
-                self._address,
-                num,
-                num_candidates,
-                min(num_ranked, num_candidates),
-                candidates.ctypes.data,
-                log_probs.ctypes.data,
-                rows.ctypes.data,
+        cache = None if moves is None else moves.address
+        num_finished: int = -1
+        if num <= len(self.lengths):
+            num_finished = _library.kvasir_advance_beam_requests(
+                self._address, cache, num, num_candidates, min(num_ranked, num_candidates), *addresses
             )
-            < 0
-        ):
+        if num_finished == _TOO_FEW_ROWS:
+            raise IndexError("the cache has too few free rows for the beams of the requests")
+        if num_finished < 0:
             raise IndexError(f"`tokens` has the shape {self.tokens.shape}, and one more was needed")
+        return num_finished
 
     def move(self, source: int, destination: int) -> None:
         """Move a request to another index."""

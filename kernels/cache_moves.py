@@ -22,7 +22,7 @@ class CacheMoves:
 
     `self_cache` and `cross_cache` [planes, rows, heads, positions, head_dim]; `last_cross` [planes, rows, 1, heads *
     head_dim]; `per_row` [3, rows] has previous tokens, past lengths and source lengths; `owners` and `cross_owners`
-    [rows]. The numbers of an int8 cache are multiples of `step`.
+    [rows]; `num_live` [1] is the number of assigned rows. The numbers of an int8 cache are multiples of `step`.
     """
 
     def __init__(
@@ -33,19 +33,20 @@ class CacheMoves:
         per_row: NDArray[np.int32],
         owners: NDArray[np.int64],
         cross_owners: NDArray[np.int64],
+        num_live: NDArray[np.int64],
         step: np.float32 | None,
     ) -> None:
         planes, rows, heads, _, head_dim = self_cache.shape
         position_size = head_dim * self_cache.itemsize
         head_sizes = (self_cache.strides[2], cross_cache.strides[2])
         last_size = heads * head_dim * last_cross.itemsize
-        self._is_int8 = step is not None
         self._dtype, self._inner_strides = self_cache.dtype, self_cache.strides[3:]
         arrays = (np.full(1, step or 1.0, np.float32), self_cache, cross_cache, last_cross, *per_row)
         assert all(array.flags.c_contiguous for array in arrays), "rows are addressed by pointers"
-        sizes = (planes, rows, heads, position_size, *head_sizes, last_size, self._is_int8)
-        self._struct = SharedArrays(sizes, (*arrays, owners, cross_owners))
-        self._address = self._struct.address
+        sizes = (planes, rows, heads, position_size, *head_sizes, last_size, step is not None)
+        self._struct = SharedArrays(sizes, (*arrays, owners, cross_owners, num_live))
+        self.address = self._struct.address
+        """Address for the steps of searches."""
         self._moved_to = np.zeros(rows, np.intp)
         self._moved_to_address = self._moved_to.ctypes.data
 
@@ -64,7 +65,7 @@ class CacheMoves:
             cross = np.ascontiguousarray(cross, self._dtype)
         plane_stride, head_stride, _, _ = cross.strides
         row: int = _library.kvasir_begin_row(
-            self._address, owner, cross.ctypes.data, plane_stride, head_stride, cross.shape[2], start_token
+            self.address, owner, cross.ctypes.data, plane_stride, head_stride, cross.shape[2], start_token
         )
         return row
 
@@ -75,8 +76,8 @@ class CacheMoves:
         parents: NDArray[np.intp],
         finished: NDArray[np.bool_],
         common: NDArray[np.int32] | None,
-    ) -> int:
-        """Continue the beams of requests that are not finished, and return the number of rows assigned; -1: too few.
+    ) -> bool:
+        """Continue the beams of requests that are not finished. Return whether there were enough free rows.
 
         Overwrites `rows` [requests, beam_size]. `common` [requests, beam_size, beam_size] is the number of tokens that
         two beams had in common before this step: only positions behind them are copied, if the cache is int8. Its
@@ -85,18 +86,18 @@ class CacheMoves:
         assert _library is not None
         assert rows.flags.c_contiguous, "rows are written in place"
         tokens, parents = np.ascontiguousarray(tokens, np.int32), np.ascontiguousarray(parents, np.intp)
-        num_assigned: int = _library.kvasir_continue_beams(
-            self._address,
+        failed: int = _library.kvasir_continue_beams(
+            self.address,
             *rows.shape,
             rows.ctypes.data,
             parents.ctypes.data,
             tokens.ctypes.data,
             finished.ctypes.data,
-            common.ctypes.data if common is not None and self._is_int8 else None,
+            None if common is None else common.ctypes.data,
         )
-        return num_assigned
+        return not failed
 
     def close_holes(self) -> NDArray[np.intp] | None:
         """Move the last live rows into free rows before them. Return the new index of each row; None: nothing moved."""
         assert _library is not None
-        return self._moved_to if _library.kvasir_close_holes(self._address, self._moved_to_address) else None
+        return self._moved_to if _library.kvasir_close_holes(self.address, self._moved_to_address) else None

@@ -3,14 +3,18 @@
 import ctypes
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernels.cache_moves import CacheMoves
 from kernels.shared_library import SharedArrays, load
 
 _library = load("kvasir_advance_greedy", "kvasir_move_greedy")
 if _library is not None:
     _library.kvasir_advance_greedy.restype = ctypes.c_int64
-    _library.kvasir_advance_greedy.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 3]
+    _library.kvasir_advance_greedy.argtypes = [
+        *[ctypes.c_void_p] * 2,
+        *[ctypes.c_int64] * 2,
+        *[ctypes.c_void_p] * 3,
+    ]
     _library.kvasir_move_greedy.restype = None
     _library.kvasir_move_greedy.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 2]
 
@@ -43,24 +47,21 @@ class GreedyRequests:
         self._struct = SharedArrays((max_tokens, end_token, forced_end), arrays)
         self._address = self._struct.address
 
-    def advance(
-        self, num: int, candidates: NDArray[np.int64], log_probs: NDArray[np.float32], rows: NDArray[np.intp]
-    ) -> None:
-        """Append the first candidate of each request. Request i has row rows[i] of `candidates` [rows, candidates].
+    def advance(self, num: int, num_candidates: int, addresses: tuple[int, int, int], moves: CacheMoves | None) -> int:
+        """Append the first candidate of the first `num` requests, and return how many are finished.
 
-        Raises IndexError if a request has its maximum of tokens. `rows` must be C-contiguous.
+        `addresses` are those of the candidates' tokens, int64, and log-probabilities, float32 [rows, num_candidates],
+        and of the requests' rows, int64 [num]. With `moves`, the rows follow in the cache, and those of finished
+        requests are free. Raises IndexError if a request has its maximum of tokens.
         """
         assert _library is not None
-        candidates = np.ascontiguousarray(candidates, np.int64)
-        log_probs = np.ascontiguousarray(log_probs, np.float32)
-        if (
-            num > len(self.lengths)
-            or _library.kvasir_advance_greedy(
-                self._address, num, candidates.shape[1], candidates.ctypes.data, log_probs.ctypes.data, rows.ctypes.data
-            )
-            < 0
-        ):
+        cache = None if moves is None else moves.address
+        num_finished: int = -1
+        if num <= len(self.lengths):
+            num_finished = _library.kvasir_advance_greedy(self._address, cache, num, num_candidates, *addresses)
+        if num_finished < 0:
             raise IndexError(f"`tokens` has the shape {self.tokens.shape}, and one more was needed")
+        return num_finished
 
     def move(self, source: int, destination: int) -> None:
         """Move a request to another index."""

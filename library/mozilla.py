@@ -113,14 +113,42 @@ def fetch_model(model: RegistryModel, folder: Path, progress: Progress, fetch: C
         if problem := _problem(path, file):
             path.unlink()
             raise CheckpointError(f"{file.name}: {problem}; the file is deleted")
-    metadata = {
+    metadata: dict[str, object] = {
         "architecture": model.tier,
         "sourceLanguage": model.source,
         "targetLanguage": model.target,
         "version": ".".join(map(str, model.version)),
         "license": LICENCE,
     }
+    if model.bleu is not None:
+        metadata["flores"] = {"bleu": model.bleu}
     (folder / METADATA_FILE).write_text(json.dumps(metadata, indent=2) + "\n", "utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Licence and quality of a model, if its `metadata.json` has them."""
+
+    licence: str | None = None
+    bleu: float | None = None
+
+
+def read_metadata(folder: Path) -> Metadata:
+    """Return the metadata of a model in a folder of Mozilla's; empty without them."""
+    try:
+        content = json.loads((folder / METADATA_FILE).read_text("utf-8"))
+    except (OSError, ValueError):
+        return Metadata()
+    if not isinstance(content, Mapping):
+        return Metadata()
+    licence = content.get("license")
+    return Metadata(licence if isinstance(licence, str) else None, _bleu(content))
+
+
+def _bleu(entry: Mapping[str, object]) -> float | None:
+    flores = entry.get("flores")
+    bleu = flores.get("bleu") if isinstance(flores, Mapping) else None
+    return float(bleu) if isinstance(bleu, int | float) and not isinstance(bleu, bool) else None
 
 
 def _of_entry(entry: object, base: str) -> RegistryModel | None:
@@ -137,8 +165,6 @@ def _of_entry(entry: object, base: str) -> RegistryModel | None:
             url = f"{base.rstrip('/')}/{listed['path'].lstrip('/')}"
             size, digest = _size(listed.get("uncompressedSize")), _digest(listed.get("uncompressedHash"))
             files.append(RegistryFile(kind, _file_name(listed["path"]), RemoteFile(url), size, digest))
-    flores = entry.get("flores")
-    bleu = flores.get("bleu") if isinstance(flores, Mapping) else None
     return RegistryModel(
         source,
         target,
@@ -146,7 +172,7 @@ def _of_entry(entry: object, base: str) -> RegistryModel | None:
         _version(entry.get("version")),
         str(entry.get("releaseStatus", "Release")).lower().startswith("release"),
         tuple(files),
-        float(bleu) if isinstance(bleu, int | float) else None,
+        _bleu(entry),
     )
 
 

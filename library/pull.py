@@ -14,8 +14,17 @@ from bundle.manifest import MANIFEST_FILE, BundleConfig, BundleError
 from bundle.model_card import CARD_FILE
 from bundle.tensors import Precision
 from library.home import Home, Origin
-from library.mozilla import LICENCE, REGISTRY_URL, RegistryModel, choose_model, fetch_model, parse_registry
+from library.mozilla import (
+    LICENCE,
+    REGISTRY_URL,
+    RegistryModel,
+    choose_model,
+    fetch_model,
+    parse_registry,
+    read_metadata,
+)
 from library.names import PAIR, ModelName, parse_name
+from library.opus_mt import opus_mt_model
 from model.checkpoints.archives import extract, is_archive
 from model.checkpoints.download import Progress, RemoteFile, download, no_progress
 from model.checkpoints.hub import card_licence, download_model
@@ -28,15 +37,16 @@ _MAX_LISTED_LANGUAGES = 8
 class PullOptions:
     """Options of a conversion. Languages are for checkpoints that do not name theirs; `sha256` is of a URL's file.
 
-    `registry` is "opus-mt", "mozilla", or the address of another registry in Mozilla's format. `tier` is the size of a
-    model of that registry, by default the best one. With `download_only`, its files are not converted.
+    `registry` selects the models of language pairs: "mozilla", "opus-mt", the address of another registry in Mozilla's
+    format, or "any": Mozilla's, and OPUS-MT's for pairs that Mozilla's lacks. `tier` is the size of a model of a
+    registry, by default the best one. With `download_only`, its files are not converted.
     """
 
     precision: Precision = "int8"
     source: Sequence[str] = ()
     target: Sequence[str] = ()
     sha256: str | None = None
-    registry: str = "opus-mt"
+    registry: str = "any"
     tier: str | None = None
     download_only: bool = False
 
@@ -57,11 +67,45 @@ def pull(
 
     A path to a bundle, or to a folder of bundles, is returned as it is. Raises ValueError and OSError with the cause.
     """
-    if options.registry != "opus-mt":
+    if options.registry not in ("any", "opus-mt"):
         return _pull_registered(name, options, home, report, progress)
-    if options.tier is not None or options.download_only:
-        raise ValueError("`tier` and `download_only` need `--registry mozilla`")
-    model = parse_name(name)
+    if options.registry == "any" and PAIR.fullmatch(name) and not Path(name).exists():
+        if options.tier is not None or options.download_only:
+            return _pull_registered(name, replace(options, registry="mozilla"), home, report, progress)
+        if (folder := _pull_pair(name, options, home, report, progress)) is not None:
+            return folder
+    elif options.tier is not None or options.download_only:
+        raise ValueError("`tier` and `download_only` need a language pair and `--registry mozilla`")
+    return _pull_model(parse_name(name), name, options, home, report, progress)
+
+
+def _pull_pair(name: str, options: PullOptions, home: Home, report: Report, progress: Progress) -> Path | None:
+    """Return the bundle of a pair from Mozilla's registry; None if it has none, or OPUS-MT's is in the cache."""
+    registered = replace(options, registry="mozilla")
+    if (home.folder(f"mozilla/{name}", options.precision) / MANIFEST_FILE).is_file():
+        return _pull_registered(name, registered, home, report, progress)
+    source, _, target = name.partition("-")
+    opus = opus_mt_model(source, target)
+    if opus is not None and (home.folder(opus, options.precision) / MANIFEST_FILE).is_file():
+        return None
+    home.root.mkdir(parents=True, exist_ok=True)
+    try:
+        models = _read_registry(REGISTRY_URL, home)
+    except (OSError, ValueError) as error:
+        if opus is None:
+            raise
+        report(f"Mozilla's registry cannot be read, OPUS-MT is used instead: {error}")
+        return None
+    if all((model.source, model.target) != (source, target) for model in models):
+        report(f"Mozilla's registry has no model for {name}, OPUS-MT is used instead")
+        return None
+    return _pull_registered(name, registered, home, report, progress, models)
+
+
+def _pull_model(
+    model: ModelName, name: str, options: PullOptions, home: Home, report: Report, progress: Progress
+) -> Path:
+    """Return the bundle of a model of the hub, a URL or a path."""
     if model.kind == "path" and _has_bundles(Path(model.text)):
         return Path(model.text)
     key = _key(model)
@@ -82,8 +126,15 @@ def pull(
     return folder
 
 
-def _pull_registered(name: str, options: PullOptions, home: Home, report: Report, progress: Progress) -> Path:
-    """Return the bundle of a pair's model in Mozilla's registry, or the folder of its files."""
+def _pull_registered(
+    name: str,
+    options: PullOptions,
+    home: Home,
+    report: Report,
+    progress: Progress,
+    models: Sequence[RegistryModel] = (),
+) -> Path:
+    """Return the bundle of a pair's model in a registry, or the folder of its files. `models` are the registry's."""
     pair = PAIR.fullmatch(name)
     if pair is None:
         raise ValueError(f"`--registry` needs a language pair such as en-de. Given: {name}")
@@ -95,7 +146,7 @@ def _pull_registered(name: str, options: PullOptions, home: Home, report: Report
     with home.lock(folder, report):
         if not options.download_only and _is_whole(folder, report):
             return folder
-        models = _read_registry(address, home)
+        models = models or _read_registry(address, home)
         chosen = choose_model(models, pair[1], pair[2], options.tier)
         version = ".".join(map(str, chosen.version))
         report(f"downloading {name}, tier {chosen.tier}{f', version {version}' if version else ''}, licence: {LICENCE}")
@@ -108,7 +159,7 @@ def _pull_registered(name: str, options: PullOptions, home: Home, report: Report
             staged = Path(temporary) / "bundle"
             model = ModelName("path", name)
             languages = replace(options, source=options.source or [pair[1]], target=options.target or [pair[2]])
-            _make_bundle(fetched, staged, model, languages, report, _quality(chosen, options.precision))
+            _make_bundle(fetched, staged, model, languages, report)
             home.add(staged, folder, origin)
         shutil.rmtree(files)
     return folder
@@ -129,11 +180,12 @@ def _read_registry(address: str, home: Home) -> list[RegistryModel]:
     return parse_registry(content, base)
 
 
-def _quality(model: RegistryModel, precision: str) -> str:
-    """Return the table of measured quality for a model card; empty if the registry has none."""
-    if model.bleu is None:
+def _quality(folder: Path, precision: str) -> str:
+    """Return the table of measured quality for a model card; empty if Mozilla's metadata has none."""
+    bleu = read_metadata(folder).bleu
+    if bleu is None:
         return ""
-    return f"\n| data | precision | BLEU |\n|---|---|---|\n| FLORES | {precision} | {model.bleu:.1f} |\n"
+    return f"\n| data | precision | BLEU |\n|---|---|---|\n| FLORES | {precision} | {bleu:.1f} |\n"
 
 
 def _is_whole(folder: Path, report: Report) -> bool:
@@ -193,14 +245,12 @@ def _fetch(
         if not is_archive(path):
             raise ValueError(f"{path} must be a folder or an archive (.zip, .tar.gz, .argosmodel)")
         path = extract(path, temporary / "extracted" / model.short)
-    licence = card_licence(path)
+    licence = card_licence(path) or read_metadata(path).licence
     report(f"licence: {licence or 'not stated'}")
     return _Fetched(path, Origin(address, address, licence, digest), model.short)
 
 
-def _make_bundle(
-    fetched: _Fetched, staged: Path, model: ModelName, options: PullOptions, report: Report, quality: str = ""
-) -> None:
+def _make_bundle(fetched: _Fetched, staged: Path, model: ModelName, options: PullOptions, report: Report) -> None:
     if (fetched.folder / MANIFEST_FILE).is_file():
         config = load_bundle(fetched.folder).config
         staged.mkdir()
@@ -217,6 +267,7 @@ def _make_bundle(
         )
         config = bundle.config
     if not (staged / CARD_FILE).exists():
+        quality = _quality(fetched.folder, options.precision)
         (staged / CARD_FILE).write_text(_card(config, fetched.origin) + quality, "utf-8")
 
 

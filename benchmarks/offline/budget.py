@@ -26,6 +26,7 @@ from server.engine.decoding.greedy_search import GreedySearch
 from server.engine.decoding.native_beam_search import NativeBeamSearch
 from server.engine.decoding.native_greedy_search import NativeGreedySearch
 from server.engine.decoding.request_decoder import RequestDecoder
+from server.engine.decoding.row_search import RowSearch
 from server.engine.engine import Engine
 from server.engine.kv_cache import KVCache
 from server.engine.runners.onnx import OnnxRunner
@@ -44,8 +45,9 @@ PARTS: tuple[tuple[str, object, tuple[str, ...]], ...] = (
     ("rows of the cache", KVCache, ("begin", "advance", "close_holes", "release")),
     ("greedy and beam search", GreedySearch, ("add", "advance", "hypotheses", "remove")),
     ("greedy and beam search", BeamSearch, ("add", "advance", "hypotheses", "remove")),
-    ("greedy and beam search", NativeGreedySearch, ("add", "advance_rows", "hypotheses", "remove")),
-    ("greedy and beam search", NativeBeamSearch, ("add", "advance_rows", "hypotheses", "remove")),
+    ("greedy and beam search", NativeGreedySearch, ("add", "hypotheses", "remove")),
+    ("greedy and beam search", NativeBeamSearch, ("add", "hypotheses", "remove")),
+    ("greedy and beam search", RowSearch, ("step", "advance")),
     ("search with required phrases, options", ConstrainedBeamSearch, ("add", "advance", "hypotheses", "remove")),
     ("search with required phrases, options", RequestDecoder, ("of", "replace_candidates", "annotate")),
     ("rest of the engine", Batch, ("add", "advance")),

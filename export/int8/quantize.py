@@ -17,9 +17,10 @@ from export.graphs.dead_nodes import remove_unused
 from export.graphs.onnx_function import DOMAIN
 from export.graphs.ranking import Ranking
 from export.int8 import operators
+from export.int8.steps import quantize_columns, quantize_in_pairs
 from kernels.weight_layout import QUAD
 
-_LARGEST = 127  # symmetric: -127 ... 127
+_LARGEST = 127
 _LARGEST_UNSIGNED = 255
 _ZERO_POINT = 128
 _MICROSOFT = "com.microsoft"
@@ -235,52 +236,3 @@ class _Quantizer:
             self._constants[name] = tensor
             self._graph.initializer.append(tensor)
         return name
-
-
-def quantize_columns(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return a matrix [inputs, outputs] as int8, and one scale for each output: `quantized * scales` restores it."""
-    return _in_steps(weight, np.abs(weight).max(axis=0))
-
-
-def quantize_in_pairs(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Quantise columns so that adjacent weights of one sign, the first at an even input, are at most 128 together.
-
-    So the sum of their products is at most 255 * 128, which fits into 16 bits. For normally distributed weights this
-    increases the step by about a fifth.
-    """
-    pairs = np.pad(weight, ((0, weight.shape[0] % 2), (0, 0))).reshape(-1, 2, weight.shape[1])
-    heaviest = np.abs([pairs.clip(min=0).sum(axis=1), pairs.clip(max=0).sum(axis=1)]).max(axis=(0, 1))
-    # Rounding adds at most half a step to each of the two, and 127 + 1 is 128.
-    return _in_steps(weight, heaviest)
-
-
-def _in_steps(
-    weight: NDArray[np.float32], largest: NDArray[np.float32]
-) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return columns in 127 steps up to `largest`, and the steps. Columns that are in such steps already keep them."""
-    scales = np.where(largest > 0, largest, 1.0).astype(np.float32) / np.float32(_LARGEST)
-    scales = kept_steps(weight, largest, scales)
-    return np.rint(weight / scales).astype(np.int8), scales.astype(np.float32)
-
-
-def kept_steps(
-    weight: NDArray[np.float32], largest: NDArray[np.float32], scales: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Return the steps of columns that an earlier export has rounded, and `scales` for all others.
-
-    There every weight is a whole number of steps, and `largest` 127 of them, or 126 or 128 where both weights of a pair
-    were rounded in one direction. Steps that differ in the last bit are told apart by the weights.
-    """
-    chosen = scales.copy()
-    missing = np.arange(len(scales))
-    for num_steps in (_LARGEST, _LARGEST - 1, _LARGEST + 1):
-        step = np.where(largest > 0, largest, 1.0).astype(np.float32) / np.float32(num_steps)
-        for candidate in (step, np.nextafter(step, np.float32(0)), np.nextafter(step, np.float32(np.inf))):
-            if len(missing) == 0:
-                return chosen
-            columns, sizes = weight[:, missing], candidate[missing]
-            whole = np.rint(columns / sizes)
-            is_kept = ((whole * sizes == columns) & (np.abs(whole) <= _LARGEST)).all(axis=0)
-            chosen[missing[is_kept]] = sizes[is_kept]
-            missing = missing[~is_kept]
-    return chosen

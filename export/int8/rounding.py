@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from export.int8.quantize import quantize_in_pairs
+from export.int8.steps import quantize_in_pairs
 from model.checkpoints.checkpoint import Checkpoint
 
 

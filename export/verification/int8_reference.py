@@ -19,6 +19,7 @@ Model = TypeVar("Model", bound=EncoderModel | Transformer)
 _INT8 = torch.iinfo(torch.int8)
 _SIGNED_LEVELS = 127
 _UNSIGNED_LEVELS = 255
+_LARGEST_PAIR = 128
 
 
 @torch.no_grad()
@@ -35,10 +36,10 @@ def rounded(transformer: Model) -> Model:
     }
     for module in twin.modules():
         if isinstance(module, nn.Embedding):
-            module.weight = nn.Parameter(_in_steps(module.weight, _SIGNED_LEVELS))
+            module.weight = nn.Parameter(_weights_in_steps(module.weight))
         if isinstance(module, nn.Linear):
             # A separate parameter: the output projection can share its weight with an embedding.
-            module.weight = nn.Parameter(_in_steps(module.weight, _SIGNED_LEVELS, _heaviest_pairs(module.weight)))
+            module.weight = nn.Parameter(_weights_in_steps(module.weight, _heaviest_pairs(module.weight)))
             levels = _UNSIGNED_LEVELS if module in positive else _SIGNED_LEVELS
             module.register_forward_pre_hook(lambda _, inputs, levels=levels: _in_steps(inputs[0], levels))
     for layer in twin.decoder.layers if isinstance(twin, Transformer) else ():
@@ -58,6 +59,24 @@ def _in_steps(values: Tensor, levels: int, largest: Tensor | None = None) -> Ten
     """Round each vector [.., width] to multiples of `largest`, by default its largest magnitude, over `levels`."""
     step = (values.abs().amax(dim=-1, keepdim=True) if largest is None else largest) / levels
     return torch.where(step > 0, torch.round(values / step) * step, 0.0)
+
+
+def _weights_in_steps(weight: Tensor, heaviest: Tensor | None = None) -> Tensor:
+    """Round a weight [outputs, inputs], but for outputs whose weights are int8 numbers times one step already.
+
+    In these, one number is usually 1 or 2, and the others are multiples of it.
+    """
+    largest, smallest = weight.abs().amax(dim=1), weight.abs().masked_fill(weight == 0, torch.inf).amin(dim=1)
+    kept = torch.zeros_like(largest, dtype=torch.bool)
+    for multiple in (1, 2, 3):
+        unit = largest / (largest * multiple / smallest).round()
+        numbers = weight / unit[:, None]
+        fits = (numbers - numbers.round()).abs().amax(dim=1) < 1e-3
+        fits &= numbers.abs().amax(dim=1) < _SIGNED_LEVELS + 0.5
+        if heaviest is not None:
+            fits &= heaviest[:, 0] / unit < _LARGEST_PAIR + 0.5
+        kept |= fits
+    return torch.where(kept[:, None], weight, _in_steps(weight, _SIGNED_LEVELS, heaviest))
 
 
 def _as_cached(values: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "beams.h"
+#include "cache.h"
 #include "loops.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -140,11 +141,12 @@ static int advance(const Requests *all, int64_t request, int64_t num_candidates,
 }
 
 /* Advance the first `num` requests by one step. Beam b of request i has row rows[i, b] of the candidates, [num_rows,
- * num_candidates]; the first `num_ranked` of each row count. Returns the number of finished requests, or -1 without any
- * change if one has no capacity for another token. */
-EXPORTED int64_t kvasir_advance_beam_requests(const Requests *all, int64_t num, int64_t num_candidates,
-                                              int64_t num_ranked, const int64_t *candidates, const float *log_probs,
-                                              const int64_t *rows) {
+ * num_candidates], of which the first `num_ranked` count, and of the cache, which may be NULL: there, beams continue
+ * their parents, and rows of finished requests are freed. Returns the number of finished requests; -1 without any change
+ * if one has no capacity for another token; -2 if the cache has too few rows. */
+EXPORTED int64_t kvasir_advance_beam_requests(const Requests *all, const Cache *cache, int64_t num,
+                                              int64_t num_candidates, int64_t num_ranked, const int64_t *candidates,
+                                              const float *log_probs, int64_t *rows) {
     const int64_t beam_size = all->beam_size;
     int64_t own_candidates[beam_size * num_ranked], num_finished = 0;
     float own_log_probs[beam_size * num_ranked];
@@ -160,6 +162,11 @@ EXPORTED int64_t kvasir_advance_beam_requests(const Requests *all, int64_t num, 
         all->finished[request] = (uint8_t)advance(all, request, num_ranked, own_candidates, own_log_probs);
         num_finished += all->finished[request];
     }
+    if (cache == NULL) return num_finished;
+    if (continue_beams(cache, num, beam_size, rows, all->parents, all->chosen, all->finished, all->common_before) != 0) {
+        return -2;
+    }
+    if (num_finished > 0) release_finished(cache, num, beam_size, rows, all->finished);
     return num_finished;
 }
 

@@ -1,20 +1,11 @@
 /* Rows of a KV cache: their beginning, moves after a beam step, and the closing of holes. */
-#include <stdint.h>
 #include <string.h>
 
+#include "cache.h"
+
 #define EXPORTED __attribute__((visibility("default")))
-#define FREE -1
 #define CACHE_LINE 64
 #define AHEAD 4
-
-/* The arrays of kernels/cache_moves.py, which documents them. Sizes are in bytes. */
-typedef struct {
-    int64_t planes, rows, heads, position_size, self_head_size, cross_head_size, last_size, is_int8;
-    float *step; /* [1] of int8 numbers */
-    char *self_cache, *cross_cache, *last_cross;
-    int32_t *previous_tokens, *past_lengths, *source_lengths;
-    int64_t *owners, *cross_owners;
-} Cache;
 
 /* Copy bytes begin to end of every head of a row to another row, in every plane. */
 static void copy_row(char *cache, const Cache *all, int64_t head_size, int64_t from, int64_t to, int64_t begin,
@@ -80,13 +71,14 @@ EXPORTED int64_t kvasir_begin_row(const Cache *all, int64_t owner, const char *c
         }
     }
     all->owners[row] = all->cross_owners[row] = owner;
+    ++*all->num_live;
     all->source_lengths[row] = (int32_t)source_len;
     all->past_lengths[row] = 0;
     all->previous_tokens[row] = (int32_t)start_token;
     return row;
 }
 
-/* Continue the beams of a request. See kvasir_continue_beams. */
+/* Continue the beams of a request. See continue_beams. */
 static void continue_request(const Cache *all, int64_t beam_size, int64_t *rows, const int64_t *parents,
                              const int32_t *common) {
     int64_t own[beam_size], childless[beam_size], num_childless = 0, num_copied = 0;
@@ -111,16 +103,10 @@ static void continue_request(const Cache *all, int64_t beam_size, int64_t *rows,
     }
 }
 
-/* Let every beam of `num` requests continue its parent with its token, and write the new rows of the beams to `rows` [num,
- * beam_size]. `parents` [num, beam_size] are beams of the same request. The first child stays in its parent's row; others
- * are copied to rows of beams without children. A request that has only its first row (all of its `rows` are equal) is
- * assigned the others, and all its beams continue that row. Finished requests stay as they are. `common` [num, beam_size,
- * beam_size], or NULL, is the number of tokens that two beams have in common: their rows are equal so far, and are not
- * copied. Returns the number of assigned rows, or -1 if there were too few. */
-EXPORTED int64_t kvasir_continue_beams(const Cache *all, int64_t num, int64_t beam_size, int64_t *rows,
-                                       const int64_t *parents, const int32_t *tokens, const uint8_t *finished,
-                                       const int32_t *common) {
-    int64_t num_assigned = 0, unassigned = 0;
+int continue_beams(const Cache *all, int64_t num, int64_t beam_size, int64_t *rows, const int64_t *parents,
+                   const int32_t *tokens, const uint8_t *finished, const int32_t *common) {
+    int64_t unassigned = 0;
+    if (!all->is_int8) common = NULL; /* in floats, rows of a product may differ in their last bits */
     for (int64_t request = 0; request < num; request++, rows += beam_size, parents += beam_size, tokens += beam_size) {
         if (finished[request]) continue;
         if (beam_size > 1 && rows[0] == rows[beam_size - 1]) {
@@ -130,7 +116,7 @@ EXPORTED int64_t kvasir_continue_beams(const Cache *all, int64_t num, int64_t be
                 all->owners[unassigned] = all->owners[rows[0]];
                 move_row(all, rows[0], unassigned, 0);
                 rows[beam] = unassigned;
-                num_assigned++;
+                ++*all->num_live;
             }
         } else {
             const int32_t *own = common == NULL ? NULL : common + request * beam_size * beam_size;
@@ -138,7 +124,22 @@ EXPORTED int64_t kvasir_continue_beams(const Cache *all, int64_t num, int64_t be
         }
         for (int64_t beam = 0; beam < beam_size; beam++) all->previous_tokens[rows[beam]] = tokens[beam];
     }
-    return num_assigned;
+    return 0;
+}
+
+void release_finished(const Cache *all, int64_t num, int64_t beam_size, const int64_t *rows, const uint8_t *finished) {
+    for (int64_t request = 0; request < num; request++) {
+        for (int64_t i = request * beam_size; finished[request] && i < (request + 1) * beam_size; i++) {
+            if (all->owners[rows[i]] != FREE) --*all->num_live; /* before its first step, all rows of a request are one */
+            all->owners[rows[i]] = all->cross_owners[rows[i]] = FREE;
+        }
+    }
+}
+
+EXPORTED int64_t kvasir_continue_beams(const Cache *all, int64_t num, int64_t beam_size, int64_t *rows,
+                                       const int64_t *parents, const int32_t *tokens, const uint8_t *finished,
+                                       const int32_t *common) {
+    return continue_beams(all, num, beam_size, rows, parents, tokens, finished, common);
 }
 
 /* Move the last live rows into the free rows before them. Writes the new index of each row to `moved_to` [rows], and

@@ -1,6 +1,7 @@
 /* Greedy search: one step of all requests. */
 #include <string.h>
 
+#include "cache.h"
 #include "loops.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -16,8 +17,9 @@ typedef struct {
 } Greedy;
 
 /* Append the best candidate of each of the first `num` requests. Request i has row rows[i] of the candidates, [rows,
- * num_candidates]. Returns the number of finished requests, or -1 without any change if one has no capacity left. */
-EXPORTED int64_t kvasir_advance_greedy(const Greedy *greedy, int64_t num, int64_t num_candidates,
+ * num_candidates], and of the cache, which may be NULL: there, the token becomes the next input, or the row is freed.
+ * Returns the number of finished requests, or -1 without any change if one has no capacity left. */
+EXPORTED int64_t kvasir_advance_greedy(const Greedy *greedy, const Cache *cache, int64_t num, int64_t num_candidates,
                                        const int64_t *candidates, const float *log_probs, const int64_t *rows) {
     int64_t num_finished = 0;
     for (int64_t request = 0; request < num; request++) {
@@ -40,7 +42,9 @@ EXPORTED int64_t kvasir_advance_greedy(const Greedy *greedy, int64_t num, int64_
                    greedy->loop_due + request, greedy->has_looped + request);
         greedy->finished[request] = token == greedy->end_token || at_limit || greedy->has_looped[request];
         num_finished += greedy->finished[request];
+        if (cache != NULL) cache->previous_tokens[rows[request]] = token;
     }
+    if (cache != NULL && num_finished > 0) release_finished(cache, num, 1, rows, greedy->finished);
     return num_finished;
 }
 

@@ -17,6 +17,7 @@ from model.families.bart.reading import BART, M2M100, MBART, PEGASUS
 from model.families.ctranslate2.argos import Argos
 from model.families.ctranslate2.reading import CTranslate2
 from model.families.fairseq.reading import Fairseq
+from model.families.marian.native_reading import MarianNative
 from model.families.marian.reading import Marian
 from model.families.opennmt_py.reading import OpenNMTPy
 from model.families.t5.reading import T5
@@ -50,7 +51,7 @@ class FolderFormat(Protocol):
         """Read a checkpoint. Raises `CheckpointError` that names the file and the finding."""
 
 
-FORMATS: tuple[FolderFormat, ...] = (Argos(), CTranslate2(), Fairseq(), OpenNMTPy())
+FORMATS: tuple[FolderFormat, ...] = (Argos(), MarianNative(), CTranslate2(), Fairseq(), OpenNMTPy())
 FAMILIES: tuple[Family, ...] = (Marian(), BART, MBART, M2M100, PEGASUS, T5())
 
 
@@ -74,8 +75,6 @@ def read_checkpoint(
     for one_format in (*_added, *FORMATS):
         if one_format.matches(folder):
             return one_format.read(folder)
-    if bergamot := sorted(path.name for path in folder.path.glob("*.intgemm*.bin")):
-        raise CheckpointError(f"{bergamot[0]}: models of Bergamot and Firefox are not supported by this version")
     config = read_settings(folder.path / CONFIG_FILE).values
     for family in FAMILIES:
         if family.matches(config):

@@ -26,8 +26,9 @@ def _option(help_text: str, rich_help_panel: str) -> OptionInfo:
     return option
 
 
-_SIZES, _UPDATES, _MEASURING = (
-    partial(_option, rich_help_panel=panel) for panel in ("A new model", "Updates", "Averaging and measuring")
+_SIZES, _PAIRS, _UPDATES, _MEASURING = (
+    partial(_option, rich_help_panel=panel)
+    for panel in ("A new model", "Additional pairs", "Updates", "Averaging and measuring")
 )
 
 
@@ -35,7 +36,9 @@ def train(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the run; the same command resumes it.")],
     data: Annotated[
         list[str],
-        typer.Option(metavar="FILE[@SHARE]", help=".tsv or .tsv.xz, may be repeated; @0.2 takes a fifth each epoch."),
+        typer.Option(
+            metavar="FILE[@SHARE]", help="Pairs; may be repeated. @0.2 takes a fifth each epoch, @3 all thrice."
+        ),
     ],
     source: Annotated[str, typer.Option(help="Language of the source.")],
     target: Annotated[str, typer.Option(help="Language of the target.")],
@@ -65,6 +68,19 @@ def train(
     num_encoder_layers: Annotated[int, _SIZES("Layers.")] = 6,
     num_decoder_layers: Annotated[int, _SIZES("Layers.")] = 3,
     max_sentence_tokens: Annotated[int, _SIZES("Pairs with a longer side are skipped.")] = 256,
+    copied_pairs: Annotated[
+        float, _PAIRS("Pairs with numbers, names, dates and addresses to copy, for each pair of an epoch.")
+    ] = 0.0,
+    noisy_pairs: Annotated[
+        float, _PAIRS("Pairs in capitals, in lower case, without full stop or with a typo, for each pair of an epoch.")
+    ] = 0.0,
+    joined_pairs: Annotated[float, _PAIRS("Pairs of two to four sentences, for each pair of an epoch.")] = 0.0,
+    short_pairs: Annotated[float, _PAIRS("How often pairs of one or two words are taken in addition.")] = 0.0,
+    subword_dropout: Annotated[float, _PAIRS("Probability of splitting a token of the source.")] = 0.0,
+    split_digits: Annotated[
+        bool,
+        _PAIRS("Encode each digit as a token of its own."),
+    ] = False,
     max_steps: Annotated[int, _UPDATES("Number of updates.")] = 100_000,
     batch_tokens: Annotated[int, _UPDATES("Tokens of a batch, source, target and padding.")] = 8192,
     accumulated_batches: Annotated[int, _UPDATES("Batches of an update.")] = 1,
@@ -108,6 +124,12 @@ def train(
         num_encoder_layers=num_encoder_layers,
         num_decoder_layers=num_decoder_layers,
         max_sentence_tokens=max_sentence_tokens,
+        copied_pairs=copied_pairs,
+        noisy_pairs=noisy_pairs,
+        joined_pairs=joined_pairs,
+        short_pairs=short_pairs,
+        subword_dropout=subword_dropout,
+        split_digits=split_digits,
         max_steps=max_steps,
         batch_tokens=batch_tokens,
         accumulated_batches=accumulated_batches,

@@ -17,3 +17,11 @@ def label_loss(logits: Tensor, labels: Tensor, padding: int, smoothing: float) -
         label_smoothing=smoothing,
         reduction="sum",
     )
+
+
+def label_losses(logits: Tensor, labels: Tensor, padding: int) -> Tensor:
+    """Return the cross-entropy of each label [rows, target_len] without smoothing, 0 at `padding`, in float32."""
+    flat = functional.cross_entropy(
+        logits.flatten(0, 1).float(), labels.flatten(), ignore_index=padding, reduction="none"
+    )
+    return flat.view_as(labels)

@@ -1,4 +1,4 @@
-"""Initial vocabulary and weights of a run, new or from a checkpoint."""
+"""Initial vocabulary, weights and corpus of a run."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +11,8 @@ from model.checkpoints.weights import build_model
 from model.config import TransformerConfig
 from model.families.marian.writing import require_marian
 from model.families.registry import read_checkpoint
+from model.training.augmentation import Augmentation
+from model.training.corpus import Corpus, read_corpus
 from model.training.parallel_text import read_pairs
 from model.training.run_folder import RunFolder
 from model.training.settings import TrainingSettings
@@ -26,8 +28,9 @@ def prepare_vocabulary(settings: TrainingSettings, run: RunFolder) -> JointVocab
     if run.has_state():
         return read_vocabulary(run.checkpoint)
     if settings.initial is not None:
-        return read_vocabulary(Path(settings.initial))
-    return train_vocabulary(_all_texts(settings), settings.vocab_size)
+        vocabulary = read_vocabulary(Path(settings.initial))
+        return vocabulary.with_split_digits() if settings.split_digits else vocabulary
+    return train_vocabulary(_all_texts(settings), settings.vocab_size, split_digits=settings.split_digits)
 
 
 def prepare_model(settings: TrainingSettings, vocabulary: JointVocabulary) -> Transformer:
@@ -64,5 +67,19 @@ def prepare_model(settings: TrainingSettings, vocabulary: JointVocabulary) -> Tr
     )
 
 
+def prepare_corpus(settings: TrainingSettings, vocabulary: JointVocabulary, start: int) -> Corpus:
+    """Read the pairs of all files and make the additional ones. Raises ValueError as `read_corpus` does."""
+    return read_corpus(
+        settings.data,
+        vocabulary,
+        start,
+        settings.max_sentence_tokens,
+        settings.languages,
+        swap_columns=settings.swap_columns,
+        augmentation=Augmentation(settings.augmentation, settings.languages, settings.seed),
+    )
+
+
 def _all_texts(settings: TrainingSettings) -> Iterator[str]:
-    return chain.from_iterable(chain.from_iterable(read_pairs(Path(file.path)) for file in settings.data))
+    pairs = (read_pairs(Path(file.path), settings.languages) for file in settings.data)
+    return chain.from_iterable(chain.from_iterable(pairs))

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, fields
 from os.path import realpath
 from typing import Literal
 
+from model.training.augmentation import AugmentationSettings
+
 Schedule = Literal["inverse-square-root", "cosine"]
 Precision = Literal["float32", "bfloat16"]
 
@@ -56,6 +58,17 @@ class TrainingSettings:
     max_sentence_tokens: int = 256
     """Pairs with a longer side are skipped."""
 
+    copied_pairs: float = 0.0
+    """Additional pairs with items to copy, for each pair of an epoch."""
+    noisy_pairs: float = 0.0
+    joined_pairs: float = 0.0
+    short_pairs: float = 0.0
+    """How many times pairs of at most two words a side are taken in addition."""
+    subword_dropout: float = 0.0
+    """Probability of splitting a token of the source."""
+    split_digits: bool = False
+    """Encode every digit as a token of its own."""
+
     max_steps: int = 100_000
     """Number of updates."""
     batch_tokens: int = 8192
@@ -87,6 +100,16 @@ class TrainingSettings:
         if problems:
             raise ValueError("invalid settings: " + "; ".join(problems))
 
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The languages of source and target."""
+        return self.source_language, self.target_language
+
+    @property
+    def augmentation(self) -> AugmentationSettings:
+        """The additional pairs of the corpus."""
+        return AugmentationSettings(self.copied_pairs, self.noisy_pairs, self.joined_pairs, self.short_pairs)
+
     def to_json(self) -> dict[str, object]:
         """Return the settings as JSON values by name."""
         values: dict[str, object] = json.loads(json.dumps(asdict(self)))
@@ -98,10 +121,12 @@ class TrainingSettings:
         free = {"patience", "device"}
         if self.schedule == "inverse-square-root":
             free.add("max_steps")  # a cosine schedule depends on it from the first update
+        # A setting that an earlier version did not have was its default.
+        then = {field.name: earlier.get(field.name, field.default) for field in fields(self)}
         return [
-            f"{field.name} was {earlier.get(field.name)!r} and is {now[field.name]!r}"
-            for field in fields(self)
-            if field.name not in free and earlier.get(field.name) != now[field.name]
+            f"{name} was {value!r} and is {now[name]!r}"
+            for name, value in then.items()
+            if name not in free and value != now[name]
         ]
 
 
@@ -123,7 +148,10 @@ def _problems(settings: TrainingSettings) -> Iterator[str]:
     for name in ("warmup_steps", "patience"):
         if getattr(settings, name) < 0:
             yield f"`{name}` must be at least 0. Given: {getattr(settings, name)}"
-    for name in ("label_smoothing", "dropout"):
+    for name in ("copied_pairs", "noisy_pairs", "joined_pairs", "short_pairs"):
+        if getattr(settings, name) < 0:
+            yield f"`{name}` must be at least 0. Given: {getattr(settings, name)}"
+    for name in ("label_smoothing", "dropout", "subword_dropout"):
         if not 0 <= getattr(settings, name) < 1:
             yield f"`{name}` must be at least 0 and less than 1. Given: {getattr(settings, name)}"
     if settings.snapshot_every > 0 and settings.validate_every % settings.snapshot_every:

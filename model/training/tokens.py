@@ -1,6 +1,6 @@
 """Token sequences in two arrays: a list for each of a million sentences would take ten times the memory."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,9 +38,12 @@ class TokenSequences:
 
     def padded(self, indices: NDArray[np.int64], padding: int) -> NDArray[np.int64]:
         """Return the sequences at `indices` as one array [rows, longest], padded with `padding`."""
-        longest = int(self.lengths[indices].max())
-        rows = np.full((len(indices), longest), padding, dtype=np.int64)
-        for row, index in enumerate(indices):
-            sequence = self[int(index)]
-            rows[row, : len(sequence)] = sequence
-        return rows
+        return padded_rows([self[int(index)] for index in indices], padding)
+
+
+def padded_rows(sequences: Sequence[TokenIds], padding: int) -> NDArray[np.int64]:
+    """Return sequences as one array [rows, longest], padded with `padding`."""
+    rows = np.full((len(sequences), max(map(len, sequences))), padding, dtype=np.int64)
+    for row, sequence in zip(rows, sequences, strict=True):
+        row[: len(sequence)] = sequence
+    return rows

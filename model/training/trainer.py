@@ -12,13 +12,14 @@ from torch import nn
 from model.families.marian.writing import write_marian
 from model.training.averaging import average_weights
 from model.training.batches import Indices, epoch_indices, token_batches
-from model.training.corpus import Batch, CorpusRecord, read_corpus
+from model.training.corpus import Batch, CorpusRecord
 from model.training.loss import label_loss
 from model.training.plot import draw_losses
-from model.training.preparation import prepare_model, prepare_vocabulary
+from model.training.preparation import prepare_corpus, prepare_model, prepare_vocabulary
 from model.training.run_folder import RunFolder, State
 from model.training.schedules import learning_rate
 from model.training.settings import TrainingSettings
+from model.training.subwords import SubwordSplitter
 from model.training.validation import Scores, Validation, read_validation
 from model.transformer import Transformer
 
@@ -60,9 +61,8 @@ class Trainer:
         vocabulary = prepare_vocabulary(settings, self.run_folder)
         self.model: Transformer = prepare_model(settings, vocabulary).to(self.device)
         start = self.model.config.decoder_start_token_id
-        self.corpus = read_corpus(
-            settings.data, vocabulary, start, settings.max_sentence_tokens, swap_columns=settings.swap_columns
-        )
+        self.corpus = prepare_corpus(settings, vocabulary, start)
+        self._splitter = SubwordSplitter(vocabulary, settings.subword_dropout) if settings.subword_dropout else None
         self._corpus_record = self.corpus.record()
         self.validation: Validation | None = None
         if settings.validation is not None:
@@ -71,6 +71,7 @@ class Trainer:
                 vocabulary,
                 start,
                 settings.max_validation_pairs,
+                settings.languages,
                 swap_columns=settings.swap_columns,
             )
         self.optimizer = torch.optim.AdamW(
@@ -130,9 +131,8 @@ class Trainer:
         """Yield the pairs of batches without end, from the position on, and advance it."""
         settings, corpus, position = self.settings, self.corpus, self.position
         lengths = corpus.sources.lengths, corpus.targets.lengths
-        shares = [file.share for file in settings.data]
         while True:
-            indices = epoch_indices(corpus.sizes, shares, settings.seed, position.epoch)
+            indices = epoch_indices(corpus.sizes, corpus.shares, settings.seed, position.epoch)
             batches = token_batches(indices, *lengths, settings.batch_tokens, settings.seed, position.epoch)
             for batch in batches[position.next_batch :]:
                 position.next_batch += 1
@@ -145,7 +145,7 @@ class Trainer:
         Raises ValueError before the weights change if the gradients are not finite.
         """
         settings, position = self.settings, self.position
-        batches = [self.corpus.batch(indices, self.device) for indices in chosen]
+        batches = [self._batch(indices, place) for place, indices in enumerate(chosen)]
         num_labels = sum(batch.num_labels for batch in batches)
         self.model.train()
         loss = 0.0
@@ -175,6 +175,14 @@ class Trainer:
         position.gradient_norm += norm
         return loss
 
+    def _batch(self, indices: Indices, place: int) -> Batch:
+        if self._splitter is None:
+            return self.corpus.batch(indices, self.device)
+        seed = self.settings.seed, self.position.step, place, 2
+        return self.corpus.batch(
+            indices, self.device, self._splitter.for_batch(seed, self.settings.max_sentence_tokens)
+        )
+
     def _require_finite_weights(self) -> None:
         if not all(bool(weight.isfinite().all()) for weight in self.model.parameters()):
             raise self._diverged("weights are not finite")
@@ -199,6 +207,8 @@ class Trainer:
                 "loss": position.loss / position.num_labels,
                 "learning_rate": self.optimizer.param_groups[0]["lr"],
                 "gradient_norm": position.gradient_norm / self.settings.log_every,
+                "labels": position.num_labels,
+                "seconds": round(seconds, 1),
                 "labels_per_second": round(position.num_labels / seconds, 1),
                 "time": round(time.time(), 1),
             }
@@ -256,7 +266,8 @@ class Trainer:
         now = self._corpus_record
         if earlier is None or earlier == now:
             return
-        sizes = zip(self.settings.data, earlier["sizes"], now["sizes"], strict=True)
+        # Additional pairs have a size and no file.
+        sizes = zip(self.settings.data, earlier["sizes"], now["sizes"], strict=False)
         changed = [f"{file.path} had {then} pairs and has {size}" for file, then, size in sizes if then != size]
         how = "; ".join(changed) or "equal numbers of pairs, different tokens"
         raise ValueError(f"{self.run_folder.path} was trained on other data ({how}); restore it or use another folder")

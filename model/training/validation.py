@@ -16,6 +16,7 @@ from model.training.decoding import decode_greedily
 from model.training.loss import label_loss
 from model.training.parallel_text import read_pairs
 from model.training.tokens import TokenSequences
+from model.training.translation_memory import Languages
 from model.training.vocabulary import JointVocabulary
 from model.transformer import Transformer
 
@@ -70,10 +71,16 @@ class Validation:
 
 
 def read_validation(
-    path: Path, vocabulary: JointVocabulary, start: int, max_pairs: int, *, swap_columns: bool
+    path: Path,
+    vocabulary: JointVocabulary,
+    start: int,
+    max_pairs: int,
+    languages: Languages | None = None,
+    *,
+    swap_columns: bool,
 ) -> Validation:
     """Read the first `max_pairs` pairs of a file, of any length. Raises ValueError for an empty file."""
-    pairs = list(islice(read_pairs(path, swap_columns=swap_columns), max_pairs))
+    pairs = list(islice(read_pairs(path, languages, swap_columns=swap_columns), max_pairs))
     if not pairs:
         raise ValueError(f"{path} has no pairs")
     sources, targets = (TokenSequences.of(vocabulary.encode(texts)) for texts in zip(*pairs, strict=True))

@@ -3,16 +3,18 @@
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
 from model.training.tokens import TokenIds
 
 SENTENCEPIECE_FILES = ("source.spm", "target.spm")
 VOCABULARY_FILE = "vocab.json"
+_NORMAL, _UNUSED = ModelProto.SentencePiece.NORMAL, ModelProto.SentencePiece.UNUSED
 END, UNKNOWN, PADDING = "</s>", "<unk>", "<pad>"
 
 
@@ -52,6 +54,33 @@ class JointVocabulary:
         text: str = self._processor.decode(pieces)
         return text
 
+    def splits(self) -> dict[int, list[int]]:
+        """Return the tokens that each token can be replaced by; tokens that cannot be split are absent."""
+        processor = self._processor
+        pieces = {
+            processor.id_to_piece(piece): processor.get_score(piece)
+            for piece in range(processor.get_piece_size())
+            if not (
+                processor.is_control(piece)
+                or processor.is_unknown(piece)
+                or processor.is_byte(piece)
+                or processor.is_unused(piece)
+            )
+        }
+        found = {piece: best_split(piece, pieces) for piece in pieces}
+        return {self.numbers[piece]: [self.numbers[part] for part in parts] for piece, parts in found.items() if parts}
+
+    def with_split_digits(self) -> "JointVocabulary":
+        """Return a vocabulary with the same tokens that encodes every digit as a token of its own.
+
+        SentencePiece resolves unused pieces into those that they were merged from.
+        """
+        model = ModelProto.FromString(self.sentencepiece)
+        for piece in model.pieces:
+            if piece.type == _NORMAL and sum(map(str.isdigit, piece.piece)) and len(piece.piece.lstrip("▁")) > 1:
+                piece.type = _UNUSED
+        return JointVocabulary(model.SerializeToString(), self.numbers)
+
     def write(self, folder: Path) -> None:
         """Write the tokenizer files of a Marian checkpoint, with the same pieces for source and target."""
         for name in SENTENCEPIECE_FILES:
@@ -59,7 +88,24 @@ class JointVocabulary:
         (folder / VOCABULARY_FILE).write_text(json.dumps(self.numbers, ensure_ascii=False), "utf-8")
 
 
-def train_vocabulary(texts: Iterable[str], size: int) -> JointVocabulary:
+def best_split(piece: str, scores: Mapping[str, float]) -> list[str]:
+    """Return the fewest other pieces that a piece consists of, of several such the best by their sum of scores."""
+    best: list[tuple[int, float, list[str]] | None] = [(0, 0.0, [])]
+    for end in range(1, len(piece) + 1):
+        found: tuple[int, float, list[str]] | None = None
+        for start in range(end):
+            before, part = best[start], piece[start:end]
+            if before is None or part == piece or part not in scores:
+                continue
+            candidate = (before[0] + 1, before[1] - scores[part], [*before[2], part])
+            if found is None or candidate < found:
+                found = candidate
+        best.append(found)
+    last = best[-1]
+    return [] if last is None else last[2]
+
+
+def train_vocabulary(texts: Iterable[str], size: int, *, split_digits: bool = False) -> JointVocabulary:
     """Train a vocabulary of `size` tokens, padding included, on texts of both languages.
 
     It has byte-pair pieces, and bytes for all other characters. Raises ValueError if the text has too few different
@@ -83,6 +129,7 @@ def train_vocabulary(texts: Iterable[str], size: int) -> JointVocabulary:
             vocab_size=size - 1,
             character_coverage=0.9999,
             byte_fallback=True,
+            split_digits=split_digits,
             eos_id=0,
             unk_id=1,
             bos_id=-1,

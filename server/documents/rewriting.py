@@ -222,30 +222,38 @@ class _Work:
         return await asyncio.to_thread(self._translate.divide, text, self._block_characters)
 
     async def _run(self, parts: Sequence[_Part], translate: TranslateTexts) -> None:
-        """Translate all parts, several blocks at once. A part without a letter is its own translation."""
-        wanted = []
+        """Translate all parts, several blocks at once, and parts with the same text together.
+
+        A part without a letter is its own translation.
+        """
+        equal_parts: dict[str, list[_Part]] = {}
+        num_units = 0
         for part in parts:
             part.translation = part.text
             if any(map(str.isalpha, part.text)):
-                wanted.append(part)
+                equal_parts.setdefault(part.text, []).append(part)
+            else:
+                num_units += part.num_units
         try:
             async with asyncio.TaskGroup() as group:
-                for block in _blocks(wanted, self._block_characters):
+                for block in _blocks(list(equal_parts.values()), self._block_characters):
                     group.create_task(self._run_block(block, translate))
         except ExceptionGroup as failed:  # the first is the reason; the others were in progress
             raise failed.exceptions[0] from None
-        # The parts without a letter, which were in no block.
-        self._advance(sum(part.num_units for part in parts) - sum(part.num_units for part in wanted))
+        self._advance(num_units)  # of parts without a letter, which were in no block
 
-    async def _run_block(self, block: Sequence[_Part], translate: TranslateTexts) -> None:
+    async def _run_block(self, block: Sequence[Sequence[_Part]], translate: TranslateTexts) -> None:
         async with self._slots:
             await asyncio.sleep(0)  # blocks whose sentences are all cached would hold the event loop together
-            texts = [part.text.strip() for part in block]
+            texts = [parts[0].text.strip() for parts in block]
             translations = await self._with_retries(translate, texts)
-        for part, text, translation in zip(block, texts, translations, strict=True):
-            start = part.text.index(text)
-            part.translation = part.text[:start] + translation.strip() + part.text[start + len(text) :]
-        self._advance(sum(part.num_units for part in block))
+        for parts, text, translation in zip(block, texts, translations, strict=True):
+            source = parts[0].text
+            start = source.index(text)
+            written = source[:start] + translation.strip() + source[start + len(text) :]
+            for part in parts:
+                part.translation = written
+        self._advance(sum(part.num_units for parts in block for part in parts))
 
     async def _with_retries(self, translate: TranslateTexts, texts: Sequence[str]) -> Sequence[str]:
         num_late = 0
@@ -265,13 +273,14 @@ class _Work:
             self._on_progress(self._num_done, self._size.num_units)
 
 
-def _blocks(parts: Sequence[_Part], max_characters: int) -> list[list[_Part]]:
-    blocks: list[list[_Part]] = []
+def _blocks(equal_parts: Sequence[Sequence[_Part]], max_characters: int) -> list[list[Sequence[_Part]]]:
+    blocks: list[list[Sequence[_Part]]] = []
     num_characters = 0
-    for part in parts:
-        if not blocks or len(blocks[-1]) == _BLOCK_TEXTS or num_characters + len(part.text) > max_characters:
+    for parts in equal_parts:
+        length = len(parts[0].text)
+        if not blocks or len(blocks[-1]) == _BLOCK_TEXTS or num_characters + length > max_characters:
             blocks.append([])
             num_characters = 0
-        blocks[-1].append(part)
-        num_characters += len(part.text)
+        blocks[-1].append(parts)
+        num_characters += length
     return blocks

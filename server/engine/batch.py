@@ -74,10 +74,19 @@ class Batch:
         moved_to = self._cache.close_holes()
         if moved_to is not None:
             for group in self.groups:
-                group.rows = moved_to[group.rows]
+                group.rows[:] = moved_to[group.rows]
 
     def advance(self, group: SearchGroup, outputs: StepOutputs) -> list[Completion]:
         """Let the search of a group choose, move the cache accordingly, and return the finished requests."""
+        search, moves = group.row_search, self._cache.moves
+        if search is not None and moves is not None:
+            finished = group.step(search, outputs, moves)
+            if not finished:
+                return []
+            ended = [group.completion(index) for index in finished]
+            self._cache.note_holes()
+            self._forget(group, finished)
+            return ended
         choice = group.advance(outputs)
         if group.is_forced:
             return self._advance_forced(group, choice)
@@ -145,5 +154,9 @@ class Batch:
     def _remove(self, group: SearchGroup, removed: list[int]) -> None:
         """Free the rows of the requests at these indices, and remove them from their group."""
         self._cache.release(group.rows[removed].ravel())
+        self._forget(group, removed)
+
+    def _forget(self, group: SearchGroup, removed: list[int]) -> None:
+        """Remove the requests at these indices, whose rows are free, from their group."""
         self._num_rows -= sum([group.requests[index].params.num_rows for index in removed])
         group.remove(removed)

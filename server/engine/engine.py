@@ -180,16 +180,16 @@ class Engine:
             started = self._clock()
             self._batch.close_holes()
             cache = self._runner.cache
-            num_rows = cache.num_rows
+            num_rows = cache.num_live
             with_options = [group for group in groups if group.num_decoders]
-            logit_rows = sorted_logit_rows(with_options) if with_options else NO_ROWS
-            candidates = self._runner.decode(
-                num_rows,
-                max([group.num_graph_candidates for group in groups]),
-                bool(with_options) or any(group.search.needs_scores for group in groups),
-                logit_rows,
-                any(group.needs_attention for group in with_options),
-            )
+            num_candidates = max([group.num_graph_candidates for group in groups])
+            if with_options:
+                logit_rows = sorted_logit_rows(with_options)
+                with_queries = any(group.needs_attention for group in with_options)
+                candidates = self._runner.decode(num_rows, num_candidates, True, logit_rows, with_queries)
+            else:
+                logit_rows, with_scores = NO_ROWS, any(group.search.needs_scores for group in groups)
+                candidates = self._runner.decode(num_rows, num_candidates, with_scores)
             cache.past_lengths[:num_rows] += 1
             return _DecodedStep(groups, StepOutputs(candidates, logit_rows), num_rows, started)
         return None

@@ -107,16 +107,17 @@ class KVCache:
         self._owners = np.full(max_rows, FREE, np.int64)
         # The request whose cross keys and values a row has; they are copied once for all beams of a request.
         self._cross_owners = np.full(max_rows, FREE, np.int64)
-        self._num_live = 0
+        self._num_live = np.zeros(1, np.int64)
         self._may_have_holes = False
-        self._moves = self._open_moves()
+        self.moves = self._open_moves()
+        """Moves of rows in C, or None."""
 
     def _open_moves(self) -> CacheMoves | None:
         """Return the moves in C, or None if NumPy moves rows."""
         if not CacheMoves.is_available() or not self.self_cache.size:
             return None
         arrays = (self.self_cache, self.cross_cache, self.last_cross)
-        return CacheMoves(*arrays, self.per_row, self._owners, self._cross_owners, self._step)
+        return CacheMoves(*arrays, self.per_row, self._owners, self._cross_owners, self._num_live, self._step)
 
     def _allocate(self, dtype: type[np.number]) -> None:
         shapes, planes = self.shapes, 2 * self.shapes.num_layers
@@ -143,17 +144,16 @@ class KVCache:
     @property
     def num_live(self) -> int:
         """Rows assigned to requests."""
-        return self._num_live
+        return int(self._num_live[0])
 
     def begin(self, owner: int, cross: CrossKeysValues, start_token: int) -> int:
         """Assign the first free row to a request, begin it with its cross keys and values, and return it."""
-        if self._moves is None or not isinstance(cross, np.ndarray):
+        if self.moves is None or not isinstance(cross, np.ndarray):
             row = int(self.assign(owner, 1)[0])
             self.write_source(row, cross, start_token)
             return row
-        row = self._moves.begin(owner, cross, start_token)
+        row = self.moves.begin(owner, cross, start_token)
         assert row >= 0, "the scheduler admitted more rows than the cache has"
-        self._num_live += 1
         return row
 
     def assign(self, owner: int, num_rows: int) -> RowIndices:
@@ -161,7 +161,7 @@ class KVCache:
         rows = np.flatnonzero(self._owners == FREE)[:num_rows]
         assert rows.size == num_rows, "the scheduler admitted more rows than the cache has"
         self._owners[rows] = owner
-        self._num_live += num_rows
+        self._num_live[0] += num_rows
         return rows
 
     def write_source(self, row: int, cross: CrossKeysValues, start_token: int) -> None:
@@ -187,8 +187,12 @@ class KVCache:
     def release(self, rows: RowIndices) -> None:
         """Free the rows of a finished request. Their content is overwritten lazily."""
         self._owners[rows] = FREE
-        self._num_live = int(np.count_nonzero(self._owners != FREE))
         self._cross_owners[rows] = FREE
+        self._num_live[0] = np.count_nonzero(self._owners != FREE)
+        self._may_have_holes = True
+
+    def note_holes(self) -> None:
+        """Note that `moves` has freed rows."""
         self._may_have_holes = True
 
     def advance(
@@ -204,10 +208,9 @@ class KVCache:
         Overwrites `rows` [requests, beam_size] as `select` does. `common` [requests, beam_size, beam_size], if known,
         is the number of tokens that two beams had in common before this step.
         """
-        if self._moves is not None:
-            num_assigned = self._moves.advance(rows, tokens, parents, finished, common)
-            assert num_assigned >= 0, "the scheduler admitted more rows than the cache has"
-            self._num_live += num_assigned
+        if self.moves is not None:
+            has_rows = self.moves.advance(rows, tokens, parents, finished, common)
+            assert has_rows, "the scheduler admitted more rows than the cache has"
             return
         runs_on = (~finished).nonzero()[0]
         new_rows = rows[runs_on]
@@ -243,8 +246,8 @@ class KVCache:
         if not self._may_have_holes:
             return None
         self._may_have_holes = False
-        if self._moves is not None:
-            return self._moves.close_holes()
+        if self.moves is not None:
+            return self.moves.close_holes()
         holes, movers = fill_holes(self._owners != FREE)
         if not holes.size:
             return None

@@ -18,7 +18,8 @@ class Candidates:
     `tokens` [rows, num_candidates]; `log_probs` [rows, num_candidates] under the softmax over the whole vocabulary,
     NaN in a step without scores. `logits` [logit_rows, vocab] are of the requested rows, in their order, -inf where the
     model suppresses a token; a log-probability is a logit minus the row's `log_normalizer` [rows]. `cross_queries`
-    [rows, heads * head_dim], one for each layer, are empty unless requested.
+    [rows, heads * head_dim], one for each layer, are empty unless requested. `addresses`, if known, are those of
+    `tokens` and `log_probs`, which are then C-contiguous.
     """
 
     tokens: NDArray[np.int64]
@@ -26,6 +27,7 @@ class Candidates:
     log_normalizer: NDArray[np.float32]
     logits: NDArray[np.float32]
     cross_queries: tuple[NDArray[np.floating], ...] = ()
+    addresses: tuple[int, int] | None = None
 
 
 NO_ROWS: RowIndices = np.empty(0, np.intp)

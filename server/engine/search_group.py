@@ -6,6 +6,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.cache_moves import CacheMoves
 from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.request_decoder import RequestDecoder
 from server.engine.decoding.request_rows import StepOutputs
@@ -22,7 +23,7 @@ _Number = TypeVar("_Number", bound=np.number)
 
 @dataclass(slots=True)
 class SearchGroup:
-    """Requests of one search and the rows of their beams, `rows` [max_requests, beam_size].
+    """Requests of one search and the rows of their beams, `rows` [max_requests, beam_size], which must not move.
 
     `decoders` holds the `RequestDecoder` of each request with options, None for the others.
     """
@@ -33,6 +34,10 @@ class SearchGroup:
     decoders: list[RequestDecoder | None] = field(default_factory=list)
     num_decoders: int = 0
     awaiting_first_token: set[int] = field(default_factory=set)  # ids of requests with a first token to come
+    _rows_address: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rows_address = self.rows.ctypes.data
 
     @property
     def is_forced(self) -> bool:
@@ -91,14 +96,23 @@ class SearchGroup:
             for row in rows.tolist()
         ]
 
+    @property
+    def row_search(self) -> RowSearch | None:
+        """The search, if it reads the candidates of the next step itself."""
+        if self.num_decoders or self.awaiting_first_token or not isinstance(self.search, RowSearch):
+            return None
+        return self.search
+
+    def step(self, search: RowSearch, outputs: StepOutputs, moves: CacheMoves) -> list[int]:
+        """Let `row_search` choose and move the rows; return the indices of finished requests, whose rows are free."""
+        return search.step(outputs.candidates, self._rows_address, moves)
+
     def advance(self, outputs: StepOutputs) -> Choice:
         """Let the search choose among the candidates of a step, replaced where a request has a decoder.
 
         A request whose decoder failed is finished.
         """
         candidates, num_candidates, rows = outputs.candidates, self.search.num_candidates, self.live_rows
-        if not self.num_decoders and not self.awaiting_first_token and isinstance(self.search, RowSearch):
-            return self.search.advance_rows(candidates.tokens, candidates.log_probs, rows)
         tokens, log_probs = candidates.tokens[rows, :num_candidates], candidates.log_probs[rows, :num_candidates]
         if not self.num_decoders:
             self._force_first_tokens(tokens, log_probs)

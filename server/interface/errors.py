@@ -20,6 +20,7 @@ KvasirError
 │   ├── QueueFull         the queue is full
 │   ├── RateLimited       the API key has made too many requests
 │   └── QuotaExceeded     the API key has translated too many characters
+├── StorageFull           no space is left for files of the server
 ├── StoreBusy             another process has locked a file of the server
 ├── Draining              the server stops and rejects new requests
 ├── ClientGone            the client closed the connection
@@ -156,6 +157,12 @@ class StoreBusy(KvasirError):
     """Another process has locked a file of the server, or the file cannot be written."""
 
     code = "store_busy"
+
+
+class StorageFull(KvasirError):
+    """No space is left for files of the server."""
+
+    code = "storage_full"
 
 
 class Draining(KvasirError):

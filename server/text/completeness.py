@@ -53,7 +53,12 @@ def is_doubtful(source: str, translation: str, languages: tuple[str, str], log_p
         return True
     if not may_have_parts(source) or len(parts(source, languages[0])) < _MIN_WORDS:
         return False
-    return len(translation) < _MIN_RATIO * len(source) or log_probability < _MIN_LOG_PROBABILITY
+    return is_short(source, translation) or log_probability < _MIN_LOG_PROBABILITY
+
+
+def is_short(source: str, translation: str) -> bool:
+    """Return whether a translation of several parts is shorter than most."""
+    return len(translation) < _MIN_RATIO * len(source)
 
 
 def lacks_parts(source: str, translation: str, languages: tuple[str, str]) -> bool:

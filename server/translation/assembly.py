@@ -14,7 +14,6 @@ from server.text.readers.units import Unit
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.reading import SegmentedTexts
-from server.translation.recovery import Suspect, outcome_counts, outcomes_by_text
 from server.translation.sentences import Job, SegmentedText, Sentence
 from server.translation.source_checks import kept_counts, with_whole_text
 from server.translation.submission import mean_score, num_tokens, sentence_tokens
@@ -67,20 +66,6 @@ def _translation(text: SegmentedText, request: TranslationRequest, tokenizer: To
         else (),
         tuple(_kept(text)) if text.has_items else (),
     )
-
-
-def with_outcomes(result: TranslationResult, suspects: Sequence[Suspect]) -> TranslationResult:
-    """Return a result whose translations name the sentences that were recovered, and those that are incomplete."""
-    if not suspects:
-        return result
-    translations = list(result.translations)
-    for index, outcomes in outcomes_by_text(suspects).items():
-        translations[index] = replace(
-            translations[index],
-            recovered=tuple(outcomes["recovered"]),
-            incomplete=tuple(outcomes["incomplete"]),
-        )
-    return replace(result, translations=translations, outcomes=outcome_counts(suspects))
 
 
 def with_kept_sentences(result: TranslationResult, sources: Sequence[str], texts: SegmentedTexts) -> TranslationResult:

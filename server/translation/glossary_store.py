@@ -13,7 +13,8 @@ from pathlib import Path
 
 from cachetools import LRUCache
 
-from server.interface.errors import InvalidRequest, NotFound, StoreBusy
+from server.interface.errors import InvalidRequest, NotFound, StorageFull, StoreBusy
+from server.interface.storage import is_full
 from server.text.glossary import Glossary
 
 MAX_GLOSSARIES = 1000
@@ -155,12 +156,17 @@ class GlossaryStore:
 
     @contextmanager
     def _used(self) -> Iterator[None]:
-        """Hold the lock and a transaction. Raises `StoreBusy` if the file is locked or cannot be written."""
+        """Hold the lock and a transaction.
+
+        Raises `StorageFull` if the file cannot grow, and `StoreBusy` if it is locked or cannot be written.
+        """
         with self._lock:
             try:
                 with self._database:
                     yield
             except sqlite3.OperationalError as error:
+                if is_full(error):
+                    raise StorageFull("the server has no space left for glossaries; delete some") from error
                 raise StoreBusy(f"the file of stored glossaries cannot be used now: {error}; retry later") from error
 
     def _num_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""One result from the results of texts that took different routes."""
+"""Results of parts of a request, merged into one."""
 
 import math
 from collections import Counter
@@ -15,9 +15,8 @@ from server.text.unicode_text import replace_lone_surrogates
 from server.translation.token_counts import TokenCounts
 from server.translation.types import KeptSentence, Phases, Translation, TranslationResult
 
-Key = TypeVar("Key")
-
 _PHASE_NAMES = tuple(field.name for field in fields(Phases))
+Key = TypeVar("Key")
 
 
 def merge(
@@ -40,7 +39,7 @@ def merge(
     )
 
 
-def with_kept_texts(
+def with_kept(
     result: TranslationResult, unchanged: Collection[int], detected: Sequence[Detection | None]
 ) -> TranslationResult:
     """Return the result with the reasons why texts were not translated."""

@@ -1,13 +1,15 @@
 """The text pipeline of one model: read, segment, protect, encode, decode, restore, join."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient
 from server.text.protection.protected import Restored
 from server.text.tokenizers.registry import open_tokenizer
-from server.translation.assembly import assemble, with_kept_sentences, with_outcomes
+from server.translation.assembly import assemble, with_kept_sentences
 from server.translation.copy_check import CopyCheck
 from server.translation.deadline import Deadline
 from server.translation.embedding import Embedder
@@ -17,13 +19,13 @@ from server.translation.limits import TranslationLimits
 from server.translation.plain_texts import PlainTextPath
 from server.translation.protection_strategies import ByParts, Escalation
 from server.translation.reading import SegmentedTexts, TextReader
-from server.translation.recovery import Recovery, Suspect, is_plain, suspects_of
+from server.translation.recovery import Recovery, Suspect, is_plain, suspects_of, with_outcomes
 from server.translation.restoration import Restorer
 from server.translation.scoring import Scorer
 from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.sentences import Sentence
 from server.translation.source_checks import SourceChecks
-from server.translation.submission import Submission
+from server.translation.submission import Submission, one_after_the_other
 from server.translation.text_output import TextOutput, written
 from server.translation.text_stream import TextStream
 from server.translation.types import TranslationRequest, TranslationResult
@@ -75,8 +77,33 @@ class Pipeline:
         arrived = self._clock()
         self._limits.check_size(request)
         deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, self._clock)
-        if stream is None and (result := await self._plain_texts.translate(request, deadline, arrived)) is not None:
-            return result
+        if stream is None and (plain := await self._plain_texts.translate(request, deadline, arrived)) is not None:
+            result, lost = plain
+            return await self._with_negations(result, lost, request, deadline) if lost else result
+        return await self._translate_any(request, stream, deadline, arrived)
+
+    async def _with_negations(
+        self, result: TranslationResult, lost: Sequence[int], request: TranslationRequest, deadline: Deadline
+    ) -> TranslationResult:
+        """Return the result with other translations of the texts that `lost` a negation."""
+        texts = tuple(request.texts[index] for index in lost)
+        again = replace(request, texts=texts, accepted_earlier=True)
+        second = await self._translate_any(again, None, deadline, self._clock())
+        translations = list(result.translations)
+        for index, translation in zip(lost, second.translations, strict=True):
+            translations[index] = translation
+        return replace(
+            result,
+            translations=translations,
+            phases=one_after_the_other(result.phases, second.phases),
+            sentence_tokens=result.sentence_tokens + second.sentence_tokens,
+            outcomes=Counter(result.outcomes) + Counter(second.outcomes),
+        )
+
+    async def _translate_any(
+        self, request: TranslationRequest, stream: TextStream | None, deadline: Deadline, arrived: float
+    ) -> TranslationResult:
+        """Translate texts that may have something to protect."""
         texts = await self._read(request, deadline)
         output = TextOutput(stream, texts, self._tokenizer)
         encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)

@@ -1,47 +1,26 @@
 """The short path of texts that have nothing to protect: one request a sentence, and no object besides."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from bundle.manifest import BundleConfig
 from server.interface.engine_client import EngineClient
-from server.interface.interruption import checkpoint
-from server.interface.request import Completion, FinishReason, Request, TokenIds
-from server.text.protection.capitals import is_surely_usual
-from server.text.segmentation.sentences import Segment, divided, sentences
+from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.text.source_check import KeepReason
 from server.text.tokenizers.tokenizer import Tokenizer
-from server.text.unicode_text import replace_lone_surrogates
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
+from server.translation.plain_encoding import EncodedTexts, PlainTextEncoder
 from server.translation.reading import TextReader
-from server.translation.recovery import Recovery, Suspect, outcome_counts, outcomes_by_text
+from server.translation.recovery import Recovery, Suspect, with_outcomes
 from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.source_checks import RequestCheck, SourceChecks, kept_counts
 from server.translation.submission import Submission, mean_score, num_tokens
 from server.translation.token_counts import TokenCounts
 from server.translation.types import KeptSentence, Phases, Translation, TranslationRequest, TranslationResult
 
-_SENTENCES_AT_ONCE = 64  # half a millisecond
 _TEXT_CHARACTERS = 40  # a text of one letter takes as long as this many in a long text
-
-
-@dataclass(slots=True)
-class _EncodedTexts:
-    """Parts of each text: white space and text without words as they are, and a request for each sentence.
-
-    `sources` has the text's index and the sentence of each of the `requests`, `kept` the sentences of each text that
-    are not decoded.
-    """
-
-    parts: list[list[str | Request]]
-    requests: list[Request]
-    num_splits: int
-    seed: int | None
-    sources: list[tuple[int, str]]
-    kept: dict[int, list[KeptSentence]]
-    recovery: Recovery
 
 
 class PlainTextPath:
@@ -65,8 +44,11 @@ class PlainTextPath:
 
     async def translate(
         self, request: TranslationRequest, deadline: Deadline, arrived: float
-    ) -> TranslationResult | None:
-        """Return the translations, or None if a text or an option needs the general path."""
+    ) -> tuple[TranslationResult, list[int]] | None:
+        """Return the translations, and the indices of those that lost a negation and need the general path.
+
+        Returns None if a text or an option needs the general path.
+        """
         if not _has_plain_options(request):
             return None
         size = request.num_characters + _TEXT_CHARACTERS * len(request.texts)
@@ -77,149 +59,72 @@ class PlainTextPath:
             return None
         submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
         completions = await submission.submit(encoded.requests)
-        suspects = await run(_suspects, encoded, completions, self._tokenizer)
+        best, lost = await run(self._choose, encoded, completions)
+        suspects = await run(_suspects, encoded, best, lost, self._tokenizer)
         if suspects:
             await encoded.recovery.recover(list(suspects.values()), submission)
             encoded.recovery.settle(suspects.values())
-        return await run(self._assemble, encoded, completions, submission.phases, check, suspects)
+        result = await run(self._assemble, encoded, best, submission.phases, check, suspects)
+        return result, [index for index, parts in enumerate(encoded.parts) if lost and _has_any(parts, lost)]
 
     def _encode(
         self, request: TranslationRequest, deadline: Deadline, check: RequestCheck | None
-    ) -> _EncodedTexts | None:
+    ) -> EncodedTexts | None:
         if any(map(self._reader.may_be_special, request.texts)):
             return None
         encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
-        texts = [sentences(replace_lone_surrogates(text), request.source) for text in request.texts]
-        words = [segment.text for segments in texts for segment in segments if segment.has_words]
-        reasons = {} if check is None else check.reasons(words)
-        if reasons:
-            words = [text for text in words if text not in reasons]
-        if not self._have_usual_casing(words, request.source):
-            return None
-        tokens = self._tokens(words, encoder)
+        max_tokens = self._config.shapes.max_source_tokens
         recovery = Recovery(request, self._limits, self._tokenizer, encoder)
-        encoded = _EncodedTexts([], [], 0, encoder.seed, [], {}, recovery)
-        for index, segments in enumerate(texts):
-            num_requests = len(encoded.requests)
-            parts: list[str | Request] = []
-            for segment in segments:
-                source = tokens.get(segment.text)
-                if source is None or len(source) <= self._config.shapes.max_source_tokens:
-                    self._add(segment, source, index, encoder, parts, encoded)
-                elif not self._add_pieces(segment, index, encoder, parts, encoded, request.source):
-                    return None
-            encoded.parts.append(parts)
-            if reasons and any(segment.text in reasons for segment in segments):
-                encoded.kept[index] = [
-                    KeptSentence(segment.text, reasons[segment.text]) for segment in segments if segment.text in reasons
-                ]
-            elif (
-                check is not None
-                and len(encoded.requests) == num_requests
-                and (visible := request.texts[index].strip())
-            ):
-                encoded.kept[index] = [KeptSentence(replace_lone_surrogates(visible), KeepReason.NO_WORDS)]
-        return encoded
+        truecaser = self._reader.truecaser(request.source)
+        return PlainTextEncoder(request, encoder, truecaser, max_tokens, check, recovery).encode()
 
-    def _have_usual_casing(self, texts: Sequence[str], language: str) -> bool:
-        has_unusual_casing = self._reader.truecaser(language).has_unusual_casing
-        return not any(not is_surely_usual(text) and has_unusual_casing(text) for text in texts)
-
-    def _tokens(self, texts: Sequence[str], encoder: SentenceEncoder) -> dict[str, TokenIds]:
-        """Return the tokens of sentences, encoded as many at a time as delay no interruption."""
-        tokens: dict[str, TokenIds] = {}
-        for begin in range(0, len(texts), _SENTENCES_AT_ONCE):
-            checkpoint()
-            some = texts[begin : begin + _SENTENCES_AT_ONCE]
-            tokens.update(zip(some, encoder.tokens_of_all(some), strict=True))
-        return tokens
-
-    def _add(
-        self,
-        segment: Segment,
-        source: TokenIds | None,
-        index: int,
-        encoder: SentenceEncoder,
-        parts: list[str | Request],
-        encoded: _EncodedTexts,
-    ) -> None:
-        """Add a segment of the text with this index, with its tokens if it has words."""
-        if segment.before:
-            parts.append(segment.before)
-        if source is None:
-            parts.append(segment.text)
-        else:
-            sentence = encoder.plain_request(index, segment.text, source)
-            parts.append(sentence)
-            encoded.requests.append(sentence)
-            encoded.sources.append((index, segment.text))
-        if segment.after:
-            parts.append(segment.after)
-
-    def _add_pieces(
-        self,
-        sentence: Segment,
-        index: int,
-        encoder: SentenceEncoder,
-        parts: list[str | Request],
-        encoded: _EncodedTexts,
-        language: str,
-    ) -> bool:
-        """Add the pieces of a sentence that is too long for the model; False if one has unusual capitals."""
-        sources: dict[str, TokenIds] = {}
-
-        def fits(part: str) -> bool:
-            checkpoint()
-            if not any(map(str.isalnum, part)):
-                return True  # not decoded, so it may be of any length
-            sources[part] = source = encoder.tokens(part)
-            return len(source) <= self._config.shapes.max_source_tokens
-
-        for piece in divided(sentence, fits):
-            if piece.has_words and not self._have_usual_casing((piece.text,), language):
-                return False
-            self._add(piece, sources[piece.text] if piece.has_words else None, index, encoder, parts, encoded)
-            encoded.num_splits += piece.continues
-        return True
+    def _choose(
+        self, encoded: EncodedTexts, completions: Mapping[int, Completion]
+    ) -> tuple[dict[int, Hypothesis], set[int]]:
+        """Return the best hypotheses, those with the negation of their source, and the ids of requests without any."""
+        best = {id_: completion.hypotheses[0] for id_, completion in completions.items()}
+        lost: set[int] = set()
+        for id_, negation in encoded.negations.items():
+            for hypothesis in completions[id_].hypotheses:
+                if negation.is_in(self._tokenizer.decode(hypothesis.token_ids)):
+                    best[id_] = hypothesis
+                    break
+            else:
+                lost.add(id_)
+        return best, lost
 
     def _assemble(
         self,
-        encoded: _EncodedTexts,
-        completions: Mapping[int, Completion],
+        encoded: EncodedTexts,
+        best: Mapping[int, Hypothesis],
         phases: Phases,
         check: RequestCheck | None,
         suspects: Mapping[int, Suspect],
     ) -> TranslationResult:
         sentence_tokens = TokenCounts.of(
-            [(len(request.source), num_tokens(completions[request.id].hypotheses[0])) for request in encoded.requests]
+            [(len(request.source), num_tokens(best[request.id])) for request in encoded.requests]
         )
         if check is not None and check.doubts:
-            _keep_doubtful(encoded, completions, check)
-        translations = [self._translation(parts, completions, suspects) for parts in encoded.parts]
-        for index, outcomes in outcomes_by_text(suspects.values()).items():
-            translations[index] = replace(
-                translations[index],
-                recovered=tuple(outcomes["recovered"]),
-                incomplete=tuple(outcomes["incomplete"]),
-            )
+            _keep_doubtful(encoded, best, check)
+        translations = [self._translation(parts, best, suspects) for parts in encoded.parts]
         for index, kept in encoded.kept.items():
             translations[index] = replace(translations[index], kept=tuple(kept))
-        return TranslationResult(
+        result = TranslationResult(
             translations,
             phases,
             sentence_tokens,
             encoded.num_splits,
             encoded.seed,
             kept_sentences=kept_counts(encoded.kept.values()),
-            outcomes=outcome_counts(suspects.values()),
         )
+        return with_outcomes(result, list(suspects.values()))
 
     def _translation(
-        self, parts: Sequence[str | Request], completions: Mapping[int, Completion], suspects: Mapping[int, Suspect]
+        self, parts: Sequence[str | Request], hypotheses: Mapping[int, Hypothesis], suspects: Mapping[int, Suspect]
     ) -> Translation:
         written: list[str] = []
         if len(parts) == 1 and not isinstance(part := parts[0], str) and part.id not in suspects:
-            best = completions[part.id].hypotheses[0]
+            best = hypotheses[part.id]
             length = num_tokens(best)
             return Translation(
                 self._tokenizer.decode(best.token_ids),
@@ -238,12 +143,12 @@ class PlainTextPath:
             if isinstance(part, str):
                 written.append(part)
                 continue
-            best = completions[part.id].hypotheses[0]
-            if (suspect := suspects.get(part.id)) is not None:
+            if (suspect := suspects.get(part.id)) is None:
+                best = hypotheses[part.id]
+                written.append(self._tokenizer.decode(best.token_ids))
+            else:
                 best = suspect.hypothesis
                 written.append(suspect.translation)
-            else:
-                written.append(self._tokenizer.decode(best.token_ids))
             length = num_tokens(best)
             source_tokens += len(part.source)
             total += length
@@ -262,29 +167,37 @@ class PlainTextPath:
 
 
 def _suspects(
-    encoded: _EncodedTexts, completions: Mapping[int, Completion], tokenizer: Tokenizer
+    encoded: EncodedTexts, best: Mapping[int, Hypothesis], lost: Collection[int], tokenizer: Tokenizer
 ) -> dict[int, Suspect]:
-    """Return the sentences whose translations may lack something, by their requests' ids."""
+    """Return the sentences whose translations may lack something, by their requests' ids.
+
+    Those that lost a negation are translated again in any case.
+    """
     recovery = encoded.recovery
     if not recovery.checks:
         return {}
     found: dict[int, Suspect] = {}
     for request, (index, source) in zip(encoded.requests, encoded.sources, strict=True):
-        best = completions[request.id].hypotheses[0]
-        if recovery.may_be_suspect(source, best):
-            suspect = Suspect(index, source, tokenizer.decode(best.token_ids), best)
+        hypothesis = best[request.id]
+        if recovery.may_be_suspect(source, hypothesis) and request.id not in lost:
+            suspect = Suspect(index, source, tokenizer.decode(hypothesis.token_ids), hypothesis)
             if recovery.is_suspect(suspect):
                 found[request.id] = suspect
     return found
 
 
-def _keep_doubtful(encoded: _EncodedTexts, completions: Mapping[int, Completion], check: RequestCheck) -> None:
+def _keep_doubtful(encoded: EncodedTexts, best: Mapping[int, Hypothesis], check: RequestCheck) -> None:
     """Put the sources of sentences that the model does not understand in place of their requests."""
     for request, (index, source) in zip(encoded.requests, encoded.sources, strict=True):
-        if check.is_doubtful(source, completions[request.id].hypotheses[0]):
+        if check.is_doubtful(source, best[request.id]):
             parts = encoded.parts[index]
             parts[parts.index(request)] = source
             encoded.kept.setdefault(index, []).append(KeptSentence(source, KeepReason.UNINTELLIGIBLE))
+
+
+def _has_any(parts: Sequence[str | Request], ids: Collection[int]) -> bool:
+    """Return whether a text has a request with one of these ids."""
+    return any(not isinstance(part, str) and part.id in ids for part in parts)
 
 
 def _has_plain_options(request: TranslationRequest) -> bool:

@@ -67,6 +67,7 @@ class Escalation:
     cases: CaseRules
     round: int
     exact_terms: Glossary | None = None
+    keeps_negations: bool = True
 
     def protect(self, sentence: Sentence) -> Sequence[Protected | Restored] | None:
         """Return the sentence; None if there are not enough substitutes, or only pieces of it can be translated."""
@@ -80,21 +81,21 @@ class Escalation:
             sentence.means = [first_means(kind, sentence.never_copied) for kind in kinds]
         for index in sentence.lost:
             sentence.means[index] = next_means(kinds[index], sentence.means[index])
-        if Means.APART in sentence.means or (kinds and self.round >= _max_rounds(sentence)):
+        if Means.APART in sentence.means or (sentence.lost and self.round >= _max_rounds(sentence)):
             return Piecewise(self.notation, self.cases).protect(sentence)
         words = unit_words(sentence.unit, span)
         built = model_input(sentence.unit, span, words, sentence.means, self.cases.source, self.round)
         if built is None:
             return None
         negation = None
-        if built.has_unusual_case:
+        if self.keeps_negations:
             negation = negation_of(built.text, self.notation.source, self.notation.target)
-        if self.round > 0 and negation is not None:
+        if negation is not None and sentence.num_lost_negations:
             built = built.with_full_stop()
         return (
             ProtectedSentence(
                 sentence.unit, span, words, built, self.notation, self.cases,
-                negation=negation, round=self.round,
+                negation=negation, num_lost_negations=sentence.num_lost_negations,
             ),
         )  # fmt: skip
 
@@ -177,11 +178,17 @@ class ByParts:
 
 
 def protections_for(
-    source: str, target: str, cases: CaseRules, *, localizes: bool = True, exact_terms: Glossary | None = None
+    source: str,
+    target: str,
+    cases: CaseRules,
+    *,
+    localizes: bool = True,
+    exact_terms: Glossary | None = None,
+    keeps_negations: bool = True,
 ) -> tuple[Protection, ...]:
     """Return the strategies for sentences from one language to another, in their order."""
     notation = Notation(source, target, localizes)
-    rounds = (Escalation(notation, cases, number, exact_terms) for number in range(_NUM_ROUNDS))
+    rounds = (Escalation(notation, cases, number, exact_terms, keeps_negations) for number in range(_NUM_ROUNDS))
     return (*rounds, Piecewise(notation, cases))
 
 

@@ -9,6 +9,7 @@ from server.interface.interruption import checkpoint
 from server.interface.request import TokenIds
 from server.text.glossary import Glossary
 from server.text.items.kinds import OPAQUE, ItemKind
+from server.text.negation import NegationRules, negation_rules
 from server.text.protection.answer_casing import CaseRules
 from server.text.protection.capitals import is_surely_usual
 from server.text.protection.truecaser import Truecaser
@@ -61,6 +62,12 @@ class SegmentedTexts:
         return {each.kind for unit in units for each in unit.protected}
 
 
+def negation_rules_of(request: TranslationRequest) -> NegationRules | None:
+    """Return the rules for negations of plain texts; None with a glossary, which plain sentences follow best."""
+    has_rules = request.glossary is None and _may_lose_hypotheses(request)
+    return negation_rules(request.source, request.target) if has_rules else None
+
+
 class TextReader:
     """Reads texts and divides them into sentences that one model takes."""
 
@@ -98,7 +105,8 @@ class TextReader:
             map(self.truecaser(request.source).has_unusual_casing, plain.texts_of_sentences())
         ):
             return None
-        return plain
+        rules = negation_rules_of(request)
+        return None if rules is not None and any(map(rules.of, plain.texts_of_sentences())) else plain
 
     def truecaser(self, language: str, *, is_target: bool = False) -> Truecaser:
         """Return the truecaser of a language."""
@@ -120,7 +128,8 @@ class TextReader:
         run = self.runner(request, request.num_characters, False, deadline)
         texts = await run(self._read_all, request)
         cases = self._cases(request)
-        if request.format == "text" and not any(_is_special(text, cases.source) for text in texts):
+        negations = negation_rules_of(request)
+        if request.format == "text" and not any(_is_special(text, cases.source, negations) for text in texts):
             return None
         protections = protections_for(
             request.source,
@@ -128,6 +137,7 @@ class TextReader:
             cases,
             localizes=request.options.localize_numbers,
             exact_terms=_exact_terms(request),
+            keeps_negations=_may_lose_hypotheses(request),
         )
         return SegmentedTexts(texts, _all_sentences(texts), False, request.format == "text", protections, run, deadline)
 
@@ -232,11 +242,16 @@ def _may_change_case(request: TranslationRequest) -> bool:
     return request.glossary is None and not request.options.is_about_whole_texts
 
 
+def _may_lose_hypotheses(request: TranslationRequest) -> bool:
+    """Return whether hypotheses without the negation of their source may be left out."""
+    return not (request.options.decodes_independently or request.options.is_about_whole_texts)
+
+
 def _no_cost(word: str) -> float:
     return 0.0
 
 
-def _is_special(text: SegmentedText, truecaser: Truecaser) -> bool:
+def _is_special(text: SegmentedText, truecaser: Truecaser, negations: NegationRules | None) -> bool:
     """Return whether there is anything but sentences, white space, and lines without words."""
     document = text.document
     for index, part in enumerate(document):
@@ -247,4 +262,5 @@ def _is_special(text: SegmentedText, truecaser: Truecaser) -> bool:
             around = document[max(index - 1, 0) : index + 2]
             if any(map(str.isalnum, part)) or any(isinstance(each, Unit) for each in around):
                 return True
-    return any(truecaser.is_special(sentence.written) for sentence in text.sentences)
+    written = [sentence.written for sentence in text.sentences]
+    return any(map(truecaser.is_special, written)) or (negations is not None and any(map(negations.of, written)))

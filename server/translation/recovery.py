@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 
 from server.interface.interruption import checkpoint
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
-from server.text.completeness import SENTENCE_ENDS, is_doubtful, lacks_parts, may_have_parts, parts
+from server.text.completeness import SENTENCE_ENDS, is_doubtful, is_short, lacks_parts, may_have_parts, parts
 from server.text.protection.protected import with_outputs
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.sentences import Sentence
 from server.translation.submission import Submission, num_tokens
-from server.translation.types import Outcome, TranslationRequest
+from server.translation.types import Outcome, TranslationRequest, TranslationResult
 
 _COVERAGE_PENALTY = 1.0
 _MIN_BEAMS = 4
@@ -104,7 +104,11 @@ class Recovery:
         if lacks_parts(suspect.source, translation, self._languages):
             return False
         was_incomplete = self._is_incomplete(suspect.source, suspect.translation, suspect.hypothesis)
-        return was_incomplete or _mean_log_probability(hypotheses) > _mean_log_probability([suspect.hypothesis])
+        if was_incomplete or (
+            is_short(suspect.source, suspect.translation) and len(translation) > len(suspect.translation)
+        ):
+            return True
+        return _mean_log_probability(hypotheses) > _mean_log_probability([suspect.hypothesis])
 
     async def _try_hypotheses(self, suspects: Sequence[Suspect], submission: Submission) -> None:
         requests = [self._with_hypotheses(each) for each in suspects]
@@ -200,12 +204,26 @@ def is_plain(sentence: Sentence) -> bool:
     return sentence.unit.is_plain and not any(job.protected.may_change_answers for job in sentence.jobs)
 
 
-def outcome_counts(suspects: Iterable[Suspect]) -> Mapping[Outcome, int]:
+def with_outcomes(result: TranslationResult, suspects: Sequence[Suspect]) -> TranslationResult:
+    """Return a result whose translations name the sentences that were recovered, and those that are incomplete."""
+    if not suspects:
+        return result
+    translations = list(result.translations)
+    for index, outcomes in _outcomes_by_text(suspects).items():
+        translations[index] = replace(
+            translations[index],
+            recovered=tuple(outcomes["recovered"]),
+            incomplete=tuple(outcomes["incomplete"]),
+        )
+    return replace(result, translations=translations, outcomes=_outcome_counts(suspects))
+
+
+def _outcome_counts(suspects: Iterable[Suspect]) -> Mapping[Outcome, int]:
     """Return how many sentences had each outcome."""
     return Counter([each.outcome for each in suspects if each.outcome is not None])
 
 
-def outcomes_by_text(suspects: Iterable[Suspect]) -> dict[int, dict[Outcome, list[str]]]:
+def _outcomes_by_text(suspects: Iterable[Suspect]) -> dict[int, dict[Outcome, list[str]]]:
     """Return the sentences of each text that were recovered, and those that are incomplete."""
     found: dict[int, dict[Outcome, list[str]]] = {}
     for each in suspects:

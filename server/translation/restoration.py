@@ -37,6 +37,7 @@ class Restorer:
             job.answers, lost = self._answers(job, completion.hypotheses)
             if not job.answers:
                 sentence.lost = lost.indices
+                sentence.num_lost_negations += lost.has_lost_negation
                 is_whole = False
         return is_whole
 

@@ -143,11 +143,17 @@ class SentenceEncoder(RequestBuilder):
                 requests += [job.request for job in jobs]
         return requests
 
-    def plain_request(self, text: int, sentence: str, source: TokenIds) -> Request:
-        """Return the request for a sentence of the text with this index. Raises `TextTooLong`."""
+    def plain_request(self, text: int, sentence: str, source: TokenIds, *, returns_beams: bool = False) -> Request:
+        """Return the request for a sentence of the text with this index, for all beams if wanted.
+
+        Raises `TextTooLong`.
+        """
         if len(source) > self._shapes.max_source_tokens:
             raise self._too_long(PlainSentence(sentence), source)
-        return self.request(source, first_in_prefix(self._resolver.resolve(text, len(source)), self._shapes))
+        params = self._resolver.resolve(text, len(source))
+        if returns_beams and _returns_beams(params):
+            params = _with_all_beams(params)
+        return self.request(source, first_in_prefix(params, self._shapes))
 
     def _too_long(self, part: Protected, source: TokenIds) -> TextTooLong:
         limit = self._shapes.max_source_tokens
@@ -219,6 +225,11 @@ class SentenceEncoder(RequestBuilder):
             sampling=None,
             required_phrases=tuple(dict.fromkeys((*params.required_phrases, *required))),
         )
+
+
+@lru_cache(maxsize=256)
+def _with_all_beams(params: SentenceParams) -> SentenceParams:
+    return replace(params, num_hypotheses=params.beam_size)
 
 
 def first_in_prefix(params: SentenceParams, shapes: Shapes) -> SentenceParams:

@@ -40,6 +40,7 @@ class Sentence:
     means: list[Means] = field(default_factory=list)  # of each of its items, in the last round
     lost: Sequence[int] = ()  # the indices of the items that the last round lost
     kept: KeepReason | None = None  # the reason why its source is its translation
+    num_lost_negations: int = 0  # rounds that lost the negation
 
     @property
     def written(self) -> str:

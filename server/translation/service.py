@@ -18,7 +18,7 @@ from server.text.readers.visible_text import visible_text
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
-from server.translation.merging import merge, with_kept_texts
+from server.translation.merging import merge, with_kept
 from server.translation.router import Route, Router
 from server.translation.text_stream import TextStream
 from server.translation.types import TranslationRequest, TranslationResult
@@ -114,7 +114,7 @@ class TranslationService:
                 stream.add_text(index, replace_lone_surrogates(request.texts[index]))
         results = await _all_or_none([self._translate_part(request, part, stream) for part in parts])
         return TranslationOutcome(
-            with_kept_texts(merge(request.texts, [part.indices for part in parts], results), unchanged, detected),
+            with_kept(merge(request.texts, [part.indices for part in parts], results), unchanged, detected),
             tuple(detected),
             tuple(part.route for part in parts),
             unchanged,

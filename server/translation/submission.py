@@ -43,7 +43,7 @@ class Submission:
     @property
     def phases(self) -> Phases:
         """The times of all rounds together."""
-        return reduce(_sum, self._phases)
+        return reduce(one_after_the_other, self._phases)
 
     def next_round(self) -> None:
         """Begin another round of the same call."""
@@ -105,7 +105,7 @@ def _phases(tokenize_seconds: float, completions: Mapping[int, Completion]) -> P
     )
 
 
-def _sum(first: Phases, second: Phases) -> Phases:
+def one_after_the_other(first: Phases, second: Phases) -> Phases:
     """Return the phases of one round after the other. The first token is that of the first round with one."""
     return Phases(
         first.tokenize_seconds + second.tokenize_seconds,

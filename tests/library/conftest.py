@@ -23,6 +23,9 @@ def hub(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
         server.repositories["Helsinki-NLP/opus-mt-en-de"] = files
         server.licences["Helsinki-NLP/opus-mt-en-de"] = "cc-by-4.0"
         monkeypatch.setenv("KVASIR_HOME", str(tmp_path / "home"))
+        # Mozilla's registry, which has no models here.
+        server.plain_files["/db/models.json"] = b'{"models": {}}'
+        monkeypatch.setattr("library.pull.REGISTRY_URL", f"{server.address}/db/models.json")
         yield server
 
 

@@ -4,9 +4,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.quality.random_marian_files import MarianShape, write_binary, write_random_model
+from bundle.loading import load_bundle
 from kvasir import app
 from library.home import Home
 from library.mozilla import choose_model, parse_registry
@@ -114,23 +117,77 @@ def test_a_tier_can_be_chosen_on_the_command_line(server: HubServer, home: Home)
     assert json.loads((folder / "metadata.json").read_text())["architecture"] == "tiny"
 
 
-def test_a_converted_model_has_its_quality_in_its_card(
-    server: HubServer, home: Home, copied_conversions: list[Path], monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def student(server: HubServer, tmp_path: Path) -> dict[str, bytes]:
+    """Files of a random student, which the registry has as the tiny model."""
+    folder = write_random_model(tmp_path / "student", MarianShape())
+    with np.load(folder / "model.npz", allow_pickle=False) as stored:
+        arrays = dict(stored)
+    description = arrays.pop("special:model.yml").tobytes().rstrip(b"\0").decode()
+    (folder / "model.npz").unlink()
+    write_binary(folder / "model.ende.intgemm.alphas.bin", arrays, description, is_int8=True)
+    (folder / "lex.50.50.ende.s2t.bin").write_bytes(CONTENTS["lex.50.50.ende.s2t.bin"])
+    contents = {name: (folder / name).read_bytes() for name in CONTENTS}
+    entry = _entry("tiny")
+    for kind, (name, content) in zip(KINDS, contents.items(), strict=True):
+        server.plain_files[f"/cdn-of-models/models/tiny/{name}.gz"] = gzip.compress(content)
+        sizes = {"uncompressedSize": len(content), "uncompressedHash": _sha256(content)}
+        entry["files"][kind] |= sizes  # type: ignore[index]
+    listed = {"baseUrl": f"{server.address}/cdn-of-models", "models": {"en-de": [entry]}}
+    server.plain_files["/db/models.json"] = json.dumps(listed).encode()
+    return contents
+
+
+def test_a_pair_becomes_a_bundle_with_a_card(
+    server: HubServer, home: Home, student: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The card that the copied bundle brings is that of another model.
-    monkeypatch.setattr("library.pull.CARD_FILE", "CARD.md")
-    folder = pull("en-de", PullOptions(registry=f"{server.address}/db/models.json"), home)
-    card = (folder / "CARD.md").read_text("utf-8")
+    monkeypatch.setattr("library.pull.REGISTRY_URL", f"{server.address}/db/models.json")
+    lines: list[str] = []
+    folder = pull("en-de", PullOptions(), home, lines.append)
+    assert lines[0] == "downloading en-de, tier tiny, licence: MPL-2.0"
+    config = load_bundle(folder).config
+    assert (config.name, config.source_languages, config.target_languages) == ("en-de", ("en",), ("de",))
+    assert config.shapes.is_recurrent
+    card = (folder / "README.md").read_text("utf-8")
     assert "Licence: MPL-2.0" in card
     assert card.endswith("| FLORES | int8 | 40.0 |\n")
-    assert len(copied_conversions) == 1
     (entry,) = home.entries()
-    assert entry.origin.name.startswith("mozilla/en-de-")
+    assert entry.origin.name == "mozilla/en-de"
     assert not any((home.root / "downloads" / "mozilla").iterdir())
+    server.requests.clear()
+    assert pull("en-de", PullOptions(), home) == folder
+    assert server.paths() == []
 
 
-def test_models_of_the_registry_that_cannot_be_converted_are_an_error(server: HubServer, home: Home) -> None:
-    with pytest.raises(CheckpointError, match="models of Bergamot and Firefox are not supported"):
+def test_a_folder_copied_from_firefox_becomes_a_bundle(home: Home, student: dict[str, bytes], tmp_path: Path) -> None:
+    copied = tmp_path / "firefox-model"
+    copied.mkdir()
+    for name, content in student.items():
+        (copied / name).write_bytes(content)
+    config = load_bundle(pull(str(copied), PullOptions(precision="float32"), home)).config
+    assert (config.source_languages, config.target_languages) == (("en",), ("de",))
+    assert config.provenance.family == "marian-nmt"
+
+
+def test_a_pair_that_mozilla_lacks_is_that_of_opus_mt(
+    hub: HubServer, home: Home, copied_conversions: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KVASIR_HOME", str(home.root))
+    lines: list[str] = []
+    pull("en-de", PullOptions(), home, lines.append)
+    assert lines[0] == "Mozilla's registry has no model for en-de, OPUS-MT is used instead"
+    assert lines[1] == "en-de is Helsinki-NLP/opus-mt-en-de"
+    # The model in the cache is served without a look into the registry.
+    hub.plain_files.clear()
+    lines.clear()
+    pull("en-de", PullOptions(), home, lines.append)
+    assert lines == []
+    pull("en-de", PullOptions(precision="float32"), home, lines.append)
+    assert lines[0].startswith("Mozilla's registry cannot be read, OPUS-MT is used instead: ")
+
+
+def test_files_that_are_no_model_are_an_error(server: HubServer, home: Home) -> None:
+    with pytest.raises(CheckpointError, match=r"config\.json"):
         pull("en-de", PullOptions(registry=f"{server.address}/db/models.json"), home)
     assert home.entries() == []
 
@@ -180,7 +237,7 @@ def test_a_wrong_file_is_rejected_and_deleted(server: HubServer, home: Home, con
         ("fr-en", {}, r"no model for fr-en\. No model translates from fr"),
         ("en-de", {"tier": "base"}, r"`tier` must be one of base-memory, tiny for en-de\. Given: base"),
         ("team/model", {}, r"`--registry` needs a language pair"),
-        ("en-de", {"registry": "opus-mt", "tier": "tiny"}, "need `--registry mozilla`"),
+        ("en-de", {"registry": "opus-mt", "tier": "tiny"}, "need a language pair and `--registry mozilla`"),
     ],
 )
 def test_a_wrong_choice_is_an_error_with_the_possible_ones(

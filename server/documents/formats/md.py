@@ -20,6 +20,9 @@ from server.interface.errors import DocumentTooComplex
 
 # The parser needs quadratic time for some paragraphs of emphasis and brackets.
 _MAX_PARAGRAPH_CHARACTERS = 30_000
+# Characters that may begin markup take the parser 20 us each. A list of links has one in fifteen.
+_MARKS = "[*_~`<&\\"
+_FREE_MARKS, _CHARACTERS_PER_MARK = 20_000, 20
 _MAX_BYTES = 5_000_000
 _MAX_LINES = 200_000  # the parser keeps some 200 bytes about each
 _FENCE = "---\n"  # around YAML at the top of the file
@@ -52,12 +55,19 @@ def markdown_items(text: str) -> Iterator[Item]:
     is_cell = False
     parser = new_parser()
     references: dict[str, object] = {}
+    num_marks, max_marks = 0, _FREE_MARKS + len(text) // _CHARACTERS_PER_MARK
     for token in parser.parse(text[body:], references):
         if token.type == "inline" and token.map and token.content:
             if len(token.content) > _MAX_PARAGRAPH_CHARACTERS:
                 raise DocumentTooComplex(
                     f"a Markdown paragraph may have {_MAX_PARAGRAPH_CHARACTERS} characters. The paragraph in line "
                     f"{token.map[0] + 1} has {len(token.content)} characters"
+                )
+            num_marks += sum(map(token.content.count, _MARKS))
+            if num_marks > max_marks:
+                raise DocumentTooComplex(
+                    f"a Markdown file of {len(text)} characters may have {max_marks} of {_MARKS} in its paragraphs. It "
+                    f"has more up to line {token.map[0] + 1}"
                 )
             token.children = []
             parser.inline.parse(token.content, parser, references, token.children)

@@ -34,6 +34,7 @@ from server.interface.errors import (
     EngineFailed,
     InvalidDocument,
     KvasirError,
+    StorageFull,
 )
 
 _log = logging.getLogger("kvasir.documents")
@@ -50,7 +51,7 @@ _LONG_STEP_NICENESS = 10
 # megabyte of them is some ten megabytes of XML.
 _CPU_SECONDS = 10.0
 _CPU_SECONDS_PER_MEGABYTE = 30.0
-_ERRORS = {each.code: each for each in (DocumentTooComplex, DocumentTooLarge, InvalidDocument)}
+_ERRORS = {each.code: each for each in (DocumentTooComplex, DocumentTooLarge, InvalidDocument, StorageFull)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from server.documents.isolation.messages import (
     parse_frame,
 )
 from server.documents.steps import advance, measure
-from server.interface.errors import DocumentTooLarge, KvasirError
+from server.interface.errors import DocumentTooLarge, KvasirError, StorageFull
+from server.interface.storage import is_full
 
 _BATCH_FRAGMENTS = 2000
 _BATCH_CHARACTERS = 200_000
@@ -97,7 +98,10 @@ class _DocumentServer:
         kind = format_of(f"document{message['extension']}", FormatOptions(**options))
         limits = FileLimits(**cast(dict[str, int], message["limits"]))
         # The largest file that a document of a permitted size can become.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.max_uncompressed_bytes, resource.RLIM_INFINITY))
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        allowed = limits.max_uncompressed_bytes
+        allowed = allowed if most == resource.RLIM_INFINITY else min(allowed, most)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (allowed, most))
         size = measure(source, kind, limits)
         self.send({"type": "size", "num_units": size.num_units, "num_characters": size.num_characters})
         try:
@@ -111,6 +115,8 @@ class _DocumentServer:
                     fragments = advance(steps, self._translated(fragments), limits)
         except OSError as error:
             if sink.stat().st_size < limits.max_uncompressed_bytes:
+                if is_full(error):
+                    raise StorageFull("the server has no space left for this document; retry later") from error
                 raise
             raise DocumentTooLarge(
                 f"the translated document may have {limits.max_uncompressed_bytes} bytes. It has more"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import regex
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
@@ -18,7 +18,7 @@ _RULES = (
     "newline", "escape", "backticks", "strikethrough", "emphasis", "link", "image", "autolink", "html_inline", "entity",
 )  # fmt: skip
 
-_MAX_BLOCK_TOKENS = 150_000  # of a file, some 600 bytes each; a paragraph has 3, an item of a list 5
+_MAX_BLOCK_TOKENS = 100_000  # of a file, some 600 bytes each; a paragraph has 3, an item of a list 5
 
 # Common extensions of CommonMark that are not text: markers at the beginning of a line (definitions, footnotes, notes
 # with a title), formulas, and attributes at the end of a heading.
@@ -43,18 +43,25 @@ def new_parser() -> MarkdownIt:
     for name in _RULES:
         parser.inline.ruler.at(name, _placing(name, rules[name]))
     parser.inline.ruler.before("newline", "beyond", _beyond)
-    parser.block.ruler.before("table", "limit", _limit_blocks)
+    parser.core.ruler.before("block", "limit", _limit_tokens)
     return parser
 
 
-def _limit_blocks(state: StateBlock, _start: int, _end: int, _silent: bool) -> bool:
-    """Match nothing; raises `DocumentTooComplex` while a file is parsed into too many blocks."""
-    if len(state.tokens) > _MAX_BLOCK_TOKENS:
-        raise DocumentTooComplex(
-            f"a Markdown file may have {_MAX_BLOCK_TOKENS // 3} paragraphs or {_MAX_BLOCK_TOKENS // 5} items of lists; "
-            "divide it into several files"
-        )
-    return False
+class _BoundedTokens(list[Token]):
+    """Tokens of a file while its blocks are parsed. Raises `DocumentTooComplex` for too many: a table is one block."""
+
+    def append(self, token: Token, /) -> None:
+        """Add a token."""
+        if len(self) == _MAX_BLOCK_TOKENS:
+            raise DocumentTooComplex(
+                f"a Markdown file may have {_MAX_BLOCK_TOKENS // 3} paragraphs or cells of tables, or "
+                f"{_MAX_BLOCK_TOKENS // 5} items of lists; divide it into several files"
+            )
+        super().append(token)
+
+
+def _limit_tokens(state: StateCore) -> None:
+    state.tokens = _BoundedTokens()
 
 
 def _beyond(state: StateInline, silent: bool) -> bool:

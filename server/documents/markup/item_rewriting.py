@@ -8,9 +8,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from server.documents.fragment import Fragment, Wrap
 from server.documents.markup.items import Item, Kind, write_text
 from server.documents.markup.units import Unit, find_units, inner_items
+from server.interface.errors import DocumentTooComplex
 
 # Items held at once, with their units and fragments: some 300 bytes each.
 _WINDOW_ITEMS = 5000
+# Elements in paragraphs, each some 40 us of work. Those around single letters have some 30 characters.
+_FREE_ELEMENTS, _CHARACTERS_PER_ELEMENT = 20_000, 40
 
 WriteText = Callable[[str], str]
 # Returns the function that writes the texts of one unit. Called once a unit: what it finds there serves all texts.
@@ -43,10 +46,21 @@ def rewritten(
 
 
 def _windows(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Yield lists of items that end at a break, so that no paragraph is divided."""
+    """Yield lists of items that end at a break, so that no paragraph is divided.
+
+    Raises `DocumentTooComplex` for more elements than the characters of the file are worth.
+    """
     window: list[Item] = []
+    num_elements = num_characters = 0
     for item in items:
         window.append(item)
+        num_characters += len(item.raw)
+        num_elements += item.kind is Kind.OPEN or item.kind is Kind.ATOM
+        if num_elements > _FREE_ELEMENTS + num_characters // _CHARACTERS_PER_ELEMENT:
+            raise DocumentTooComplex(
+                f"a document may have {_FREE_ELEMENTS} elements in paragraphs, and one more for each "
+                f"{_CHARACTERS_PER_ELEMENT} characters. It has {num_elements} in the first {num_characters} characters"
+            )
         if len(window) >= _WINDOW_ITEMS and item.kind is Kind.BREAK:
             yield window
             window = []

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.beam_requests import NEVER, BeamRequests
+from kernels.cache_moves import CacheMoves
 from server.engine.decoding.row_search import NEVER_DUE, RowSearch, held_powers, running_powers
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits, end_hypothesis
 from server.interface.request import Hypothesis, SentenceParams
@@ -19,13 +20,13 @@ class NativeBeamSearch(RowSearch):
     takes_graph_candidates = True
 
     def __init__(self, beam_size: int, limits: SearchLimits) -> None:
+        super().__init__(limits.max_requests * beam_size)
         self.beam_size = beam_size
         self.num_candidates = 2 * beam_size
         self._limits = limits
         self._params: list[SentenceParams] = []
         capacity = limits.max_requests
         self._requests = BeamRequests(capacity, beam_size, limits.max_new_tokens, limits.end_token, limits.forced_end)
-        self._indices = np.arange(capacity * beam_size)
 
     def add(self, params: SentenceParams, bonus: EndBonus | None = None) -> None:
         """Add a request. Its beams are equal until the first step, so only the first one counts."""
@@ -46,17 +47,11 @@ class NativeBeamSearch(RowSearch):
         requests.running_powers[index] = running_powers(options.length_penalty, self._limits.max_new_tokens)
         requests.held_powers[index] = held_powers(options.length_penalty, self._limits.max_new_tokens)
 
-    def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
-        """Run one step of every request, as described in beam_search.py."""
-        num_candidates = tokens.shape[2]
-        return self.advance_rows(
-            tokens.reshape(-1, num_candidates), log_probs.reshape(-1, num_candidates), self._indices
-        )
+    def _advance(self, num_candidates: int, addresses: tuple[int, int, int], moves: CacheMoves | None) -> int:
+        return self._requests.advance(len(self._params), num_candidates, self.num_candidates, addresses, moves)
 
-    def advance_rows(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32], rows: NDArray[np.intp]) -> Choice:
-        """Run one step of every request, as described in beam_search.py."""
+    def _choice(self) -> Choice:
         num, requests = len(self._params), self._requests
-        requests.advance(num, self.num_candidates, tokens, log_probs, rows)
         return Choice(requests.chosen[:num], requests.parents[:num], requests.finished[:num], requests.common_before)
 
     def prefixes(self, index: int) -> NDArray[np.int32]:

@@ -5,6 +5,7 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.cache_moves import CacheMoves
 from kernels.greedy_requests import GreedyRequests
 from server.engine.decoding.row_search import NEVER_DUE, RowSearch
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits, end_hypothesis
@@ -19,12 +20,12 @@ class NativeGreedySearch(RowSearch):
     takes_graph_candidates = True
 
     def __init__(self, limits: SearchLimits) -> None:
+        super().__init__(limits.max_requests)
         self._limits = limits
         self._params: list[SentenceParams] = []
         self._num_with_scores = 0
         capacity = limits.max_requests
         self._requests = GreedyRequests(capacity, limits.max_new_tokens, limits.end_token, limits.forced_end)
-        self._indices = np.arange(capacity)
         self._parents = np.zeros((capacity, 1), np.intp)
 
     @property
@@ -46,15 +47,11 @@ class NativeGreedySearch(RowSearch):
         requests.loop_limits[index] = limit
         requests.loop_due[index] = limit + 1 if limit else NEVER_DUE
 
-    def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
-        """Append the best candidate of each request."""
-        num = len(self._params)
-        return self.advance_rows(tokens[:num, 0], log_probs[:num, 0], self._indices)
+    def _advance(self, num_candidates: int, addresses: tuple[int, int, int], moves: CacheMoves | None) -> int:
+        return self._requests.advance(len(self._params), num_candidates, addresses, moves)
 
-    def advance_rows(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32], rows: NDArray[np.intp]) -> Choice:
-        """Append the best candidate of each request."""
+    def _choice(self) -> Choice:
         num, requests = len(self._params), self._requests
-        requests.advance(num, tokens, log_probs, rows)
         return Choice(requests.chosen[:num], self._parents[:num], requests.finished[:num])
 
     def prefixes(self, index: int) -> NDArray[np.int32]:
@@ -86,4 +83,5 @@ class NativeGreedySearch(RowSearch):
             self._requests.move(mover, hole)
             self._params[hole] = self._params[mover]
         del self._params[num_left:]
-        self._num_with_scores = sum([params.options.return_scores for params in self._params])
+        if self._num_with_scores:
+            self._num_with_scores = sum([params.options.return_scores for params in self._params])

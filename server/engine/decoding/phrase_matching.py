@@ -14,6 +14,8 @@ from server.interface.request import Tokens
 
 PhraseState = tuple[int, ...]
 
+_CONTINUES, _BEGINS = -1, -2  # kinds of tokens outside the phrases
+
 
 class RequiredPhrases:
     """Required phrases of one request, of at least one token each; every group has alternatives of one another.
@@ -33,13 +35,20 @@ class RequiredPhrases:
         self._sizes = [max(len(self._phrases[index]) for index in group) for group in self._groups]
         self._num_met: dict[PhraseState, int] = {}
         self._wanted: dict[PhraseState, set[int]] = {}
+        self._own_tokens = set(chain.from_iterable(self._phrases))
+        self._next: dict[tuple[PhraseState, int], PhraseState] = {}
         self.start: PhraseState = (0,) * len(self._phrases)
         self.num_tokens = sum(self._sizes)
 
     def advance(self, state: PhraseState, token: int) -> PhraseState:
         """Return the state after one more token."""
         continues = token in self._continuations
-        return tuple(self._matched(index, matched, token, continues) for index, matched in enumerate(state))
+        # All tokens outside the phrases, nearly all candidates, lead to one of two states.
+        kind = token if token in self._own_tokens else _CONTINUES if continues else _BEGINS
+        if (following := self._next.get((state, kind))) is None:
+            matched = [self._matched(index, matched, token, continues) for index, matched in enumerate(state)]
+            following = self._next[state, kind] = tuple(matched)
+        return following
 
     def num_met(self, state: PhraseState) -> int:
         """Return the number of tokens of complete groups plus those of the longest begun phrase."""

@@ -1,6 +1,7 @@
 """Searches by the parameters of a request."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from kernels import beam_requests, greedy_requests
@@ -25,6 +26,7 @@ class SearchKind:
     num_groups: int = 1
 
     @classmethod
+    @lru_cache(maxsize=64)  # one value serves many sentences
     def of(cls, params: SentenceParams) -> "SearchKind":
         """Return the kind of search for these parameters."""
         if params.decodes_independently:

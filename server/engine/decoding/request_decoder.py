@@ -6,6 +6,7 @@ such options have none.
 """
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +42,7 @@ class RequestDecoder:
     @classmethod
     def of(cls, params: SentenceParams, end_token: int, attention_scale: float) -> "RequestDecoder | None":
         """Return the decoder of a request, or None if its parameters need none."""
-        parts = (ForcedTokens, CandidateSelection, TokenRecorder, CoveragePenalty)
-        return cls(params, end_token, attention_scale) if any(part.is_requested(params) for part in parts) else None
+        return cls(params, end_token, attention_scale) if _needs_decoder(params) else None
 
     @property
     def has_forced_tokens(self) -> bool:
@@ -147,3 +147,9 @@ class RequestDecoder:
     def _coverage_bonus(self, tokens: list[int]) -> float:
         assert self._coverage is not None
         return self._coverage.bonus(np.array([*self.params.target_prefix, *tokens], np.int32))
+
+
+@lru_cache(maxsize=64)  # one value serves many sentences
+def _needs_decoder(params: SentenceParams) -> bool:
+    parts = (ForcedTokens, CandidateSelection, TokenRecorder, CoveragePenalty)
+    return any(part.is_requested(params) for part in parts)

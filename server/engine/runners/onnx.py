@@ -1,7 +1,7 @@
 """`ModelRunner` over ONNX Runtime on the CPU."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnxruntime as ort
@@ -11,6 +11,7 @@ from bundle import tensors as names
 from bundle.loading import Bundle
 from bundle.manifest import BundleError
 from bundle.tensors import Precision
+from kernels.log_probabilities import LogProbabilities
 from kernels.onnx_registration import KernelsUnavailable, register
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates
@@ -164,7 +165,13 @@ class _BoundStep:
         self._logits = np.empty((num_rows, num_candidates), np.float32)
         self._tokens = np.empty((num_rows, num_candidates), np.int64)
         self._log_normalizer = np.empty(num_rows, np.float32)
+        self._log_probs = LogProbabilities(self._logits, self._log_normalizer)
+        self._with_scores = with_scores
+        addresses = self._tokens.ctypes.data, self._log_probs.values.ctypes.data
         self._whole_rows = whole_rows
+        self._candidates = Candidates(
+            self._tokens, self._log_probs.values, self._log_normalizer, whole_rows.logits[:0], (), addresses
+        )
         self._keep_alive: list[ort.OrtValue] = []
         self._bind_input(names.PREVIOUS_TOKENS, cache.previous_tokens[:num_rows])
         self._bind_input(names.PAST_LENGTHS, cache.past_lengths[:num_rows])
@@ -203,10 +210,12 @@ class _BoundStep:
 
     def run(self, num_logit_rows: int) -> Candidates:
         self._session.run_with_iobinding(self._binding)
-        return Candidates(
-            self._tokens,
-            self._logits - self._log_normalizer[:, None],
-            self._log_normalizer,
-            self._whole_rows.logits[:num_logit_rows],
-            tuple(queries[:, 0] for queries in self._whole_rows.queries),
+        if self._with_scores:
+            self._log_probs.update()
+        if not num_logit_rows and not self._whole_rows.queries:
+            return self._candidates
+        return replace(
+            self._candidates,
+            logits=self._whole_rows.logits[:num_logit_rows],
+            cross_queries=tuple(queries[:, 0] for queries in self._whole_rows.queries),
         )

@@ -1,7 +1,10 @@
 """HTTP responses to errors: the status of each error class, in the error format of the request's protocol."""
 
+import logging
 import math
+import traceback
 from collections.abc import Mapping
+from typing import cast
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -23,12 +26,16 @@ from server.interface.errors import (
     KvasirError,
     MissingApiKey,
     NotFound,
+    StorageFull,
     StoreBusy,
     TryLater,
     UnknownDocument,
     UnsupportedFormat,
 )
+from server.interface.storage import is_full
 from server.text.unicode_text import replace_lone_surrogates
+
+_log = logging.getLogger("kvasir")
 
 CLIENT_GONE_STATUS = 499  # appears in logs and metrics only; nginx uses the same number
 
@@ -45,6 +52,7 @@ _STATUS: Mapping[type, int] = {
     ClientGone: CLIENT_GONE_STATUS,
     EngineFailed: 500,
     Draining: 503,
+    StorageFull: 507,
     StoreBusy: 503,
     DeadlineExceeded: 504,
 }
@@ -133,6 +141,7 @@ def install_error_handlers(app: FastAPI, formats: ErrorFormats) -> None:
     app.add_exception_handler(KvasirError, _on_kvasir_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_body)
     app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(OSError, _on_file_error)
 
 
 def _format_of(request: Request) -> ErrorFormat:
@@ -158,7 +167,17 @@ async def _on_invalid_body(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if is_full(error.__cause__):  # FastAPI takes every exception of a form for an error of the client
+        return await _on_file_error(request, cast(Exception, error.__cause__))
     return http_error_response(error, request.method, _format_of(request))
+
+
+async def _on_file_error(request: Request, error: Exception) -> JSONResponse:
+    if not is_full(error):
+        raise error
+    _log.error("storage full", extra={"cause": str(error)})
+    full = StorageFull("the server has no space left for uploads; retry later, or ask its operator")
+    return error_response(full, _format_of(request))
 
 
 def _describe(problem: Mapping[str, object]) -> str:
@@ -205,3 +224,13 @@ def _response(
     error_format: ErrorFormat, status: int, code: str, message: str, headers: Mapping[str, str]
 ) -> JSONResponse:
     return JSONResponse(error_format.body(status, code, replace_lone_surrogates(message)), status, dict(headers))
+
+
+def clear_frames(error: BaseException | None) -> None:
+    """Clear the variables of the ended functions in the tracebacks of an error and of those that it followed.
+
+    Cycles through them would keep all sentences of a call until the next full garbage collection.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__

@@ -67,6 +67,33 @@ _NO_FILE_NAMES = (
     r"eine?)|[Yy]our|"
     r"[Ii]hre?|[Tt]his|[Tt]hat|[Öö]ffnen?|[Ss]iehe|[Ss]peichern?|[Ff]ichier|[Aa]rchivo|[Ii]|[Ii]ch|[Ww]e|[Tt]hey|[Hh]e)"
 )
+# C#, C++, .NET, A/B, TCP/IP, R&D
+_WORD_PAIRS = (
+    r"(?i:and|or|und|oder|ou|he|she|his|her|him|it|er|sie|es|ihr|il|elle|yes|no|ja|nein|on|off|ein|aus|w|c|km|mr|mrs)"
+)
+NAME_WITH_SIGNS = (
+    r"(?<![\w#+.])[A-Z](?:\+\+|\#)(?![\w#+])|(?<![\w.])\.NET(?!\w)"
+    rf"|(?<![\w/&'’-])(?!{_WORD_PAIRS}[/&])[A-Z]{{1,5}}\d?(?:[/&][A-Z]{{1,5}}\d?){{1,3}}+(?![\w/&])"
+)
+# Brackets around whole sentences; those inside one seldom get lost, and their words are hard to find again.
+_BEFORE_SENTENCE = r"(?:^[ \t]*|[.!?…][\"”’]?\s{1,3})"
+_BEHIND_SENTENCE = r"(?:\s*$|(?<=[.!?…][\"”’]?[)\]])\s)"
+BRACKETS = (
+    rf"(?<={_BEFORE_SENTENCE})[(\[](?=[^()\[\]\n]{{1,300}}[)\]]{_BEHIND_SENTENCE})"
+    rf"|(?<={_BEFORE_SENTENCE}[(\[][^()\[\]\n]{{1,300}})[)\]](?={_BEHIND_SENTENCE})"
+)
+REMARKS = r"\[(?:sic!?|…|\.\.\.)\]|\((?:sic!?|!|\?)\)"
+# Single quotation marks in pairs: an apostrophe has letters on both sides, or begins a short form.
+_NO_APOSTROPHE = r"(?!(?i:tis|twas|em|n|cause|til|till|bout|round|s|t|ne|nen|nem|ner|rein|raus|runter|rauf)\b)"
+_IN_QUOTES = r"[\p{L}\d](?:[^'\n]|(?<=\p{L})'(?=\p{L})){0,150}"
+_IN_CURLY_QUOTES = r"[\p{L}\d](?:[^‘’‚‛\n]|(?<=\p{L})[‘’](?=\p{L})){0,150}"
+_END_OF_QUOTE = r"(?<=[\p{L}\d.,!?…])"
+SINGLE_QUOTES = (
+    rf"(?<![\w'])'{_NO_APOSTROPHE}(?={_IN_QUOTES}{_END_OF_QUOTE}'(?!\w))"
+    rf"|(?<=(?<![\w'])'{_NO_APOSTROPHE}{_IN_QUOTES}){_END_OF_QUOTE}'(?!\w)"
+    rf"|(?<![\w’])[‘‚](?={_IN_CURLY_QUOTES}{_END_OF_QUOTE}[’‘](?!\w))"
+    rf"|(?<=(?<![\w’])[‘‚]{_IN_CURLY_QUOTES}){_END_OF_QUOTE}[’‘](?!\w)|[‹›]"
+)
 _HYPHEN = "[-\u2010\u2011]"
 
 # With a kind, the patterns that it has; docs/preserved-text.md lists the same kinds for users.
@@ -125,6 +152,7 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     (ItemKind.FILE, rf"(?<![\w.-])(?!\p{{Lu}}\.\p{{Lu}}(?!\w))[\w-]{{1,255}}+(?:\.[\w-]{{1,64}}+)*?{_FILE_END}"),
     (ItemKind.IDENTIFIER, r"(?<![\w-])--[a-z][\w-]*"),
     (ItemKind.IDENTIFIER, r"\b\w[^\W_]*+_\w++"),
+    (ItemKind.IDENTIFIER, NAME_WITH_SIGNS),
     (ItemKind.DATE, WRITTEN_DATE),
     (
         ItemKind.DATE,
@@ -186,11 +214,14 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     (ItemKind.NUMERAL, r"(?<=\p{Lu}\p{Ll}+ )(?=[IVXL]{2,6}(?!\w))(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?:\.(?= \p{Ll}))?"),
     (ItemKind.NAME, r"(?<![\w/&])@\w+(?:[.-]\w+)*"),
     (ItemKind.TAG, r"(?<![\w/&])#\w+(?:-\w+)*"),
-    # Signs between words.
+    # Signs between words, and remarks of an editor.
+    (ItemKind.SIGN, REMARKS),
     (
         ItemKind.SIGN,
         r"[“”„‟«»]|(?<![\d\w])\"|\"(?!\w)|(?<=\w)\"|(?<!\S)(?:--|[–—-])(?!\S)|[–—](?!\d)|…|(?<!\.)\.\.\.(?!\.)",
     ),
+    (ItemKind.SIGN, BRACKETS),
+    (ItemKind.SIGN, SINGLE_QUOTES),
     (ItemKind.SIGN, r"[€£¥§©®™×÷±≤≥≠≈→←⇒↔∞√∑°₹₽]|(?<!\S)[<>=](?!\S)|(?<!\w)\$(?!\w)"),
 )
 NUMBERS = regex.compile(NUMBER)

@@ -45,9 +45,10 @@ def with_outputs(restored: Restored) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The items that an answer lost, by their indices in the sentence; none of them if it lost the negation."""
+    """The items that an answer lost, by their indices in the sentence, or its negation."""
 
     indices: tuple[int, ...]
+    has_lost_negation: bool = False
 
 
 class Protected(Protocol):

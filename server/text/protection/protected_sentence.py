@@ -62,7 +62,7 @@ class ProtectedSentence:
     is_fragment: bool = False
     is_continuation: bool = False
     negation: Negation | None = None
-    round: int = 0
+    num_lost_negations: int = 0  # in earlier rounds
 
     @property
     def text(self) -> str:
@@ -77,12 +77,12 @@ class ProtectedSentence:
     @property
     def may_lose_items(self) -> bool:
         """Return whether an answer can be rejected."""
-        return bool(self.input.items) or (self.negation is not None and self.round < 2)
+        return bool(self.input.items) or (self.negation is not None and self.num_lost_negations < 2)
 
     @property
     def may_change_answers(self) -> bool:
         """Return whether the restored text may differ from the answer, or be rejected."""
-        return bool(self.input.items) or self.input.has_unusual_case
+        return bool(self.input.items) or self.input.has_unusual_case or self.negation is not None
 
     @property
     def must_have_substitutes(self) -> bool:
@@ -92,7 +92,7 @@ class ProtectedSentence:
     @property
     def required_terms(self) -> Sequence[Alternatives]:
         """The words of which the search must write one each."""
-        return (self.negation.words,) if self.negation is not None and self.round else ()
+        return (self.negation.words,) if self.negation is not None and self.num_lost_negations else ()
 
     @property
     def places_signs(self) -> bool:
@@ -111,7 +111,7 @@ class ProtectedSentence:
             text = text.rstrip(".!?… ") or text
         items = self.input.items
         if self._has_lost_negation(text):
-            return Losses(())
+            return Losses((), has_lost_negation=True)
         result = find_items(text, self.text, items, self.notation, corrects=corrects)
         signs = [item for item in items if item.means is Means.PLACED]
         if corrects:
@@ -143,9 +143,9 @@ class ProtectedSentence:
 
     def _has_lost_negation(self, text: str) -> bool:
         """Return whether an answer lacks the negation; if the search had to write one, whether it has two."""
-        if self.negation is None or self.round > 1:
+        if self.negation is None or self.num_lost_negations > 1:
             return False
-        return self.negation.is_doubled(text) if self.round else not self.negation.is_in(text)
+        return self.negation.is_doubled(text) if self.num_lost_negations else not self.negation.is_in(text)
 
     def _spoiled(self, writer: AnswerWriter, found: Sequence[FoundItem], signs: Sequence[InputItem]) -> tuple[int, ...]:
         """Return the items that the text around them changes: `RM-2` in `RM-2th`, `11:10` in `11:10pm`."""

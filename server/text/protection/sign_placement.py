@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from server.text.protection.model_input import InputItem
 from server.text.protection.word_alignment import Links, Range
 from server.text.readers.units import Unit
 
-_OPENING = "“„«([{"
+_OPENING = "“„«([{‘‚‹"
+# Around whole sentences, and around words only.
+_AROUND_WORDS = frozenset("()[]'‘’‚‹›")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,13 @@ def place_signs(
             opens = True
         neighbours = range(sign.word + 1, len(unit_words)) if opens else range(sign.word - 1, -1, -1)
         word = next((each for each in neighbours if each not in signed and links.shape[1] > each), None)
-        position = _edge(word, opens, words, links, len(text))
+        is_around = sign.text in _AROUND_WORDS
+        if is_around and opens and signed.issuperset(range(sign.word)):
+            position = 0  # of the whole sentence
+        elif is_around and not opens and signed.issuperset(range(sign.word + 1, len(unit_words))):
+            position = len(text)
+        else:
+            position = _edge(word, opens, text, words, links, is_around)
         position = max(_outside(position, occupied, opens), last)
         position = _outside(position, occupied, False)
         placed.append(
@@ -58,11 +68,16 @@ def place_signs(
     return placed
 
 
-def _edge(word: int | None, opens: bool, words: Sequence[Range], links: Links, length: int) -> int:
+def _edge(
+    word: int | None, opens: bool, text: str, words: Sequence[Range], links: Links, skips_punctuation: bool
+) -> int:
     """Return the beginning or the end of the translation of a source word."""
     if word is None or not words:
-        return length if opens else 0
-    start, end = words[int(links[:, word].argmax())]
+        return len(text) if opens else 0
+    scores = links[:, word]
+    if skips_punctuation and any(is_word := [text[start].isalnum() for start, _ in words]):
+        scores = np.where(is_word, scores, -1)
+    start, end = words[int(scores.argmax())]
     return start if opens else end
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import regex
 
 from server.interface.interruption import checkpoint
-from server.text.items.patterns import FILE_ENDINGS
+from server.text.items.patterns import BRACKETS, FILE_ENDINGS, NAME_WITH_SIGNS, REMARKS, SINGLE_QUOTES
 from server.text.items.written_dates import MONTH
 from server.text.readers.placeholders import Found, find_placeholders
 from server.text.readers.unit_builder import UnitBuilder
@@ -19,8 +19,11 @@ from server.text.readers.unknown_characters import UnknownCharacters
 # A text without any of these has nothing to protect and nothing in all caps. Searched for one by one they take half the
 # time of one pattern of all of them, and a character that must be there is faster to look for than a pattern.
 _SPECIAL = regex.compile(
-    r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=\"“”„‟«»–—…§©®™×÷±≤≥≠≈→←⇒↔∞√∑₹₽¼½¾⅓⅔⅛⅜⅝⅞]|\p{Lu}{2}|://|www\.|--"
+    r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=\"“”„‟«»–—…§©®™×÷±≤≥≠≈→←⇒↔∞√∑₹₽¼½¾⅓⅔⅛⅜⅝⅞‘‚‹›]|\p{Lu}{2}|://|www\.|--"
 )
+_BRACKETS = regex.compile(f"{BRACKETS}|{REMARKS}", regex.MULTILINE)
+_SINGLE_QUOTES = regex.compile(SINGLE_QUOTES)
+_NAME = regex.compile(NAME_WITH_SIGNS)
 _PATH = regex.compile(r"(?<![\w/])/[\w.@~+-]|/[\w.-]+/|/[\w-]+\.\w")
 _KEY = regex.compile(r"(?<!\w):\w")
 _DOT = regex.compile(r"\.\w")
@@ -47,7 +50,11 @@ def may_be_special(text: str, unknown: UnknownCharacters) -> bool:
     return unknown.simple_text.match(text) is None and bool(
         _SPECIAL.search(text)
         or "mailto:" in text
-        or ("/" in text and _PATH.search(text))
+        or ("/" in text and (_PATH.search(text) or _NAME.search(text)))
+        or ("(" in text and _BRACKETS.search(text))
+        or ("'" in text and _SINGLE_QUOTES.search(text))
+        or "++" in text
+        or ".NET" in text
         or " - " in text
         or "..." in text
         or (":" in text and _KEY.search(text))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZÀÁÂÄÇÈÉÊÍÎÓÔÖÚÜŁŚŻ"
 _SMALL_LETTERS = "abcdefghijklmnopqrstuvwxyzßàáâãäçèéêëìíîïñòóôõöùúûüąćęłńóśźż"
-_MARKS = ",;!?¿¡'’"
+_MARKS = ",;!?¿¡"
 
 
 def simple_text_pattern(is_known: Callable[[str], bool]) -> re.Pattern[str]:
@@ -17,7 +17,9 @@ def simple_text_pattern(is_known: Callable[[str], bool]) -> re.Pattern[str]:
     if not (capitals and small_letters):
         return re.compile(r"(?!)")
     simple = rf"[{small_letters}{marks} \n]*+"
+    apostrophes = "".join(filter(is_known, "'’"))
     others = [
+        *[rf"(?<=[{small_letters}{capitals}])[{apostrophes}](?=[{small_letters}])"] * bool(apostrophes),
         rf"[{capitals}](?![{capitals}])",
         *[r"\.(?!\S)"] * is_known("."),
         *[rf"(?<=[{small_letters}])(?<!mailto):(?!\S)"] * is_known(":"),

@@ -1,6 +1,6 @@
 import numpy as np
 
-from export.int8.quantize import quantize_columns, quantize_in_pairs
+from export.int8.steps import quantize_columns, quantize_in_pairs
 from export.recovery.shared_embedding import within_both_roundings
 
 

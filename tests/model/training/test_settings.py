@@ -32,6 +32,8 @@ def test_a_file_may_have_a_share(written: str, expected: DataFile) -> None:
         ),
         ({"validate_every": 7}, "`validate_every` must be a multiple of `snapshot_every` 3. Given: 7"),
         ({"dropout": 1.0}, "`dropout` must be at least 0 and less than 1. Given: 1.0"),
+        ({"copied_pairs": -0.1}, "`copied_pairs` must be at least 0. Given: -0.1"),
+        ({"subword_dropout": 1.0}, "`subword_dropout` must be at least 0 and less than 1. Given: 1.0"),
         ({"learning_rate": 0.0}, "`learning_rate` must be more than 0. Given: 0.0"),
     ],
 )
@@ -50,3 +52,11 @@ def test_a_difference_is_told_with_both_values() -> None:
     earlier = toy_settings(Path("a.tsv")).to_json()
     changed = toy_settings(Path("a.tsv"), seed=2, patience=1)
     assert changed.differences(earlier) == ["seed was 1 and is 2"]
+
+
+def test_a_run_of_a_version_without_a_setting_resumes_with_its_default() -> None:
+    earlier = toy_settings(Path("a.tsv")).to_json()
+    for name in ("copied_pairs", "split_digits"):
+        del earlier[name]
+    assert toy_settings(Path("a.tsv")).differences(earlier) == []
+    assert toy_settings(Path("a.tsv"), copied_pairs=0.5).differences(earlier) == ["copied_pairs was 0.0 and is 0.5"]

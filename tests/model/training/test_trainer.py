@@ -44,7 +44,19 @@ def test_an_interrupted_run_ends_bit_for_bit_where_an_uninterrupted_one_does(
     stopped_after: int, data: Path, unseen: Path, tmp_path: Path
 ) -> None:
     # Dropout draws from the generator, and an epoch has fewer batches than the run.
-    settings = toy_settings(data, validation=str(unseen), dropout=0.3, accumulated_batches=2, batch_tokens=1500)
+    settings = toy_settings(
+        data,
+        validation=str(unseen),
+        dropout=0.3,
+        accumulated_batches=2,
+        batch_tokens=1500,
+        copied_pairs=0.1,
+        noisy_pairs=0.2,
+        joined_pairs=0.1,
+        short_pairs=1.0,
+        subword_dropout=0.1,
+        split_digits=True,
+    )
     whole = train(settings, tmp_path / "whole")
     assert whole.position.epoch > 0
     stopped = train(settings, tmp_path / "stopped", stop_after(stopped_after))

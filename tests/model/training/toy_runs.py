@@ -21,7 +21,8 @@ def train(settings: TrainingSettings, folder: Path, is_stopped: Callable[[], boo
 def without_times(trainer: Trainer) -> list[dict[str, float]]:
     """The log, but for what no two runs have in common."""
     entries = trainer.run_folder.log()
-    return [{name: entry[name] for name in entry if name not in ("time", "labels_per_second")} for entry in entries]
+    times = {"time", "seconds", "labels_per_second"}
+    return [{name: entry[name] for name in entry if name not in times} for entry in entries]
 
 
 def stop_after(calls: int) -> Callable[[], bool]:

@@ -6,15 +6,15 @@ from kernels.cache_moves import CacheMoves
 from server.engine.kv_cache import CacheShapes, KVCache
 
 SHAPES = CacheShapes(num_layers=2, num_heads=2, head_dim=3, max_source_tokens=5, max_target_tokens=7)
-SOURCE = (2 * SHAPES.num_layers, SHAPES.num_heads, 2, SHAPES.head_dim)
-START = 99
+PLANES = 2 * SHAPES.num_layers
+START = 1
 
 
 def test_a_beam_copies_only_positions_behind_the_tokens_in_common() -> None:
     if not CacheMoves.is_available():
         pytest.skip("the library was not built")
     cache = KVCache(SHAPES, max_rows=2, dtype=np.int8)
-    source = np.ones(SOURCE, np.int8)
+    source = np.ones((PLANES, SHAPES.num_heads, 2, SHAPES.head_dim), np.int8)
     rows = np.array([[cache.begin(7, source, START)] * 2])
     tokens, running = np.array([[3, 4]], np.int32), np.array([False])
     cache.past_lengths[:1] = 1
@@ -35,7 +35,7 @@ def test_the_rows_of_a_native_step_are_those_of_numpy(monkeypatch: pytest.Monkey
         cache = KVCache(SHAPES, max_rows=12)
         found = []
         for owner in range(4):
-            cache.begin(owner, np.full(SOURCE, owner, np.float32), START)
+            cache.begin(owner, np.full((PLANES, SHAPES.num_heads, 3, SHAPES.head_dim), owner, np.float32), START)
         cache.release(np.array([1]))
         moved = cache.close_holes()
         assert moved is not None

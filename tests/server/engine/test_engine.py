@@ -3,9 +3,10 @@ import random
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from server.engine.kv_cache import RowIndices
+from server.engine.batch import Batch
+from server.engine.decoding.request_rows import StepOutputs
+from server.engine.search_group import SearchGroup
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, FinishReason, Request
 from tests.fakes.engine import END, FakeEngine, Tokens, copying_table, random_table, request, spelled_out
@@ -256,21 +257,15 @@ def test_a_request_that_ended_before_an_error_in_the_same_step_keeps_its_answer(
     engine.scheduler.submit([ends, fails])
     engine.step()
 
-    advance = engine.runner.cache.advance
+    advance = Batch.advance
 
-    def broken(
-        rows: RowIndices,
-        tokens: NDArray[np.int32],
-        parents: NDArray[np.intp],
-        finished: NDArray[np.bool_],
-        common: NDArray[np.int32] | None,
-    ) -> None:
-        if rows.shape[1] > 1:
+    def broken(batch: Batch, group: SearchGroup, outputs: StepOutputs) -> list[Completion]:
+        if group.search.beam_size > 1:
             raise RuntimeError("a bug in moving rows")
-        advance(rows, tokens, parents, finished, common)
+        return advance(batch, group, outputs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(engine.runner.cache, "advance", broken)
+        patched.setattr(Batch, "advance", broken)
         done = {completion.request: completion for completion in engine.step()}
     assert done[ends].hypotheses[0].token_ids == [3]
     assert isinstance(done[fails].error, EngineFailed)

@@ -15,7 +15,7 @@ from server.interface.request import Completion, Request
 from server.text.glossary import Glossary
 from server.text.segmentation.sentences import Segment, sentences, split
 from server.text.tokenizers.registry import open_tokenizer
-from server.translation import plain_texts, reading
+from server.translation import plain_encoding, reading
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.text_stream import TextStream
@@ -93,7 +93,7 @@ def test_plain_text_is_split_as_a_whole_and_any_other_line_by_line(
         texts.append(text)
         return split(text, language, fits)
 
-    monkeypatch.setattr(plain_texts, "sentences", recorded)
+    monkeypatch.setattr(plain_encoding, "sentences", recorded)
     monkeypatch.setattr(reading, "split", recorded_split)
     _translate(engine, "Where is it?\n Here.\n")
     assert texts == ["Where is it?\n Here.\n"]

@@ -62,7 +62,7 @@ def test_other_requests_take_the_general_path(echo: EchoGenerator, changes: dict
     pipeline = Pipeline(echo, TranslationLimits())
     path = pipeline._plain_texts.translate
 
-    async def recorded(*arguments: object) -> TranslationResult | None:
+    async def recorded(*arguments: object) -> tuple[TranslationResult, list[int]] | None:
         result = await path(*arguments)  # type: ignore[arg-type]  # those of the method
         taken.append(result is not None)
         return result

@@ -15,6 +15,7 @@ from server.engine.decoding.native_beam_search import NativeBeamSearch
 from server.engine.decoding.native_greedy_search import NativeGreedySearch
 from server.engine.decoding.row_search import RowSearch
 from server.engine.decoding.search import Choice, Search, SearchLimits
+from server.engine.model_runner import Candidates
 from server.interface.request import SentenceParams
 from tests.fakes.sentence_params import sentence_params
 
@@ -79,7 +80,10 @@ def _assert_equal_searches(native: RowSearch, reference: Search, seed: int) -> N
         before = [native.prefixes(index).copy() for index in range(num)]
         expected = reference.advance(tokens[rows, wanted], log_probs[rows, wanted])
         if random.random() < 0.5:
-            choice = native.advance_rows(tokens, log_probs, rows)
+            nothing = np.empty(0, np.float32)
+            finished = native.step(Candidates(tokens, log_probs, nothing, nothing), rows.ctypes.data, None)
+            assert finished == expected.finished.nonzero()[0].tolist()
+            choice = native._choice()
         else:
             choice = native.advance(tokens[rows, wanted], log_probs[rows, wanted])
         for index in range(num):
@@ -124,8 +128,8 @@ def test_a_request_without_capacity_for_another_token_is_rejected(
     search: NativeGreedySearch | NativeBeamSearch,
 ) -> None:
     search.add(sentence_params(search.beam_size, max_new_tokens=9 * MAX_TOKENS))
-    tokens, log_probs = np.ones((2, 4), np.int64), np.zeros((2, 4), np.float32)
+    tokens, log_probs = np.ones((1, 2, 4), np.int64), np.zeros((1, 2, 4), np.float32)
     for _ in range(MAX_TOKENS):
-        search.advance_rows(tokens, log_probs, np.arange(2).reshape(1, -1))
+        search.advance(tokens, log_probs)
     with pytest.raises(IndexError, match="shape"):
-        search.advance_rows(tokens, log_probs, np.arange(2).reshape(1, -1))
+        search.advance(tokens, log_probs)

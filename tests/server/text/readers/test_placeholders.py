@@ -27,7 +27,7 @@ def _found(text: str) -> list[str]:
         ),
         (
             "See https://a.b/c_(d)?e=f#g, www.x.org. (http://y.z/)",
-            ["https://a.b/c_(d)?e=f#g", "www.x.org", "http://y.z/"],
+            ["https://a.b/c_(d)?e=f#g", "www.x.org", "(", "http://y.z/", ")"],
         ),
         (
             "Is it https://a.org/wiki/A_(b)? (So says www.a.org/b_(c), or https://a.org/{id}.) [x](http://a.b),(http://c.d)",
@@ -71,7 +71,7 @@ def _found(text: str) -> list[str]:
         ('<x id=1/>Hi<g id="2">!</g> &nbsp;', ["<x id=1/>", '<g id="2">', "</g>", "&nbsp;"]),
         ("日本 is 🎉", ["日本", "🎉"]),
         ("I have 3 dogs and 20 cats; it's 50-50, and/or men.", ["3", "20", "50-50"]),
-        ("Is it so? I'm sure he'd say: \"No.\" (Yes!) – well…", ['"', '"', "–", "…"]),
+        ("Is it so? I'm sure he'd say: \"No.\" (Yes!) – well…", ['"', '"', "(", ")", "–", "…"]),
         ("Half-open and well-known e.g. of the U.S. it/she/he :) :D a:b A < b, a {b.", ["<"]),
     ],
 )

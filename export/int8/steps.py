@@ -1,0 +1,85 @@
+"""Matrices as int8 numbers and one step for each column.
+
+Weights that were int8 before, as those of CTranslate2 and of Firefox, are multiples of one step in every column. Such a
+column keeps its numbers if they fit; every other column gets steps of its own.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LARGEST = 127  # symmetric: -127 ... 127
+_LARGEST_PAIR = 128
+# The smallest number of a column is at most this multiple of its step.
+_MAX_MULTIPLE = 3
+# Largest distance of a weight from a multiple of the step, in steps: float32 has seven digits.
+_TOLERANCE = 1e-3
+_FEW_INPUTS = 32
+
+
+def quantize_columns(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Return a matrix [inputs, outputs] as int8, and one scale for each output: `quantized * scales` restores it."""
+    return _in_steps(weight, np.abs(weight).max(axis=0), np.full(weight.shape[1], np.inf))
+
+
+def quantize_in_pairs(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Quantise columns so that adjacent weights of one sign, the first at an even input, are at most 128 together.
+
+    So the sum of their products is at most 255 * 128, which fits into 16 bits. For normally distributed weights this
+    increases the step by about a fifth.
+    """
+    heaviest = _heaviest_pairs(weight)
+    # Rounding adds at most half a step to each of the two, and 127 + 1 is 128.
+    return _in_steps(weight, heaviest, heaviest)
+
+
+def _heaviest_pairs(weight: NDArray[np.float32]) -> NDArray[np.float32]:
+    pairs = np.pad(weight, ((0, weight.shape[0] % 2), (0, 0))).reshape(-1, 2, weight.shape[1])
+    largest: NDArray[np.float32] = np.abs([pairs.clip(min=0).sum(axis=1), pairs.clip(max=0).sum(axis=1)]).max((0, 1))
+    return largest
+
+
+def _in_steps(
+    weight: NDArray[np.float32], largest: NDArray[np.float32], heaviest: NDArray[np.floating]
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Return columns in their own steps or in 127 steps up to `largest`, and the steps.
+
+    A column keeps its steps only if its `heaviest` pair is at most 128 of them; infinity is no limit.
+    """
+    scales = np.where(largest > 0, largest, 1.0).astype(np.float32) / np.float32(_LARGEST)
+    kept = _own_steps(weight)
+    limit = np.where(np.isinf(heaviest), np.abs(weight).max(axis=0) / _LARGEST, heaviest / _LARGEST_PAIR)
+    fits = (kept > 0) & (kept * (1 + _TOLERANCE / _LARGEST) >= limit)
+    scales = np.where(fits, kept, scales).astype(np.float32)
+    return np.rint(weight / scales).astype(np.int8), scales
+
+
+def _own_steps(weight: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the step of which all weights of a column are multiples, at most 127 times it; 0 if there is none."""
+    magnitudes = np.abs(weight)
+    largest = magnitudes.max(axis=0)
+    smallest = np.where(magnitudes > 0, magnitudes, np.inf).min(axis=0)
+    steps = np.zeros(weight.shape[1], np.float32)
+    for multiple in range(1, _MAX_MULTIPLE + 1):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = smallest / multiple
+            # From the largest weight, whose relative error is the same and whose multiple is larger.
+            found = largest / np.rint(largest / found)
+        usable = (steps == 0) & (largest > 0) & (largest <= _LARGEST * found * (1 + _TOLERANCE / _LARGEST))
+        # Columns of other models fail at the first few weights.
+        for rows in (slice(_FEW_INPUTS), slice(None)):
+            columns = usable.nonzero()[0]
+            in_steps = weight[rows, columns] / found[columns]
+            usable[columns] = (np.abs(in_steps - np.rint(in_steps)) <= _TOLERANCE).all(axis=0)
+        steps[usable] = found[usable]
+    return _exact_steps(weight, steps)
+
+
+def _exact_steps(weight: NDArray[np.float32], steps: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return each step, or its neighbour in float32 if the weights are exact multiples of that one."""
+    exact = steps.copy()
+    for candidate in (np.nextafter(steps, np.float32(0)), np.nextafter(steps, np.float32(np.inf)), steps):
+        columns = (steps > 0).nonzero()[0]
+        sizes = candidate[columns]
+        is_exact = (np.rint(weight[:, columns] / sizes) * sizes == weight[:, columns]).all(axis=0)
+        exact[columns[is_exact]] = sizes[is_exact]
+    return exact
