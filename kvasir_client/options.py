@@ -14,6 +14,7 @@ class DecodingOptions(TypedDict, total=False):
     diversity_penalty: float
     early_stopping: bool
     if_already_target: str
+    if_incomplete: str
     if_untranslatable: str
     length_penalty: float
     max_length_ratio: float
@@ -35,6 +36,7 @@ class DecodingOptions(TypedDict, total=False):
     return_scores: bool
     return_token_scores: bool
     seed: int
+    split: bool
     suppress_phrases: Sequence[str]
     suppress_tokens: Sequence[int]
     target_prefix: str | Sequence[str]

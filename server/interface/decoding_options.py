@@ -36,6 +36,7 @@ def _check_phrase(phrase: str) -> str:
 
 # What becomes of a sentence that is not one to translate.
 KeepOrTranslate = Literal["keep", "translate"]
+IfIncomplete = Literal["recover", "flag", "ignore"]
 Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE_CHARACTERS), AfterValidator(_check_phrase)]
 
 
@@ -194,6 +195,9 @@ class DecodingOptions(DetailOptions):
             "does; false keeps their notation"
         ),
     ] = True
+    split: Annotated[
+        bool, RESOLVED, Field(description="divide texts into sentences; false decodes each text as one sentence")
+    ] = True
     if_already_target: Annotated[
         KeepOrTranslate | None,
         RESOLVED,
@@ -205,6 +209,15 @@ class DecodingOptions(DetailOptions):
         Field(
             description="sentences in other languages, source code, lists of names, and texts without words of the "
             "vocabulary; by default as the server is set: `keep`"
+        ),
+    ] = None
+
+    if_incomplete: Annotated[
+        IfIncomplete | None,
+        RESOLVED,
+        Field(
+            description="translations that may lack a part of their sentence: decode it again, only name it, or "
+            "neither; by default as the server is set: `recover`"
         ),
     ] = None
 
@@ -238,6 +251,10 @@ class DecodingOptions(DetailOptions):
         """Return a copy with other values, which are not validated."""
         return self.model_copy(update=changes)
 
+    def preferring_coverage(self, penalty: float) -> Self:
+        """Return a copy with at least this coverage penalty."""
+        return self.with_changes(coverage_penalty=max(self.coverage_penalty, penalty), patience=1.0)
+
     @property
     def is_sampling(self) -> bool:
         """Whether tokens are sampled: any option of sampling asks for it."""
@@ -252,7 +269,7 @@ class DecodingOptions(DetailOptions):
     @property
     def is_about_whole_texts(self) -> bool:
         """Whether each text is decoded as one sentence, because an option cannot be divided among several."""
-        return bool(self.target_prefix or self.required_phrases or self.return_alternatives)
+        return bool(self.target_prefix or self.required_phrases or self.return_alternatives or not self.split)
 
     def search_mode(self, beam_size: int) -> SearchMode:
         """Return the search that these options ask for, with this many beams where they have an effect."""

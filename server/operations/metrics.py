@@ -106,6 +106,12 @@ class Metrics:
             ("reason",),
             registry=registry,
         )
+        self._outcomes = Counter(
+            "kvasir_incomplete_sentences_total",
+            "Sentences whose first translation lacked a part. outcome: recovered or incomplete.",
+            ("outcome",),
+            registry=registry,
+        )
         self._documents = Counter(
             "kvasir_documents_total",
             "Documents finished. outcome: done, error or cancelled.",
@@ -170,6 +176,8 @@ class Metrics:
             self._protected_items.labels(kind, means).inc(number)
         for reason, number in result.kept_sentences.items():
             self._kept_sentences.labels(reason).inc(number)
+        for outcome, number in result.outcomes.items():
+            self._outcomes.labels(outcome).inc(number)
         tokens = result.sentence_tokens
         if not tokens.source:
             return

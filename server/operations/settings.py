@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import StoreOptions
-from server.interface.decoding_options import MAX_BEAM_SIZE, KeepOrTranslate
+from server.interface.decoding_options import MAX_BEAM_SIZE, IfIncomplete, KeepOrTranslate
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
 from server.operations.network import is_loopback
@@ -269,6 +269,13 @@ class Settings(BaseSettings):
             "vocabulary, in requests without this field"
         ),
     ] = "keep"
+    if_incomplete: Annotated[
+        IfIncomplete,
+        Field(
+            description="translations that may lack a part of their sentence, in requests without this field: decode "
+            "it again, only name it, or neither"
+        ),
+    ] = "recover"
     request_timeout_seconds: Annotated[
         float,
         Field(gt=0, le=3600, description="longest time limit of a request, in seconds, and the default; then 504"),
@@ -453,6 +460,7 @@ class Settings(BaseSettings):
             max_timeout_seconds=self.request_timeout_seconds,
             if_already_target=self.if_already_target,
             if_untranslatable=self.if_untranslatable,
+            if_incomplete=self.if_incomplete,
         )
 
     @property

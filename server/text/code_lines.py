@@ -27,7 +27,7 @@ _MAX_CHARACTERS = 400  # lines of code are shorter, and the expressions take tim
 _MIN_SCORE = 3
 _WORDS_PER_SIGN = 2  # a sentence about code has more words between its signs
 _MAX_PROSE = 1  # function words that are no keywords of a programming language
-_KEYWORDS = frozenset(
+KEYWORDS = frozenset(
     (
         "for", "in", "if", "not", "and", "or", "from", "is", "with", "as", "while", "do", "this", "all", "on",
         "by", "into", "to", "where", "when", "then", "else", "use", "let", "no", "set", "can", "will",
@@ -46,7 +46,7 @@ def is_code(text: str, function_words: frozenset[str] = frozenset()) -> bool:
     has_keyword = _KEYWORD.match(text) is not None
     if not has_keyword and not num_strong:
         return False
-    if len({word.lower() for word in _WORD.findall(text)} & function_words - _KEYWORDS) > _MAX_PROSE:
+    if len({word.lower() for word in _WORD.findall(text)} & function_words - KEYWORDS) > _MAX_PROSE:
         return False
     score = _MIN_SCORE * has_keyword + 2 * num_strong + num_weak
     if _SENTENCE_END.search(text):

@@ -48,6 +48,12 @@ _WORDS: Mapping[str, str] = {
     "skal være havde mig dig sig min din sin eller når der her hvad hvordan meget mere også kun",
 }
 
+# Words of a language that are function words in another one.
+_CONTENT: Mapping[str, str] = {
+    "en": "man hat war die men bin dig sin son ton sur des par pour ten come far cosa tu mas uma dan mit tot",
+    "de": "man war die also hat in so am an was will hier den des du per dir dann kan vor gut um se de van et la le",
+}
+
 
 @cache
 def _shared_words() -> frozenset[str]:
@@ -76,4 +82,5 @@ def distinctive_words(language: str) -> frozenset[str]:
 @cache
 def words_of_others(language: str) -> frozenset[str]:
     """Return the function words that other languages have and this one has not."""
-    return frozenset(word for words in _WORDS.values() for word in words.split()) - function_words(language)
+    others = frozenset(word for words in _WORDS.values() for word in words.split())
+    return others - function_words(language) - frozenset(_CONTENT.get(language, "").split())

@@ -1,10 +1,10 @@
 """Detection of sentences that a model must not translate: their source is kept."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from enum import StrEnum
 
-from server.text.code_lines import is_code
+from server.text.code_lines import KEYWORDS, is_code
 from server.text.function_words import function_words
 from server.text.language_evidence import LanguageEvidence
 from server.text.language_tags import primary_language
@@ -19,6 +19,7 @@ _MAX_SHORT_CHARACTERS = 100
 _MIN_LETTERS = 3  # "OK" and "TV" cost much
 _MAX_REPETITIONS = 20  # of up to three words
 _MAX_DISTINCT = 3
+_MIN_PROSE = 2
 _MAX_COSTED_WORDS = 12  # enough to recognise a sentence without words
 # A limit for the cost of a letter of the source and of a token of the translation, in nats. It rejects 5 % of the
 # translations of one or two words that have a chrF of 50 or more, and half of those below 20.
@@ -49,22 +50,28 @@ class SourceCheck:
         self._evidence = LanguageEvidence(source, target)
         self._names = NameLists(cost)
         self._function_words = function_words(primary_language(source))
+        self._prose = self._function_words - KEYWORDS
 
     def reason(self, text: str, code: str, *, keeps_target: bool, keeps_others: bool) -> KeepReason | None:
         """Return the reason to keep a sentence; None to translate it. `code` has what may be code in it."""
-        words = [word.strip(_PUNCTUATION) for word in text.lower().split()]
+        words = text.lower().split()
+        distinct = set(words)
+        is_repeated = len(words) > _MAX_REPETITIONS and len(distinct) <= _MAX_DISTINCT
+        if not is_repeated and len(distinct & self._prose) >= _MIN_PROSE and self._evidence.is_surely_source(distinct):
+            return None  # nearly all sentences, and no code has so many of these words
+        distinct = {word.strip(_PUNCTUATION) for word in distinct}
         if keeps_others:
-            if len(words) > _MAX_REPETITIONS and len(set(words)) <= _MAX_DISTINCT:
+            if is_repeated:
                 return KeepReason.UNINTELLIGIBLE
             if is_code(code, self._function_words):
                 return KeepReason.NOT_IN_SOURCE_LANGUAGE
-        if self._evidence.is_surely_source(words):
+        if self._evidence.is_surely_source(distinct):
             return None
         if keeps_others and self._names.is_list(text):
             return KeepReason.NO_WORDS
         if keeps_target and self._evidence.is_target(text):
             return KeepReason.ALREADY_IN_TARGET_LANGUAGE
-        return self._other_reason(text, words) if keeps_others else None
+        return self._other_reason(text, distinct) if keeps_others else None
 
     def is_doubtful(self, text: str, log_probability: float) -> bool:
         """Return whether a short text is none that the model understands, by the mean `log_probability` of its tokens.
@@ -80,7 +87,7 @@ class SourceCheck:
             return False
         return not _is_label(words) and self._cost_of(words) - _WEIGHT * log_probability > _MAX_DOUBT
 
-    def _other_reason(self, text: str, words: Sequence[str]) -> KeepReason | None:
+    def _other_reason(self, text: str, words: Collection[str]) -> KeepReason | None:
         letters = _WORD.findall(text)
         if not letters:
             return KeepReason.NO_WORDS

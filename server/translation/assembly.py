@@ -69,7 +69,9 @@ def _translation(text: SegmentedText, request: TranslationRequest, tokenizer: To
 
 
 def with_kept_sentences(result: TranslationResult, sources: Sequence[str], texts: SegmentedTexts) -> TranslationResult:
-    """Return a result whose translations name the sentences that were kept."""
+    """Return a result whose translations name the sentences that were kept, if that was checked."""
+    if texts.check is None:
+        return result
     translations = []
     for translation, source, text in zip(result.translations, sources, texts.texts, strict=True):
         sentences = list(text.sentences)

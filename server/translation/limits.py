@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bundle.manifest import Shapes
-from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions, KeepOrTranslate
+from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions, IfIncomplete, KeepOrTranslate
 from server.interface.detail_options import DetailOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.option_checks import check_options
@@ -22,6 +22,7 @@ class TranslationLimits:
     max_timeout_seconds: float | None = None
     if_already_target: KeepOrTranslate = "keep"
     if_untranslatable: KeepOrTranslate = "keep"
+    if_incomplete: IfIncomplete = "recover"
 
     def keeps_target(self, options: DecodingOptions) -> bool:
         """Return whether sentences in the target language stay as they are."""
@@ -30,6 +31,10 @@ class TranslationLimits:
     def keeps_untranslatable(self, options: DecodingOptions) -> bool:
         """Return whether sentences that no model can translate stay as they are."""
         return (options.if_untranslatable or self.if_untranslatable) == "keep"
+
+    def if_incomplete_of(self, options: DecodingOptions) -> IfIncomplete:
+        """Return what a request does about translations that may lack something."""
+        return options.if_incomplete or self.if_incomplete
 
     def check_size(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` if a request has too many texts or characters."""

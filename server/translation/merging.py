@@ -35,6 +35,7 @@ def merge(
         next((result.seed for result in results if result.seed is not None), None),
         _sum_counts([result.kept_items for result in results]),
         _sum_counts([result.kept_sentences for result in results]),
+        _sum_counts([result.outcomes for result in results]),
     )
 
 

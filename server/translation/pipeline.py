@@ -1,11 +1,13 @@
 """The text pipeline of one model: read, segment, protect, encode, decode, restore, join."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient
+from server.text.protection.protected import Restored
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.assembly import assemble, with_kept_sentences
 from server.translation.copy_check import CopyCheck
@@ -15,13 +17,16 @@ from server.translation.formality_choice import FormalityChoice
 from server.translation.generation import Generator
 from server.translation.limits import TranslationLimits
 from server.translation.plain_texts import PlainTextPath
+from server.translation.protection_strategies import ByParts, Escalation
 from server.translation.reading import SegmentedTexts, TextReader
+from server.translation.recovery import Recovery, Suspect, is_plain, suspects_of, with_outcomes
 from server.translation.restoration import Restorer
 from server.translation.scoring import Scorer
 from server.translation.sentence_encoder import SentenceEncoder
+from server.translation.sentences import Sentence
 from server.translation.source_checks import SourceChecks
 from server.translation.submission import Submission, one_after_the_other
-from server.translation.text_output import TextOutput
+from server.translation.text_output import TextOutput, written
 from server.translation.text_stream import TextStream
 from server.translation.types import TranslationRequest, TranslationResult
 from server.translation.worker_threads import INLINE_CHARACTERS
@@ -92,6 +97,7 @@ class Pipeline:
             translations=translations,
             phases=one_after_the_other(result.phases, second.phases),
             sentence_tokens=result.sentence_tokens + second.sentence_tokens,
+            outcomes=Counter(result.outcomes) + Counter(second.outcomes),
         )
 
     async def _translate_any(
@@ -99,19 +105,14 @@ class Pipeline:
     ) -> TranslationResult:
         """Translate texts that may have something to protect."""
         texts = await self._read(request, deadline)
-        check = None if self._checks is None else self._checks.of(request)
-        if check is not None:
-            await texts.run(check.mark, texts.deadline.in_time(texts.sentences))
         output = TextOutput(stream, texts, self._tokenizer)
         encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
         submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
         async with texts.deadline.interrupts():
             await self._decode_in_rounds(request, texts, encoder, submission, output)
-            if check is not None and check.doubts and stream is None:
-                check.mark_doubtful(texts.sentences)
+            suspects = await self._recover(request, texts, encoder, submission, is_streamed=stream is not None)
             result = await texts.run(assemble, texts, request, self._tokenizer, submission.phases, encoder.seed)
-            if check is not None:
-                result = with_kept_sentences(result, request.texts, texts)
+            result = with_outcomes(with_kept_sentences(result, request.texts, texts), suspects)
             if (choice := FormalityChoice.of(request)) is not None:
                 result = choice.with_other_addresses(result, texts.texts)
             texts.deadline.check()
@@ -144,6 +145,58 @@ class Pipeline:
             restorer = Restorer(self._tokenizer, request.options.num_hypotheses, choice.of_addresses())
             await self._correct_formality(choice, texts, encoder, restorer, submission)
 
+    async def _recover(
+        self,
+        request: TranslationRequest,
+        texts: SegmentedTexts,
+        encoder: SentenceEncoder,
+        submission: Submission,
+        *,
+        is_streamed: bool,
+    ) -> Sequence[Suspect]:
+        """Decode sentences again whose translations may lack something; return them with their outcomes."""
+        if texts.check is not None and texts.check.doubts and not is_streamed:
+            texts.check.mark_doubtful(texts.sentences)
+        recovery = Recovery(request, self._limits, self._tokenizer, encoder, is_streamed=is_streamed)
+        found = await texts.run(suspects_of, recovery, texts.deadline.in_time(texts.sentences))
+        plain = [each for each in found if is_plain(each[0])]
+        await recovery.recover([suspect for _, suspect in plain], submission)
+        for sentence, suspect in plain:
+            if suspect.outcome == "recovered":
+                sentence.jobs[0].answers = [(Restored(suspect.translation), suspect.hypothesis)]
+        protected = [each for each in found if not is_plain(each[0])]
+        first = texts.protections[0]
+        if recovery.recovers and protected and isinstance(first, Escalation):
+            submission.next_round()
+            await self._translate_by_parts(
+                recovery, protected, ByParts(first.notation, first.cases), encoder, submission
+            )
+        suspects = [suspect for _, suspect in found]
+        recovery.settle(suspects)
+        return suspects
+
+    async def _translate_by_parts(
+        self,
+        recovery: Recovery,
+        found: Sequence[tuple[Sentence, Suspect]],
+        protection: ByParts,
+        encoder: SentenceEncoder,
+        submission: Submission,
+    ) -> None:
+        """Translate the parts of sentences with items. A sentence keeps its first answer if that has more of it."""
+        first = [(sentence.parts, sentence.jobs) for sentence, _ in found]
+        sentences = [sentence for sentence, _ in found]
+        completions = await submission.submit(encoder.encode(sentences, protection))
+        lost = {id(each) for each in Restorer(self._tokenizer, 1).restore(sentences, completions)}
+        for (sentence, suspect), (parts, jobs) in zip(found, first, strict=True):
+            if sentence.jobs is not jobs and id(sentence) not in lost:
+                translation = written(sentence)
+                hypotheses = [job.answers[0][1] for job in sentence.jobs]
+                if recovery.is_better(translation, hypotheses, suspect):
+                    suspect.translation, suspect.outcome = translation, "recovered"
+                    continue
+            sentence.parts, sentence.jobs = parts, jobs
+
     async def _read(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts:
         """Return the segmented texts, with the kinds of items that the model never copies."""
         texts = await self._reader.read(request, deadline)
@@ -152,6 +205,9 @@ class Pipeline:
                 kinds = await self._copy_check.never_copied(request.source, request.target, texts.item_kinds())
             for sentence in texts.sentences:
                 sentence.never_copied = kinds
+        if self._checks is not None and (check := self._checks.of(request)) is not None:
+            texts.check = check
+            await texts.run(check.mark, texts.deadline.in_time(texts.sentences))
         return texts
 
     def may_be_special(self, text: str, source: str) -> bool:

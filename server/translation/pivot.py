@@ -1,6 +1,7 @@
 """Translation through a third language: the second model reads the first model's translation."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -73,6 +74,7 @@ class PivotPipeline:
             localize_numbers=request.options.localize_numbers,
             if_already_target=request.options.if_already_target,
             if_untranslatable=request.options.if_untranslatable,
+            if_incomplete=request.options.if_incomplete,
         )
         to_pivot = replace(request, target=self._pivot[0], options=options, formality=None)
         glossaries = await self._glossaries(to_pivot)
@@ -140,6 +142,8 @@ def _joined(first: TranslationResult, second: TranslationResult) -> TranslationR
             end,
             source_tokens=begin.source_tokens,
             finish_reason=FinishReason.of_all((begin.finish_reason, end.finish_reason)),
+            recovered=begin.recovered + end.recovered,
+            incomplete=begin.incomplete + end.incomplete,
         )
         for begin, end in zip(first.translations, second.translations, strict=True)
     ]
@@ -151,6 +155,7 @@ def _joined(first: TranslationResult, second: TranslationResult) -> TranslationR
         second.seed,
         second.kept_items,
         second.kept_sentences,
+        Counter(first.outcomes) + Counter(second.outcomes),
     )
 
 

@@ -12,6 +12,7 @@ from server.text.segmentation.sentences import Segment, divided, sentences
 from server.text.source_check import KeepReason
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.reading import negation_rules_of
+from server.translation.recovery import Recovery
 from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.source_checks import RequestCheck
 from server.translation.types import KeptSentence, TranslationRequest
@@ -32,6 +33,7 @@ class EncodedTexts:
     requests: list[Request]
     num_splits: int
     seed: int | None
+    recovery: Recovery
     sources: list[tuple[int, str]] = field(default_factory=list)
     kept: dict[int, list[KeptSentence]] = field(default_factory=dict)
     negations: dict[int, Negation] = field(default_factory=dict)
@@ -47,6 +49,7 @@ class PlainTextEncoder:
         truecaser: Truecaser,
         max_source_tokens: int,
         check: RequestCheck | None,
+        recovery: Recovery,
     ) -> None:
         self._request = request
         self._encoder = encoder
@@ -54,7 +57,7 @@ class PlainTextEncoder:
         self._max_tokens = max_source_tokens
         self._check = check
         self._negations: NegationRules | None = negation_rules_of(request)
-        self._encoded = EncodedTexts([], [], 0, encoder.seed)
+        self._encoded = EncodedTexts([], [], 0, encoder.seed, recovery)
 
     def encode(self) -> EncodedTexts | None:
         """Return the encoded texts, or None if a sentence has unusual capitals."""

@@ -13,6 +13,7 @@ from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.plain_encoding import EncodedTexts, PlainTextEncoder
 from server.translation.reading import TextReader
+from server.translation.recovery import Recovery, Suspect, with_outcomes
 from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.source_checks import RequestCheck, SourceChecks, kept_counts
 from server.translation.submission import Submission, mean_score, num_tokens
@@ -58,7 +59,13 @@ class PlainTextPath:
             return None
         submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
         completions = await submission.submit(encoded.requests)
-        return await run(self._assemble, encoded, completions, submission.phases, check)
+        best, lost = await run(self._choose, encoded, completions)
+        suspects = await run(_suspects, encoded, best, lost, self._tokenizer)
+        if suspects:
+            await encoded.recovery.recover(list(suspects.values()), submission)
+            encoded.recovery.settle(suspects.values())
+        result = await run(self._assemble, encoded, best, submission.phases, check, suspects)
+        return result, [index for index, parts in enumerate(encoded.parts) if lost and _has_any(parts, lost)]
 
     def _encode(
         self, request: TranslationRequest, deadline: Deadline, check: RequestCheck | None
@@ -67,23 +74,39 @@ class PlainTextPath:
             return None
         encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
         max_tokens = self._config.shapes.max_source_tokens
-        return PlainTextEncoder(request, encoder, self._reader.truecaser(request.source), max_tokens, check).encode()
+        recovery = Recovery(request, self._limits, self._tokenizer, encoder)
+        truecaser = self._reader.truecaser(request.source)
+        return PlainTextEncoder(request, encoder, truecaser, max_tokens, check, recovery).encode()
+
+    def _choose(
+        self, encoded: EncodedTexts, completions: Mapping[int, Completion]
+    ) -> tuple[dict[int, Hypothesis], set[int]]:
+        """Return the best hypotheses, those with the negation of their source, and the ids of requests without any."""
+        best = {id_: completion.hypotheses[0] for id_, completion in completions.items()}
+        lost: set[int] = set()
+        for id_, negation in encoded.negations.items():
+            for hypothesis in completions[id_].hypotheses:
+                if negation.is_in(self._tokenizer.decode(hypothesis.token_ids)):
+                    best[id_] = hypothesis
+                    break
+            else:
+                lost.add(id_)
+        return best, lost
 
     def _assemble(
         self,
         encoded: EncodedTexts,
-        completions: Mapping[int, Completion],
+        best: Mapping[int, Hypothesis],
         phases: Phases,
         check: RequestCheck | None,
-    ) -> tuple[TranslationResult, list[int]]:
-        best = {id_: completion.hypotheses[0] for id_, completion in completions.items()}
+        suspects: Mapping[int, Suspect],
+    ) -> TranslationResult:
         sentence_tokens = TokenCounts.of(
             [(len(request.source), num_tokens(best[request.id])) for request in encoded.requests]
         )
         if check is not None and check.doubts:
-            _keep_doubtful(encoded, completions, check)
-        lost = self._choose_negated(encoded, completions, best)
-        translations = [self._translation(parts, best) for parts in encoded.parts]
+            _keep_doubtful(encoded, best, check)
+        translations = [self._translation(parts, best, suspects) for parts in encoded.parts]
         for index, kept in encoded.kept.items():
             translations[index] = replace(translations[index], kept=tuple(kept))
         result = TranslationResult(
@@ -94,25 +117,13 @@ class PlainTextPath:
             encoded.seed,
             kept_sentences=kept_counts(encoded.kept.values()),
         )
-        return result, [index for index, parts in enumerate(encoded.parts) if lost and _has_any(parts, lost)]
+        return with_outcomes(result, list(suspects.values()))
 
-    def _choose_negated(
-        self, encoded: EncodedTexts, completions: Mapping[int, Completion], best: dict[int, Hypothesis]
-    ) -> set[int]:
-        """Make the best hypotheses those with the negation of their source; return the ids of requests without any."""
-        lost: set[int] = set()
-        for id_, negation in encoded.negations.items():
-            for hypothesis in completions[id_].hypotheses:
-                if negation.is_in(self._tokenizer.decode(hypothesis.token_ids)):
-                    best[id_] = hypothesis
-                    break
-            else:
-                lost.add(id_)
-        return lost
-
-    def _translation(self, parts: Sequence[str | Request], hypotheses: Mapping[int, Hypothesis]) -> Translation:
+    def _translation(
+        self, parts: Sequence[str | Request], hypotheses: Mapping[int, Hypothesis], suspects: Mapping[int, Suspect]
+    ) -> Translation:
         written: list[str] = []
-        if len(parts) == 1 and not isinstance(part := parts[0], str):
+        if len(parts) == 1 and not isinstance(part := parts[0], str) and part.id not in suspects:
             best = hypotheses[part.id]
             length = num_tokens(best)
             return Translation(
@@ -132,8 +143,12 @@ class PlainTextPath:
             if isinstance(part, str):
                 written.append(part)
                 continue
-            best = hypotheses[part.id]
-            written.append(self._tokenizer.decode(best.token_ids))
+            if (suspect := suspects.get(part.id)) is None:
+                best = hypotheses[part.id]
+                written.append(self._tokenizer.decode(best.token_ids))
+            else:
+                best = suspect.hypothesis
+                written.append(suspect.translation)
             length = num_tokens(best)
             source_tokens += len(part.source)
             total += length
@@ -151,10 +166,30 @@ class PlainTextPath:
         )
 
 
-def _keep_doubtful(encoded: EncodedTexts, completions: Mapping[int, Completion], check: RequestCheck) -> None:
+def _suspects(
+    encoded: EncodedTexts, best: Mapping[int, Hypothesis], lost: Collection[int], tokenizer: Tokenizer
+) -> dict[int, Suspect]:
+    """Return the sentences whose translations may lack something, by their requests' ids.
+
+    Those that lost a negation are translated again in any case.
+    """
+    recovery = encoded.recovery
+    if not recovery.checks:
+        return {}
+    found: dict[int, Suspect] = {}
+    for request, (index, source) in zip(encoded.requests, encoded.sources, strict=True):
+        hypothesis = best[request.id]
+        if recovery.may_be_suspect(source, hypothesis) and request.id not in lost:
+            suspect = Suspect(index, source, tokenizer.decode(hypothesis.token_ids), hypothesis)
+            if recovery.is_suspect(suspect):
+                found[request.id] = suspect
+    return found
+
+
+def _keep_doubtful(encoded: EncodedTexts, best: Mapping[int, Hypothesis], check: RequestCheck) -> None:
     """Put the sources of sentences that the model does not understand in place of their requests."""
     for request, (index, source) in zip(encoded.requests, encoded.sources, strict=True):
-        if check.is_doubtful(source, completions[request.id].hypotheses[0]):
+        if check.is_doubtful(source, best[request.id]):
             parts = encoded.parts[index]
             parts[parts.index(request)] = source
             encoded.kept.setdefault(index, []).append(KeptSentence(source, KeepReason.UNINTELLIGIBLE))

@@ -8,10 +8,12 @@ Plain text has one, `AsIs`. Sentences of any other text have these:
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from server.text.completeness import SENTENCE_ENDS, parts
 from server.text.glossary import Glossary
+from server.text.items.kinds import OPAQUE
 from server.text.negation import negation_of
 from server.text.protection.answer_casing import CaseRules
 from server.text.protection.found_items import Notation
@@ -19,6 +21,7 @@ from server.text.protection.means import Means, first_means, next_means
 from server.text.protection.model_input import model_input, unit_words
 from server.text.protection.protected import Protected, Restored
 from server.text.protection.protected_sentence import PlainSentence, ProtectedSentence, replaced, unchanged
+from server.text.protection.word_alignment import Range
 from server.translation.sentences import Sentence
 
 _NUM_ROUNDS = 4  # before a sentence is translated in pieces
@@ -135,6 +138,43 @@ class Piecewise:
                 position, is_continuation = last, True
             yield unchanged(unit, (position, end), self.notation)
             position = end
+
+
+@dataclass(frozen=True, slots=True)
+class ByParts:
+    """Each part of a sentence by itself: of several sentences, between semicolons, in brackets and quotation marks."""
+
+    notation: Notation
+    cases: CaseRules
+
+    def protect(self, sentence: Sentence) -> Sequence[Protected | Restored] | None:
+        """Return the parts and all between them; None if there is one part."""
+        unit = sentence.unit
+        spans = parts(unit.masked("x", sentence.start, sentence.end, kinds=OPAQUE), self.notation.source)
+        if len(spans) < 2:
+            return None
+        found: list[Protected | Restored] = []
+        position = sentence.start
+        for first, last in spans:
+            start, end = sentence.start + first, sentence.start + last
+            if unit.is_inside_protected(start) or unit.is_inside_protected(end):
+                return None
+            found.append(unchanged(unit, (position, start), self.notation))
+            found += self._part(sentence, (start, end))
+            position = end
+        found.append(unchanged(unit, (position, sentence.end), self.notation))
+        return found
+
+    def _part(self, sentence: Sentence, span: Range) -> Sequence[Protected | Restored]:
+        unit = sentence.unit
+        words = unit_words(unit, span)
+        means = [first_means(each.kind, sentence.never_copied) for each in unit.protected_in(*span)]
+        built = None if Means.APART in means else model_input(unit, span, words, means, self.cases.source, 0)
+        if built is None:
+            return Piecewise(self.notation, self.cases).protect(replace(sentence, start=span[0], end=span[1]))
+        if unit.text[span[1] - 1] not in SENTENCE_ENDS:
+            built = built.with_full_stop()
+        return (ProtectedSentence(unit, span, words, built, self.notation, self.cases),)
 
 
 def protections_for(

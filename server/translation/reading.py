@@ -25,6 +25,7 @@ from server.text.unicode_text import replace_lone_surrogates
 from server.translation.deadline import NO_DEADLINE, Deadline
 from server.translation.protection_strategies import AsIs, Protection, protections_for
 from server.translation.sentences import SegmentedText, Sentence
+from server.translation.source_checks import RequestCheck
 from server.translation.types import TranslationRequest
 from server.translation.worker_threads import INLINE_CHARACTERS, Runner, runner_for
 
@@ -49,6 +50,7 @@ class SegmentedTexts:
     protections: Sequence[Protection]
     run: Runner
     deadline: Deadline
+    check: RequestCheck | None = None  # decides which sentences are kept
 
     def texts_of_sentences(self) -> Iterator[str]:
         """Yield the text of each sentence."""

@@ -92,8 +92,8 @@ class SentenceEncoder(RequestBuilder):
             params = replace(limits.sentence_params(request, shapes), first_token=first)
         if request.format != "text" and request.options.is_about_whole_texts:
             raise InvalidRequest(
-                "`target_prefix`, `required_phrases` and `return_alternatives` are about whole texts; they cannot be "
-                f"combined with format {request.format}"
+                "`target_prefix`, `required_phrases`, `return_alternatives` and `split` false are about whole texts; "
+                f"they cannot be combined with format {request.format}"
             )
         self._resolver = ParamsResolver(params, request.options, tokenizer, shapes)
         self._glossary = request.glossary

@@ -49,7 +49,7 @@ class TextOutput:
         for _, text in self._followed:
             for sentence in text.sentences:
                 if id(sentence) not in waiting:
-                    self._stream.settle(id(sentence), _final(sentence))
+                    self._stream.settle(id(sentence), written(sentence))
 
     def assembled(self, translations: Sequence[Translation]) -> None:
         """Add the texts that were not streamed sentence by sentence."""
@@ -85,5 +85,6 @@ def _restored(protected: Protected, answer: str) -> str | None:
     return with_outputs(restored) if isinstance(restored, Restored) else None
 
 
-def _final(sentence: Sentence) -> str:
+def written(sentence: Sentence) -> str:
+    """Return the translation of a sentence, without tags."""
     return "".join(with_outputs(part if isinstance(part, Restored) else part.answers[0][0]) for part in sentence.parts)

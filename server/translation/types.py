@@ -97,6 +97,10 @@ class SentenceDetails:
     attention: list[list[float]] | None
 
 
+# Of a sentence whose first translation lacked something.
+Outcome = Literal["recovered", "incomplete"]
+
+
 @dataclass(frozen=True, slots=True)
 class KeptSentence:
     """A sentence whose source is its translation, and the reason."""
@@ -114,7 +118,8 @@ class Translation:
     is their sum. `alternatives` are the second and further hypotheses: the i-th joins the i-th hypothesis of every
     sentence (the last there is, where a sentence has fewer). `sentences` are the details of the best hypotheses,
     `protected` the items that had to survive, and the means that kept each. `kept` are the sentences that were not
-    translated, `other_address` translated ones that have another form of address than the requested one.
+    translated, `other_address` translated ones that have another form of address than the requested one, `recovered`
+    those whose first translation lacked something, `incomplete` those whose translation does.
     """
 
     text: str
@@ -128,6 +133,8 @@ class Translation:
     protected: tuple[KeptItem, ...] = ()
     kept: tuple[KeptSentence, ...] = ()
     other_address: tuple[str, ...] = ()
+    recovered: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +168,4 @@ class TranslationResult:
     seed: int | None = None  # of sampling
     kept_items: Mapping[tuple[ItemKind, Means], int] = field(default_factory=dict)  # how many, in all translations
     kept_sentences: Mapping[KeepReason, int] = field(default_factory=dict)
+    outcomes: Mapping[Outcome, int] = field(default_factory=dict)

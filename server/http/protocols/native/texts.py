@@ -114,6 +114,10 @@ class TranslationDetails(BaseModel):
     other_address: list[str] | None = Field(
         None, description="translated sentences that do not have the form of address that `formal` asks for"
     )
+    recovered: list[str] | None = Field(
+        None, description="sentences whose first translation lacked something; they were decoded again"
+    )
+    incomplete: list[str] | None = Field(None, description="sentences whose translation lacks something")
 
 
 class TranslationAnswer(BaseModel):
@@ -142,7 +146,8 @@ class TranslationAnswer(BaseModel):
     )
     sentences: list[SentenceAnswer] | None = Field(None, description="details of tokens, if requested")
     details: TranslationDetails | None = Field(
-        None, description="if the text has items that must survive, or sentences that were not translated"
+        None,
+        description="if the text has items that must survive, or sentences that are kept, recovered or incomplete",
     )
 
 
@@ -259,12 +264,17 @@ def _translation(
 
 
 def _details(translation: Translation) -> TranslationDetails | None:
-    if not (translation.protected or translation.kept or translation.other_address):
+    reported = (translation.protected, translation.kept, translation.recovered, translation.incomplete)
+    if not any((*reported, translation.other_address)):
         return None
     items = [ProtectedItem(text=item.text, kind=item.kind, means=item.means) for item in translation.protected]
     kept = [KeptSentenceAnswer(text=each.text, reason=each.reason) for each in translation.kept]
     return TranslationDetails(
-        protected=items or None, kept=kept or None, other_address=list(translation.other_address) or None
+        protected=items or None,
+        kept=kept or None,
+        other_address=list(translation.other_address) or None,
+        recovered=list(translation.recovered) or None,
+        incomplete=list(translation.incomplete) or None,
     )
 
 

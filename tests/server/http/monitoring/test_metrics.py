@@ -39,6 +39,7 @@ _NAMES = {
     "kvasir_sentence_splits": "counter",
     "kvasir_protected_items": "counter",
     "kvasir_kept_sentences": "counter",
+    "kvasir_incomplete_sentences": "counter",
 }
 
 _RESULT = TranslationResult(

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from bundle.loading import Bundle
 from server.http.app import create_app
-from server.interface.request import Sampling, SentenceParams
+from server.interface.request import FinishReason, Sampling, SentenceParams
 from server.operations.settings import Settings
 from server.text.tokenizers.registry import open_tokenizer
 from tests.fakes.echo import EchoGenerator
@@ -44,11 +44,16 @@ def test_numbers_reach_the_engine(client: TestClient, echo: EchoGenerator) -> No
 
 
 def test_a_wrong_switch_is_rejected_with_its_values(client: TestClient) -> None:
-    for name in ("if_already_target", "if_untranslatable"):
+    values = {
+        "if_already_target": "'keep' or 'translate'",
+        "if_untranslatable": "'keep' or 'translate'",
+        "if_incomplete": "'recover', 'flag' or 'ignore'",
+    }
+    for name, allowed in values.items():
         answer = client.post("/v1/translate", json={"text": "Tea.", name: "maybe"})
         assert answer.status_code == 422
         assert name in answer.text
-        assert "'keep' or 'translate'" in answer.text
+        assert allowed in answer.text
 
 
 def test_a_kept_sentence_has_its_reason_here_and_no_field_in_other_protocols(
@@ -63,6 +68,17 @@ def test_a_kept_sentence_has_its_reason_here_and_no_field_in_other_protocols(
     assert not echo.batches
     metrics = client.get("/metrics").text
     assert 'kvasir_kept_sentences_total{reason="already_in_target_language"} 2.0' in metrics
+
+
+def test_a_text_is_one_sentence_without_division(client: TestClient, echo: EchoGenerator) -> None:
+    text = "Where is the tea? Where is the dog?"
+    [answer] = client.post("/v1/translate", json={"text": text, "split": False}).json()["translations"]
+    assert answer["text"] == text
+    assert len(echo.batches[-1]) == 1
+    echo.finish_reason = FinishReason.REPETITION
+    [answer] = client.post("/v1/translate", json={"text": "Where is the cup?"}).json()["translations"]
+    assert answer["details"] == {"incomplete": ["Where is the cup?"]}
+    assert 'kvasir_incomplete_sentences_total{outcome="incomplete"} 1.0' in client.get("/metrics").text
 
 
 def test_text_reaches_the_engine_as_target_tokens(client: TestClient, echo: EchoGenerator, echo_bundle: Bundle) -> None:

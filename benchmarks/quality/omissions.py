@@ -1,0 +1,197 @@
+"""Omissions: how many are detected and recovered, and the curve of detection against false alarms.
+
+    python -m benchmarks.quality.omissions BUNDLE --data FILE.tsv --data ... [--number 1000] [--ordinary 1000]
+        [--seed 1] [--swap-columns] [--beam-size 4] [--target de]
+
+Each line of a file is a source, a tab and a reference; --swap-columns exchanges them. An input has two to four short
+sentences in one: joined, as an enumeration, with one in brackets, or as a dialogue. It is decoded as one sentence. A
+part is omitted if less than 15 % of its character n-grams are in the translation, of its reference and of its own
+translation. False alarms are counted for the lines of the files as they are.
+"""
+
+import asyncio
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from benchmarks.workloads import read_lines, target_language
+from bundle.loading import load_bundle
+from server.interface.decoding_options import DecodingOptions
+from server.text.completeness import lacks_parts, may_have_parts, parts
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Pipeline
+from server.translation.types import SentenceDetails, Translation, TranslationRequest
+from server.workers.engine_pool import EnginePool
+from server.workers.pool_options import PoolOptions
+
+_OMITTED = 15.0  # per cent of the n-grams
+_NGRAMS = range(2, 7)
+_MIN_WORDS, _MAX_WORDS = 3, 9
+_END = "</s>"
+_FALSE_ALARMS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1)
+
+
+class Input(NamedTuple):
+    """Several sentences in one, and the source and reference of each."""
+
+    kind: str
+    text: str
+    parts: list[tuple[str, str]]
+
+
+def _input(draw: random.Random, short: Sequence[tuple[str, str]]) -> Input:
+    kind = draw.choice(("joined", "joined", "enumeration", "brackets", "dialogue"))
+    chosen = draw.sample(short, 2 if kind == "brackets" else draw.randint(2, 4))
+    sources = [source for source, _ in chosen]
+    texts = {
+        "joined": " ".join(sources),
+        "enumeration": "; ".join(source.rstrip(".") for source in sources) + ".",
+        "brackets": f"{sources[0][:-1]} ({sources[1][:-1]}).",
+        "dialogue": " ".join(f'"{source}"' for source in sources),
+    }
+    return Input(kind, texts[kind], chosen)
+
+
+def _recall(part: str, translation: str) -> float:
+    """Return how many of a part's character n-grams a translation has, in per cent."""
+    found = []
+    for length in _NGRAMS:
+        wanted, had = _ngrams(part, length), _ngrams(translation, length)
+        if total := sum(wanted.values()):
+            found.append(sum(min(number, had[ngram]) for ngram, number in wanted.items()) / total)
+    return 100 * sum(found) / max(len(found), 1)
+
+
+def _ngrams(text: str, length: int) -> Counter[str]:
+    letters = re.sub(r"\s+", "", text.casefold())
+    return Counter(letters[start : start + length] for start in range(len(letters) - length + 1))
+
+
+class _Model:
+    """Translates with one bundle, and with the options of each call."""
+
+    def __init__(self, pipeline: Pipeline, source: str, target: str, beam_size: int) -> None:
+        self._pipeline = pipeline
+        self.languages = (source, target)
+        self._beam_size = beam_size
+
+    def translate(self, texts: Sequence[str], **options: object) -> list[Translation]:
+        chosen = DecodingOptions.given({"beam_size": self._beam_size, "return_scores": True, **options})
+        request = TranslationRequest(tuple(texts), *self.languages, chosen)
+        return asyncio.run(self._pipeline.translate(request)).translations
+
+
+def _least_recall(inputs: Sequence[Input], translations: Sequence[str], own: dict[str, str]) -> NDArray[np.float64]:
+    """Return the recall of the part of each input that the translation has least of."""
+    return np.array(
+        [
+            min(max(_recall(reference, text), _recall(own[source], text)) for source, reference in each.parts)
+            for each, text in zip(inputs, translations, strict=True)
+        ]
+    )
+
+
+def _doubt(source: str, translation: Translation, languages: tuple[str, str]) -> float:
+    """Return how doubtful a translation is, on the scale of the limits in `server/text/completeness.py`."""
+    ratio = max(len(source), 1) / max(len(translation.text), 1)
+    if lacks_parts(source, translation.text, languages):
+        return 10.0 + ratio
+    if not may_have_parts(source) or len(parts(source, languages[0])) < 2:
+        return 0.0
+    return 1.0 + max(0.85 * ratio, -translation.log_probability / max(translation.target_tokens, 1) / 1.1)
+
+
+def _coverage(details: Sequence[SentenceDetails]) -> float:
+    """Return how much attention the part between marks got that got least, 0 to 1 a token."""
+    least = 1.0
+    for sentence in details:
+        assert sentence.attention is not None
+        received = np.minimum(np.array(sentence.attention, np.float32).sum(axis=0), 1)
+        part: list[float] = []
+        for token, amount in zip([*sentence.source_tokens, _END], [*received.tolist(), 0.0], strict=False):
+            if any(character.isalnum() for character in token) and token != _END:
+                part.append(amount)
+            elif part:
+                least, part = min(least, sum(part) / len(part)), []
+    return least
+
+
+def _curve(signals: NDArray[np.float64], omitted: NDArray[np.bool_], alarms: NDArray[np.float64]) -> str:
+    """Return the share of omissions that are detected at each share of false alarms."""
+    shares = []
+    for rate in _FALSE_ALARMS:
+        limit = np.quantile(alarms, 1 - rate)
+        shares.append(f"{100 * float((signals[omitted] > limit).mean()):.0f} %")
+    return " | ".join(shares)
+
+
+def main(
+    bundle_folder: Annotated[Path, typer.Argument(metavar="BUNDLE")],
+    data: Annotated[list[Path], typer.Option(metavar="FILE.tsv")],
+    number: int = 1000,
+    ordinary: int = 1000,
+    seed: int = 1,
+    swap_columns: Annotated[bool, typer.Option("--swap-columns", help="read sources from the second column")] = False,
+    beam_size: int = 4,
+    target: Annotated[str | None, typer.Option(help="target language, for a bundle with several")] = None,
+) -> None:
+    """Print rates and curves, as Markdown."""
+    bundle = load_bundle(bundle_folder)
+    source, language = bundle.config.source_languages[0], target_language(bundle, target)
+    lines = [line.split("\t")[:2] for file in data for line in read_lines(file, None)]
+    pairs = [(pair[1], pair[0]) if swap_columns else (pair[0], pair[1]) for pair in lines]
+    short = [pair for pair in pairs if _MIN_WORDS <= len(pair[0].split()) <= _MAX_WORDS and pair[0][-1] in ".!?"]
+    draw = random.Random(seed)  # noqa: S311 - the same seed gives the same inputs
+    inputs = [_input(draw, short) for _ in range(number)]
+    usual = [text for text, _ in draw.sample(pairs, min(ordinary, len(pairs)))]
+    texts = [each.text for each in inputs]
+    pool = EnginePool.open(bundle, PoolOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20))
+    try:
+        model = _Model(Pipeline(pool, TranslationLimits(), checks_copying=True), source, language, beam_size)
+        distinct = sorted({part for each in inputs for part, _ in each.parts})
+        own = dict(zip(distinct, [done.text for done in model.translate(distinct)], strict=True))
+        first = model.translate(texts, split=False, if_incomplete="ignore")
+        flagged = model.translate(texts, split=False, if_incomplete="flag")
+        recovered = model.translate(texts, split=False)
+        usual_first = model.translate(usual, if_incomplete="ignore")
+        usual_recovered = model.translate(usual)
+        attention = {"split": False, "return_attention": True, "if_incomplete": "ignore", "alignment_layer": -2}
+        seen, usual_seen = model.translate(texts, **attention), model.translate(usual, **attention)
+    finally:
+        pool.close()
+    before = _least_recall(inputs, [done.text for done in first], own)
+    after = _least_recall(inputs, [done.text for done in recovered], own)
+    omitted = before < _OMITTED
+    detected = np.array([bool(done.recovered or done.incomplete) for done in recovered])
+    named = np.array([bool(done.incomplete) for done in flagged])
+    mended = (after >= _OMITTED) & detected & omitted
+    alarms = [bool(done.recovered or done.incomplete) for done in usual_recovered]
+    changed = sum(a.text != b.text for a, b in zip(usual_first, usual_recovered, strict=True))
+    print(f"{number} inputs, {int(omitted.sum())} with an omission; {len(usual)} ordinary lines\n")
+    print(f"detected: {100 * float(detected[omitted].mean()):.1f} %")
+    print(f"detected without another attempt: {100 * float(named[omitted].mean()):.1f} %")
+    print(f"recovered of the detected: {100 * float(mended.sum() / max((detected & omitted).sum(), 1)):.1f} %")
+    print(f"least recall of a part: {before.mean():.1f}, with recovery {after.mean():.1f}")
+    print(f"false alarms: {100 * float(np.mean(alarms)):.2f} %; changed ordinary lines: {changed}\n")
+    scores = np.array([_doubt(t, d, model.languages) for t, d in zip(texts, first, strict=True)])
+    usual_scores = np.array([_doubt(t, d, model.languages) for t, d in zip(usual, usual_first, strict=True)])
+    lengths = np.array([len(t) / max(len(d.text), 1) for t, d in zip(texts, first, strict=True)])
+    usual_lengths = np.array([len(t) / max(len(d.text), 1) for t, d in zip(usual, usual_first, strict=True)])
+    covered = -np.array([_coverage(done.sentences) for done in seen])
+    usual_covered = -np.array([_coverage(done.sentences) for done in usual_seen])
+    print("| detected at false alarms of | " + " | ".join(f"{100 * rate:g} %" for rate in _FALSE_ALARMS) + " |")
+    print("|---|" + "---|" * len(_FALSE_ALARMS))
+    print(f"| parts, length and probability | {_curve(scores, omitted, usual_scores)} |")
+    print(f"| attention to each part | {_curve(covered, omitted, usual_covered)} |")
+    print(f"| length alone | {_curve(lengths, omitted, usual_lengths)} |")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,232 @@
+"""A second attempt for sentences whose translation may lack a part of them."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from server.interface.interruption import checkpoint
+from server.interface.request import Completion, FinishReason, Hypothesis, Request
+from server.text.completeness import SENTENCE_ENDS, is_doubtful, is_short, lacks_parts, may_have_parts, parts
+from server.text.protection.protected import with_outputs
+from server.text.tokenizers.tokenizer import Tokenizer
+from server.translation.limits import TranslationLimits
+from server.translation.sentence_encoder import SentenceEncoder
+from server.translation.sentences import Sentence
+from server.translation.submission import Submission, num_tokens
+from server.translation.types import Outcome, TranslationRequest, TranslationResult
+
+_COVERAGE_PENALTY = 1.0
+_MIN_BEAMS = 4
+_LONG = 40  # characters
+_CHARACTERS_PER_TOKEN = 8  # of a translation that is far too short
+
+
+@dataclass(slots=True)
+class Suspect:
+    """A sentence of the text with this index, its best hypothesis so far, and the outcome of further attempts."""
+
+    text: int
+    source: str
+    translation: str
+    hypothesis: Hypothesis
+    outcome: Outcome | None = None
+    part_requests: Sequence[Request] = field(default=())
+
+
+class Recovery:
+    """Finds translations that may lack something in one request, and decodes their sentences again by stronger means.
+
+    The means, in this order, until an attempt passes: other hypotheses, ranked with a coverage penalty; each part of
+    the sentence by itself.
+    """
+
+    def __init__(
+        self,
+        request: TranslationRequest,
+        limits: TranslationLimits,
+        tokenizer: Tokenizer,
+        encoder: SentenceEncoder,
+        *,
+        is_streamed: bool = False,
+    ) -> None:
+        self._languages = (request.source, request.target)
+        self._tokenizer = tokenizer
+        self._encoder = encoder
+        self._max_beam_size = limits.max_beam_size
+        options, mode = request.options, limits.if_incomplete_of(request.options)
+        # An option about the translation itself makes another attempt another translation than the one requested.
+        has_own_terms = bool(options.target_prefix or options.required_phrases or options.decodes_independently)
+        has_own_length = bool(options.max_new_tokens or options.max_length_ratio)
+        self.checks = mode != "ignore" and not has_own_terms and not has_own_length
+        self.recovers = (
+            self.checks
+            and mode == "recover"
+            and not is_streamed
+            and options.num_hypotheses == options.num_beam_groups == 1
+            and not (options.wants_details or options.suppress_phrases or options.suppress_tokens)
+            and request.glossary is None
+            and request.formality is None
+        )
+
+    def may_be_suspect(self, source: str, best: Hypothesis) -> bool:
+        """Return whether a translation is worth a look, without its text. It takes a microsecond."""
+        return (
+            best.finish_reason is not FinishReason.STOP
+            or may_have_parts(source)
+            or (len(source) >= _LONG and _CHARACTERS_PER_TOKEN * len(best.token_ids) < len(source))
+        )
+
+    def is_suspect(self, suspect: Suspect) -> bool:
+        """Return whether a translation may lack something."""
+        checkpoint()
+        best = suspect.hypothesis
+        if best.finish_reason is not FinishReason.STOP:
+            return True
+        return is_doubtful(suspect.source, suspect.translation, self._languages, _mean_log_probability([best]))
+
+    async def recover(self, suspects: Sequence[Suspect], submission: Submission) -> None:
+        """Set the translation and the outcome of suspects of which another attempt has more of the source."""
+        if self.recovers and suspects:
+            submission.next_round()
+            await self._try_hypotheses(suspects, submission)
+            if remaining := [each for each in suspects if each.outcome is None]:
+                submission.next_round()
+                await self._try_parts(remaining, submission)
+
+    def settle(self, suspects: Iterable[Suspect]) -> None:
+        """Set the outcome of suspects that no attempt recovered, and that lack something for certain."""
+        for each in suspects:
+            if each.outcome is None and self._is_incomplete(each.source, each.translation, each.hypothesis):
+                each.outcome = "incomplete"
+
+    def is_better(self, translation: str, hypotheses: Sequence[Hypothesis], suspect: Suspect) -> bool:
+        """Return whether another translation, from `hypotheses` of the parts, has more of the source of a suspect."""
+        if lacks_parts(suspect.source, translation, self._languages):
+            return False
+        was_incomplete = self._is_incomplete(suspect.source, suspect.translation, suspect.hypothesis)
+        if was_incomplete or (
+            is_short(suspect.source, suspect.translation) and len(translation) > len(suspect.translation)
+        ):
+            return True
+        return _mean_log_probability(hypotheses) > _mean_log_probability([suspect.hypothesis])
+
+    async def _try_hypotheses(self, suspects: Sequence[Suspect], submission: Submission) -> None:
+        requests = [self._with_hypotheses(each) for each in suspects]
+        completions = await submission.submit([request for request in requests if request is not None])
+        for suspect, request in zip(suspects, requests, strict=True):
+            if request is None:
+                continue
+            for hypothesis in completions[request.id].hypotheses:
+                translation = self._tokenizer.decode(hypothesis.token_ids)
+                attempt = replace(suspect, translation=translation, hypothesis=hypothesis)
+                if not self.is_suspect(attempt):
+                    suspect.translation, suspect.hypothesis, suspect.outcome = translation, hypothesis, "recovered"
+                    break
+
+    async def _try_parts(self, suspects: Sequence[Suspect], submission: Submission) -> None:
+        spans = [parts(each.source, self._languages[0]) for each in suspects]
+        requests: list[Request] = []
+        for suspect, its_spans in zip(suspects, spans, strict=True):
+            if len(its_spans) > 1:
+                suspect.part_requests = [
+                    self._of_part(suspect.text, suspect.source[start:end]) for start, end in its_spans
+                ]
+                requests += suspect.part_requests
+        completions = await submission.submit(requests)
+        for suspect, its_spans in zip(suspects, spans, strict=True):
+            if suspect.part_requests:
+                self._join(suspect, its_spans, completions)
+
+    def _with_hypotheses(self, suspect: Suspect) -> Request | None:
+        """Return the request for other hypotheses of a sentence; None if the search has a single one."""
+        request = self._encoder.plain_request(suspect.text, suspect.source, self._encoder.tokens(suspect.source))
+        params = request.params
+        if params.beam_size == 1:
+            return None
+        beams = min(max(params.beam_size, _MIN_BEAMS), self._max_beam_size)
+        options = params.options.preferring_coverage(_COVERAGE_PENALTY)
+        request.params = replace(params, beam_size=beams, num_hypotheses=beams, options=options)
+        return request
+
+    def _of_part(self, text: int, part: str) -> Request:
+        """Return the request for a part, as a sentence of its own."""
+        sentence = part if part[-1] in SENTENCE_ENDS else f"{part}."
+        return self._encoder.plain_request(text, sentence, self._encoder.tokens(sentence))
+
+    def _join(self, suspect: Suspect, spans: Sequence[tuple[int, int]], completions: Mapping[int, Completion]) -> None:
+        """Put the translations of the parts in their places, unless they have less of the source than before."""
+        written, position = "", 0
+        for request, (start, end) in zip(suspect.part_requests, spans, strict=True):
+            translation = self._tokenizer.decode(completions[request.id].hypotheses[0].token_ids)
+            if suspect.source[end - 1] not in SENTENCE_ENDS:
+                translation = translation.rstrip(SENTENCE_ENDS)
+            written += suspect.source[position:start] + translation
+            position = end
+        written += suspect.source[position:]
+        hypotheses = [completions[each.id].hypotheses[0] for each in suspect.part_requests]
+        if self.is_better(written, hypotheses, suspect):
+            reasons = [each.finish_reason for each in hypotheses]
+            suspect.hypothesis = replace(suspect.hypothesis, finish_reason=FinishReason.of_all(reasons))
+            suspect.translation, suspect.outcome = written, "recovered"
+
+    def _is_incomplete(self, source: str, translation: str, best: Hypothesis) -> bool:
+        return best.finish_reason is not FinishReason.STOP or lacks_parts(source, translation, self._languages)
+
+
+def _mean_log_probability(hypotheses: Sequence[Hypothesis]) -> float:
+    """Return the mean log-probability of the tokens; NaN for a greedy search without scores."""
+    return sum([each.log_probability for each in hypotheses]) / max(sum(map(num_tokens, hypotheses)), 1)
+
+
+def suspects_of(recovery: Recovery, sentences: Iterable[Sentence]) -> list[tuple[Sentence, Suspect]]:
+    """Return the sentences whose translations may lack something. Those that were translated in pieces do not."""
+    found: list[tuple[Sentence, Suspect]] = []
+    if not recovery.checks:
+        return found
+    for sentence in sentences:
+        if (
+            sentence.kept is not None
+            or len(sentence.jobs) != 1
+            or len(sentence.parts) != 1
+            or not (answers := sentence.jobs[0].answers)
+        ):
+            continue
+        restored, best = answers[0]
+        if recovery.may_be_suspect(sentence.written, best):
+            suspect = Suspect(sentence.text, sentence.written, with_outputs(restored), best)
+            if recovery.is_suspect(suspect):
+                found.append((sentence, suspect))
+    return found
+
+
+def is_plain(sentence: Sentence) -> bool:
+    """Return whether the answer of a model is the translation of a sentence, without any change."""
+    return sentence.unit.is_plain and not any(job.protected.may_change_answers for job in sentence.jobs)
+
+
+def with_outcomes(result: TranslationResult, suspects: Sequence[Suspect]) -> TranslationResult:
+    """Return a result whose translations name the sentences that were recovered, and those that are incomplete."""
+    if not suspects:
+        return result
+    translations = list(result.translations)
+    for index, outcomes in _outcomes_by_text(suspects).items():
+        translations[index] = replace(
+            translations[index],
+            recovered=tuple(outcomes["recovered"]),
+            incomplete=tuple(outcomes["incomplete"]),
+        )
+    return replace(result, translations=translations, outcomes=_outcome_counts(suspects))
+
+
+def _outcome_counts(suspects: Iterable[Suspect]) -> Mapping[Outcome, int]:
+    """Return how many sentences had each outcome."""
+    return Counter([each.outcome for each in suspects if each.outcome is not None])
+
+
+def _outcomes_by_text(suspects: Iterable[Suspect]) -> dict[int, dict[Outcome, list[str]]]:
+    """Return the sentences of each text that were recovered, and those that are incomplete."""
+    found: dict[int, dict[Outcome, list[str]]] = {}
+    for each in suspects:
+        if each.outcome is not None:
+            found.setdefault(each.text, {"recovered": [], "incomplete": []})[each.outcome].append(each.source)
+    return found

@@ -1,0 +1,52 @@
+"""Parts of a text, and signs that a translation lacks one of them."""
+
+import math
+
+import pytest
+
+from server.text.completeness import is_doubtful, lacks_parts, may_have_parts, parts
+
+LANGUAGES = ("en", "de")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I am here.", ["I am here."]),
+        ("Mr. Smith paid 3.50 dollars.", ["Mr. Smith paid 3.50 dollars."]),
+        ("I am here. Go away!", ["I am here.", "Go away!"]),
+        ("I came; he left; she stayed.", ["I came", "he left", "she stayed."]),
+        ("I came (he left early).", ["I came", "he left early"]),
+        ('"Are you here?" "Yes, I am." said the man', ["Are you here?", "Yes, I am.", "said the man"]),
+        ("„Bist du hier?“ – „Ja, bin ich.“", ["Bist du hier?", "Ja, bin ich."]),
+        ("first line\nsecond line", ["first line", "second line"]),
+        ('He said "no" (twice) to me.', ['He said "no" (twice) to me.']),
+        ("... !?", []),
+    ],
+)
+def test_parts_are_sentences_and_what_marks_divide(text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end in parts(text, "en")] == expected
+
+
+def test_a_text_with_several_parts_has_a_mark_between_them() -> None:
+    assert not may_have_parts("I am here.")
+    assert not may_have_parts("I am here, and you are there…")
+    assert may_have_parts("I am here. Go away!")
+    assert may_have_parts("I came (he left early).")
+
+
+def test_a_missing_part_and_a_far_too_short_answer_are_lacking() -> None:
+    assert lacks_parts("I am here. Go away!", "Ich bin hier.", LANGUAGES)
+    assert not lacks_parts("I am here. Go away!", "Ich bin hier. Geh weg!", LANGUAGES)
+    assert not lacks_parts("I am here. Go away!", "Ich bin hier (geh jetzt weg).", LANGUAGES)
+    assert lacks_parts("This sentence has more than forty characters in it.", "Dieser Satz.", LANGUAGES)
+    assert not lacks_parts("Thank you very much.", "Danke.", LANGUAGES)
+
+
+def test_short_and_unlikely_translations_of_several_parts_are_doubtful() -> None:
+    source = "I am here today. Go away now!"
+    assert not is_doubtful(source, "Ich bin heute hier. Geh jetzt weg!", LANGUAGES, -0.3)
+    assert is_doubtful(source, "Ich bin heute hier. Geh jetzt weg!", LANGUAGES, -2.0)
+    assert is_doubtful(source, "Ich bin da. Geh weg!", LANGUAGES, -0.3)
+    assert not is_doubtful(source, "Ich bin heute hier. Geh jetzt weg!", LANGUAGES, math.nan)
+    assert not is_doubtful("I am here today, go away now!", "Ich bin da.", LANGUAGES, -2.0)
