@@ -142,6 +142,7 @@ faults: $(DEV_STAMP)  ## Fifty hostile documents of every format, large requests
 	$(BIN)/pytest tests/faults/hostile_documents.py
 	$(BIN)/python -m tests.faults.hostile_uploads
 	$(BIN)/python -m tests.faults.loop_holds
+	$(BIN)/python -m tests.faults.engine_storm
 	$(BIN)/python -m tests.faults.fuzz_requests
 
 MINUTES ?= 60

@@ -14,6 +14,7 @@ from server.interface.errors import InvalidApiKey, QuotaExceeded, RateLimited
 from server.operations.api_keys.key_file import ApiKey, KeyFile, Usage, parts_of
 
 _REFRESH_SECONDS = 1.0  # until a change of the file takes effect
+_CLOCK_STEP_SECONDS = 1.0  # more is no adjustment, but a clock that was set
 
 
 class KeyGate:
@@ -26,7 +27,8 @@ class KeyGate:
         self._clock = clock
         self._version, self._read_at = self._reader.version(), time.monotonic()
         self._keys = self._reader.all()
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._limiter = MovingWindowRateLimiter(MemoryStorage())  # by the wall clock
+        self._clock_offset = time.time() - time.monotonic()
         self._lock = Lock()
         self._day = self._today()
         self._stored = self._reader.usage(self._day)
@@ -45,12 +47,19 @@ class KeyGate:
         """Count a request. Raises `RateLimited` if the key has made too many in the last minute."""
         if (limit := key.limits.requests_per_minute) is not None:
             rate = RateLimitItemPerMinute(limit)
+            self._forget_another_time()
             if not self._limiter.hit(rate, key.id):
                 wait = max(0.0, self._limiter.get_window_stats(rate, key.id).reset_time - time.time())
                 raise RateLimited(
                     f"the API key may make {limit} requests a minute; retry in {wait:.0f} s", retry_after_seconds=wait
                 )
         self._add(key, Usage(requests=1))
+
+    def _forget_another_time(self) -> None:
+        """Begin the windows again if the wall clock was set: set back by an hour, a full window would last an hour."""
+        offset = time.time() - time.monotonic()
+        if abs(offset - self._clock_offset) > _CLOCK_STEP_SECONDS:
+            self._limiter, self._clock_offset = MovingWindowRateLimiter(MemoryStorage()), offset
 
     def charge(self, key: ApiKey, num_characters: int) -> None:
         """Count characters to translate. Raises `QuotaExceeded` if the key has fewer left today."""

@@ -1,4 +1,5 @@
 import sqlite3
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -116,3 +117,20 @@ def test_usage_is_kept_while_the_file_is_locked(path: Path, file: KeyFile) -> No
     gate.flush()
     assert gate.usage(key).characters == 11
     assert file.usage(clock.now.date().isoformat()) == {key.id: Usage(0, 11)}
+
+
+@pytest.mark.parametrize("seconds", [-3600.0, 3600.0])
+def test_a_clock_that_was_set_locks_no_key_out(
+    path: Path, file: KeyFile, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = file.add("one", KeyLimits(requests_per_minute=2))[0]
+    gate = KeyGate(path)
+    gate.begin_request(limited)
+    gate.begin_request(limited)
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + seconds)
+    gate.begin_request(limited)
+    gate.begin_request(limited)
+    with pytest.raises(RateLimited) as error:
+        gate.begin_request(limited)
+    assert error.value.retry_after_seconds <= 60
