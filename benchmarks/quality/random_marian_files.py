@@ -4,7 +4,7 @@ import json
 import random
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -248,3 +248,19 @@ def intgemm8(array: NDArray[np.float32]) -> tuple[NDArray[np.int8], float]:
     """Return a matrix as int8 and its multiplier: `quantized / multiplier` restores it."""
     multiplier = np.float32(127 / np.abs(array).max())
     return np.rint(array * multiplier).clip(-127, 127).astype(np.int8), float(multiplier)
+
+
+def write_shortlist(path: Path, num_first: int, lists: Sequence[Sequence[int]]) -> None:
+    """Write a lexical shortlist: the target tokens of each source token, beside the first ones of the vocabulary.
+
+    The layout is that of marian-dev (src/data/shortlist.h): magic number, checksum, two limits, two sizes (all uint64),
+    offsets (uint64), tokens (uint32). The checksum covers whole words of eight bytes after itself.
+    """
+    offsets = np.concatenate([[0], np.cumsum([len(each) for each in lists])]).astype("<u8")
+    tokens = np.array([token for each in lists for token in each], "<u4").tobytes()
+    longest = max(map(len, lists))
+    content = struct.pack("<QQQQ", num_first, longest, len(offsets), len(tokens) // 4) + offsets.tobytes() + tokens
+    checksum = 0
+    for (word,) in struct.iter_unpack("<Q", content[: len(content) // 8 * 8]):
+        checksum ^= (word + 0x9E3779B9 + (checksum << 6) + (checksum >> 2)) % 2**64
+    path.write_bytes(struct.pack("<QQ", 0xF11A48D5013417F5, checksum) + content)
