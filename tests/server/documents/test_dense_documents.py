@@ -1,0 +1,75 @@
+"""Documents with much markup for their size, or odd texts: read in little time, or rejected."""
+
+import contextlib
+from collections.abc import Sequence
+
+import pytest
+
+from server.documents.rewriting import Translate
+from server.interface.errors import DocumentTooComplex, InvalidDocument
+from tests.faults.documents import book as single_chapter
+from tests.server.documents.documents import SAME, read_soon, translated
+
+
+@pytest.mark.parametrize(
+    ("extension", "content"),
+    [
+        (".md", "[" * 20_000),
+        (".md", "*a_ " * 5_000),
+        (".md", "> " * 5_000 + "deep"),
+        (".md", "- " * 3_000 + "deep"),
+        (".srt", "1\n00:00:01,000 --> 00:00:02,000\n" + "<i>" * 20_000),
+        (".csv", '"' * 50_000),
+        (".csv", ',"a"' * 20_000),
+        (".txt", "x" * 1_000_000),
+        (".html", "<a " * 50_000),
+        (".html", "<p><b><i>" * 80),
+        (".po", 'msgid "' + "\\" * 20_001 + '"\nmsgstr ""\n'),
+    ],
+)
+def test_odd_texts_end_soon(extension: str, content: str) -> None:
+    with contextlib.suppress(InvalidDocument, DocumentTooComplex):
+        translated(content.encode(), extension, SAME)
+
+
+@pytest.mark.parametrize("mark_up", ["<b>x</b> ", "<b>1</b> ", "<b></b> ", "<img> ", "x<!-- --> "])
+def test_a_paragraph_full_of_tags_is_read_soon(mark_up: str) -> None:
+    read_soon(f"<p>x {mark_up * 10_000} x", ".html")
+
+
+@pytest.mark.parametrize("extension", [".html", ".epub"])
+def test_more_tags_than_the_bytes_of_a_page_are_worth_are_rejected(
+    extension: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("server.documents.markup.item_rewriting._FREE_ELEMENTS", 200)
+
+    def page(markup: str) -> bytes:
+        paragraphs = f"<p>x {markup * 100} x</p>" * 10
+        return paragraphs.encode() if extension == ".html" else single_chapter(paragraphs)
+
+    with pytest.raises(DocumentTooComplex, match="may have 200 elements in paragraphs, and one more for each 40"):
+        translated(page("<b>x</b> "), extension, SAME)
+    translated(page('<span style="left:12px;top:3px">x</span>'), extension, SAME)
+
+
+def test_more_markup_than_the_characters_of_a_markdown_file_are_worth_is_rejected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("server.documents.formats.md._FREE_MARKS", 200)
+    with pytest.raises(DocumentTooComplex, match="of 8000 characters may have 600 of"):
+        translated(b"![a] b\n\n" * 1000, ".md", SAME)
+    translated(b"```\n" + b"*[a] b\n\n" * 1000 + b"```\n", ".md", SAME)
+    monkeypatch.setattr("server.documents.markup.inline_markdown._MAX_BLOCK_TOKENS", 3000)
+    with pytest.raises(DocumentTooComplex, match="1000 paragraphs or cells of tables"):
+        translated(b"|a|\n|-|\n" + b"|b|\n" * 1000, ".md", SAME)
+
+
+def test_equal_texts_of_a_document_are_translated_once() -> None:
+    received: list[str] = []
+
+    async def count(texts: Sequence[str]) -> Sequence[str]:
+        received.extend(texts)
+        return [text.upper() for text in texts]
+
+    assert translated(b"Yes,No\n" * 300 + b" Yes,no\n", ".csv", Translate(count)) == b"YES,NO\n" * 300 + b" YES,NO\n"
+    assert sorted(received) == ["No", "Yes", "Yes", "no"]
