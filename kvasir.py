@@ -2,6 +2,8 @@
 
 import signal
 import sys
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
@@ -155,25 +157,32 @@ def translate(context: typer.Context) -> None:
 def train(context: typer.Context) -> None:
     """Train a model from parallel text."""
     with one_line_errors(), needs_extra("train"):
-        from export.recovery.reading import KvasirBundle
-        from model.families.registry import add_format
         from model.training.command import train as training
 
-        add_format(KvasirBundle())  # for --init
-
-        run_command(training, context.args, "kvasir train")
+        run_command(_with_bundles(training), context.args, "kvasir train")
 
 
 @app.command("filter", cls=ForwardingCommand)
 def filter_pairs(context: typer.Context) -> None:
     """Drop the least probable pairs of parallel text."""
     with one_line_errors(), needs_extra("train"):
-        from export.recovery.reading import KvasirBundle
-        from model.families.registry import add_format
         from model.training.filter_command import filter_pairs as filtering
 
-        add_format(KvasirBundle())  # for --model
-        run_command(filtering, context.args, "kvasir filter")
+        run_command(_with_bundles(filtering), context.args, "kvasir filter")
+
+
+def _with_bundles(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that takes bundles as checkpoints. Their reader is imported when it runs, not for its help."""
+
+    @wraps(command)
+    def run(*arguments: object, **options: object) -> None:
+        from export.recovery.reading import KvasirBundle
+        from model.families.registry import add_format
+
+        add_format(KvasirBundle())
+        command(*arguments, **options)
+
+    return run
 
 
 @app.command(cls=PlainCommand)

@@ -12,7 +12,8 @@ from server.cli.version import version
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMANDS: tuple[list[str], ...] = (
-    [], ["serve"], ["translate"], ["train"], ["export"], ["loadtest"], ["loadtest", "report"], ["loadtest", "compare"],
+    [], ["serve"], ["translate"], ["train"], ["filter"], ["export"], ["loadtest"],
+    ["loadtest", "report"], ["loadtest", "compare"],
 )  # fmt: skip
 PYTHON_NAMES = re.compile(r"PosixPath|None|<\w+>|--\S+ (?:str|int|float|bool|list|Path)\b|list\[|x[<>]=|\{|\[\]")
 
@@ -53,7 +54,7 @@ def test_the_version_is_that_of_the_package() -> None:
 
 def test_no_command_has_another_name_for_its_output() -> None:
     pages = [CliRunner().invoke(app, [*command, "--help"]).stdout for command in COMMANDS]
-    assert sum("--output " in page for page in pages) == 3
+    assert sum("--output " in page for page in pages) == 4
     assert not any(re.search(r"--out\b(?!put)", page) for page in pages)
 
 
