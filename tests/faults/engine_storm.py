@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import httpx2
@@ -50,8 +51,12 @@ def _translation(answer: httpx2.Response) -> str:
 def _engines(served: Served) -> list[psutil.Process]:
     """Return the worker processes, the oldest first."""
     server = psutil.Process(served.process.pid)
-    workers = [each for each in server.children() if "spawn_main" in " ".join(each.cmdline())]
-    return sorted(workers, key=lambda each: each.create_time())
+    workers = []
+    for each in server.children():
+        with suppress(psutil.NoSuchProcess):  # or a zombie
+            if "spawn_main" in " ".join(each.cmdline()):
+                workers.append((each.create_time(), each))
+    return [worker for _, worker in sorted(workers, key=lambda each: each[0])]
 
 
 def storm(num_kills: int) -> tuple[Counter[int], int]:

@@ -152,6 +152,7 @@ def _format_of(request: Request) -> ErrorFormat:
 
 async def _on_kvasir_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, KvasirError)
+    clear_frames(error)
     return error_response(error, _format_of(request))
 
 
@@ -227,10 +228,13 @@ def _response(
 
 
 def clear_frames(error: BaseException | None) -> None:
-    """Clear the variables of the ended functions in the tracebacks of an error and of those that it followed.
+    """Clear the variables of the ended functions in the tracebacks of an expired call, and of what ended it.
 
-    Cycles through them would keep all sentences of a call until the next full garbage collection.
+    Cycles through them would keep all sentences of the call until the next full garbage collection. Other errors may
+    be shared by calls, whose functions go on.
     """
+    if not isinstance(error, DeadlineExceeded):
+        return
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__context__

@@ -2,6 +2,7 @@ import gc
 import weakref
 
 from server.http.responses.errors import clear_frames
+from server.interface.errors import DeadlineExceeded
 
 
 class _Sentences:
@@ -19,11 +20,11 @@ def _fail() -> weakref.ref[_Sentences]:
             raise TimeoutError
         except TimeoutError as error:
             kept = error
-            raise ValueError from kept
+            raise DeadlineExceeded from kept
 
     try:
         work()
-    except ValueError as error:
+    except DeadlineExceeded as error:
         clear_frames(error)
     return found[0]
 
