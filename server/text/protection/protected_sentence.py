@@ -215,8 +215,9 @@ class ProtectedSentence:
         return links(source, target, weights, anchors)
 
     def _block(self, attention: TokenAttention | None, text: str, writer: AnswerWriter) -> Block:
-        """Return the words of the restored text, linked to those of the unit."""
-        found = self._links(attention, text, writer.answer_words, writer.anchors)
+        """Return the words of the restored text, linked to those of the unit if there are tags to place."""
+        has_tags = bool(self.unit.tags)
+        found = self._links(attention, text, writer.answer_words, writer.anchors) if has_tags else links((), (), None)
         return Block(self.unit_words, writer.words, found, [index for index, _ in writer.anchors])
 
     def _cut_words(self) -> dict[str, list[int]]:

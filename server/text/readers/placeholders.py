@@ -46,6 +46,8 @@ _MAX_CHARACTERS = 2000
 
 def find_placeholders(text: str, unknown: UnknownCharacters) -> list[Found]:
     """Return what must survive of a text, in its order and without overlaps."""
+    if unknown.simple_text.match(text):
+        return []
     found = _merged(_marks(text), _items(text, unknown))
     return found if unknown.all_known(text) else _merged(found, _lost(text, unknown))
 

@@ -92,7 +92,7 @@ def test_two_megabytes_of_terms_are_read_in_half_a_second_and_leave_nothing_behi
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        for _ in range(3):
+        for _ in range(2):
             begun = time.process_time()
             glossary = Glossary(entries)
             seconds = time.process_time() - begun

@@ -14,7 +14,7 @@ from server.translation.types import TextFormat
 from tests.server.text.identity import Identity
 from tests.server.text.readers.documents import DocumentMaker
 
-NUM_DOCUMENTS = 500  # of each format
+NUM_DOCUMENTS = 200  # of each format
 
 
 def _space_collapsed(text: str) -> str:
