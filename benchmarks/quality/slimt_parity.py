@@ -51,7 +51,6 @@ SHAPE = MarianShape(
     d_model=64, num_heads=8, feed_forward_width=128, num_encoder_layers=2, num_decoder_layers=2, num_pieces=32
 )
 MIN_SHARE = 0.95
-LIMIT_FACTOR = 1.5  # of the tokens of a source, in slimt
 _BATCH = 32
 # The package asks the network when it is imported; its extension module does not.
 _CHILD = """
@@ -123,7 +122,7 @@ def _pairs(choose: random.Random, count: int) -> list[tuple[str, str]]:
 
 
 def _successor(word: str) -> str:
-    """Return the next word of the same length: slimt ends answers with more than 1.5 times the source's tokens."""
+    """Return the next word of the same length: slimt ends answers that have more tokens than the source."""
     alike = [other for other in WORDS if len(other) == len(word)]
     return alike[(alike.index(word) + 1) % len(alike)]
 
@@ -215,8 +214,8 @@ def _ours(bundle: Bundle, lines: list[str]) -> list[str]:
     tokenizer, engine = open_tokenizer(bundle), InProcessEngine(bundle)
     sources = [tokenizer.encode(line) for line in lines]
     options = DecodingOptions(max_repetitions=0)
-    # One more: the last token within the limit is the end here.
-    params = [SentenceParams(options, max_new_tokens=int(LIMIT_FACTOR * len(source)) + 1) for source in sources]
+    # slimt's limit is the number of the source's tokens; here the last token within the limit is the end.
+    params = [SentenceParams(options, max_new_tokens=len(source) + 1) for source in sources]
     done = engine.decode_each(sources, params)
     return [tokenizer.decode(completion.hypotheses[0].token_ids) for completion in done]
 
