@@ -32,8 +32,8 @@ _WORDS: Mapping[str, _Words] = {
         "no n't n’t nev hardly without neither forbid prohib banned limits unauth",
         r"not|cannot|\w+n['’]t|no|never|none|no(?:body|thing)|nowhere|neither|nor|without|hardly",
         r"forbidden|prohibited|banned|off limits|unauthori[sz]ed",
-        r"no (?:doubt|matter|wonder|sooner|more than|longer than)|not (?:only|just|least)"
-        r"|why (?:not|don['’]t|doesn['’]t)"
+        r"without (?:a |any )?(?:doubt|question)|no (?:doubt|matter|wonder|sooner|more than|longer than)"
+        r"|not (?:only|just|least)|why (?:not|don['’]t|doesn['’]t)"
         r"|or not|(?:can['’]t|cannot|can not) help|nothing but|if not|not until|not that"
         r"|\w+n['’]t (?:i|you|he|she|it|we|they|there)(?=\?)",
         r"un(?!der|it|ion|ique|iver|til|to|ti|cle)\w{3,}"
@@ -50,8 +50,8 @@ _WORDS: Mapping[str, _Words] = {
         "nicht kein nie nirg weder ohne kaum verb unters unzul",
         r"nicht|kein\w*|nie|niemals|niemand\w*|nichts|nirgends|nirgendwo|weder|ohne|kaum",
         r"verboten\w*|untersagt\w*|unzulässig\w*|verbot",
-        r"nicht (?:nur|wahr|zuletzt|allein|umsonst|bloß)|ohne weiteres|(?:warum|wieso) nicht|oder nicht|ob nicht"
-        r"|wenn nicht|nichts als|nichts anderes als",
+        r"nicht (?:nur|wahr|zuletzt|allein|umsonst|bloß)|ohne (?:weiteres|zweifel|frage)|(?:warum|wieso) nicht"
+        r"|oder nicht|ob nicht|wenn nicht|nichts als|nichts anderes als",
         r"nein|un(?!d|s|ter|ser|serer|i|gefähr)\w{4,}|\w{3,}los(?:e[nrsm]?)?"
         r"|in(?:kompatib\w+|kompetent\w*|akzeptabel)|fehl\w+|weiger\w+"
         r"|versäum\w+|vermeid\w+|verhinder\w+|verweiger\w+|miss\w+|falsch\w*|aufhör\w*|selten|wenig\w*|frei von"
@@ -64,8 +64,8 @@ _WORDS: Mapping[str, _Words] = {
         "ne n' n’ pas non jamais rien aucun ni sans nulle interdi défen prohib",
         r"ne|n['’]\w+|pas|non|jamais|rien|aucune?|ni|sans|nulle part",
         r"interdite?s?|défense|prohibée?s?|défendue?s?",
-        r"n['’]est-ce pas|pas (?:seulement|mal|encore fini)|pourquoi pas|sans doute|ne \w+ que|n['’]\w+ que|rien que"
-        r"|ou (?:pas|non)",
+        r"n['’]est-ce pas|pas (?:seulement|mal|encore fini)|pourquoi pas|sans (?:aucun )?doute|ne \w+ que|n['’]\w+ que"
+        r"|rien que|ou (?:pas|non)",
         r"im(?:possible|patient|prudent)\w*"
         r"|in(?:capable|valide|connue?|utile|visible|suffisan\w+|complet|compatible)s?|refus\w+|manqu\w+"
         r"|évit\w+|empêch\w+|échou\w+|guère|peu|faute|absence|cess\w+",

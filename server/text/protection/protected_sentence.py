@@ -15,7 +15,7 @@ from server.text.protection.found_items import FoundItem, Notation, find_items
 from server.text.protection.means import KeptItem, Means
 from server.text.protection.model_input import InputItem, ModelInput, unit_words
 from server.text.protection.protected import Losses, Restored, TokenAttention
-from server.text.protection.sign_placement import PlacedSign, place_signs
+from server.text.protection.sign_placement import ELLIPSES, PlacedSign, place_signs
 from server.text.protection.tag_placement import Block, fits
 from server.text.protection.word_alignment import Links, Range, by_words, identity_links, links, words_of
 from server.text.readers.units import OBJECT, Unit
@@ -126,6 +126,8 @@ class ProtectedSentence:
         lost = [item for item in result.lost if item not in signs]
         if lost:
             return Losses(tuple(items.index(item) for item in lost))
+        if signs and self._ends_with_ellipsis(signs) and all(each.end < len(text) for each in result.found):
+            text = text.removesuffix(".")
         found = sorted(result.found, key=lambda each: each.start)
         parts = self._parts(text, found, sorted(signs, key=lambda item: item.word), attention)
         spans = [self.unit_words[part.word if isinstance(part, PlacedSign) else part.item.word] for part in parts]
@@ -147,6 +149,10 @@ class ProtectedSentence:
         means = {each.item.word: each.means for each in found}
         kept = [KeptItem(item.text, item.span.kind, means.get(item.word, Means.PLACED)) for item in items]
         return Restored(writer.text, writer.outputs, self._block(attention, text, writer), kept)
+
+    def _ends_with_ellipsis(self, signs: Sequence[InputItem]) -> bool:
+        """Return whether the last of the signs is an ellipsis at the end, which takes the place of a full stop."""
+        return signs[-1].text in ELLIPSES and signs[-1].word == len(self.unit_words) - 1
 
     def _has_lost_negation(self, text: str) -> bool:
         """Return whether an answer lacks the negation; if the search had to write one, whether it has two."""

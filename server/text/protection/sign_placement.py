@@ -10,6 +10,7 @@ from server.text.protection.word_alignment import Links, Range
 from server.text.readers.units import Unit
 
 _OPENING = "“„«([{‘‚‹"
+ELLIPSES = ("…", "...")
 # Around whole sentences, and around words only.
 _AROUND_WORDS = frozenset("()[]'‘’‚‹›")
 
@@ -55,7 +56,11 @@ def place_signs(
         is_around = sign.text in _AROUND_WORDS
         if is_around and opens and signed.issuperset(range(sign.word)):
             position = 0  # of the whole sentence
-        elif is_around and not opens and signed.issuperset(range(sign.word + 1, len(unit_words))):
+        elif (
+            (is_around or sign.text in ELLIPSES)
+            and not opens
+            and signed.issuperset(range(sign.word + 1, len(unit_words)))
+        ):
             position = len(text)
         else:
             position = _edge(word, opens, text, words, links, is_around)

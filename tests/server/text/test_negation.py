@@ -37,7 +37,15 @@ def test_a_prohibition_is_not_negated() -> None:
 
 @pytest.mark.parametrize(
     ("source", "target", "sentence"),
-    [("de", "en", "Rauchen erlaubt"), ("en", "de", "A note on the door"), ("ja", "en", "禁煙"), ("en", "ja", "No")],
+    [
+        ("de", "en", "Rauchen erlaubt"),
+        ("en", "de", "A note on the door"),
+        ("ja", "en", "禁煙"),
+        ("en", "ja", "No"),
+        ("de", "en", "Das ist ohne Zweifel wahr."),
+        ("en", "de", "It is without doubt true."),
+        ("en", "de", "Isn't it?"),
+    ],
 )
 def test_a_sentence_without_negation_or_without_words_for_it(source: str, target: str, sentence: str) -> None:
     assert negation_of(sentence, source, target) is None

@@ -147,6 +147,13 @@ def test_stronger_means_are_tried_in_their_order(
     assert [item.means for item in found.protected] == [means]
 
 
+@pytest.mark.parametrize("end", ["...", "…"])
+def test_an_ellipsis_takes_the_place_of_a_full_stop(bundle: Bundle, end: str) -> None:
+    engine = Rewriting(bundle, lambda text: text.rstrip(".…") + ".")
+    [found] = _translate(engine, f"the dog jumps{end}")
+    assert found.text == f"the dog jumps{end}"
+
+
 def test_later_searches_have_two_beams(bundle: Bundle) -> None:
     engine = Rewriting(bundle, lambda text: text.replace("4711", "").replace("350", ""))
     options = DecodingOptions(beam_size=4)
