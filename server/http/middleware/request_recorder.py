@@ -101,6 +101,8 @@ class RequestRecorder:
                 self._server.glossary_memory.remove(record.client, record.glossary_bytes)
             # A status of 0: uvicorn cancelled the request because the drain timeout expired.
             self._finish(scope, record, record.late_status or status or CLIENT_GONE_STATUS, record.elapsed_seconds())
+            # uvicorn keeps the scope until the next request of the connection, and then in a cycle.
+            record.result = None
 
     def _finish(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
         endpoint = str(getattr(scope.get("route"), "path", "") or self._endpoint_of(scope))
