@@ -214,8 +214,8 @@ def _ours(bundle: Bundle, lines: list[str]) -> list[str]:
     tokenizer, engine = open_tokenizer(bundle), InProcessEngine(bundle)
     sources = [tokenizer.encode(line) for line in lines]
     options = DecodingOptions(max_repetitions=0)
-    # slimt's limit is the number of the source's tokens; here the last token within the limit is the end.
-    params = [SentenceParams(options, max_new_tokens=len(source) + 1) for source in sources]
+    # slimt's limit is the number of the source's tokens.
+    params = [SentenceParams(options, max_new_tokens=len(source)) for source in sources]
     done = engine.decode_each(sources, params)
     return [tokenizer.decode(completion.hypotheses[0].token_ids) for completion in done]
 
