@@ -2,8 +2,9 @@
 
     python -m benchmarks.quality.fragile_sentences BUNDLE [--beam-size 4]
 
-The sentences (English or German) were written for this test, and no rule was made with them. Prints the share of each
-class that was kept, and the sentences that were not. The last line is the decoding in rows times steps.
+The sentences (English or German) were written for this test. They were also used to remove entries from word lists, so
+they are not held out. Prints the share of each class that was kept, and the sentences that were not. The last line is
+the decoding in rows times steps.
 """
 
 import asyncio
