@@ -23,7 +23,7 @@ from server.translation.types import TranslationRequest
 _USUAL_OPTIONS = frozenset(("beam_size",))
 _BEAMS_FOR_SUBSTITUTES = 4
 _BEAMS_FOR_SECOND_SEARCH = 2  # with items of the same kind or names; docs/decisions/text.md has the numbers
-_BEAMS_FOR_WORDS = 8  # required ones, of which each has alternatives
+_BEAMS_FOR_WORDS = 4  # required ones, of which each has alternatives
 
 
 def first_token(config: BundleConfig, target: str) -> int | None:
