@@ -25,6 +25,7 @@ _MAX_COSTED_WORDS = 12  # enough to recognise a sentence without words
 # translations of one or two words that have a chrF of 50 or more, and half of those below 20.
 _WEIGHT = 3.0
 _MAX_DOUBT = 7.0
+_MOST_COST = 5.0  # that counts: short words such as Egg cost up to 7, and a model that is sure of them knows them
 _PUNCTUATION = ".,;:!?…\"'“”„‚‘’«»()[]"
 
 
@@ -85,7 +86,8 @@ class SourceCheck:
             return False
         if not self._function_words.isdisjoint(map(str.lower, words)):
             return False
-        return not _is_label(words) and self._cost_of(words) - _WEIGHT * log_probability > _MAX_DOUBT
+        cost = min(self._cost_of(words), _MOST_COST)
+        return not _is_label(words) and cost - _WEIGHT * log_probability > _MAX_DOUBT
 
     def _other_reason(self, text: str, words: Collection[str]) -> KeepReason | None:
         letters = _WORD.findall(text)

@@ -22,7 +22,7 @@ def mortal() -> Iterator[Served]:
 def test_a_busy_server_is_reported_beside_the_pane_and_retried(visit: Visit, served: Served) -> None:
     with served.client() as client, ThreadPoolExecutor() as pool:
         # One call gets half of the queue at most; long answers keep the queue full.
-        crowd = {"text": ["Tea."] * 100, "source": "en", "target": "de", "beam_size": 8, "min_new_tokens": 60}
+        crowd = {"text": ["Good morning."] * 100, "source": "en", "target": "de", "beam_size": 8, "min_new_tokens": 60}
         answers = [pool.submit(client.post, "/v1/translate", json=crowd) for _ in range(2)]
         until(lambda: gauge(client, "kvasir_requests_waiting") >= MAX_WAITING)
         visit.paste("Thank you.")

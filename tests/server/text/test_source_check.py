@@ -98,6 +98,7 @@ def test_one_or_two_words_are_doubtful_if_the_model_is_unsure() -> None:
     assert ENGLISH.is_doubtful("(clutter) …", -3.0)
     assert not ENGLISH.is_doubtful("(clutter) …", -0.5)
     assert not ENGLISH.is_doubtful("OK", -3.0)
+    assert not ENGLISH.is_doubtful("Egg", -0.5)  # costs 6 nats a letter
     assert not ENGLISH.is_doubtful("Save the settings of the dog", -3.0)
 
 
