@@ -223,7 +223,8 @@ def _num_objects(asked: TranslationRequest, done: TranslationOutcome) -> int:
     result = done.result
     num_tokens = result.sentence_tokens.num_target_tokens if asked.options.wants_details else 0
     num_alternatives = max(asked.options.num_hypotheses, 1) * len(result.translations)
-    return num_alternatives + sum(result.kept_items.values()) + num_tokens
+    counts = (result.kept_items, result.kept_sentences, result.outcomes)
+    return num_alternatives + sum(sum(each.values()) for each in counts) + num_tokens
 
 
 def _answer(asked: TranslationRequest, done: TranslationOutcome) -> TranslateAnswer:
