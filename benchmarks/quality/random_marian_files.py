@@ -12,6 +12,8 @@ import numpy as np
 import sentencepiece
 from numpy.typing import NDArray
 
+from model.families.marian.npz_writing import UNUSED_FIELDS
+
 Arrays = dict[str, NDArray[np.float32]]
 
 WORDS = (
@@ -32,46 +34,6 @@ WORDS = (
     "long",
 )
 _END_BIAS = 4.0  # so that answers end
-# Fields that Marian requires for every Transformer, used or not.
-UNUSED: Mapping[str, object] = {
-    "bert-train-type-embeddings": True,
-    "bert-type-vocab-size": 2,
-    "dec-cell-base-depth": 2,
-    "dec-cell-high-depth": 1,
-    "dim-rnn": 1024,
-    "enc-cell": "gru",
-    "enc-cell-depth": 1,
-    "enc-type": "bidirectional",
-    "factors-combine": "sum",
-    "factors-dim-emb": 0,
-    "input-types": [],
-    "layer-normalization": False,
-    "lemma-dependency": "",
-    "lemma-dim-emb": 0,
-    "right-left": False,
-    "skip": False,
-    "transformer-aan-activation": "swish",
-    "transformer-aan-depth": 2,
-    "transformer-aan-nogate": False,
-    "transformer-decoder-ffn-depth": 0,
-    "transformer-depth-scaling": False,
-    "transformer-dim-aan": 2048,
-    "transformer-ffn-depth": 2,
-    "transformer-guided-alignment-layer": "last",
-    "transformer-no-affine": False,
-    "transformer-no-bias": False,
-    "transformer-no-projection": False,
-    "transformer-output-omit-bias": False,
-    "transformer-pool": False,
-    "transformer-rnn-projection": False,
-    "transformer-tied-layers": [],
-    "transformer-train-position-embeddings": False,
-    "type": "transformer",
-    "ulr": False,
-    "ulr-dim-emb": 0,
-    "ulr-trainable-transformation": False,
-    "version": "v1.12.0",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +59,7 @@ class MarianShape:
     def description(self) -> dict[str, object]:
         """The description of the model without the sizes of its vocabularies."""
         return {
-            **UNUSED,
+            **UNUSED_FIELDS,
             "dim-emb": self.d_model,
             "enc-depth": self.num_encoder_layers,
             "dec-depth": self.num_decoder_layers,

@@ -29,7 +29,7 @@ _PROJECTIONS = {"query_proj": "q", "key_proj": "k", "value_proj": "v", "out_proj
 _ACTIVATIONS = {"relu": "relu", "silu": "swish"}
 _END, _UNKNOWN = "</s>", "<unk>"
 # Marian requires every field of a Transformer, used or not.
-_UNUSED: Final[Mapping[str, object]] = {
+UNUSED_FIELDS: Final[Mapping[str, object]] = {
     "bert-train-type-embeddings": True,
     "bert-type-vocab-size": 2,
     "dec-cell-base-depth": 2,
@@ -220,7 +220,7 @@ def _description(config: TransformerConfig, source_size: int, target_size: int) 
     encoder, decoder = config.encoder_shape, config.decoder_shape
     same_width = encoder.feed_forward_width == decoder.feed_forward_width
     return {
-        **_UNUSED,
+        **UNUSED_FIELDS,
         "dec-cell": "ssru" if config.has_recurrent_decoder else "gru",
         "transformer-decoder-autoreg": "rnn" if config.has_recurrent_decoder else "self-attention",
         "dim-vocabs": [source_size, target_size],
