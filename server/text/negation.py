@@ -33,8 +33,8 @@ _WORDS: Mapping[str, _Words] = {
         r"not|cannot|\w+n['’]t|no|never|none|no(?:body|thing)|nowhere|neither|nor|without|hardly",
         r"forbidden|prohibited|banned|off limits|unauthori[sz]ed",
         r"without (?:a |any )?(?:doubt|question)|no (?:doubt|matter|wonder|sooner|more than|longer than)"
-        r"|not (?:only|just|least)|why (?:not|don['’]t|doesn['’]t)"
-        r"|or not|(?:can['’]t|cannot|can not) help|nothing but|if not|not until|not that"
+        r"|not (?:only|just|least)|(?:not|\w+n['’]t) (?:\w+ )?until|why (?:not|don['’]t|doesn['’]t)"
+        r"|or not|(?:can['’]t|cannot|can not) help|nothing but|if not|not that"
         r"|\w+n['’]t (?:i|you|he|she|it|we|they|there)(?=\?)",
         r"un(?!der|it|ion|ique|iver|til|to|ti|cle)\w{3,}"
         r"|in(?:capable|complete|correct|sufficient|valid|visible|accessible"
@@ -48,14 +48,14 @@ _WORDS: Mapping[str, _Words] = {
     "de": _Words(
         "ohne",
         "nicht kein nie nirg weder ohne kaum verb unters unzul",
-        r"nicht|kein\w*|nie|niemals|niemand\w*|nichts|nirgends|nirgendwo|weder|ohne|kaum",
+        r"nicht|kein\w*|nie|niemals|niemand\w*|nichts|nirgends|nirgendwo\w*|weder|ohne|kaum",
         r"verboten\w*|untersagt\w*|unzulässig\w*|verbot",
         r"nicht (?:nur|wahr|zuletzt|allein|umsonst|bloß)|ohne (?:weiteres|zweifel|frage)|(?:warum|wieso) nicht"
         r"|oder nicht|ob nicht|wenn nicht|nichts als|nichts anderes als",
         r"nein|un(?!d|s|ter|ser|serer|i|gefähr)\w{4,}|\w{3,}los(?:e[nrsm]?)?"
         r"|in(?:kompatib\w+|kompetent\w*|akzeptabel)|fehl\w+|weiger\w+"
         r"|versäum\w+|vermeid\w+|verhinder\w+|verweiger\w+|miss\w+|falsch\w*|aufhör\w*|selten|wenig\w*|frei von"
-        r"|verbiet\w+|nimmer|keinerlei|keineswegs|mangel\w*|entbehr\w*|ausgenommen",
+        r"|verbiet\w+|nimmer|keinerlei|keineswegs|egal|gleichgültig|mangel\w*|entbehr\w*|ausgenommen",
         ("nicht", "kein", "keine", "keinen", "nie", "nichts", "ohne"),
         ("verboten", "untersagt", "nicht erlaubt", "nicht gestattet"),
     ),

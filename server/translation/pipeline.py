@@ -16,7 +16,7 @@ from server.translation.embedding import Embedder
 from server.translation.formality_choice import FormalityChoice
 from server.translation.generation import Generator
 from server.translation.limits import TranslationLimits
-from server.translation.plain_texts import PlainTextPath
+from server.translation.plain_texts import NO_NEGATIONS, LostNegations, PlainTextPath
 from server.translation.protection_strategies import ByParts, Escalation
 from server.translation.reading import SegmentedTexts, TextReader
 from server.translation.recovery import Recovery, Suspect, is_plain, suspects_of, with_outcomes
@@ -83,14 +83,16 @@ class Pipeline:
         return await self._translate_any(request, stream, deadline, arrived)
 
     async def _with_negations(
-        self, result: TranslationResult, lost: Sequence[int], request: TranslationRequest, deadline: Deadline
+        self, result: TranslationResult, lost: LostNegations, request: TranslationRequest, deadline: Deadline
     ) -> TranslationResult:
         """Return the result with other translations of the texts that `lost` a negation."""
-        texts = tuple(request.texts[index] for index in lost)
-        again = replace(request, texts=texts, accepted_earlier=True)
-        second = await self._translate_any(again, None, deadline, self._clock())
+        indices = sorted({index for index, _ in lost})
+        again = replace(request, texts=tuple(request.texts[index] for index in indices), accepted_earlier=True)
+        numbers = {index: number for number, index in enumerate(indices)}
+        means = {(numbers[index], sentence): each for (index, sentence), each in lost.items()}
+        second = await self._translate_any(again, None, deadline, self._clock(), means)
         translations = list(result.translations)
-        for index, translation in zip(lost, second.translations, strict=True):
+        for index, translation in zip(indices, second.translations, strict=True):
             translations[index] = translation
         return replace(
             result,
@@ -101,10 +103,17 @@ class Pipeline:
         )
 
     async def _translate_any(
-        self, request: TranslationRequest, stream: TextStream | None, deadline: Deadline, arrived: float
+        self,
+        request: TranslationRequest,
+        stream: TextStream | None,
+        deadline: Deadline,
+        arrived: float,
+        lost: LostNegations = NO_NEGATIONS,
     ) -> TranslationResult:
-        """Translate texts that may have something to protect."""
+        """Translate texts that may have something to protect. An earlier search `lost` negations of some sentences."""
         texts = await self._read(request, deadline)
+        for sentence in texts.sentences if lost else ():
+            sentence.negation_means = lost.get((sentence.text, sentence.written), sentence.negation_means)
         output = TextOutput(stream, texts, self._tokenizer)
         encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
         submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)

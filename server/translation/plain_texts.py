@@ -3,10 +3,12 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from bundle.manifest import BundleConfig
 from server.interface.engine_client import EngineClient
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
+from server.text.protection.means import NegationMeans, next_negation_means
 from server.text.source_check import KeepReason
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.deadline import Deadline
@@ -19,6 +21,11 @@ from server.translation.source_checks import RequestCheck, SourceChecks, kept_co
 from server.translation.submission import Submission, mean_score, num_tokens
 from server.translation.token_counts import TokenCounts
 from server.translation.types import KeptSentence, Phases, Translation, TranslationRequest, TranslationResult
+
+# The means to try for the negation of each sentence, by the index of its text and the sentence.
+LostNegations = Mapping[tuple[int, str], NegationMeans]
+
+NO_NEGATIONS: LostNegations = MappingProxyType({})
 
 _TEXT_CHARACTERS = 40  # a text of one letter takes as long as this many in a long text
 
@@ -44,8 +51,8 @@ class PlainTextPath:
 
     async def translate(
         self, request: TranslationRequest, deadline: Deadline, arrived: float
-    ) -> tuple[TranslationResult, list[int]] | None:
-        """Return the translations, and the indices of those that lost a negation and need the general path.
+    ) -> tuple[TranslationResult, LostNegations] | None:
+        """Return the translations, and the sentences that lost a negation: their texts need the general path.
 
         Returns None if a text or an option needs the general path.
         """
@@ -65,7 +72,7 @@ class PlainTextPath:
             await encoded.recovery.recover(list(suspects.values()), submission)
             encoded.recovery.settle(suspects.values())
         result = await run(self._assemble, encoded, best, submission.phases, check, suspects)
-        return result, [index for index, parts in enumerate(encoded.parts) if lost and _has_any(parts, lost)]
+        return result, _lost_negations(encoded, lost) if lost else NO_NEGATIONS
 
     def _encode(
         self, request: TranslationRequest, deadline: Deadline, check: RequestCheck | None
@@ -195,9 +202,12 @@ def _keep_doubtful(encoded: EncodedTexts, best: Mapping[int, Hypothesis], check:
             encoded.kept.setdefault(index, []).append(KeptSentence(source, KeepReason.UNINTELLIGIBLE))
 
 
-def _has_any(parts: Sequence[str | Request], ids: Collection[int]) -> bool:
-    """Return whether a text has a request with one of these ids."""
-    return any(not isinstance(part, str) and part.id in ids for part in parts)
+def _lost_negations(encoded: EncodedTexts, lost: Collection[int]) -> LostNegations:
+    return {
+        source: next_negation_means(NegationMeans.HYPOTHESES, request.params.beam_size)
+        for request, source in zip(encoded.requests, encoded.sources, strict=True)
+        if request.id in lost
+    }
 
 
 def _has_plain_options(request: TranslationRequest) -> bool:

@@ -90,12 +90,12 @@ class Escalation:
         negation = None
         if self.keeps_negations:
             negation = negation_of(built.text, self.notation.source, self.notation.target)
-        if negation is not None and sentence.num_lost_negations:
+        if negation is not None and sentence.negation_means:
             built = built.with_full_stop()
         return (
             ProtectedSentence(
                 sentence.unit, span, words, built, self.notation, self.cases,
-                round=self.round, negation=negation, num_lost_negations=sentence.num_lost_negations,
+                round=self.round, negation=negation, negation_means=sentence.negation_means,
             ),
         )  # fmt: skip
 

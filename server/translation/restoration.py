@@ -7,7 +7,7 @@ import numpy as np
 
 from server.interface.interruption import checkpoint
 from server.interface.request import Completion, Hypothesis
-from server.text.protection.means import KeptItem, Means
+from server.text.protection.means import KeptItem, Means, next_negation_means
 from server.text.protection.protected import Losses, Restored, TokenAttention
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.formality_choice import Answers, FormalityChoice
@@ -37,7 +37,9 @@ class Restorer:
             job.answers, lost = self._answers(job, completion.hypotheses)
             if not job.answers:
                 sentence.lost = lost.indices
-                sentence.num_lost_negations += lost.has_lost_negation
+                if lost.has_lost_negation:
+                    beam_size = job.request.params.beam_size
+                    sentence.negation_means = next_negation_means(sentence.negation_means, beam_size)
                 is_whole = False
         return is_whole
 

@@ -10,6 +10,7 @@ from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.interruption import checkpoint
 from server.interface.request import Request, SentenceParams, Timings, TokenIds, Tokens
 from server.text.glossary import Targets
+from server.text.protection.means import BEAMS_FOR_NEGATIONS
 from server.text.protection.protected import Protected, Restored
 from server.text.protection.protected_sentence import PlainSentence
 from server.text.tokenizers.tokenizer import Tokenizer
@@ -23,7 +24,6 @@ from server.translation.types import TranslationRequest
 _USUAL_OPTIONS = frozenset(("beam_size",))
 _BEAMS_FOR_SUBSTITUTES = 4
 _BEAMS_FOR_SECOND_SEARCH = 2  # with items of the same kind or names; docs/decisions/text.md has the numbers
-_BEAMS_FOR_WORDS = 4  # required ones, of which each has alternatives
 
 
 def first_token(config: BundleConfig, target: str) -> int | None:
@@ -171,15 +171,14 @@ class SentenceEncoder(RequestBuilder):
                 return None
             raise self._too_long(part, source)
         terms = () if self._glossary is None else self._glossary.target_terms(part.text)
-        required_words = self._writable(part.required_terms)
-        terms = (*terms, *required_words)
+        terms = (*terms, *self._writable(part.required_terms))
         params = self._resolver.resolve(sentence.text, len(source), terms, part.is_continuation)
         needs_alignment = part.places_signs or (sentence.unit.tags and _has_tags_inside(sentence))
         if needs_alignment and not params.return_attention:
             layer = max(self._shapes.num_decoder_layers - 2, 0)  # its attention is clearer than that of the last one
             params = replace(params, return_attention=True, alignment_layer=layer)
-        if required_words:
-            params = replace(params, beam_size=min(max(params.beam_size, _BEAMS_FOR_WORDS), self._max_beam_size))
+        if part.needs_beams and _returns_beams(params):
+            params = replace(params, beam_size=min(max(params.beam_size, BEAMS_FOR_NEGATIONS), self._max_beam_size))
         if required:
             params = self._requiring(params, required)
             if num_required_tokens(params) > min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1):
@@ -188,7 +187,7 @@ class SentenceEncoder(RequestBuilder):
             beam_size = min(max(params.beam_size, _BEAMS_FOR_SUBSTITUTES), self._max_beam_size)
             params = replace(params, beam_size=beam_size, num_hypotheses=beam_size)
         elif part.may_lose_items and _returns_beams(params):
-            if part.was_lost and not required_words and params.num_hypotheses == 1:
+            if part.was_lost and not part.needs_beams and params.num_hypotheses == 1:
                 params = replace(params, beam_size=min(params.beam_size, _BEAMS_FOR_SECOND_SEARCH))
             params = replace(params, num_hypotheses=params.beam_size)
         if part.is_fragment and not terms and params.beam_size > 1 and _returns_beams(params):

@@ -6,7 +6,7 @@ from itertools import chain
 
 from server.interface.request import Completion, Hypothesis, Request, TokenIds
 from server.text.items.kinds import ItemKind
-from server.text.protection.means import Means
+from server.text.protection.means import Means, NegationMeans
 from server.text.protection.protected import Protected, Restored
 from server.text.readers.units import Document, Unit
 from server.text.segmentation.sentences import Segment
@@ -40,7 +40,7 @@ class Sentence:
     means: list[Means] = field(default_factory=list)  # of each of its items, in the last round
     lost: Sequence[int] = ()  # the indices of the items that the last round lost
     kept: KeepReason | None = None  # the reason why its source is its translation
-    num_lost_negations: int = 0  # rounds that lost the negation
+    negation_means: NegationMeans = NegationMeans.HYPOTHESES  # in the next round
 
     @property
     def written(self) -> str:

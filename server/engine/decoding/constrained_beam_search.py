@@ -19,6 +19,7 @@ Every step of a request:
 from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,20 +85,33 @@ class ConstrainedBeamSearch:
         del self._requests[num_left:]
 
 
-@dataclass(frozen=True, slots=True)
-class _Beam:
-    """A running beam or a candidate for one, and the beam that it continues."""
+class _Beam(NamedTuple):
+    """A running beam or a candidate for one: the last `token` and those `before` it, and the beam that it continues.
 
-    log_probability: np.float32
-    tokens: list[int]
+    Beams with equally many phrase tokens are ordered by their `rank`, which is smallest for the best one. The
+    log-probability is a number of single precision.
+    """
+
+    rank: tuple[bool, float]
+    before: list[int]
+    token: int | None
     state: PhraseState
     parent: int = 0
-    has_overrun: bool = False
 
     @property
-    def rank(self) -> tuple[bool, np.float32]:
-        """The order among beams with equally many phrase tokens; the smallest comes first."""
-        return self.has_overrun, -self.log_probability
+    def log_probability(self) -> np.float32:
+        """The sum of the tokens' log-probabilities."""
+        return np.float32(-self.rank[1])
+
+    @property
+    def has_overrun(self) -> bool:
+        """Whether it goes on behind the end of a sentence; see step 3."""
+        return self.rank[0]
+
+    @property
+    def tokens(self) -> list[int]:
+        """All its tokens."""
+        return self.before if self.token is None else [*self.before, self.token]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,28 +143,30 @@ class _Constrained:
         state = self._phrases.start
         for token in params.target_prefix:
             state = self._phrases.advance(state, token)
-        self.beams = [_Beam(np.float32(0.0), [], state)]
+        self.beams = [_Beam((False, 0.0), [], None, state)]
 
     def step(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> bool:
         """Choose among the candidates [beam_size, num_candidates]; return whether the request is finished."""
-        length = len(self.beams[0].tokens) + 1
+        before = [beam.tokens for beam in self.beams]
+        length = len(before[0]) + 1
         at_limit = length >= self.params.max_new_tokens
         if at_limit and self._limits.forced_end:
             candidates = [
-                self._continue(index, self._limits.end_token, np.float32(0.0)) for index in range(len(self.beams))
+                _Beam(beam.rank, its_tokens, self._limits.end_token, beam.state, index)
+                for index, (beam, its_tokens) in enumerate(zip(self.beams, before, strict=True))
             ]
         else:
-            candidates = self._candidates(tokens, log_probs)
+            candidates = self._candidates(before, tokens, log_probs)
         if at_limit or not candidates:
             # Without a possible continuation, the beams themselves are the hypotheses.
             self._end_all(candidates or self.beams)
             return True
         candidates.sort(key=attrgetter("rank"))
-        complete = [beam for beam in candidates if self._phrases.is_met(beam.state)][: self.params.beam_size]
+        complete = [beam for beam in candidates if beam.state.is_met][: self.params.beam_size]
         for beam in complete:
-            if beam.tokens[-1] == self._limits.end_token:
+            if beam.token == self._limits.end_token:
                 self._end(beam)
-        running = self._allocate([beam for beam in candidates if beam.tokens[-1] != self._limits.end_token])
+        running = self._allocate([beam for beam in candidates if beam.token != self._limits.end_token])
         running = self._without_loops(running)
         self._keep_best()
         if not running:
@@ -175,44 +191,46 @@ class _Constrained:
         )
         return self.params.options.early_stopping or bool(best_possible <= worst.hypothesis.score)
 
-    def _continue(self, index: int, token: int, gained: np.float32, has_overrun: bool = False) -> _Beam:
-        beam = self.beams[index]
-        # The end advances no phrase, and must not reset one either.
-        state = beam.state if token == self._limits.end_token else self._phrases.advance(beam.state, token)
-        has_overrun = beam.has_overrun or has_overrun
-        return _Beam(beam.log_probability + gained, [*beam.tokens, token], state, index, has_overrun)
-
-    def _candidates(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> list[_Beam]:
-        """Return the candidates of step 1."""
+    def _candidates(
+        self, before: list[list[int]], tokens: NDArray[np.int64], log_probs: NDArray[np.float32]
+    ) -> list[_Beam]:
+        """Return the candidates of step 1; `before` are the tokens of the beams."""
         num_beams, num_candidates = len(self.beams), tokens.shape[1]
         sums = log_probs[:num_beams] + np.array([beam.log_probability for beam in self.beams])[:, None]
         best = np.argsort(-sums, axis=None, kind="stable")[: 2 * self.params.beam_size]
         chosen = set(best.tolist())
+        best_columns, best_of_rows = sums.argmax(axis=1).tolist(), log_probs[:num_beams].argmax(axis=1).tolist()
         # Few numbers of each beam: lists are faster than a dozen calls of NumPy.
-        for index, (beam, best_column) in enumerate(zip(self.beams, sums.argmax(axis=1).tolist(), strict=True)):
-            first, row = index * num_candidates, tokens[index].tolist()
+        all_tokens, all_sums = tokens[:num_beams].tolist(), sums.tolist()
+        for index, (beam, best_column, row) in enumerate(zip(self.beams, best_columns, all_tokens, strict=True)):
+            first = index * num_candidates
             chosen.add(first + best_column)
-            wanted = self._phrases.wanted(beam.state)
-            chosen.update([first + column for column, token in enumerate(row) if token in wanted])
-            if self._phrases.is_unconfirmed(beam.state):
+            chosen.update([first + column for column, token in enumerate(row) if token in beam.state.wanted])
+            if beam.state.is_unconfirmed:
                 columns = np.argsort(-log_probs[index], kind="stable").tolist()
                 confirms = (each for each in columns if not self._phrases.continues_word(row[each]))
                 chosen.update(first + column for column in islice(confirms, 1))
-        best_tokens = tokens[np.arange(num_beams), log_probs[:num_beams].argmax(axis=1)]
         candidates = []
+        end_token = self._limits.end_token
         for index, column in (divmod(flat, num_candidates) for flat in sorted(chosen)):
-            token, gained = int(tokens[index, column]), log_probs[index, column]
-            is_early = not self._phrases.is_met(self.beams[index].state)
-            if gained > -np.inf and not (is_early and token == self._limits.end_token):
-                has_overrun = is_early and bool(best_tokens[index] == self._limits.end_token)
-                candidates.append(self._continue(index, token, gained, has_overrun))
+            beam, token, log_probability = self.beams[index], all_tokens[index][column], all_sums[index][column]
+            if log_probability == -np.inf:
+                continue
+            has_overrun, state = beam.has_overrun, beam.state
+            if not state.is_met:
+                if token == end_token:
+                    continue
+                has_overrun = has_overrun or all_tokens[index][best_of_rows[index]] == end_token
+            if token != end_token:  # which advances no phrase, and must not reset one either
+                state = self._phrases.advance(state, token)
+            candidates.append(_Beam((has_overrun, -log_probability), before[index], token, state, index))
         return candidates
 
     def _allocate(self, candidates: list[_Beam]) -> list[_Beam]:
         """Return the running beams of step 2, sorted over all banks; `candidates` are sorted."""
         banks: list[list[_Beam]] = [[] for _ in range(self._phrases.num_tokens + 1)]
         for beam in candidates:
-            banks[self._phrases.num_met(beam.state)].append(beam)
+            banks[beam.state.num_met].append(beam)
         sizes = bank_sizes(self.params.beam_size, [len(bank) for bank in banks])
         kept = [beam for bank, size in zip(banks, sizes, strict=True) for beam in bank[:size]]
         return sorted(kept, key=attrgetter("rank"))
@@ -226,13 +244,13 @@ class _Constrained:
         if looping is None:
             return running
         for beam, loops in zip(running, looping[0].tolist(), strict=True):
-            if loops and self._phrases.is_met(beam.state):
+            if loops and beam.state.is_met:
                 self._end(beam, has_looped=True)
         return [beam for beam, loops in zip(running, looping[0].tolist(), strict=True) if not loops]
 
     def _end_all(self, beams: list[_Beam]) -> None:
         """Turn the best of these beams into hypotheses, complete or not."""
-        best = sorted(beams, key=lambda beam: (-self._phrases.num_met(beam.state), *beam.rank))
+        best = sorted(beams, key=lambda beam: (-beam.state.num_met, *beam.rank))
         for beam in best[: self.params.beam_size]:
             self._end(beam)
         self._keep_best()
@@ -247,7 +265,7 @@ class _Constrained:
             has_looped=has_looped,
             bonus=self._bonus,
         )
-        self.ended.append(_Ended(self._phrases.num_met(beam.state), beam.has_overrun, hypothesis))
+        self.ended.append(_Ended(beam.state.num_met, beam.has_overrun, hypothesis))
 
     def _keep_best(self) -> None:
         self.ended.sort(key=attrgetter("rank"))

@@ -3,18 +3,33 @@
 A phrase counts as a word or words: the token behind it must not continue its last word. Several phrases may be
 alternatives of one another, of which any one is enough. Phrases may overlap.
 
-A state has one number for each phrase: how many of its tokens end the sequence, or one more than all of them once a
-token behind the phrase has confirmed it. At the end of a sequence, all of its tokens are enough.
+A state has one number for each phrase, `matched`: how many of its tokens end the sequence, or one more than all of them
+once a token behind the phrase has confirmed it. At the end of a sequence, all of its tokens are enough.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from server.interface.request import Tokens
 
-PhraseState = tuple[int, ...]
-
 _CONTINUES, _BEGINS = -1, -2  # kinds of tokens outside the phrases
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PhraseState:
+    """How much of the phrases a sequence has. Equal states of one request are one object.
+
+    `num_met` is the number of tokens of complete groups plus those of the longest begun phrase. `is_met` says that a
+    phrase of every group has occurred, if the sequence ends or the next token begins a word; `is_unconfirmed`, that the
+    next token decides whether one has. `wanted` are the tokens that would advance a phrase of a group without one.
+    """
+
+    matched: tuple[int, ...]
+    num_met: int
+    is_met: bool
+    is_unconfirmed: bool
+    wanted: frozenset[int]
 
 
 class RequiredPhrases:
@@ -33,12 +48,11 @@ class RequiredPhrases:
         self._continuations = continuations
         self._fallbacks = [_fallbacks(phrase) for phrase in self._phrases]
         self._sizes = [max(len(self._phrases[index]) for index in group) for group in self._groups]
-        self._num_met: dict[PhraseState, int] = {}
-        self._wanted: dict[PhraseState, set[int]] = {}
         self._own_tokens = set(chain.from_iterable(self._phrases))
+        self._states: dict[tuple[int, ...], PhraseState] = {}
         self._next: dict[tuple[PhraseState, int], PhraseState] = {}
-        self.start: PhraseState = (0,) * len(self._phrases)
         self.num_tokens = sum(self._sizes)
+        self.start = self._state((0,) * len(self._phrases))
 
     def advance(self, state: PhraseState, token: int) -> PhraseState:
         """Return the state after one more token."""
@@ -46,56 +60,39 @@ class RequiredPhrases:
         # All tokens outside the phrases, nearly all candidates, lead to one of two states.
         kind = token if token in self._own_tokens else _CONTINUES if continues else _BEGINS
         if (following := self._next.get((state, kind))) is None:
-            matched = [self._matched(index, matched, token, continues) for index, matched in enumerate(state)]
-            following = self._next[state, kind] = tuple(matched)
+            matched = [self._matched(index, matched, token, continues) for index, matched in enumerate(state.matched)]
+            following = self._next[state, kind] = self._state(tuple(matched))
         return following
-
-    def num_met(self, state: PhraseState) -> int:
-        """Return the number of tokens of complete groups plus those of the longest begun phrase."""
-        if (num_met := self._num_met.get(state)) is None:
-            num_met = self._num_met[state] = self._counted(state)
-        return num_met
-
-    def _counted(self, state: PhraseState) -> int:
-        complete, begun = 0, 0
-        for group, size in zip(self._groups, self._sizes, strict=True):
-            if self._is_complete(group, state):
-                complete += size
-            else:
-                begun = max(begun, *(state[index] for index in group))
-        return complete + begun
-
-    def is_met(self, state: PhraseState) -> bool:
-        """Return whether a phrase of every group has occurred, if the sequence ends or the next token begins a word."""
-        return self.num_met(state) == self.num_tokens
-
-    def is_unconfirmed(self, state: PhraseState) -> bool:
-        """Return whether the next token decides whether a phrase has occurred."""
-        return any(matched == len(phrase) for phrase, matched in zip(self._phrases, state, strict=True))
-
-    def wanted(self, state: PhraseState) -> set[int]:
-        """Return the tokens that would advance a phrase of a group without a complete one."""
-        if (wanted := self._wanted.get(state)) is None:
-            wanted = self._wanted[state] = self._advancing(state)
-        return wanted
-
-    def _advancing(self, state: PhraseState) -> set[int]:
-        incomplete = (group for group in self._groups if not any(self._is_confirmed(index, state) for index in group))
-        return {
-            self._phrases[index][state[index]]
-            for index in chain.from_iterable(incomplete)
-            if state[index] < len(self._phrases[index])
-        }
 
     def continues_word(self, token: int) -> bool:
         """Return whether a token continues the word before it."""
         return token in self._continuations
 
-    def _is_confirmed(self, index: int, state: PhraseState) -> bool:
-        return state[index] > len(self._phrases[index])
+    def _state(self, matched: tuple[int, ...]) -> PhraseState:
+        if (state := self._states.get(matched)) is None:
+            num_met = self._num_met(matched)
+            is_unconfirmed = any(num == len(phrase) for phrase, num in zip(self._phrases, matched, strict=True))
+            state = PhraseState(matched, num_met, num_met == self.num_tokens, is_unconfirmed, self._wanted(matched))
+            self._states[matched] = state
+        return state
 
-    def _is_complete(self, group: tuple[int, ...], state: PhraseState) -> bool:
-        return any(state[index] >= len(self._phrases[index]) for index in group)
+    def _num_met(self, matched: tuple[int, ...]) -> int:
+        complete, begun = 0, 0
+        for group, size in zip(self._groups, self._sizes, strict=True):
+            if any(matched[index] >= len(self._phrases[index]) for index in group):
+                complete += size
+            else:
+                begun = max(begun, *(matched[index] for index in group))
+        return complete + begun
+
+    def _wanted(self, matched: tuple[int, ...]) -> frozenset[int]:
+        phrases = self._phrases
+        incomplete = (group for group in self._groups if not any(matched[each] > len(phrases[each]) for each in group))
+        return frozenset(
+            phrases[index][matched[index]]
+            for index in chain.from_iterable(incomplete)
+            if matched[index] < len(phrases[index])
+        )
 
     def _matched(self, index: int, matched: int, token: int, continues: bool) -> int:
         phrase, fallbacks = self._phrases[index], self._fallbacks[index]

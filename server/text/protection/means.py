@@ -1,8 +1,8 @@
-"""The means by which an item gets through a model, from the weakest to the strongest."""
+"""The means by which items and negations get through a model, from the weakest to the strongest."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from server.text.items.kinds import HIDDEN, PLACED, ItemKind
 
@@ -19,6 +19,17 @@ class Means(StrEnum):
     PLACED = "placed"  # left out of the model input, and placed beside its words
     APART = "apart"  # the sentence was translated around it
 
+
+class NegationMeans(IntEnum):
+    """How the negation of a sentence gets through the model."""
+
+    HYPOTHESES = 0  # the hypotheses of the search that the request asks for
+    BEAMS = 1  # those of a search with more beams
+    REQUIRED = 2  # the search has to write a word that negates
+    ANY_ANSWER = 3  # what that search writes: it is the last one
+
+
+BEAMS_FOR_NEGATIONS = 4
 
 _LADDER = (Means.AS_IS, Means.STAND_IN, Means.NAME, Means.REQUIRED, Means.APART)
 _LADDER_OF_HIDDEN = (Means.NAME, Means.REQUIRED, Means.APART)
@@ -45,6 +56,13 @@ def next_means(kind: ItemKind, means: Means) -> Means:
     """Return the means to try for an item that was lost with this one."""
     ladder = _ladder(kind)
     return ladder[min(ladder.index(means) + 1, len(ladder) - 1)]
+
+
+def next_negation_means(means: NegationMeans, beam_size: int) -> NegationMeans:
+    """Return the means to try for a negation that was lost with this one, in a search of `beam_size` beams."""
+    if means is NegationMeans.HYPOTHESES and beam_size < BEAMS_FOR_NEGATIONS:
+        return NegationMeans.BEAMS
+    return NegationMeans.ANY_ANSWER if means >= NegationMeans.REQUIRED else NegationMeans.REQUIRED
 
 
 def _ladder(kind: ItemKind) -> tuple[Means, ...]:

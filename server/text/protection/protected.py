@@ -80,6 +80,11 @@ class Protected(Protocol):
         ...
 
     @property
+    def needs_beams(self) -> bool:
+        """Return whether an earlier search with fewer beams lost the negation."""
+        ...
+
+    @property
     def must_have_substitutes(self) -> bool:
         """Return whether the search may only produce answers with all substitutes."""
         ...

@@ -12,7 +12,7 @@ from server.text.protection.answer_casing import CaseRules
 from server.text.protection.answer_writer import AnswerWriter
 from server.text.protection.capitals import Casing
 from server.text.protection.found_items import FoundItem, Notation, find_items
-from server.text.protection.means import KeptItem, Means
+from server.text.protection.means import KeptItem, Means, NegationMeans
 from server.text.protection.model_input import InputItem, ModelInput, unit_words
 from server.text.protection.protected import Losses, Restored, TokenAttention
 from server.text.protection.sign_placement import ELLIPSES, PlacedSign, place_signs
@@ -32,6 +32,7 @@ class PlainSentence:
     may_lose_items: ClassVar[bool] = False
     may_change_answers: ClassVar[bool] = False
     was_lost: ClassVar[bool] = False
+    needs_beams: ClassVar[bool] = False
     must_have_substitutes: ClassVar[bool] = False
     required_terms: ClassVar[Sequence[Alternatives]] = ()
     is_fragment: ClassVar[bool] = False
@@ -64,7 +65,7 @@ class ProtectedSentence:
     is_continuation: bool = False
     negation: Negation | None = None
     round: int = 0
-    num_lost_negations: int = 0  # in earlier rounds
+    negation_means: NegationMeans = NegationMeans.HYPOTHESES
 
     @property
     def text(self) -> str:
@@ -79,12 +80,19 @@ class ProtectedSentence:
     @property
     def may_lose_items(self) -> bool:
         """Return whether an answer can be rejected."""
-        return bool(self.input.items) or (self.negation is not None and self.num_lost_negations < 2)
+        return bool(self.input.items) or (
+            self.negation is not None and self.negation_means is not NegationMeans.ANY_ANSWER
+        )
 
     @property
     def was_lost(self) -> bool:
         """Return whether an earlier search lost something of the sentence."""
         return self.round > 0
+
+    @property
+    def needs_beams(self) -> bool:
+        """Return whether an earlier search with fewer beams lost the negation."""
+        return self.negation_means is not NegationMeans.HYPOTHESES
 
     @property
     def may_change_answers(self) -> bool:
@@ -99,7 +107,9 @@ class ProtectedSentence:
     @property
     def required_terms(self) -> Sequence[Alternatives]:
         """The words of which the search must write one each."""
-        return (self.negation.words,) if self.negation is not None and self.num_lost_negations else ()
+        if self.negation is None or self.negation_means < NegationMeans.REQUIRED:
+            return ()
+        return (self.negation.words,)
 
     @property
     def places_signs(self) -> bool:
@@ -156,9 +166,10 @@ class ProtectedSentence:
 
     def _has_lost_negation(self, text: str) -> bool:
         """Return whether an answer lacks the negation; if the search had to write one, whether it has two."""
-        if self.negation is None or self.num_lost_negations > 1:
+        if self.negation is None or self.negation_means is NegationMeans.ANY_ANSWER:
             return False
-        return self.negation.is_doubled(text) if self.num_lost_negations else not self.negation.is_in(text)
+        is_required = self.negation_means is NegationMeans.REQUIRED
+        return self.negation.is_doubled(text) if is_required else not self.negation.is_in(text)
 
     def _spoiled(self, writer: AnswerWriter, found: Sequence[FoundItem], signs: Sequence[InputItem]) -> tuple[int, ...]:
         """Return the items that the text around them changes: `RM-2` in `RM-2th`, `11:10` in `11:10pm`."""

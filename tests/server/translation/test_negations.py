@@ -58,15 +58,23 @@ def test_a_negation_that_all_hypotheses_lost_is_required(bundle: Bundle) -> None
     answers = {_TEXT: _LOST, other: "Der Hund ist da."}
     result, rounds = _translate(bundle, answers, {_TEXT: _KEPT}, other, _TEXT, other)
     assert [each.text for each in result.translations] == ["Der Hund ist da.", _KEPT, "Der Hund ist da."]
-    assert [len(each) for each in rounds] == [3, 1, 1]
+    assert [len(each) for each in rounds] == [3, 1]
     assert rounds[-1] == [4]
 
 
-def test_a_greedy_search_is_followed_by_one_with_beams(bundle: Bundle) -> None:
+def test_a_greedy_search_is_followed_by_hypotheses_of_beams(bundle: Bundle) -> None:
+    options = DecodingOptions(beam_size=1)
+    beams = f"{_LOST}|{_LOST}|{_KEPT}"
+    result, rounds = _translate(bundle, {_TEXT: beams}, {}, _TEXT, options=options)
+    assert result.translations[0].text == _KEPT
+    assert rounds == [[1], [4]]
+
+
+def test_a_negation_that_beams_lost_is_required(bundle: Bundle) -> None:
     options = DecodingOptions(beam_size=1)
     result, rounds = _translate(bundle, {_TEXT: _LOST}, {_TEXT: _KEPT}, _TEXT, options=options)
     assert result.translations[0].text == _KEPT
-    assert rounds == [[1], [1], [4]]
+    assert rounds == [[1], [4], [4]]
 
 
 def test_a_negation_that_cannot_be_had_ends_after_two_searches(bundle: Bundle) -> None:

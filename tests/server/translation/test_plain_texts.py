@@ -8,7 +8,7 @@ import pytest
 from server.interface.decoding_options import DecodingOptions
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.plain_texts import PlainTextPath
+from server.translation.plain_texts import LostNegations, PlainTextPath
 from server.translation.types import TranslationRequest, TranslationResult
 from tests.fakes.echo import MAX_TOKENS, EchoGenerator
 
@@ -62,7 +62,7 @@ def test_other_requests_take_the_general_path(echo: EchoGenerator, changes: dict
     pipeline = Pipeline(echo, TranslationLimits())
     path = pipeline._plain_texts.translate
 
-    async def recorded(*arguments: object) -> tuple[TranslationResult, list[int]] | None:
+    async def recorded(*arguments: object) -> tuple[TranslationResult, LostNegations] | None:
         result = await path(*arguments)  # type: ignore[arg-type]  # those of the method
         taken.append(result is not None)
         return result

@@ -33,16 +33,16 @@ def test_the_automaton_matches_phrases_and_returns_tokens_that_advance_them(phra
             state = required.advance(state, token)
             so_far = sequence[: place + 1]
             is_there = [_has(so_far, phrase) for phrase in phrases]
-            assert required.is_met(state) == all(is_there)
+            assert state.is_met == all(is_there)
             begun = [
                 max(length for length in range(len(phrase)) if so_far[len(so_far) - length :] == phrase[:length])
                 for phrase, there in zip(phrases, is_there, strict=True)
                 if not there
             ]
             complete = sum(len(phrase) for phrase, there in zip(phrases, is_there, strict=True) if there)
-            assert required.num_met(state) == complete + max(begun, default=0)
+            assert state.num_met == complete + max(begun, default=0)
             missing = [phrase for phrase, there in zip(phrases, is_there, strict=True) if not there]
-            assert required.wanted(state) == {phrase[at] for phrase, at in zip(missing, begun, strict=True)}
+            assert state.wanted == {phrase[at] for phrase, at in zip(missing, begun, strict=True)}
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_a_phrase_counts_unless_the_next_token_continues_its_last_word(groups: t
             state = required.advance(state, token)
             so_far = sequence[: place + 1]
             is_there = [any(_has_word(so_far, phrase, continuations) for phrase in group) for group in groups]
-            assert required.is_met(state) == all(is_there)
-            assert (required.num_met(state) == required.num_tokens) == all(is_there)
+            assert state.is_met == all(is_there)
+            assert (state.num_met == required.num_tokens) == all(is_there)
 
 
 def test_a_phrase_inside_a_longer_word_is_not_enough() -> None:
