@@ -11,7 +11,8 @@ from server.engine.model_runner import ModelRunner
 from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.interface.request import Completion, Request, SentenceParams, Timings, TokenIds
-from server.text.tokenizers.registry import continuation_tokens_of
+from server.interface.word_tokens import NO_WORDS, WordTokens
+from server.text.tokenizers.registry import word_tokens_of
 
 
 class InProcessEngine:
@@ -19,22 +20,16 @@ class InProcessEngine:
 
     def __init__(self, bundle: Bundle, threads: int = 1, max_rows: int = 64, max_encoder_tokens: int = 512) -> None:
         runner = OnnxRunner(OnnxSessions.open(bundle, threads), max_rows, max_encoder_tokens)
-        # Random models, made for measurements, have no tokenizer.
-        required = REQUIRED_TOKENIZER_FILES[bundle.config.tokenizer.kind]
-        has_tokenizer = all(bundle.file(name).exists() for name in required)
-        continuations = continuation_tokens_of(bundle) if has_tokenizer else frozenset[int]()
-        self._open(bundle, runner, max_encoder_tokens, continuations)
+        self._open(bundle, runner, max_encoder_tokens, _word_tokens(bundle))
 
     @classmethod
     def over(cls, runner: ModelRunner, bundle: Bundle, max_encoder_tokens: int = 1 << 20) -> "InProcessEngine":
         """Return an engine over any runner of this bundle, which needs no tokenizer."""
         engine = cls.__new__(cls)
-        engine._open(bundle, runner, max_encoder_tokens, frozenset())
+        engine._open(bundle, runner, max_encoder_tokens, NO_WORDS)
         return engine
 
-    def _open(
-        self, bundle: Bundle, runner: ModelRunner, max_encoder_tokens: int, continuations: frozenset[int]
-    ) -> None:
+    def _open(self, bundle: Bundle, runner: ModelRunner, max_encoder_tokens: int, words: WordTokens) -> None:
         max_rows = runner.cache.max_rows
         self._scheduler = Scheduler(
             SchedulerLimits(1, max_rows, max_encoder_tokens, max_waiting=2**31, max_rows_ahead=max_rows)
@@ -42,7 +37,7 @@ class InProcessEngine:
         self._engine = Engine(
             runner,
             self._scheduler,
-            SearchLimits.of(bundle.config, max_rows, continuations),
+            SearchLimits.of(bundle.config, max_rows, words),
             time.monotonic,
         )
 
@@ -64,8 +59,8 @@ class InProcessEngine:
         return [completions[request] for request in requests]
 
 
-def _continuation_tokens(bundle: Bundle) -> frozenset[int]:
-    """Return the tokens that continue a word; none for a model without a tokenizer, made for measurements."""
+def _word_tokens(bundle: Bundle) -> WordTokens:
+    """Return the tokens as parts of words; none for a model without a tokenizer, made for measurements."""
     required = REQUIRED_TOKENIZER_FILES[bundle.config.tokenizer.kind]
     has_tokenizer = all(bundle.file(name).exists() for name in required)
-    return continuation_tokens_of(bundle) if has_tokenizer else frozenset()
+    return word_tokens_of(bundle) if has_tokenizer else NO_WORDS

@@ -95,7 +95,7 @@ class SentenceEncoder(RequestBuilder):
                 "`target_prefix`, `required_phrases`, `return_alternatives` and `split` false are about whole texts; "
                 f"they cannot be combined with format {request.format}"
             )
-        self._resolver = ParamsResolver(params, request.options, tokenizer, shapes)
+        self._resolver = ParamsResolver(params, request.options, tokenizer, shapes, request.target)
         self._glossary = request.glossary
         self._returns_candidates = request.formality is not None
         self._shapes = shapes

@@ -11,6 +11,7 @@ from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.request import SentenceParams, Tokens
 from server.text.glossary import Targets, with_capital
 from server.text.tokenizers.tokenizer import Tokenizer
+from server.text.tokenizers.word_tokens import endings_of
 
 _BEAMS_FOR_TERMS = 4  # minimum: a single beam cannot search for required phrases
 
@@ -50,8 +51,10 @@ class ParamsResolver:
         options: DecodingOptions,
         tokenizer: Tokenizer,
         shapes: Shapes,
+        target: str = "",
     ) -> None:
         self._options = options
+        self._endings = endings_of(target)
         # Required phrases may be longer than the source.
         self._names_length = bool(
             options.max_new_tokens or options.max_length_ratio or options.min_new_tokens or options.required_phrases
@@ -117,17 +120,16 @@ class ParamsResolver:
 
     def _with_terms(self, params: SentenceParams, terms: Sequence[Targets]) -> SentenceParams:
         """Require as many of these terms as the limit allows, with enough beams to search for them."""
-        required: list[tuple[Tokens, ...]] = []
+        required: list[list[Tokens]] = [[] for _ in terms]
         tokens_left = min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1) - num_required_tokens(params)
-        for targets in terms:
-            phrases: list[Tokens] = []
-            for phrase in self._spellings(targets):
-                if phrase not in phrases and len(phrase) <= tokens_left:
-                    phrases.append(phrase)
-                    tokens_left -= len(phrase)
-            if phrases:
-                required.append(tuple(phrases))
-        return replace(params, required_terms=tuple(required), beam_size=max(params.beam_size, _BEAMS_FOR_TERMS))
+        for forms in (self._spellings, self._inflected):
+            for targets, phrases in zip(terms, required, strict=True):
+                for phrase in forms(targets):
+                    if phrase not in phrases and len(phrase) <= tokens_left:
+                        phrases.append(phrase)
+                        tokens_left -= len(phrase)
+        required_terms = tuple(tuple(phrases) for phrases in required if phrases)
+        return replace(params, required_terms=required_terms, beam_size=max(params.beam_size, _BEAMS_FOR_TERMS))
 
     def _spellings(self, targets: Targets) -> Iterator[Tokens]:
         """Yield the tokens of each alternative, then those with a capital, which a sentence may begin with."""
@@ -135,6 +137,19 @@ class ParamsResolver:
         for target in targets:
             tokens = tuple(self._tokenizer.encode_target(with_capital(target)))
             if tokens and self._tokenizer.unknown_token not in tokens:
+                yield tokens
+
+    def _inflected(self, targets: Targets) -> Iterator[Tokens]:
+        """Yield the tokens of inflected forms that are words of the vocabulary; none of a term with alternatives.
+
+        The search adds endings to the tokens of a term by itself.
+        """
+        if len(targets) > 1:
+            return
+        base = self._tokens(targets[0], "glossary")
+        for ending in self._endings:
+            tokens = tuple(self._tokenizer.encode_target(targets[0] + ending))
+            if len(tokens) <= len(base) and self._tokenizer.unknown_token not in tokens:
                 yield tokens
 
     def _prefix(self, prefix: str) -> Tokens:

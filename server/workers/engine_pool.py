@@ -18,7 +18,8 @@ from server.interface.client_identity import client_of_call
 from server.interface.errors import Draining, EngineFailed
 from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, FinishReason, Request, check_all_tokens
-from server.text.tokenizers.registry import continuation_tokens_of
+from server.interface.word_tokens import NO_WORDS, WordTokens
+from server.text.tokenizers.registry import word_tokens_of
 from server.workers.call_feeder import CallFeeder
 from server.workers.delivery import settle, stream
 from server.workers.messages import EngineSettings
@@ -45,11 +46,11 @@ class EnginePool:
         bundle: Bundle,
         runners: Sequence[ModelRunner] | None,
         options: PoolOptions,
-        continuations: frozenset[int] = frozenset(),
+        words: WordTokens = NO_WORDS,
     ) -> None:
         """Create an engine in a thread for each runner, or, without runners, `options.replicas` in processes."""
         self.bundle = bundle
-        self._continuations = continuations  # processes read them from the bundle
+        self._words = words  # processes read them from the bundle
         self.options = options
         num_replicas = options.replicas if runners is None else len(runners)
         self._scheduler = Scheduler(
@@ -94,7 +95,7 @@ class EnginePool:
 
     def _in_a_thread(self, replica: int, runner: ModelRunner) -> ThreadWorker:
         options = self.options
-        limits = SearchLimits.of(self.bundle.config, options.max_rows, self._continuations)
+        limits = SearchLimits.of(self.bundle.config, options.max_rows, self._words)
         engine = Engine(runner, self._scheduler, limits, time.monotonic, replica, options.observe)
         return ThreadWorker(engine, self._scheduler, self, replica, options.niceness)
 
@@ -131,7 +132,7 @@ class EnginePool:
                 max_rows=options.max_rows,
                 max_encoder_tokens=options.max_encoder_tokens,
             )
-        return cls(bundle, runners, options, frozenset() if options.processes else continuation_tokens_of(bundle))
+        return cls(bundle, runners, options, NO_WORDS if options.processes else word_tokens_of(bundle))
 
     def warm_up_and_start(self) -> None:
         """Let every engine decode a first sentence, then start all. On an exception, close them and raise it.

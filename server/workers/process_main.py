@@ -19,7 +19,7 @@ from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Admission
 from server.engine.warm_up import warm_up
 from server.interface.request import Completion, FinishReason, Request
-from server.text.tokenizers.registry import continuation_tokens_of
+from server.text.tokenizers.registry import word_tokens_of
 from server.workers.messages import AdmissionMessage, CompletionMessage, EngineSettings, StatusMessage
 
 _STATUS_SECONDS = 0.1  # longest time between status messages of a busy engine
@@ -133,7 +133,7 @@ class _Worker:
         self._connection = connection
         self._queue = _AdmittedQueue(settings.max_encoder_tokens)
         self._steps = _StepRecorder()
-        limits = SearchLimits.of(bundle.config, settings.max_rows, continuation_tokens_of(bundle))
+        limits = SearchLimits.of(bundle.config, settings.max_rows, word_tokens_of(bundle))
         self._engine = Engine(runner, self._queue, limits, time.monotonic, observer=self._steps)
         warm_up(self._engine, self._queue.put)
         self._last_status = 0.0

@@ -17,7 +17,8 @@ from server.engine.warm_up import warm_up
 from server.interface.engine_client import EngineStatus
 from server.interface.errors import Draining
 from server.interface.request import Completion, FinishReason, Request, check_all_tokens
-from server.text.tokenizers.registry import continuation_tokens_of
+from server.interface.word_tokens import NO_WORDS, WordTokens
+from server.text.tokenizers.registry import word_tokens_of
 
 # Admitted at once, in encoder runs: sentences of similar length share a run, and more of them fill theirs.
 _RUNS_PER_ADMISSION = 4
@@ -36,15 +37,15 @@ class SteppedEngine:
         runner: ModelRunner,
         max_admitted_tokens: int,
         observer: EngineObserver | None = None,
-        continuations: frozenset[int] = frozenset(),
+        words: WordTokens = NO_WORDS,
     ) -> None:
         """Decode a first sentence. Sentences of `max_admitted_tokens` source tokens are admitted, and encoded, at once.
 
-        `continuations` are the tokens that continue a word. Raises `EngineFailed`.
+        Raises `EngineFailed`.
         """
         self.bundle = bundle
         self._queue = _Queue(max_admitted_tokens)
-        limits = SearchLimits.of(bundle.config, runner.cache.max_rows, continuations)
+        limits = SearchLimits.of(bundle.config, runner.cache.max_rows, words)
         self._engine = Engine(runner, self._queue, limits, time.monotonic, observer=observer)
         self._calls: dict[int, _Call] = {}
         self._is_draining = False
@@ -59,7 +60,7 @@ class SteppedEngine:
             bundle, "cpu", replicas=1, threads=1, max_rows=max_rows, max_encoder_tokens=max_encoder_tokens
         )
         max_admitted_tokens = _RUNS_PER_ADMISSION * max_encoder_tokens
-        return cls(bundle, runner, max_admitted_tokens, observer, continuation_tokens_of(bundle))
+        return cls(bundle, runner, max_admitted_tokens, observer, word_tokens_of(bundle))
 
     @property
     def has_work(self) -> bool:

@@ -20,6 +20,7 @@ from server.engine.model_runner import NO_ROWS, Candidates, ModelRunner
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.engine.stream_tracker import StreamUpdate
 from server.interface.request import Completion, Pooling, Request, SentenceParams, Timings, TokenIds
+from server.interface.word_tokens import NO_WORDS, WordTokens
 from tests.fakes.sentence_params import sentence_params
 
 END = 0
@@ -209,13 +210,13 @@ class DrivenEngine:
         end_token: int,
         forced_end: bool = False,
         observer: EngineObserver | None = None,
-        continuations: frozenset[int] = frozenset(),
+        words: WordTokens = NO_WORDS,
     ) -> None:
         self.runner = runner
         self.clock = FakeClock()
         max_rows, max_target_tokens = runner.cache.max_rows, runner.cache.shapes.max_target_tokens
         self.scheduler = Scheduler(SchedulerLimits(1, max_rows, 10_000, 10_000, max_rows_ahead=max_rows))
-        limits = SearchLimits(max_rows, max_target_tokens, end_token, forced_end, continuations)
+        limits = SearchLimits(max_rows, max_target_tokens, end_token, forced_end, words)
         self.engine = Engine(runner, self.scheduler, limits, self.clock, observer=observer)
         self.stream_updates: list[StreamUpdate] = []
 
@@ -244,10 +245,10 @@ class FakeEngine(DrivenEngine):
         max_rows: int = 16,
         forced_end: bool = False,
         observer: EngineObserver | None = None,
-        continuations: frozenset[int] = frozenset(),
+        words: WordTokens = NO_WORDS,
     ) -> None:
         self.runner: FakeRunner
-        super().__init__(FakeRunner(table, max_rows), END, forced_end, observer, continuations)
+        super().__init__(FakeRunner(table, max_rows), END, forced_end, observer, words)
 
 
 def fake_bundle(vocab: int, max_target_tokens: int = 64) -> Bundle:

@@ -136,7 +136,7 @@ class _Constrained:
         self.ended: list[_Ended] = []
         self._bonus = bonus
         self._limits = limits
-        self._phrases = RequiredPhrases(params.required_groups, limits.continuations)
+        self._phrases = RequiredPhrases(params.required_phrases, params.required_terms, limits.words)
         self._num_held = num_hypotheses_held(params.options.patience, params.beam_size)
         self._loops = LoopDetector(1)
         self._loops.add(0, params)

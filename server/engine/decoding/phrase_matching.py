@@ -1,19 +1,21 @@
 """Matching of required phrases in a sequence of tokens: one automaton a phrase (Knuth, Morris, Pratt 1977).
 
-A phrase counts as a word or words: the token behind it must not continue its last word. Several phrases may be
-alternatives of one another, of which any one is enough. Phrases may overlap.
+A phrase counts as a word or words: the token behind it must not continue its last word, unless it is the ending of an
+inflected form and the phrase is a term. Several phrases may be alternatives of one another, of which any one is enough.
+Phrases may overlap.
 
 A state has one number for each phrase, `matched`: how many of its tokens end the sequence, or one more than all of them
 once a token behind the phrase has confirmed it. At the end of a sequence, all of its tokens are enough.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from server.interface.request import Tokens
+from server.interface.word_tokens import NO_WORDS, WordTokens
 
-_CONTINUES, _BEGINS = -1, -2  # kinds of tokens outside the phrases
+_ENDS, _CONTINUES, _BEGINS = -1, -2, -3  # kinds of tokens outside the phrases
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,19 +35,25 @@ class PhraseState:
 
 
 class RequiredPhrases:
-    """Required phrases of one request, of at least one token each; every group has alternatives of one another.
+    """Required phrases of one request, of at least one token each, and terms, which are groups of alternatives.
 
-    `continuations` are tokens that continue a word.
+    The last word of a term may be inflected.
     """
 
-    def __init__(self, groups: Sequence[Sequence[Tokens]], continuations: Collection[int] = ()) -> None:
-        distinct = dict.fromkeys(tuple(dict.fromkeys(group)) for group in groups)
+    def __init__(
+        self, phrases: Sequence[Tokens], terms: Sequence[Sequence[Tokens]] = (), words: WordTokens = NO_WORDS
+    ) -> None:
+        groups: dict[tuple[Tokens, ...], bool] = {(phrase,): False for phrase in phrases}
+        for term in terms:
+            groups.setdefault(tuple(dict.fromkeys(term)), True)
         self._groups: list[tuple[int, ...]] = []  # indices of the phrases of each group
         self._phrases: list[Tokens] = []
-        for group in distinct:
+        self._may_be_inflected: list[bool] = []
+        for group, is_term in groups.items():
             self._groups.append(tuple(range(len(self._phrases), len(self._phrases) + len(group))))
             self._phrases += group
-        self._continuations = continuations
+            self._may_be_inflected += [is_term] * len(group)
+        self._words = words
         self._fallbacks = [_fallbacks(phrase) for phrase in self._phrases]
         self._sizes = [max(len(self._phrases[index]) for index in group) for group in self._groups]
         self._own_tokens = set(chain.from_iterable(self._phrases))
@@ -56,17 +64,21 @@ class RequiredPhrases:
 
     def advance(self, state: PhraseState, token: int) -> PhraseState:
         """Return the state after one more token."""
-        continues = token in self._continuations
-        # All tokens outside the phrases, nearly all candidates, lead to one of two states.
-        kind = token if token in self._own_tokens else _CONTINUES if continues else _BEGINS
+        # All tokens outside the phrases, nearly all candidates, lead to one of three states.
+        kind = token if token in self._own_tokens else self._kind(token)
         if (following := self._next.get((state, kind))) is None:
-            matched = [self._matched(index, matched, token, continues) for index, matched in enumerate(state.matched)]
+            matched = [self._matched(index, matched, token) for index, matched in enumerate(state.matched)]
             following = self._next[state, kind] = self._state(tuple(matched))
         return following
 
     def continues_word(self, token: int) -> bool:
         """Return whether a token continues the word before it."""
-        return token in self._continuations
+        return token in self._words.continuations
+
+    def _kind(self, token: int) -> int:
+        if token in self._words.endings:
+            return _ENDS
+        return _CONTINUES if token in self._words.continuations else _BEGINS
 
     def _state(self, matched: tuple[int, ...]) -> PhraseState:
         if (state := self._states.get(matched)) is None:
@@ -94,10 +106,15 @@ class RequiredPhrases:
             if matched[index] < len(phrases[index])
         )
 
-    def _matched(self, index: int, matched: int, token: int, continues: bool) -> int:
+    def _matched(self, index: int, matched: int, token: int) -> int:
         phrase, fallbacks = self._phrases[index], self._fallbacks[index]
-        if matched > len(phrase) or (matched == len(phrase) and not continues):
-            return len(phrase) + 1
+        if matched > len(phrase):
+            return matched
+        if matched == len(phrase):
+            if not self.continues_word(token):
+                return len(phrase) + 1
+            if self._may_be_inflected[index] and token in self._words.endings:
+                return matched
         while matched and (matched == len(phrase) or phrase[matched] != token):
             matched = fallbacks[matched - 1]
         return matched + (phrase[matched] == token)

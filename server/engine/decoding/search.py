@@ -5,7 +5,7 @@ objects appear only when a hypothesis ends. It is independent of rows, caches an
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bundle.manifest import BundleConfig
 from server.interface.request import FinishReason, Hypothesis, SentenceParams
+from server.interface.word_tokens import NO_WORDS, WordTokens
 
 EndBonus = Callable[[list[int]], float]
 """Addition to the score of a complete hypothesis, from all its tokens; never positive."""
@@ -23,21 +24,20 @@ class SearchLimits:
     """Limits of the model, and the number of requests of a search.
 
     With `forced_end` the last token within a limit is the end-of-sequence token, at no cost, as Marian checkpoints
-    configure Hugging Face `generate`. `continuations` are the tokens that continue a word; empty if the vocabulary does
-    not mark words.
+    configure Hugging Face `generate`.
     """
 
     max_requests: int
     max_new_tokens: int
     end_token: int
     forced_end: bool = False
-    continuations: frozenset[int] = field(default=frozenset(), repr=False)
+    words: WordTokens = NO_WORDS
 
     @classmethod
-    def of(cls, config: BundleConfig, max_requests: int, continuations: frozenset[int] = frozenset()) -> Self:
+    def of(cls, config: BundleConfig, max_requests: int, words: WordTokens = NO_WORDS) -> Self:
         """Return the limits of a model."""
         special, max_tokens = config.special_tokens, config.shapes.max_target_tokens
-        return cls(max_requests, max_tokens, special.end_of_sequence, special.forced_end, continuations)
+        return cls(max_requests, max_tokens, special.end_of_sequence, special.forced_end, words)
 
 
 @dataclass(frozen=True, slots=True)

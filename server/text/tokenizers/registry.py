@@ -6,11 +6,12 @@ from typing import Final
 from bundle.loading import Bundle
 from bundle.manifest import BundleError
 from bundle.tokenizer_files import TokenizerKind
+from server.interface.word_tokens import WordTokens
 from server.text.tokenizers.byte_tokens import ByteTokenizer
 from server.text.tokenizers.marian import MarianTokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.tokenizers.tokenizer_json import JsonTokenizer
-from server.text.tokenizers.word_tokens import continuation_tokens
+from server.text.tokenizers.word_tokens import word_tokens
 
 TOKENIZERS: Final[Mapping[TokenizerKind, Callable[[Bundle], Tokenizer]]] = {
     "marian": MarianTokenizer,
@@ -31,6 +32,7 @@ def open_tokenizer(bundle: Bundle) -> Tokenizer:
         raise BundleError(f"{bundle.path}: the tokenizer files cannot be read: {reason}") from error
 
 
-def continuation_tokens_of(bundle: Bundle) -> frozenset[int]:
+def word_tokens_of(bundle: Bundle) -> WordTokens:
     """Return the target tokens of a bundle that continue a word."""
-    return continuation_tokens(open_tokenizer(bundle).target_pieces(range(bundle.config.shapes.target_vocab_size)))
+    pieces = open_tokenizer(bundle).target_pieces(range(bundle.config.shapes.target_vocab_size))
+    return word_tokens(pieces, bundle.config.target_languages)

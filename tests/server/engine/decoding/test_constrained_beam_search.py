@@ -1,4 +1,5 @@
 import itertools
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from server.engine.decoding.constrained_beam_search import bank_sizes
 from server.engine.decoding.phrase_matching import RequiredPhrases
 from server.interface.request import Completion, FinishReason
+from server.interface.word_tokens import WordTokens
 from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request, spelled_out
 from tests.fakes.reference_search import everything
 from tests.fakes.sentence_params import sentence_params
@@ -26,7 +28,7 @@ def _answers(completion: Completion) -> list[Tokens]:
 
 @pytest.mark.parametrize("phrases", [((1,),), ((1, 1, 2),), ((1, 2), (2, 1)), ((3, 3, 1, 3, 3, 2), (3,))], ids=str)
 def test_the_automaton_matches_phrases_and_returns_tokens_that_advance_them(phrases: tuple[Tokens, ...]) -> None:
-    required = RequiredPhrases([(phrase,) for phrase in phrases])
+    required = RequiredPhrases(phrases)
     for sequence in itertools.product((1, 2, 3), repeat=7):
         state = required.start
         for place, token in enumerate(sequence):
@@ -103,7 +105,7 @@ def _has_word(tokens: Tokens, phrase: Tokens, continuations: set[int]) -> bool:
 )
 def test_a_phrase_counts_unless_the_next_token_continues_its_last_word(groups: tuple[tuple[Tokens, ...], ...]) -> None:
     continuations = {3}
-    required = RequiredPhrases(groups, continuations)
+    required = RequiredPhrases((), groups, WordTokens(frozenset(continuations)))
     for sequence in itertools.product((1, 2, 3), repeat=7):
         state = required.start
         for place, token in enumerate(sequence):
@@ -114,13 +116,26 @@ def test_a_phrase_counts_unless_the_next_token_continues_its_last_word(groups: t
             assert (state.num_met == required.num_tokens) == all(is_there)
 
 
+def test_a_term_may_be_inflected_and_a_phrase_may_not() -> None:
+    # 1 is the term, 2 an ending, 3 the rest of a longer word, 4 begins another word.
+    words = WordTokens(frozenset({2, 3}), frozenset({2}))
+    for sequence in itertools.product((1, 2, 3, 4), repeat=5):
+        term, phrase = RequiredPhrases((), (((1,),),), words), RequiredPhrases(((1,),), (), words)
+        in_term, in_phrase = term.start, phrase.start
+        for token in sequence:
+            in_term, in_phrase = term.advance(in_term, token), phrase.advance(in_phrase, token)
+        written = "".join(map(str, sequence))
+        assert in_term.is_met == (re.search(r"12*(?![23])", written) is not None)
+        assert in_phrase.is_met == (re.search(r"1(?![23])", written) is not None)
+
+
 def test_a_phrase_inside_a_longer_word_is_not_enough() -> None:
     # 4 is the phrase, 5 continues its word and is far more likely than 6, which begins another one.
     row = [0.3, 0.05, 0.05, 0.0, 0.1, 0.4, 0.1]
     table = spelled_out({(): row, (4,): [0.01, 0, 0, 0, 0, 0.98, 0.01], (4, 5): row, (4, 6): row, (5,): row})
     params = sentence_params(4, max_new_tokens=6, required_phrases=((4,),))
     for continuations in (frozenset[int](), frozenset({5})):
-        [done] = FakeEngine(table, continuations=continuations).run([request(SOURCE, params)])
+        [done] = FakeEngine(table, words=WordTokens(continuations)).run([request(SOURCE, params)])
         assert (_answers(done)[0][:2] == (4, 5)) == (not continuations)
         assert _has_word(_answers(done)[0], (4,), set(continuations))
 
