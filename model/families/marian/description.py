@@ -3,11 +3,11 @@
 Names, defaults and meanings are those of marian-dev (src/models/transformer.h, src/common/config_parser.cpp).
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+import yaml
 
 from model.checkpoints.errors import CheckpointError
 from model.checkpoints.hugging_face_files import Settings
@@ -99,11 +99,26 @@ class Description:
         return steps == "n"
 
 
+class _Yaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads plain scalars as YAML 1.2 does: in a vocabulary, `no`, `12:30` and `<<` are tokens."""
+
+    yaml_implicit_resolvers: Final[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
+
+
+for _type, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", "~nN"),
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
+    ("float", r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+):
+    _Yaml.add_implicit_resolver(f"tag:yaml.org,2002:{_type}", re.compile(rf"(?:{_pattern})\Z"), [*_first, ""])
+
+
 def read_yaml(text: str, file_name: str) -> dict[str, object]:
     """Return the fields of a YAML text. Raises `CheckpointError` if it is not a mapping."""
     try:
-        values = YAML(typ="safe", pure=True).load(text)
-    except YAMLError as error:
+        values = yaml.load(text, Loader=_Yaml)  # noqa: S506 -- it is a safe loader
+    except yaml.YAMLError as error:
         raise CheckpointError(f"{file_name} is not YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(values, dict):
         raise CheckpointError(f"{file_name} must be a mapping of fields. Given: {type(values).__name__}")

@@ -63,13 +63,14 @@ def read_heading(rows: Iterable[Sequence[str]]) -> Heading:
         and all(0 < len(name) <= _MAX_NAME_CHARACTERS and not name[0].isdigit() for name in stripped)
         and any(len(row) == len(names) for row in others)
     )
-    has_numbers = any(
-        _is_of_numbers([row[column] for row in others if column < len(row)]) for column in range(len(names))
-    )
     are_identifiers = all(map(_IDENTIFIER.fullmatch, stripped)) and any(
         name in _USUAL_NAMES or not name.isalpha() or not name.islower() for name in stripped
     )
-    return Heading(names, are_names and (has_numbers or are_identifiers))
+    is_heading = are_names and (
+        are_identifiers
+        or any(_is_of_numbers([row[column] for row in others if column < len(row)]) for column in range(len(names)))
+    )
+    return Heading(names, is_heading)
 
 
 def _is_of_numbers(cells: Sequence[str]) -> bool:

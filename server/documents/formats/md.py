@@ -127,7 +127,7 @@ def _with_line_breaks(items: Sequence[Item], gaps: Sequence[str], is_cell: bool)
             yield item
             continue
         first, *others = raw.split("\n")
-        yield replace(item, raw=first + "".join(next(remaining) + line for line in others))
+        yield item._replace(raw=first + "".join(next(remaining) + line for line in others))
 
 
 def _text_writer(unit: Unit) -> WriteText:

@@ -59,6 +59,9 @@ class CueMarkup:
         is_dialogue = any(line.text.lstrip().startswith(_SPEAKER) for line in lines)
         depth = 0
         for line in lines:
+            if line.is_blank:
+                yield Item(Kind.BREAK, line.text + line.end)
+                continue
             text = line.text.strip()
             start = line.text.index(text)
             yield Item(Kind.TEXT, line.text[:start])
@@ -69,8 +72,7 @@ class CueMarkup:
                         f"tags of a cue may be nested {_MAX_DEPTH} deep. The cue in line {number} has more"
                     )
                 yield item
-            is_break = is_dialogue or line.is_blank
-            yield Item(Kind.BREAK if is_break else Kind.TEXT, line.text[start + len(text) :] + line.end, " ")
+            yield Item(Kind.BREAK if is_dialogue else Kind.TEXT, line.text[start + len(text) :] + line.end, " ")
 
     def write(self, text: str) -> str:
         """Write a translated text."""

@@ -1,7 +1,6 @@
 """Positions of inline Markdown markup in its paragraph, which markdown-it-py does not record."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import regex
 from markdown_it import MarkdownIt
@@ -135,11 +134,11 @@ def _with_whole_markers(items: Sequence[Item]) -> list[Item]:
     for item in items:
         if item.kind is Kind.TEXT and not item.text:
             if whole and whole[-1].kind is Kind.CLOSE:
-                whole[-1] = replace(whole[-1], raw=whole[-1].raw + item.raw)
+                whole[-1] = whole[-1]._replace(raw=whole[-1].raw + item.raw)
             else:
                 half += item.raw
         else:
-            whole.append(replace(item, raw=half + item.raw) if half else item)
+            whole.append(item._replace(raw=half + item.raw) if half else item)
             half = ""
     return [*whole, Item(Kind.TEXT, half)] if half else whole
 

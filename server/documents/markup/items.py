@@ -2,8 +2,8 @@
 
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from server.documents.input import safe_xml
 
@@ -36,9 +36,8 @@ class Kind(Enum):
     MARK = auto()  # lies inside the text and is no part of it: a comment, a bookmark
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One piece of markup: `raw` as written, `text` as a reader sees it.
+class Item(NamedTuple):
+    """One piece of markup: `raw` as written, `text` as a reader sees it. A tuple: a page has a hundred thousand.
 
     Paragraphs inside an atom or a break are in `inner`.
     """

@@ -44,6 +44,8 @@ def find_units(items: Sequence[Item]) -> list[Unit]:
     """
     units = []
     for start, end in _stretches(items):
+        if not any(item.kind is Kind.TEXT and any(map(str.isalpha, item.text)) for item in items[start:end]):
+            continue
         unit = Unit(items, *_peeled(items, start, end))
         if unit.start < unit.end:
             unit.fragment = _build(unit)

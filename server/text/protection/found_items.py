@@ -1,5 +1,6 @@
 """Items and substitutes found in a model's answer, and what replaces them there."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -82,9 +83,12 @@ def find_items(
                 result.found.append(FoundItem(item, *span, None, item.means))
     others = [item for item in read if item.means in (Means.AS_IS, Means.STAND_IN)]
     spans = answer.find([(item.kind, item.shown) for item in others])
+    places: dict[str, tuple[list[int], list[int]]] = {}
     for item, span in zip(others, spans, strict=True):
         if span is not None and item.kind in PLACED:
-            span = _of_same_rank(text, sentence, item, span)
+            if item.shown not in places:
+                places[item.shown] = _places(sentence, item.shown), _places(text, item.shown)
+            span = _of_same_rank(*places[item.shown], item, span)
         if span is None or (item.means is Means.STAND_IN and not _is_unique(text, item, span)):
             result.lost.append(item)
         elif item.means is Means.STAND_IN:
@@ -97,14 +101,21 @@ def find_items(
     return result
 
 
-def _of_same_rank(text: str, sentence: str, item: InputItem, span: Range) -> Range:
+def _places(text: str, sign: str) -> list[int]:
+    """Return where a sign begins in a text, each time that it is there."""
+    places: list[int] = []
+    start = text.find(sign)
+    while start >= 0:
+        places.append(start)
+        start = text.find(sign, start + len(sign))
+    return places
+
+
+def _of_same_rank(in_sentence: Sequence[int], in_text: Sequence[int], item: InputItem, span: Range) -> Range:
     """Return the place of a sign that is as often in the answer as in the model input, as an item or otherwise."""
-    number = sentence.count(item.shown)
-    if number < 2 or text.count(item.shown) != number:
+    if len(in_sentence) < 2 or len(in_text) != len(in_sentence):
         return span
-    start = -1
-    for _ in range(sentence.count(item.shown, 0, item.start) + 1):
-        start = text.find(item.shown, start + 1)
+    start = in_text[bisect_right(in_sentence, item.start - len(item.shown))]
     return start, start + len(item.shown)
 
 

@@ -131,11 +131,12 @@ class ProtectedSentence:
             return Losses((), has_lost_negation=True)
         result = find_items(text, self.text, items, self.notation, corrects=corrects)
         signs = [item for item in items if item.means is Means.PLACED]
+        lost = result.lost
         if corrects:
-            signs += [item for item in result.lost if item.kind in PLACED]
-        lost = [item for item in result.lost if item not in signs]
+            signs += [item for item in lost if item.kind in PLACED]
+            lost = [item for item in lost if item.kind not in PLACED]
         if lost:
-            return Losses(tuple(items.index(item) for item in lost))
+            return Losses(self._indices(lost))
         if signs and self._ends_with_ellipsis(signs) and all(each.end < len(text) for each in result.found):
             text = text.removesuffix(".")
         found = sorted(result.found, key=lambda each: each.start)
@@ -179,11 +180,13 @@ class ProtectedSentence:
         items = [item for item in self.input.items if item.span.kind is not ItemKind.MARKUP]
         shown = [(item.span.kind, item.text) for item in items]
         ranges = Answer(text, self.notation.source, self.notation.target).find(shown)
-        return tuple(
-            self.input.items.index(item)
-            for item, place in zip(items, ranges, strict=True)
-            if place is None and item.kind not in PLACED
-        )
+        lost = [item for item, place in zip(items, ranges, strict=True) if place is None and item.kind not in PLACED]
+        return self._indices(lost)
+
+    def _indices(self, items: Sequence[InputItem]) -> tuple[int, ...]:
+        """Return the indices of these items of the sentence."""
+        wanted = set(map(id, items))
+        return tuple(index for index, item in enumerate(self.input.items) if id(item) in wanted)
 
     def _parts(
         self,

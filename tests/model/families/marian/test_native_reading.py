@@ -16,6 +16,7 @@ from benchmarks.quality.random_marian_files import (
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.errors import CheckpointError
 from model.checkpoints.weights import build_model
+from model.families.marian.description import read_yaml
 from model.families.registry import read_checkpoint
 from tests.model.families.marian.numpy_marian import NumpyMarian
 
@@ -228,3 +229,13 @@ def test_a_file_cut_anywhere_is_rejected(copied: Path) -> None:
         path.write_bytes(content[: len(content) * share // 20])
         with pytest.raises(CheckpointError):
             read_checkpoint(copied)
+
+
+def test_yaml_of_a_vocabulary_is_read_as_its_tokens() -> None:
+    text = '"</s>": 0\nno: 1\n12:30: 2\n<<: 3\noff: 4\n1_000: 6\n010: 7\n1e: 8\n'
+    listed = {"</s>": 0, "no": 1, "12:30": 2, "<<": 3, "off": 4, "1_000": 6, "010": 7, "1e": 8}
+    assert read_yaml(text, "vocab.yml") == listed
+    values = "a: true\nb: 1e-6\nc: -5\nd:\ne: [x, 0.5]\n"
+    assert read_yaml(values, "model.yml") == {"a": True, "b": 1e-6, "c": -5, "d": None, "e": ["x", 0.5]}
+    with pytest.raises(CheckpointError, match=r"model.yml is not YAML"):
+        read_yaml("a: [", "model.yml")

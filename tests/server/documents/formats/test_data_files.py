@@ -5,7 +5,7 @@ import json
 import random
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 from server.documents.markup.messages import message_parts
 from server.documents.markup.text_values import is_text
@@ -107,8 +107,14 @@ def test_a_translation_that_is_syntax_in_yaml_gets_quotes(source: str, translati
         return [translation for _ in texts]
 
     result = translated(source.encode(), ".yaml", Translate(replaced)).decode()  # type: ignore[arg-type]
-    read = YAML(typ="safe", pure=True).load(result)
+    read = yaml.safe_load(result)
     assert (read["a"] if isinstance(read, dict) else read[0]) == translation.strip()
+
+
+def test_characters_that_ended_lines_in_older_yaml_are_text() -> None:
+    content = "a: one\u2028two\x85three # Grün\nb: 'some\u2029text'\n"
+    written = "a: ONE\u2028TWO\x85THREE # Grün\nb: 'SOME\u2029TEXT'\n"
+    assert translated(content.encode(), ".yaml", LOUD).decode() == written
 
 
 def test_values_of_properties_and_strings_are_translated() -> None:
