@@ -153,9 +153,9 @@ def _noise(name: str, tensor: torch.Tensor) -> float:
     if "relative_attention_bias" in name:
         return 1.0
     is_sharp = any(part in name for part in ("q_proj", "k_proj", "embed", "shared", "lm_head"))
-    # T5 does not scale its attention: with more noise, float32 itself is off by more than the tolerance of scores.
+    # With more noise, float32 itself is off by more than the tolerance of scores. T5 does not scale its attention.
     is_t5 = name.startswith(("shared", "encoder.block", "decoder.block"))
-    size = (3.0 if is_sharp else 1.0) if is_t5 else (5.0 if is_sharp else 1.5)
+    size = 3.0 if is_sharp else 1.0 if is_t5 else 1.5
     return float(size * tensor.shape[-1] ** -0.5)
 
 
