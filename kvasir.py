@@ -171,6 +171,15 @@ def filter_pairs(context: typer.Context) -> None:
         run_command(_with_bundles(filtering), context.args, "kvasir filter")
 
 
+@app.command(cls=ForwardingCommand)
+def calibrate(context: typer.Context) -> None:
+    """Teach a bundle to estimate the quality of its translations."""
+    with one_line_errors(), needs_extra("train"):
+        from library.calibration import calibrate as calibration
+
+        run_command(calibration, context.args, "kvasir calibrate")
+
+
 def _with_bundles(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command that takes bundles as checkpoints. Their reader is imported when it runs, not for its help."""
 

@@ -35,9 +35,10 @@ def record_file(path: Path) -> FileRecord:
 
 
 def save_manifest(folder: Path, config: BundleConfig) -> Bundle:
-    """Write `bundle.json`. It must be the last file: a folder without it is not a bundle."""
-    text = config.model_dump_json(indent=2)
-    (folder / MANIFEST_FILE).write_text(text + "\n", encoding="utf-8")
+    """Write or replace `bundle.json`. It must be the last file: a folder without it is not a bundle."""
+    partial = folder / f"{MANIFEST_FILE}.partial"
+    partial.write_text(config.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    partial.replace(folder / MANIFEST_FILE)
     return Bundle(folder, config)
 
 

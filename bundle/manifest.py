@@ -126,6 +126,21 @@ class GenerationDescription(GenerationTask):
     tasks: dict[str, GenerationTask] = {}
 
 
+class QualityCalibration(_Strict):
+    """Logistic regression from signals of a translated sentence to the probability that it is good.
+
+    Each weight is for the signal of its name in `QualitySignals`. `usual_length_ratio` is subtracted from the signal
+    `length_ratio`, whose absolute value is weighted.
+    """
+
+    bias: float
+    log_probability: float
+    source_tokens: float
+    characters_per_token: float
+    length_ratio: float
+    usual_length_ratio: float
+
+
 def _is_default(tokenizer: TokenizerDescription) -> bool:
     # Left out of `bundle.json`, so that releases without this field can read the bundle.
     return tokenizer == TokenizerDescription()
@@ -139,7 +154,8 @@ class BundleConfig(_Strict):
     with which its outputs begin, at no cost. `language_aliases` maps other spellings of languages to those of the
     bundle. `attention_scale` is the factor of the products of queries and
     keys in the decoder's cross-attention. `generation` is None for a model that only translates; a model without
-    languages does not translate.
+    languages does not translate. `quality` has a calibration for each pair of languages that was calibrated, under
+    names such as `en-de`.
 
     In layout `step` one graph computes a whole decoder step. In layout `parts`, which can be captured as CUDA graphs,
     decoder.onnx is followed by choose.onnx (state of the next step) or rank.onnx (scores); move.onnx moves rows.
@@ -160,6 +176,7 @@ class BundleConfig(_Strict):
     attention_scale: Annotated[float, Field(gt=0)]
     special_tokens: SpecialTokens
     generation: Annotated[GenerationDescription | None, Field(exclude_if=_is_none)] = None
+    quality: Annotated[dict[str, QualityCalibration], Field(exclude_if=_is_empty)] = {}
     encoder_inputs: tuple[str, ...]
     encoder_outputs: tuple[str, ...]
     decoder_inputs: tuple[str, ...]

@@ -11,13 +11,19 @@ from kvasir_client.answers import (
     Limits,
     Models,
     Score,
-    Sentence,
     TextDelta,
     Translation,
     TranslationResult,
 )
 from kvasir_client.async_client import AsyncClient
 from kvasir_client.client import Client
+from kvasir_client.details import (
+    KeptSentence,
+    ProtectedItem,
+    Sentence,
+    SentenceQuality,
+    TranslationDetails,
+)
 from kvasir_client.errors import (
     ConnectionFailed,
     DocumentFailed,
@@ -38,16 +44,20 @@ __all__ = [
     "Embedding",
     "Generation",
     "GenerationResult",
+    "KeptSentence",
     "KvasirError",
     "Language",
     "Limits",
     "Models",
     "Overloaded",
+    "ProtectedItem",
     "ResponseError",
     "Score",
     "Sentence",
+    "SentenceQuality",
     "TextDelta",
     "TimedOut",
     "Translation",
+    "TranslationDetails",
     "TranslationResult",
 ]

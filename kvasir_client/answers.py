@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from kvasir_client.details import Sentence, TranslationDetails
+
 T = TypeVar("T")
 
 
@@ -35,37 +37,14 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenAlternative:
-    """A token that the model considered in place of the one it chose, with its log-probability."""
-
-    token: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """Token details of one sentence. Details that the request did not ask for are None.
-
-    `alignment` has an index into `source_tokens`, and `attention` a row of weights over them, for each target token but
-    the end.
-    """
-
-    source_tokens: list[str]
-    target_tokens: list[str]
-    token_scores: list[float | None] | None = None
-    token_alternatives: list[list[TokenAlternative]] | None = None
-    alignment: list[int] | None = None
-    attention: list[list[float]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Translation:
     """Translation of one text.
 
     `finish_reason` is "stop", "length" or "repetition"; the last two mean that a sentence was cut. `score` and
     `log_probability` are there with `return_scores`, `alternatives` with `num_hypotheses`, and `sentences` with any
     option for token details. With source "auto", `translated` is False if `text` is the unchanged source, because that
-    is in the target language already or has no letters.
+    is in the target language already or has no letters. `quality`, from 0 to 1, is there with `return_quality` or
+    `min_quality`. `details` is None if there is nothing to report.
     """
 
     text: str
@@ -78,6 +57,8 @@ class Translation:
     alternatives: list[Alternative] | None = None
     sentences: list[Sentence] | None = None
     translated: bool | None = None
+    quality: float | None = None
+    details: TranslationDetails | None = None
 
     def __str__(self) -> str:
         return self.text

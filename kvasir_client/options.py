@@ -23,16 +23,19 @@ class DecodingOptions(TypedDict, total=False):
     localize_numbers: bool
     min_new_tokens: int
     min_p: float
+    min_quality: float
     no_repeat_ngram_size: int
     num_beam_groups: int
     num_hypotheses: int
     num_token_alternatives: int
+    on_low_quality: str
     patience: float
     repetition_penalty: float
     required_phrases: Sequence[str]
     return_alignments: bool
     return_alternatives: bool
     return_attention: bool
+    return_quality: bool
     return_scores: bool
     return_token_scores: bool
     seed: int

@@ -4,7 +4,7 @@ Request bodies inherit these fields, `kvasir translate` has a flag for each, and
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -19,6 +19,7 @@ from server.interface.option_metadata import (
     Applies,
     SearchMode,
 )
+from server.interface.text_options import TextOptions
 
 MAX_BEAM_SIZE = 8  # on any server
 MAX_SEED = 2**53 - 1  # JSON readers that keep numbers as doubles read integers exactly up to here
@@ -34,13 +35,10 @@ def _check_phrase(phrase: str) -> str:
     return phrase
 
 
-# What becomes of a sentence that is not one to translate.
-KeepOrTranslate = Literal["keep", "translate"]
-IfIncomplete = Literal["recover", "flag", "ignore"]
 Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE_CHARACTERS), AfterValidator(_check_phrase)]
 
 
-class DecodingOptions(DetailOptions):
+class DecodingOptions(TextOptions):
     """All decoding options of a request. Without any, the server's default search decodes each sentence."""
 
     beam_size: Annotated[
@@ -187,39 +185,6 @@ class DecodingOptions(DetailOptions):
             description="end a sentence when 1 to 8 tokens occur more often than this in a row; 0 does not",
         ),
     ] = DEFAULT_MAX_REPETITIONS
-    localize_numbers: Annotated[
-        bool,
-        RESOLVED,
-        Field(
-            description="write numbers, amounts, dates and times that are put back into a translation as its language "
-            "does; false keeps their notation"
-        ),
-    ] = True
-    split: Annotated[
-        bool, RESOLVED, Field(description="divide texts into sentences; false decodes each text as one sentence")
-    ] = True
-    if_already_target: Annotated[
-        KeepOrTranslate | None,
-        RESOLVED,
-        Field(description="sentences that are in the target language already; by default as the server is set: `keep`"),
-    ] = None
-    if_untranslatable: Annotated[
-        KeepOrTranslate | None,
-        RESOLVED,
-        Field(
-            description="sentences in other languages, source code, lists of names, and texts without words of the "
-            "vocabulary; by default as the server is set: `keep`"
-        ),
-    ] = None
-
-    if_incomplete: Annotated[
-        IfIncomplete | None,
-        RESOLVED,
-        Field(
-            description="translations that may lack a part of their sentence: decode it again, only name it, or "
-            "neither; by default as the server is set: `recover`"
-        ),
-    ] = None
 
     @classmethod
     def given(cls, values: Mapping[str, object]) -> "DecodingOptions":

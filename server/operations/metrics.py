@@ -101,8 +101,8 @@ class Metrics:
         )
         self._kept_sentences = Counter(
             "kvasir_kept_sentences_total",
-            "Sentences whose source was kept. reason: no_words, unintelligible, not_in_source_language or "
-            "already_in_target_language.",
+            "Sentences whose source was kept. reason: no_words, unintelligible, not_in_source_language, "
+            "already_in_target_language or low_quality.",
             ("reason",),
             registry=registry,
         )
@@ -110,6 +110,11 @@ class Metrics:
             "kvasir_incomplete_sentences_total",
             "Sentences whose first translation lacked a part. outcome: recovered or incomplete.",
             ("outcome",),
+            registry=registry,
+        )
+        self._low_quality = Counter(
+            "kvasir_low_quality_sentences_total",
+            "Sentences with a quality below min_quality, flagged or kept.",
             registry=registry,
         )
         self._documents = Counter(
@@ -178,6 +183,7 @@ class Metrics:
             self._kept_sentences.labels(reason).inc(number)
         for outcome, number in result.outcomes.items():
             self._outcomes.labels(outcome).inc(number)
+        self._low_quality.inc(result.num_low_quality)
         tokens = result.sentence_tokens
         if not tokens.source:
             return

@@ -11,7 +11,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import StoreOptions
-from server.interface.decoding_options import MAX_BEAM_SIZE, IfIncomplete, KeepOrTranslate
+from server.interface.decoding_options import MAX_BEAM_SIZE
+from server.interface.text_options import IfIncomplete, KeepOrTranslate, OnLowQuality
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
 from server.operations.network import is_loopback
@@ -276,6 +277,22 @@ class Settings(BaseSettings):
             "it again, only name it, or neither"
         ),
     ] = "recover"
+    min_quality: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="quality of a sentence below which `on_low_quality` applies, in requests without this field; "
+            "for calibrated models",
+        ),
+    ] = None
+    on_low_quality: Annotated[
+        OnLowQuality,
+        Field(
+            description="sentences with a quality below `min_quality`, in requests without this field: name them, or "
+            "keep their source"
+        ),
+    ] = "flag"
     request_timeout_seconds: Annotated[
         float,
         Field(gt=0, le=3600, description="longest time limit of a request, in seconds, and the default; then 504"),
@@ -461,6 +478,8 @@ class Settings(BaseSettings):
             if_already_target=self.if_already_target,
             if_untranslatable=self.if_untranslatable,
             if_incomplete=self.if_incomplete,
+            min_quality=self.min_quality,
+            on_low_quality=self.on_low_quality,
         )
 
     @property

@@ -36,6 +36,7 @@ class KeepReason(StrEnum):
     UNINTELLIGIBLE = "unintelligible"
     NOT_IN_SOURCE_LANGUAGE = "not_in_source_language"
     ALREADY_IN_TARGET_LANGUAGE = "already_in_target_language"
+    LOW_QUALITY = "low_quality"
 
 
 class SourceCheck:

@@ -70,7 +70,7 @@ def _translation(text: SegmentedText, request: TranslationRequest, tokenizer: To
 
 def with_kept_sentences(result: TranslationResult, sources: Sequence[str], texts: SegmentedTexts) -> TranslationResult:
     """Return a result whose translations name the sentences that were kept, if that was checked."""
-    if texts.check is None:
+    if texts.check is None and not any(each.kept for each in texts.sentences):
         return result
     translations = []
     for translation, source, text in zip(result.translations, sources, texts.texts, strict=True):

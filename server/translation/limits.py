@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from bundle.manifest import Shapes
-from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions, IfIncomplete, KeepOrTranslate
+from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions
 from server.interface.detail_options import DetailOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.option_checks import check_options
 from server.interface.request import Sampling, SentenceParams, num_hypotheses_held
+from server.interface.text_options import IfIncomplete, KeepOrTranslate, OnLowQuality
 from server.translation.types import TranslationRequest
 
 
@@ -23,6 +24,8 @@ class TranslationLimits:
     if_already_target: KeepOrTranslate = "keep"
     if_untranslatable: KeepOrTranslate = "keep"
     if_incomplete: IfIncomplete = "recover"
+    min_quality: float | None = None
+    on_low_quality: OnLowQuality = "flag"
 
     def keeps_target(self, options: DecodingOptions) -> bool:
         """Return whether sentences in the target language stay as they are."""
@@ -35,6 +38,18 @@ class TranslationLimits:
     def if_incomplete_of(self, options: DecodingOptions) -> IfIncomplete:
         """Return what a request does about translations that may lack something."""
         return options.if_incomplete or self.if_incomplete
+
+    def min_quality_of(self, options: DecodingOptions) -> float | None:
+        """Return the quality below which a sentence is doubted; None if no sentence is."""
+        return self.min_quality if options.min_quality is None else options.min_quality
+
+    def keeps_low_quality(self, options: DecodingOptions) -> bool:
+        """Return whether sentences below the minimum quality stay as they are."""
+        return (options.on_low_quality or self.on_low_quality) == "keep_source"
+
+    def estimates_quality(self, options: DecodingOptions) -> bool:
+        """Return whether a request needs the quality of its sentences."""
+        return options.return_quality or self.min_quality_of(options) is not None
 
     def check_size(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` if a request has too many texts or characters."""
@@ -92,8 +107,11 @@ class TranslationLimits:
                 f"Given: {unknown[0]}"
             )
         self.check_details(options, shapes)
+        resolved = options.without_resolved()
+        if beam_size == 1 and self.estimates_quality(options):
+            resolved = resolved.with_changes(return_scores=True)  # greedy search computes no probabilities without it
         return SentenceParams(
-            options.without_resolved(),
+            resolved,
             beam_size=beam_size,
             num_hypotheses=num_hypotheses,
             max_new_tokens=max_new_tokens,

@@ -18,6 +18,7 @@ from server.translation.generation import Generator
 from server.translation.limits import TranslationLimits
 from server.translation.plain_texts import NO_NEGATIONS, LostNegations, PlainTextPath
 from server.translation.protection_strategies import ByParts, Escalation
+from server.translation.quality import QualityCheck
 from server.translation.reading import SegmentedTexts, TextReader
 from server.translation.recovery import Recovery, Suspect, is_plain, suspects_of, with_outcomes
 from server.translation.restoration import Restorer
@@ -68,6 +69,11 @@ class Pipeline:
         """The model that it translates with."""
         return self._engine.bundle
 
+    @property
+    def limits(self) -> TranslationLimits:
+        """The limits and defaults of the server."""
+        return self._limits
+
     async def translate(self, request: TranslationRequest, stream: TextStream | None = None) -> TranslationResult:
         """Translate all texts, in their order, for the `stream` too. Cancelling it frees the rows of all its sentences.
 
@@ -111,6 +117,7 @@ class Pipeline:
         lost: LostNegations = NO_NEGATIONS,
     ) -> TranslationResult:
         """Translate texts that may have something to protect. An earlier search `lost` negations of some sentences."""
+        quality = self._quality(request, is_streamed=stream is not None)
         texts = await self._read(request, deadline)
         for sentence in texts.sentences if lost else ():
             sentence.negation_means = lost.get((sentence.text, sentence.written), sentence.negation_means)
@@ -120,8 +127,13 @@ class Pipeline:
         async with texts.deadline.interrupts():
             await self._decode_in_rounds(request, texts, encoder, submission, output)
             suspects = await self._recover(request, texts, encoder, submission, is_streamed=stream is not None)
+            qualities = (
+                {} if quality is None else await texts.run(quality.assess, texts.deadline.in_time(texts.sentences))
+            )
             result = await texts.run(assemble, texts, request, self._tokenizer, submission.phases, encoder.seed)
             result = with_outcomes(with_kept_sentences(result, request.texts, texts), suspects)
+            if quality is not None:
+                result = quality.with_qualities(result, qualities)
             if (choice := FormalityChoice.of(request)) is not None:
                 result = choice.with_other_addresses(result, texts.texts)
             texts.deadline.check()
@@ -254,4 +266,8 @@ class Pipeline:
 
     def check(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` for options that this server or this model lacks, for any text."""
+        self._quality(request)
         SentenceEncoder(request, self._limits, self._tokenizer, self._config).check_texts(len(request.texts))
+
+    def _quality(self, request: TranslationRequest, *, is_streamed: bool = False) -> QualityCheck | None:
+        return QualityCheck.of(request, self._limits, self._config, self._tokenizer, is_streamed=is_streamed)

@@ -12,9 +12,13 @@ from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason
 from server.text.glossary import MAX_TERM_CHARACTERS, Glossary
 from server.text.readers.visible_text import visible_text
+from server.text.source_check import KeepReason
+from server.text.unicode_text import replace_lone_surrogates
 from server.translation.deadline import Deadline
+from server.translation.limits import TranslationLimits
+from server.translation.source_checks import kept_counts
 from server.translation.text_stream import TextStream
-from server.translation.types import Phases, TranslationRequest, TranslationResult
+from server.translation.types import KeptSentence, Phases, SentenceQuality, TranslationRequest, TranslationResult
 from server.translation.worker_threads import runner_for
 
 _NO_GLOSSARIES = (None, None)
@@ -28,8 +32,13 @@ class TextPipeline(Protocol):
         ...
 
 
-class LastPipeline(TextPipeline, Protocol):
+class CheckedPipeline(TextPipeline, Protocol):
     """A pipeline that can check options before it translates."""
+
+    @property
+    def limits(self) -> TranslationLimits:
+        """The limits and defaults of the server."""
+        ...
 
     def check(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` for options that it does not support, for any text."""
@@ -46,8 +55,8 @@ class PivotPipeline:
 
     def __init__(
         self,
-        first: TextPipeline,
-        second: LastPipeline,
+        first: CheckedPipeline,
+        second: CheckedPipeline,
         pivot: tuple[str, str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -66,8 +75,14 @@ class PivotPipeline:
                 f"no model translates from {request.source} to {request.target} directly: "
                 f"through {self._pivot[0]} there are no scores, alternatives or alignments of tokens"
             )
-        self._second.check(request)  # before the first one begins
+        self._second.check(replace(request, source=self._pivot[1]))  # before the first one begins
         begun = self._clock()
+        asked = request
+        if has_quality := self._second.limits.estimates_quality(request.options):
+            # The limit is for whole texts: sentences of the pivot language are not those of the source.
+            wants_quality = request.options.return_quality or bool(request.options.min_quality)
+            options = request.options.with_changes(return_quality=wants_quality, min_quality=0.0)
+            request = replace(request, options=options)
         options = DecodingOptions(
             beam_size=request.options.beam_size,
             length_penalty=request.options.length_penalty,
@@ -75,6 +90,8 @@ class PivotPipeline:
             if_already_target=request.options.if_already_target,
             if_untranslatable=request.options.if_untranslatable,
             if_incomplete=request.options.if_incomplete,
+            return_quality=request.options.return_quality,
+            min_quality=request.options.min_quality,
         )
         to_pivot = replace(request, target=self._pivot[0], options=options, formality=None)
         glossaries = await self._glossaries(to_pivot)
@@ -93,7 +110,34 @@ class PivotPipeline:
             ),
             stream,
         )
-        return _joined(first, second)
+        result = _joined(first, second)
+        return self._with_qualities(asked, first, result, is_streamed=stream is not None) if has_quality else result
+
+    def _with_qualities(
+        self, request: TranslationRequest, first: TranslationResult, result: TranslationResult, *, is_streamed: bool
+    ) -> TranslationResult:
+        """Return the result with the quality of each text: the probability that both of its translations are good."""
+        limits = self._second.limits
+        keeps = limits.keeps_low_quality(request.options) and request.options.num_hypotheses == 1 and not is_streamed
+        translations = []
+        for source, begin, end in zip(request.texts, first.translations, result.translations, strict=True):
+            if begin.quality is None or end.quality is None:
+                translations.append(replace(end, quality=None, sentence_quality=()))
+                continue
+            whole = SentenceQuality(source, end.text, round(begin.quality * end.quality, 4))
+            is_low = whole.quality < (limits.min_quality_of(request.options) or 0.0)
+            end = replace(
+                end,
+                quality=whole.quality,
+                sentence_quality=(whole,) if request.options.return_quality else (),
+                low_quality=(whole,) if is_low else (),
+            )
+            if is_low and keeps:
+                kept = (KeptSentence(source, KeepReason.LOW_QUALITY),)
+                end = replace(end, text=replace_lone_surrogates(source), quality=None, kept=kept)
+            translations.append(end)
+        counts = kept_counts([each.kept for each in translations])
+        return replace(result, translations=translations, kept_sentences=counts)
 
     async def _glossaries(self, request: TranslationRequest) -> tuple[Glossary | None, Glossary | None]:
         """Return a glossary for each step: the pivot has the first model's translations of the terms in these texts."""

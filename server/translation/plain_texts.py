@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from bundle.manifest import BundleConfig
 from server.interface.engine_client import EngineClient
+from server.interface.interruption import checkpoint
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.text.protection.means import NegationMeans, next_negation_means
 from server.text.source_check import KeepReason
@@ -14,13 +15,21 @@ from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.plain_encoding import EncodedTexts, PlainTextEncoder
+from server.translation.quality import QualityCheck
 from server.translation.reading import TextReader
 from server.translation.recovery import Recovery, Suspect, with_outcomes
 from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.source_checks import RequestCheck, SourceChecks, kept_counts
 from server.translation.submission import Submission, mean_score, num_tokens
 from server.translation.token_counts import TokenCounts
-from server.translation.types import KeptSentence, Phases, Translation, TranslationRequest, TranslationResult
+from server.translation.types import (
+    KeptSentence,
+    Phases,
+    SentenceQuality,
+    Translation,
+    TranslationRequest,
+    TranslationResult,
+)
 
 # The means to try for the negation of each sentence, by the index of its text and the sentence.
 LostNegations = Mapping[tuple[int, str], NegationMeans]
@@ -58,6 +67,7 @@ class PlainTextPath:
         """
         if not _has_plain_options(request):
             return None
+        quality = QualityCheck.of(request, self._limits, self._config, self._tokenizer)
         size = request.num_characters + _TEXT_CHARACTERS * len(request.texts)
         run = self._reader.runner(request, size, True, deadline)
         check = None if self._checks is None else self._checks.of(request)
@@ -71,7 +81,7 @@ class PlainTextPath:
         if suspects:
             await encoded.recovery.recover(list(suspects.values()), submission)
             encoded.recovery.settle(suspects.values())
-        result = await run(self._assemble, encoded, best, submission.phases, check, suspects)
+        result = await run(self._assemble, encoded, best, submission.phases, check, suspects, quality)
         return result, _lost_negations(encoded, lost) if lost else NO_NEGATIONS
 
     def _encode(
@@ -107,12 +117,14 @@ class PlainTextPath:
         phases: Phases,
         check: RequestCheck | None,
         suspects: Mapping[int, Suspect],
+        quality: QualityCheck | None,
     ) -> TranslationResult:
         sentence_tokens = TokenCounts.of(
             [(len(request.source), num_tokens(best[request.id])) for request in encoded.requests]
         )
         if check is not None and check.doubts:
             _keep_doubtful(encoded, best, check)
+        qualities = {} if quality is None else self._assess(encoded, best, suspects, quality)
         translations = [self._translation(parts, best, suspects) for parts in encoded.parts]
         for index, kept in encoded.kept.items():
             translations[index] = replace(translations[index], kept=tuple(kept))
@@ -124,7 +136,36 @@ class PlainTextPath:
             encoded.seed,
             kept_sentences=kept_counts(encoded.kept.values()),
         )
-        return with_outcomes(result, list(suspects.values()))
+        result = with_outcomes(result, list(suspects.values()))
+        return result if quality is None else quality.with_qualities(result, qualities)
+
+    def _assess(
+        self,
+        encoded: EncodedTexts,
+        best: Mapping[int, Hypothesis],
+        suspects: Mapping[int, Suspect],
+        quality: QualityCheck,
+    ) -> dict[int, list[SentenceQuality]]:
+        """Return the quality of the sentences of each text, and put sources in the place of some requests."""
+        sources = {request.id: text for request, (_, text) in zip(encoded.requests, encoded.sources, strict=True)}
+        found: dict[int, list[SentenceQuality]] = {}
+        for index, parts in enumerate(encoded.parts):
+            checkpoint()
+            for position, part in enumerate(parts):
+                if isinstance(part, str):
+                    continue
+                source, suspect = sources[part.id], suspects.get(part.id)
+                hypothesis = best[part.id] if suspect is None else suspect.hypothesis
+                translation = self._tokenizer.decode(hypothesis.token_ids) if suspect is None else suspect.translation
+                estimated = quality.of_sentence(source, translation, len(part.source), [hypothesis])
+                if math.isnan(estimated):
+                    continue
+                assessed = SentenceQuality(source, translation, estimated)
+                found.setdefault(index, []).append(assessed)
+                if quality.is_kept(assessed):
+                    parts[position] = source
+                    encoded.kept.setdefault(index, []).append(KeptSentence(source, KeepReason.LOW_QUALITY))
+        return found
 
     def _translation(
         self, parts: Sequence[str | Request], hypotheses: Mapping[int, Hypothesis], suspects: Mapping[int, Suspect]

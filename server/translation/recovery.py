@@ -12,7 +12,7 @@ from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.sentences import Sentence
-from server.translation.submission import Submission, num_tokens
+from server.translation.submission import Submission, mean_score, num_tokens
 from server.translation.types import Outcome, TranslationRequest, TranslationResult
 
 _COVERAGE_PENALTY = 1.0
@@ -165,8 +165,13 @@ class Recovery:
         written += suspect.source[position:]
         hypotheses = [completions[each.id].hypotheses[0] for each in suspect.part_requests]
         if self.is_better(written, hypotheses, suspect):
-            reasons = [each.finish_reason for each in hypotheses]
-            suspect.hypothesis = replace(suspect.hypothesis, finish_reason=FinishReason.of_all(reasons))
+            lengths = [num_tokens(each) for each in hypotheses]
+            suspect.hypothesis = Hypothesis(
+                [token for each in hypotheses for token in each.token_ids],
+                sum([each.log_probability for each in hypotheses]),
+                mean_score([each.score for each in hypotheses], lengths),
+                FinishReason.of_all([each.finish_reason for each in hypotheses]),
+            )
             suspect.translation, suspect.outcome = written, "recovered"
 
     def _is_incomplete(self, source: str, translation: str, best: Hypothesis) -> bool:

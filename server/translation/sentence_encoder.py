@@ -98,6 +98,7 @@ class SentenceEncoder(RequestBuilder):
         self._resolver = ParamsResolver(params, request.options, tokenizer, shapes, request.target)
         self._glossary = request.glossary
         self._returns_candidates = request.formality is not None
+        self._estimates_quality = limits.estimates_quality(request.options)
         self._shapes = shapes
         self._max_beam_size = limits.max_beam_size
         self.seed = params.sampling.seed if params.sampling else None
@@ -191,10 +192,15 @@ class SentenceEncoder(RequestBuilder):
                 params = replace(params, beam_size=min(params.beam_size, _BEAMS_FOR_SECOND_SEARCH))
             params = replace(params, num_hypotheses=params.beam_size)
         if part.is_fragment and not terms and params.beam_size > 1 and _returns_beams(params):
-            params = replace(params, beam_size=1, num_hypotheses=1)  # beams do not improve fragments
+            # Beams do not improve fragments.
+            params = replace(params, beam_size=1, num_hypotheses=1, options=self._fragment_options(params.options))
         if suppressed:
             params = replace(params, suppress_phrases=(*params.suppress_phrases, *suppressed))
         return Job(part, self.request(source, first_in_prefix(params, self._shapes)))
+
+    def _fragment_options(self, options: DecodingOptions) -> DecodingOptions:
+        """Return options for greedy search, with the scores from which the quality is estimated."""
+        return options.with_changes(return_scores=True) if self._estimates_quality else options
 
     def _writable(self, terms: Sequence[Sequence[str]]) -> list[Targets]:
         """Return terms with the alternatives that the model can write, if it searches with beams."""

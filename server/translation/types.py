@@ -110,6 +110,15 @@ class KeptSentence:
 
 
 @dataclass(frozen=True, slots=True)
+class SentenceQuality:
+    """A decoded sentence, its translation, and the probability that the translation is good."""
+
+    text: str
+    translation: str
+    quality: float
+
+
+@dataclass(frozen=True, slots=True)
 class Translation:
     """The translation of one text.
 
@@ -119,7 +128,9 @@ class Translation:
     sentence (the last there is, where a sentence has fewer). `sentences` are the details of the best hypotheses,
     `protected` the items that had to survive, and the means that kept each. `kept` are the sentences that were not
     translated, `other_address` translated ones that have another form of address than the requested one, `recovered`
-    those whose first translation lacked something, `incomplete` those whose translation does.
+    those whose first translation lacked something, `incomplete` those whose translation does. `quality` is the mean of
+    its sentences, weighted by their characters, and None if none was estimated; `sentence_quality` has the decoded
+    sentences if requested, `low_quality` those below the limit.
     """
 
     text: str
@@ -135,6 +146,9 @@ class Translation:
     other_address: tuple[str, ...] = ()
     recovered: tuple[str, ...] = ()
     incomplete: tuple[str, ...] = ()
+    quality: float | None = None
+    sentence_quality: tuple[SentenceQuality, ...] = ()
+    low_quality: tuple[SentenceQuality, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +183,8 @@ class TranslationResult:
     kept_items: Mapping[tuple[ItemKind, Means], int] = field(default_factory=dict)  # how many, in all translations
     kept_sentences: Mapping[KeepReason, int] = field(default_factory=dict)
     outcomes: Mapping[Outcome, int] = field(default_factory=dict)
+
+    @property
+    def num_low_quality(self) -> int:
+        """The number of sentences with a quality below the limit."""
+        return sum([len(each.low_quality) for each in self.translations])

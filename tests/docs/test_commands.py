@@ -19,7 +19,7 @@ from tests.architecture.project_files import ROOT, text_of
 from tests.docs.fenced_blocks import blocks_of, pages
 
 COMMANDS = (
-    *("serve", "top", "pull", "models", "remove", "translate", "export", "train", "filter", "mcp"),
+    *("serve", "top", "pull", "models", "remove", "translate", "export", "train", "filter", "calibrate", "mcp"),
     *("loadtest", "loadtest report", "loadtest compare"),
     *("keys", "keys add", "keys list", "keys revoke", "keys limit"),
 )

@@ -11,7 +11,9 @@ from kvasir_client import (
     Client,
     ConnectionFailed,
     DocumentFailed,
+    KeptSentence,
     Overloaded,
+    ProtectedItem,
     ResponseError,
     TextDelta,
     TimedOut,
@@ -62,6 +64,21 @@ def test_details_are_read_into_their_types(client: Client) -> None:
     assert sentence.token_alternatives is not None
     assert len(sentence.attention) + 1 == len(sentence.target_tokens) == len(sentence.token_alternatives)
     assert sentence.token_alternatives[0][0].score <= 0.0
+
+
+def test_reports_and_the_quality_are_read_into_their_types(client: Client) -> None:
+    text = "Good morning. Das ist schon ein deutscher Satz. The 3 houses are old."
+    found = client.translate(text, source="en", target="de", return_quality=True, min_quality=1)
+    assert found.quality is not None
+    assert 0 < found.quality < 1
+    details = found.details
+    assert details is not None
+    assert details.kept == [KeptSentence("Das ist schon ein deutscher Satz.", "already_in_target_language")]
+    assert details.protected == [ProtectedItem("3", "number", "as_is")]
+    assert details.quality is not None
+    assert [each.text for each in details.quality] == ["Good morning.", "The 3 houses are old."]
+    assert details.quality == details.low_quality
+    assert client.translate("Good morning.", source="en", target="de").details is None
 
 
 def test_a_stream_gives_the_text_and_then_the_result(client: Client) -> None:

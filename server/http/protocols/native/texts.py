@@ -8,6 +8,7 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from server.http.protocols.native.details import TranslationDetails, translation_details
 from server.http.protocols.native.event_stream import EVENTS_CONTENT, EventStream
 from server.http.protocols.native.fields import (
     MAX_TAG_CHARACTERS,
@@ -28,10 +29,7 @@ from server.interface.errors import InvalidRequest
 from server.interface.request import FinishReason
 from server.text.formality import Formality
 from server.text.glossary import Glossary
-from server.text.items.kinds import ItemKind
 from server.text.language_detection import Detection
-from server.text.protection.means import Means
-from server.text.source_check import KeepReason
 from server.translation.deadline import Deadline
 from server.translation.glossary_store import memory_of
 from server.translation.service import TranslationOutcome
@@ -82,44 +80,6 @@ class DetectedLanguage(BaseModel):
     confidence: float = Field(ge=0, le=1, description="probability; low for short texts")
 
 
-class ProtectedItem(BaseModel):
-    """An item of a text that had to survive its translation."""
-
-    text: str
-    kind: ItemKind
-    means: Means = Field(
-        description="as_is: the model wrote it; hypothesis: in a hypothesis that was not its best; corrected: in place "
-        "of another number; stand_in, name, required: it read another item or a name instead; placed: it was put "
-        "beside its words; apart: the sentence was translated around it"
-    )
-
-
-class KeptSentenceAnswer(BaseModel):
-    """A sentence that was not translated: the translation has its source."""
-
-    text: str
-    reason: KeepReason
-
-
-class TranslationDetails(BaseModel):
-    """How a translation came about."""
-
-    protected: list[ProtectedItem] | None = Field(
-        None, description="numbers, addresses, placeholders and signs, in their order"
-    )
-    kept: list[KeptSentenceAnswer] | None = Field(
-        None,
-        description="sentences that were not translated; `if_already_target` and `if_untranslatable` translate them",
-    )
-    other_address: list[str] | None = Field(
-        None, description="translated sentences that do not have the form of address that `formal` asks for"
-    )
-    recovered: list[str] | None = Field(
-        None, description="sentences whose first translation lacked something; they were decoded again"
-    )
-    incomplete: list[str] | None = Field(None, description="sentences whose translation lacks something")
-
-
 class TranslationAnswer(BaseModel):
     """Translation of one text. Tokens include the end of every sentence."""
 
@@ -141,13 +101,21 @@ class TranslationAnswer(BaseModel):
         "by target tokens",
     )
     log_probability: float | None = Field(None, description="natural log-probability without the target prefix")
+    quality: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="probability that the translation is good, if `return_quality` or `min_quality` is set: the mean "
+        "over its sentences, weighted by their characters",
+    )
     alternatives: list[AlternativeAnswer] | None = Field(
         None, description="second and further hypotheses; number i joins hypothesis i of every sentence"
     )
     sentences: list[SentenceAnswer] | None = Field(None, description="details of tokens, if requested")
     details: TranslationDetails | None = Field(
         None,
-        description="if the text has items that must survive, or sentences that are kept, recovered or incomplete",
+        description="if the text has items that must survive, or sentences that are kept, recovered, incomplete or of "
+        "low quality",
     )
 
 
@@ -224,7 +192,9 @@ def _num_objects(asked: TranslationRequest, done: TranslationOutcome) -> int:
     num_tokens = result.sentence_tokens.num_target_tokens if asked.options.wants_details else 0
     num_alternatives = max(asked.options.num_hypotheses, 1) * len(result.translations)
     counts = (result.kept_items, result.kept_sentences, result.outcomes)
-    return num_alternatives + sum(sum(each.values()) for each in counts) + num_tokens
+    num_sentences = result.sentence_tokens.num_sentences if asked.options.return_quality else 0
+    num_named = sum(sum(each.values()) for each in counts) + result.num_low_quality + num_sentences
+    return num_alternatives + num_named + num_tokens
 
 
 def _answer(asked: TranslationRequest, done: TranslationOutcome) -> TranslateAnswer:
@@ -258,24 +228,10 @@ def _translation(
         finish_reason=translation.finish_reason,
         score=_score(translation.score, asked),
         log_probability=_score(translation.log_probability, asked),
+        quality=translation.quality,
         alternatives=others if asked.options.num_hypotheses > 1 else None,
         sentences=[sentence_answer(details) for details in translation.sentences] or None,
-        details=_details(translation),
-    )
-
-
-def _details(translation: Translation) -> TranslationDetails | None:
-    reported = (translation.protected, translation.kept, translation.recovered, translation.incomplete)
-    if not any((*reported, translation.other_address)):
-        return None
-    items = [ProtectedItem(text=item.text, kind=item.kind, means=item.means) for item in translation.protected]
-    kept = [KeptSentenceAnswer(text=each.text, reason=each.reason) for each in translation.kept]
-    return TranslationDetails(
-        protected=items or None,
-        kept=kept or None,
-        other_address=list(translation.other_address) or None,
-        recovered=list(translation.recovered) or None,
-        incomplete=list(translation.incomplete) or None,
+        details=translation_details(translation),
     )
 
 

@@ -40,6 +40,7 @@ _NAMES = {
     "kvasir_protected_items": "counter",
     "kvasir_kept_sentences": "counter",
     "kvasir_incomplete_sentences": "counter",
+    "kvasir_low_quality_sentences": "counter",
 }
 
 _RESULT = TranslationResult(
