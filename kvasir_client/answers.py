@@ -142,7 +142,9 @@ class MeasuredQuality:
 class Model:
     """A model of the server. `demonstration`, `purpose` and `quality` are statements of its model card.
 
-    `tasks` are "translate", "generate" and "embed"; `task_names` are values of `task` in `generate`."""
+    `tasks` are "translate", "generate" and "embed"; `task_names` are values of `task` in `generate`.
+    A `calibrated` model estimates the quality of its translations.
+    """
 
     name: str
     source_languages: list[str]
@@ -156,6 +158,7 @@ class Model:
     quality: list[MeasuredQuality] | None = None
     tasks: list[str] | None = None
     task_names: list[str] | None = None
+    calibrated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,11 @@ export class ErrorResponse extends Error {
 /** No response, or an interrupted one: the network or the server is down. */
 export class Unreachable extends Error {}
 
-/** Returns language pairs, models and limits. */
+/** Returns language pairs, models and limits; `return_quality` of the limits is whether all models estimate it. */
 export async function capabilities() {
   const [{ models, pairs, pairs_complete }, limits] = await Promise.all([getJson("v1/models"), getJson("v1/limits")]);
+  // A request with a model that is not calibrated would be rejected.
+  limits.return_quality = models.every(({ calibrated, tasks }) => calibrated || !tasks.includes("translate"));
   return { pairs: pairs_complete === false ? [...pairsOf(models), ...pairs] : pairs, models, limits };
 }
 

@@ -5,6 +5,7 @@ import { Alternatives } from "./alternatives.js";
 import { ErrorResponse, Unreachable, capabilities, detectedLanguage } from "./api.js";
 import { needsKey } from "./api_key.js";
 import { byId } from "./dom.js";
+import { markedPairs } from "./doubts.js";
 import { ErrorNotice } from "./error_notice.js";
 import { Files } from "./files.js";
 import { HistoryPanel } from "./history_panel.js";
@@ -19,7 +20,6 @@ import { Output } from "./output.js";
 import { SourceText } from "./source_text.js";
 import { Toolbar } from "./toolbar.js";
 import { TranslationHistory } from "./translation_history.js";
-import { sentencePairs } from "./word_alignment.js";
 import { WordHighlights } from "./word_highlights.js";
 
 const MAX_ANNOUNCED = 400; // characters; of longer translations a screen reader reads the length only
@@ -45,16 +45,16 @@ const toolbar = new Toolbar(
   () => ({ text: output.text, language: shown.target || null }),
   announce,
 );
-let limits = { max_text_characters: Infinity, max_beam_size: 1 };
+let limits = { max_text_characters: Infinity, max_beam_size: 1, return_quality: false };
 let isBehind = false; // the server may have been replaced since its last response
 let leftLanguage = null; // of the text: it was the target before, and another one replaced it
 
 const live = new LiveTranslation(
   () => {
     if (!languages.isReady || !source.text.trim() || source.excess) return null;
-    const request = { text: source.text, source: languages.source, target: languages.target };
-    // Tokens align the sentences. Translations through a pivot have none.
-    return languages.pair && !languages.pair.pivot ? { ...request, return_token_scores: true } : request;
+    const isDirect = Boolean(languages.pair) && !languages.pair.pivot; // tokens, which align the sentences, need it
+    const details = { return_token_scores: isDirect, return_quality: limits.return_quality };
+    return { text: source.text, source: languages.source, target: languages.target, ...details };
   },
   {
     streamed: "",
@@ -120,7 +120,7 @@ function show(translation, request, response) {
   });
   source.language = languages.readLanguage;
   output.language = request.target;
-  output.settle(translation.text, sentencePairs(request.text, translation.text, translation.sentences, shown));
+  output.settle(translation.text, markedPairs(request.text, translation, shown));
   const note = showNote(byId("note"), translation, shown.pivot, leftLanguage && { language: leftLanguage, target: shown.target });
   leftLanguage = null;
   modelNote.show(response.model ?? null);

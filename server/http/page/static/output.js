@@ -2,6 +2,7 @@
 
 import { words } from "./word_alignment.js";
 import { element, wrapped } from "./dom.js";
+import { showTitle } from "./interface.js";
 
 const LONG = 320; // as in source_text.js
 
@@ -51,7 +52,7 @@ export class Output extends EventTarget {
     this.#place.replaceChildren(element("span", { className: "stale" }, this.text));
   }
 
-  /** Shows the complete translation. `pairs` come from `sentencePairs`. */
+  /** Shows the complete translation. `pairs` come from `sentencePairs` and `markDoubts`. */
   settle(text, pairs) {
     this.text = text;
     this.#forget();
@@ -59,7 +60,7 @@ export class Output extends EventTarget {
     const ranges = pairs.map((pair) => ({
       begin: pair.target[0],
       end: pair.target[1],
-      wrap: (sentence) => element("span", {}, ...this.#spans(sentence, pair)),
+      wrap: (sentence) => this.#sentence(sentence, pair),
     }));
     this.#place.replaceChildren(...wrapped(text, ranges));
     this.#fit(text.length);
@@ -73,6 +74,7 @@ export class Output extends EventTarget {
       if (each.target[0] >= end) each.target = each.target.map((place) => place + longer);
     }
     pair.target = [begin, begin + sentence.length];
+    delete pair.quality; // it was that of the other translation
     this.settle(this.text.slice(0, begin) + sentence + this.text.slice(end), this.#pairs);
   }
 
@@ -92,14 +94,25 @@ export class Output extends EventTarget {
     this.#place.focus();
   }
 
+  #sentence(sentence, pair) {
+    const node = element("span", {}, ...this.#spans(sentence, pair));
+    if (pair.quality !== undefined) {
+      node.className = "doubtful";
+      showTitle(node, "output.doubtful", { percent: Math.round(100 * pair.quality) });
+    }
+    return node;
+  }
+
   #spans(sentence, pair) {
+    const doubted = pair.quality === undefined ? [] : pair.doubted;
     return wrapped(
       sentence,
       words(sentence, this.#language).map((range) => ({
         begin: range[0],
         end: range[1],
         wrap: (text) => {
-          const node = element("span", { className: "word" }, text);
+          const isDoubted = doubted.some(([begin, end]) => begin < range[1] && range[0] < end);
+          const node = element("span", { className: isDoubted ? "word doubted" : "word" }, text);
           this.#words.push({ node, pair, range });
           return node;
         },

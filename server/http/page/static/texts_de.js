@@ -39,6 +39,8 @@ export default {
   "output.spoken": "{language}: {text}",
   "output.length": "Ein Satz wurde abgeschnitten: Er ist zu lang.",
   "output.repetition": "Ein Satz wurde abgeschnitten, wo er sich zu wiederholen begann.",
+  "output.doubtful": "Vielleicht falsch: zu {percent} % wahrscheinlich gut",
+  "output.doubts": { "one": "{count} unterstrichener Satz ist vielleicht falsch", "other": "{count} unterstrichene Sätze sind vielleicht falsch" },
   "output.pivot": "Übersetzt über {language}",
   "output.copy": "Kopieren",
   "output.copied": "Kopiert",

@@ -39,6 +39,8 @@ export default {
   "output.spoken": "{language}: {text}",
   "output.length": "A sentence was cut off: it is too long.",
   "output.repetition": "A sentence was cut off where it began to repeat itself.",
+  "output.doubtful": "Perhaps wrong: {percent} % likely to be good",
+  "output.doubts": { "one": "{count} underlined sentence is perhaps wrong", "other": "{count} underlined sentences are perhaps wrong" },
   "output.pivot": "Translated through {language}",
   "output.copy": "Copy",
   "output.copied": "Copied",

@@ -39,6 +39,8 @@ export default {
   "output.spoken": "{language}: {text}",
   "output.length": "Una frase se cortó: es demasiado larga.",
   "output.repetition": "Una frase se cortó donde empezaba a repetirse.",
+  "output.doubtful": "Quizá incorrecta: probabilidad de que sea buena, {percent} %",
+  "output.doubts": { "one": "{count} frase subrayada es quizá incorrecta", "other": "{count} frases subrayadas son quizá incorrectas" },
   "output.pivot": "Traducido a través del idioma: {language}",
   "output.copy": "Copiar",
   "output.copied": "Copiado",

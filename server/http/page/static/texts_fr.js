@@ -39,6 +39,8 @@ export default {
   "output.spoken": "{language} : {text}",
   "output.length": "Une phrase a été coupée : elle est trop longue.",
   "output.repetition": "Une phrase a été coupée là où elle commençait à se répéter.",
+  "output.doubtful": "Peut-être fausse : bonne à {percent} % de probabilité",
+  "output.doubts": { "one": "{count} phrase soulignée est peut-être fausse", "other": "{count} phrases soulignées sont peut-être fausses" },
   "output.pivot": "Traduction en passant par : {language}",
   "output.copy": "Copier",
   "output.copied": "Copié",

@@ -1,5 +1,6 @@
 /** Word highlights: the source of the word under the pointer. */
 
+import { text } from "./interface.js";
 import { wordLinks } from "./word_alignment.js";
 
 const REST_MS = 60; // the pointer must rest before a request is sent
@@ -64,6 +65,7 @@ export class WordHighlights {
     const highlighted = from.map((each) => each.map((place) => place + begin));
     this.#source.highlight(pair.source, highlighted);
     const words = highlighted.map((each) => this.#source.text.slice(...each)).join(" ");
-    this.#announce(words ? `${node.textContent}: ${words}` : node.textContent);
+    const quality = pair.quality === undefined ? "" : text("output.doubtful", { percent: Math.round(100 * pair.quality) });
+    this.#announce([words ? `${node.textContent}: ${words}` : node.textContent, quality].filter(Boolean).join(". "));
   }
 }

@@ -6,9 +6,11 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 
 from bundle.loading import Bundle
+from bundle.manifest import BundleConfig
 from bundle.tensors import Precision
 from server.http.requests.model_names import MAX_LISTED_PAIRS, model_names
 from server.http.state import ServerState, server_state
+from server.translation.quality import pair_name
 from server.translation.task_models import Task, tasks_of
 
 router = APIRouter(prefix="/v1", tags=["translation"])
@@ -38,6 +40,7 @@ class ModelAnswer(BaseModel):
     max_target_tokens: int
     demonstration: bool = Field(description="whether the model card calls this a demonstration model")
     purpose: str | None = Field(description="purpose of the model, from its model card")
+    calibrated: bool = Field(description="whether `return_quality` is possible between all languages of the model")
     quality: list[QualityAnswer] = Field(description="figures of the model card for this precision")
 
 
@@ -95,6 +98,12 @@ async def models(server: Annotated[ServerState, Depends(server_state)]) -> Model
     )
 
 
+def _is_calibrated(config: BundleConfig) -> bool:
+    pairs = [(source, target) for source in config.source_languages for target in config.target_languages]
+    names = [pair_name(*pair) for pair in pairs if pair[0] != pair[1]]
+    return bool(names) and all(name in config.quality for name in names)
+
+
 def _model(bundle: Bundle) -> ModelAnswer:
     config, card = bundle.config, bundle.card
     return ModelAnswer(
@@ -109,5 +118,6 @@ def _model(bundle: Bundle) -> ModelAnswer:
         max_target_tokens=config.shapes.max_target_tokens,
         demonstration=card.is_demonstration,
         purpose=card.purpose,
+        calibrated=_is_calibrated(config),
         quality=[QualityAnswer.model_validate(each, from_attributes=True) for each in card.quality],
     )
