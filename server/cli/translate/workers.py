@@ -19,6 +19,7 @@ from server.cli.offline_options import OfflineOptions
 from server.cli.translate.blocks import Block, BlockTranslator, TranslatedBlock
 from server.interface.errors import EngineFailed
 from server.text.language_detection import load_identifier
+from server.translation.limits import TranslationLimits
 from server.workers.message_pipe import MessagePipe
 
 _BLOCKS_PER_WORKER = 16  # enough to fill all rows beside blocks that wait for one long sentence
@@ -90,7 +91,9 @@ class WorkerProcesses:
     def __init__(self, bundles: Sequence[Bundle], options: OfflineOptions, num_processes: int) -> None:
         """Start the processes and wait until all have loaded the models. Raises the exceptions of `BlockTranslator`."""
         context = _context()
-        load_identifier()  # once: forked processes share it
+        limits = TranslationLimits()
+        if limits.keeps_target(options.decoding) or limits.keeps_untranslatable(options.decoding):
+            load_identifier()  # once: forked processes share it
         self._workers: list[_Worker] = []
         try:
             for _ in range(num_processes):
