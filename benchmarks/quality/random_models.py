@@ -120,7 +120,7 @@ def _noise(name: str, tensor: torch.Tensor) -> float:
     if tensor.dim() == 1 or tensor.shape[0] == 1:
         return 0.2
     is_sharp = any(part in name for part in ("q_proj", "k_proj", "embed", "shared", "lm_head"))
-    return float((3.0 if is_sharp else 1.0) * tensor.shape[-1] ** -0.5)
+    return float((2.5 if is_sharp else 1.0) * tensor.shape[-1] ** -0.5)
 
 
 def _how_far_from_ending(reference: MarianMTModel) -> torch.Tensor:
