@@ -50,6 +50,8 @@ _ENGINE = "tests/server/engine"
 _DECODING = f"{_ENGINE}/decoding"
 _WORKERS = "tests/server/workers"
 _FORMATS = "tests/server/documents/formats"
+_READERS = "tests/server/text/readers"
+_PROTECTION = ("found_items", "protected_sentence", "model_input", "answer_writer", "sign_placement", "substitutes")
 # Beside the test file whose path and name follow the module's.
 _TESTS: dict[str, tuple[str, ...]] = {
     "server/engine/scheduler.py": (
@@ -71,6 +73,31 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_DECODING}/test_options.py",
     ),
     "server/engine/decoding/logits_processors.py": (f"{_DECODING}/test_options.py",),
+    "server/engine/decoding/candidate_selection.py": (f"{_DECODING}/test_beam_search.py",),
+    "server/engine/decoding/beam_search.py": (
+        f"{_DECODING}/test_native_searches.py",
+        f"{_DECODING}/test_loop_detection.py",
+        f"{_ENGINE}/test_stream_tracker.py",
+    ),
+    "server/engine/decoding/loop_detection.py": (f"{_DECODING}/test_options.py",),
+    **dict.fromkeys(
+        (f"server/text/protection/{name}.py" for name in _PROTECTION),
+        ("tests/server/translation/test_items.py", "tests/server/text/test_model_input.py"),
+    ),
+    "server/text/protection/answer_casing.py": ("tests/server/translation/test_casing.py",),
+    "server/text/readers/html.py": (f"{_READERS}/test_markup.py",),
+    "server/text/readers/unit_builder.py": (f"{_READERS}/test_markup.py", f"{_READERS}/test_plain_text.py"),
+    "server/documents/markup/units.py": (
+        "tests/server/documents/test_random_paragraphs.py",
+        f"{_FORMATS}/test_text_files.py",
+    ),
+    "server/documents/markup/item_rewriting.py": (
+        "tests/server/documents/test_dense_documents.py",
+        f"{_FORMATS}/test_text_files.py",
+    ),
+    "server/documents/markup/cues.py": (f"{_FORMATS}/test_subtitles.py", f"{_FORMATS}/test_srt.py"),
+    "server/documents/formats/csv.py": (f"{_FORMATS}/test_format_options.py",),
+    "server/text/protection/tag_placement.py": (f"{_READERS}/test_markup.py",),
     "server/documents/formats/odf.py": (f"{_FORMATS}/test_office_files.py", f"{_FORMATS}/test_spreadsheets.py"),
     "server/documents/formats/docx.py": (f"{_FORMATS}/test_office_files.py",),
     "server/documents/formats/xlsx.py": (f"{_FORMATS}/test_spreadsheets.py",),

@@ -228,6 +228,7 @@ class DocumentStore:
         if job.task is not None:
             job.task.cancel()
             await asyncio.wait([job.task])
+            job.task = None  # its error has a frame that has the job: a cycle, which only full collections free
         self._remove(job)
 
     def _remove(self, job: StoredJob) -> None:

@@ -238,6 +238,9 @@ class _Work:
             async with asyncio.TaskGroup() as group:
                 for block in _blocks(list(equal_parts.values()), self._block_characters):
                     group.create_task(self._run_block(block, translate))
+        except asyncio.CancelledError as cancelled:
+            cancelled.__traceback__ = None  # a frame of the group has the error: a cycle with all parts
+            raise
         except ExceptionGroup as failed:  # the first is the reason; the others were in progress
             raise failed.exceptions[0] from None
         self._advance(num_units)  # of parts without a letter, which were in no block

@@ -2,7 +2,7 @@
 
 Prints the slope of each series over its second half, when the caches are full, and writes a plot to `--output`. Exits
 with 1 if the slope of memory is above zero beyond its confidence interval and above `--max-megabytes-a-minute`, or if a
-request failed.
+request failed. Flags behind `--` go to the server: with small caches, these are full before the second half.
 """
 
 import argparse
@@ -56,15 +56,16 @@ class Series:
 class Visitor:
     """One client that draws its requests."""
 
-    def __init__(self, url: str, seed: int, series: Series) -> None:
+    def __init__(self, url: str, seed: int, series: Series, max_pause: float) -> None:
         self._url = url
+        self._max_pause = max_pause
         self._chance = random.Random(seed)
         self._series = series
 
     def visit(self, is_done: threading.Event) -> None:
         """Send requests until the end."""
         with httpx2.Client(base_url=self._url, timeout=PATIENCE_SECONDS) as client:
-            while not is_done.wait(self._chance.uniform(0, 0.05)):
+            while not is_done.wait(self._chance.uniform(0, self._max_pause)):
                 try:
                     status = self._chance.choice(self._requests)(self, client)
                 except httpx2.TransportError:
@@ -158,10 +159,12 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--output", type=Path, default=Path("build/soak.svg"))
     parser.add_argument("--max-megabytes-a-minute", type=float, default=0.5)
+    parser.add_argument("--max-pause", type=float, default=0.05, help="seconds between two requests of a client")
+    parser.add_argument("flags", nargs="*", default=["--cache-sentences", "2000"], help="flags of `kvasir serve`")
     options = parser.parse_args()
     series, is_done = Series(), threading.Event()
-    for served in started("--cache-sentences", "2000"):
-        visitors = [Visitor(served.url, number, series) for number in range(_NUM_CLIENTS)]
+    for served in started(*options.flags):
+        visitors = [Visitor(served.url, number, series, options.max_pause) for number in range(_NUM_CLIENTS)]
         threads = [threading.Thread(target=visitor.visit, args=(is_done,)) for visitor in visitors]
         for thread in threads:
             thread.start()

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import io
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -221,6 +222,25 @@ def test_deleting_a_document_cancels_its_translation(tmp_path: Path) -> None:
 
     run(scenario)
     assert outcomes == ["cancelled"]
+
+
+def test_a_deleted_document_leaves_no_objects_to_full_garbage_collections(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = DocumentStore(StoreOptions(folder=tmp_path))
+        gate = Gate()
+        lines = "".join(f"House number {number}.\n" for number in range(1000)).encode()
+        job = await store.submit("a.txt", io.BytesIO(lines), Translate(gate.translate))
+        await gate.entered.wait()
+        gc.collect()
+        gc.disable()
+        await store.delete(job.id)
+        assert gc.collect() < 100
+        await store.close()
+
+    try:
+        run(scenario)
+    finally:
+        gc.enable()
 
 
 def test_closing_cancels_everything_and_removes_all_files(tmp_path: Path) -> None:

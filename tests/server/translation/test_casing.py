@@ -56,6 +56,12 @@ def test_the_model_reads_the_words_that_it_knows_and_its_answer_gets_the_capital
     assert _translate(Answering(bundle, {read: answer}), text) == translation
 
 
+def test_a_word_in_capitals_that_a_tag_cuts_is_read_as_one_word(bundle: Bundle) -> None:
+    engine = Answering(bundle, {"The mani is here": "Der Hund ist hier"})
+    for text in ("THE M<b>ANI</b> IS HERE", "THE MAN<b>I</b> IS HERE"):
+        assert "HUND" in _translate(engine, text, format="html")
+
+
 def test_a_usual_sentence_is_read_as_it_is(bundle: Bundle) -> None:
     engine = Answering(bundle, {"The man is here.": "Der Hund ist hier."})
     assert _translate(engine, "The man is here.") == "Der Hund ist hier."

@@ -154,6 +154,18 @@ def test_an_ellipsis_takes_the_place_of_a_full_stop(bundle: Bundle, end: str) ->
     assert found.text == f"the dog jumps{end}"
 
 
+def test_a_full_stop_behind_an_item_becomes_the_ellipsis_of_the_source(bundle: Bundle) -> None:
+    engine = Rewriting(bundle, lambda text: text.rstrip(".") + ".")
+    [found] = _translate(engine, "the 4711 dogs jump...")
+    assert found.text == "the 4711 dogs jump..."
+
+
+def test_a_word_for_a_number_is_in_capitals_as_all_words_are(bundle: Bundle) -> None:
+    engine = Rewriting(bundle, lambda text: text.replace("3", "drei"))
+    [found] = _translate(engine, "THE DOG JUMPS 3 TIMES")
+    assert found.text == "THE DOG JUMPS DREI TIMES"
+
+
 def test_later_searches_have_two_beams(bundle: Bundle) -> None:
     engine = Rewriting(bundle, lambda text: text.replace("4711", "").replace("350", ""))
     options = DecodingOptions(beam_size=4)

@@ -3,12 +3,14 @@
 import csv
 import io
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from server.documents.formats.csv_delimiter import DELIMITERS, detect_delimiter
 from server.documents.formats.options import FormatOptions
 from server.documents.formats.registry import format_of
+from server.documents.rewriting import Translate
 from server.interface.errors import InvalidDocument, InvalidRequest
 from tests.server.documents.documents import LOUD, SAME, translated
 
@@ -124,6 +126,14 @@ def test_the_delimiter_of_random_tables_is_found() -> None:
 def test_cells_with_text_are_translated_and_nothing_else(table: str, expected: str) -> None:
     assert translated(table.encode(), ".csv", LOUD).decode() == expected
     assert translated(table.encode(), ".csv", SAME).decode() == table
+
+
+def test_a_cell_with_more_quotation_marks_than_before_gets_quotes() -> None:
+    async def quoted(texts: Sequence[str]) -> list[str]:
+        return [f'"{text}"' for text in texts]
+
+    assert translated(b"one,two\n", ".csv", Translate(quoted)).decode() == '"""one""","""two"""\n'
+    assert translated(b'a "b" c,d\n', ".csv", LOUD).decode() == 'A "B" C,D\n'
 
 
 def test_two_equally_good_readings_are_rejected_with_both() -> None:

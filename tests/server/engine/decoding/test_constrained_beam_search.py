@@ -129,6 +129,22 @@ def test_a_term_may_be_inflected_and_a_phrase_may_not() -> None:
         assert in_phrase.is_met == (re.search(r"1(?![23])", written) is not None)
 
 
+def test_the_search_goes_on_while_a_beam_can_improve_the_hypotheses() -> None:
+    # (1,) and (1, 3) end first; (1, 2, 2) runs on and is more likely than the second of them.
+    table = spelled_out(
+        {
+            (): [0, 1, 0, 0],
+            (1,): [0.5, 0, 0.3, 0.2],
+            (1, 2): [0, 0, 0.9, 0.1],
+            (1, 3): [0.75, 0, 0, 0.25],
+            (1, 2, 2): [1, 0, 0, 0],
+        }
+    )
+    params = sentence_params(2, 0.0, 6, 2, required_phrases=((1,),))
+    [done] = FakeEngine(table).run([request(SOURCE, params)])
+    assert _answers(done) == [(1,), (1, 2, 2)]
+
+
 def test_a_phrase_inside_a_longer_word_is_not_enough() -> None:
     # 4 is the phrase, 5 continues its word and is far more likely than 6, which begins another one.
     row = [0.3, 0.05, 0.05, 0.0, 0.1, 0.4, 0.1]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from server.text.protection.tag_placement import Block, render
+from server.text.protection.tag_placement import Block, fits, render
 from server.text.protection.word_alignment import links, words_of
 from server.text.readers.plain_text import read_text
 from server.text.readers.unit_builder import UnitBuilder
@@ -99,6 +99,15 @@ def test_white_space_stays_on_its_side_of_a_tag() -> None:
         words = words_of(unit.text)
         block = Block(words, words, np.eye(len(words), dtype=np.float32))
         assert render(unit, unit.text, [block], []) == markup
+
+
+def test_a_tag_that_begins_in_another_sentence_stands_around_the_first_items() -> None:
+    tags = [Tag(0, 10, "<b>", "</b>")]
+    assert fits(tags, (5, 20), [(6, 7), (12, 13)])
+    assert not fits(tags, (5, 20), [(12, 13), (6, 7)])
+    tags = [Tag(11, 30, "<b>", "</b>")]
+    assert fits(tags, (5, 20), [(6, 7), (12, 13)])
+    assert not fits(tags, (5, 20), [(12, 13), (6, 7)])
 
 
 def test_a_tag_of_another_unit_is_kept() -> None:

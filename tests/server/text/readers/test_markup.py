@@ -71,6 +71,12 @@ def test_an_element_that_is_not_translated_is_one_word_of_its_sentence(echo_lett
     assert echo_letters.model_inputs == ["Where is Tom of Maria?"]
 
 
+def test_a_name_that_stands_for_an_element_is_not_in_the_sentence(echo_letters: Identity) -> None:
+    source = "<p>Tom and Maria is <code>x</code> it</p>"
+    assert echo_letters([source], "html") == [source]
+    assert echo_letters.model_inputs == ["Tom and Maria is Boston it"]
+
+
 @pytest.mark.parametrize(
     "source",
     [
