@@ -231,8 +231,22 @@ class ErrorInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentDetails:
+    """Numbers of sentences of a document that need attention: `kept` by reason. `quality` is the mean of the texts."""
+
+    kept: dict[str, int] | None = None
+    recovered: int | None = None
+    incomplete: int | None = None
+    low_quality: int | None = None
+    quality: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
-    """State of a document. `status` is "queued", "translating", "done" or "error"; `progress` is 0 to 1."""
+    """State of a document. `status` is "queued", "translating", "done" or "error"; `progress` is 0 to 1.
+
+    `details` is None if there is nothing to report.
+    """
 
     id: str
     name: str
@@ -243,6 +257,7 @@ class Document:
     num_characters: int
     seconds_remaining: float | None = None
     error: ErrorInfo | None = None
+    details: DocumentDetails | None = None
 
 
 def parse(kind: type[T], data: Mapping[str, object]) -> T:

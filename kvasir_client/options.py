@@ -104,3 +104,9 @@ class DocumentOptions(TypedDict, total=False):
     delimiter: str
     columns: str
     encoding: str
+    if_already_target: str
+    if_incomplete: str
+    if_untranslatable: str
+    min_quality: float
+    on_low_quality: str
+    return_quality: bool

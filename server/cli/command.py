@@ -136,4 +136,5 @@ def _as_json(result: OfflineStats) -> dict[str, float]:
     counts = ("lines", "sentences", "decoded", "cached", "coalesced", "source_tokens", "target_tokens")
     digits = {"seconds": 3, "tokens_per_second": 1, "rows_per_step": 2}
     rounded = {name: round(getattr(result, name), places) for name, places in digits.items()}
-    return {name: getattr(result, name) for name in counts} | rounded
+    quality = {} if result.quality is None else {"quality": round(result.quality, 4), "low_quality": result.low_quality}
+    return {name: getattr(result, name) for name in counts} | rounded | quality

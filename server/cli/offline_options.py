@@ -10,7 +10,7 @@ from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES
 # Options whose results only JSON can contain.
 _DETAILS = (
     "return_scores", "return_token_scores", "num_token_alternatives", "return_alignments", "return_attention",
-    "alignment_layer", "alignment_heads", "return_quality",
+    "alignment_layer", "alignment_heads",
 )  # fmt: skip
 _FOR_WHOLE_TEXTS = ("target_prefix", "required_phrases", "return_alternatives")
 _FOR_LINES = ("num_hypotheses", *_DETAILS)

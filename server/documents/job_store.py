@@ -108,7 +108,7 @@ class DocumentStore:
         self._remove_expired()
         client = client_of_call.get()
         self.capacity.make_room(client, 0)
-        job = StoredJob(kind.result_name(shown_name(name)), kind, client)
+        job = StoredJob(kind.result_name(shown_name(name)), kind, client, translate.report)
         self._jobs[job.id] = job
         try:
             job.folder = await in_thread(self._copy, content)

@@ -8,6 +8,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from server.documents.formats.registry import DocumentFormat
+from server.documents.report import DocumentReport
 from server.documents.steps import DocumentSize
 from server.interface.errors import KvasirError
 
@@ -34,6 +35,7 @@ class DocumentJob:
     num_characters: int
     seconds_remaining: float | None  # estimated, while it is being translated
     error: KvasirError | None
+    report: DocumentReport
 
     @property
     def progress(self) -> float:
@@ -50,6 +52,7 @@ class StoredJob:
     name: str
     kind: DocumentFormat
     client: str = ""
+    report: DocumentReport = field(default_factory=DocumentReport)
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     key: str = field(default_factory=lambda: token_hex(32))
     status: JobStatus = JobStatus.QUEUED
@@ -81,4 +84,5 @@ class StoredJob:
             self.size.num_characters,
             self.seconds_remaining(now),
             self.error,
+            self.report,
         )

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
 from server.documents.formats.registry import DocumentFormat
 from server.documents.fragment import Fragment, from_html, plain_texts, to_html, with_plain_texts
 from server.documents.input.limits import FileLimits
+from server.documents.report import DocumentReport
 from server.documents.steps import DocumentSize, advance, measure
 from server.interface.errors import DeadlineExceeded, QueueFull
 
@@ -37,7 +38,7 @@ class Translate:
     and gets the style of its longest part; links, images and code divide it.
 
     With `divide`, no call has more than `max_characters` in all its texts; None is no limit. `finish` is called after
-    the last text; the document fails with its error.
+    the last text; the document fails with its error. `report` summarises the translations.
     """
 
     text: TranslateTexts
@@ -45,6 +46,7 @@ class Translate:
     divide: Divide | None = None
     max_characters: int | None = None
     finish: Callable[[], None] = lambda: None
+    report: DocumentReport = field(default_factory=DocumentReport)
 
 
 class RewriteSteps(Protocol):

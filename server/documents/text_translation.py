@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from server.documents.report import DocumentReport
 from server.documents.rewriting import Translate
 from server.text.language_tags import match_language
 from server.text.segmentation.sentences import split
@@ -40,7 +41,7 @@ def document_translation(
     one. `blocks` counts these calls. Raises as `TranslationService.check` does.
     """
     into = service.check(request, source, target)
-    counted = blocks or DetectedBlocks()
+    counted, report = blocks or DetectedBlocks(), DocumentReport()
     # The limit on texts of a request does not apply: documents are cut into small blocks here.
     request = replace(request, size_is_checked=True, in_background=True)
 
@@ -57,6 +58,7 @@ def document_translation(
             language = detected.language
         done = await service.translate(replace(request, texts=tuple(texts)), language, into)
         observe(done)
+        report.add(done.result)
         return [translation.text for translation in done.result.translations]
 
     return Translate(
@@ -64,6 +66,7 @@ def document_translation(
         html=lambda texts: translate(texts, replace(request, format="html")),
         divide=partial(_divided, _DEFAULT_LANGUAGE if source in (None, AUTO) else source),
         max_characters=service.max_text_characters,
+        report=report,
     )
 
 

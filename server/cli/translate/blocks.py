@@ -122,9 +122,7 @@ class BlockTranslator:
             )
             result = await self._route.pipeline.translate(request)
             translations.update(zip(indices, result.translations, strict=True))
-            stats.sentences += result.sentence_tokens.num_sentences
-            stats.source_tokens += result.sentence_tokens.num_source_tokens
-            stats.target_tokens += result.sentence_tokens.num_target_tokens
+            stats.count(result)
 
         plain: list[int] = []
         special: list[int] = []

@@ -54,9 +54,7 @@ def translate_document_file(
     stats, recorder = OfflineStats(), StatsRecorder()
 
     def observe(done: TranslationOutcome) -> None:
-        stats.sentences += done.result.sentence_tokens.num_sentences
-        stats.source_tokens += done.result.sentence_tokens.num_source_tokens
-        stats.target_tokens += done.result.sentence_tokens.num_target_tokens
+        stats.count(done.result)
 
     def advance(num_done: int, _num_units: int) -> None:
         on_progress(num_done - stats.lines)

@@ -1,6 +1,8 @@
 """Statistics of an offline translation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+from server.translation.types import TranslationResult
 
 
 @dataclass(slots=True)
@@ -19,6 +21,9 @@ class OfflineStats:
     target_tokens: int = 0
     steps: int = 0
     rows: int = 0  # of all steps
+    low_quality: int = 0  # sentences below the minimum quality
+    quality_sum: float = 0.0  # of texts, each with its source tokens as weight
+    quality_tokens: int = 0
     seconds: float = 0.0
 
     @property
@@ -31,10 +36,27 @@ class OfflineStats:
         """Mean number of rows in a decoder step, over all engines."""
         return self.rows / self.steps if self.steps else 0.0
 
+    @property
+    def quality(self) -> float | None:
+        """The mean quality of texts, weighted by their source tokens; None if it was not estimated."""
+        return self.quality_sum / self.quality_tokens if self.quality_tokens else None
+
+    def count(self, result: TranslationResult) -> None:
+        """Add the sentences, tokens and qualities of translated texts."""
+        tokens = result.sentence_tokens
+        self.sentences += tokens.num_sentences
+        self.source_tokens += tokens.num_source_tokens
+        self.target_tokens += tokens.num_target_tokens
+        self.low_quality += result.num_low_quality
+        for each in result.translations:
+            if each.quality is not None:
+                self.quality_sum += each.quality * each.source_tokens
+                self.quality_tokens += each.source_tokens
+
     def add(self, other: "OfflineStats") -> None:
         """Add the counts of a part of the run."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-_COUNTS = ("lines", "sentences", "decoded", "cached", "coalesced", "source_tokens", "target_tokens", "steps", "rows")
+_COUNTS = tuple(each.name for each in fields(OfflineStats) if each.name != "seconds")

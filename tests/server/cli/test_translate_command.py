@@ -55,6 +55,17 @@ def test_a_file_is_translated_line_by_line(tmp_path: Path) -> None:
     }
 
 
+def test_lines_have_their_quality_in_json_and_its_mean_in_the_statistics(tmp_path: Path) -> None:
+    stats, flags = tmp_path / "stats.json", ("--min-quality", "1", "--on-low-quality", "keep_source")
+    result = _run("translate", "--json", "--stats", str(stats), *flags, text="Good morning.\nThank you.\n")
+    lines = [json.loads(line) for line in result.output.splitlines()]
+    assert [line["text"] for line in lines] == ["Good morning.", "Thank you."]
+    assert [line["kept"][0]["reason"] for line in lines] == ["low_quality"] * 2
+    assert 0 < lines[0]["low_quality"][0]["quality"] < 1
+    result = _run("translate", "--json", "--stats", str(stats), "--return-quality", text="Good morning.\n")
+    assert json.loads(result.output)["quality"] == json.loads(stats.read_text(encoding="utf-8"))["quality"]
+
+
 def test_json_lines_have_only_the_requested_fields() -> None:
     flags = ["--num-hypotheses", "2", "--return-scores", "--return-alignments", "--suppress-phrases", "Haus"]
     result = _run("translate", "--json", *flags, "--suppress-phrases", "Danke", text="Thank you.\n\nA house.\n")
@@ -123,13 +134,16 @@ def test_a_line_that_is_not_utf8_is_reported_with_its_number() -> None:
 def test_translate_takes_a_document_into_a_document(tmp_path: Path) -> None:
     source, output, stats = tmp_path / "page.html", tmp_path / "seite.html", tmp_path / "stats.json"
     source.write_text("<!DOCTYPE html><h1 class='x'>Thank you.</h1><p>Yes.</p><!-- stays -->", encoding="utf-8")
-    result = _run("translate", str(source), "--output", str(output), "--threads", "1", "--stats", str(stats))
+    flags = ("--threads", "1", "--min-quality", "1")
+    result = _run("translate", str(source), "--output", str(output), "--stats", str(stats), *flags)
     assert result.exit_code == 0, result.stderr
     page = output.read_text(encoding="utf-8")
     assert '<h1 class="x">' in page
     assert "Dank" in page
     assert "<!-- stays -->" in page
-    assert json.loads(stats.read_text(encoding="utf-8"))["lines"] == 2
+    numbers = json.loads(stats.read_text(encoding="utf-8"))
+    assert (numbers["lines"], numbers["low_quality"]) == (2, 2)
+    assert 0 < numbers["quality"] < 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "seite.html", "stats.json"]
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from server.documents.formats.options import FormatOptions, split_columns
 from server.documents.jobs import DocumentJob, JobStatus
+from server.documents.report import DocumentReport
 from server.documents.text_translation import document_translation
 from server.http.requests.api_keys import charged
 from server.http.responses.download import download
@@ -17,6 +18,8 @@ from server.http.responses.errors import error_responses
 from server.http.state import ServerState, server_state
 from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions
 from server.interface.detail_options import MAX_LENGTH_PENALTY
+from server.interface.text_options import IfIncomplete, KeepOrTranslate, OnLowQuality
+from server.text.source_check import KeepReason
 from server.translation.types import TranslationRequest
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
@@ -28,6 +31,16 @@ _MAX_FORMAT_CHARACTERS = 16
 _MAX_COLUMNS_CHARACTERS = 4000
 
 Server = Annotated[ServerState, Depends(server_state)]
+
+
+class DocumentDetails(BaseModel):
+    """Sentences of a document that need attention, as far as it is translated."""
+
+    kept: dict[KeepReason, int] | None = Field(None, description="numbers of sentences that were not translated")
+    recovered: int | None = Field(None, description="number of sentences that were decoded again")
+    incomplete: int | None = Field(None, description="number of sentences whose translation lacks something")
+    low_quality: int | None = Field(None, description="number of sentences with a quality below `min_quality`")
+    quality: float | None = Field(None, ge=0, le=1, description="mean quality, weighted by the tokens of the texts")
 
 
 class DocumentAnswer(BaseModel):
@@ -42,6 +55,7 @@ class DocumentAnswer(BaseModel):
     num_characters: int
     seconds_remaining: float | None = Field(None, description="estimate during the translation")
     error: ErrorBody | None = Field(None, description="cause, if the status is error")
+    details: DocumentDetails | None = Field(None, description="if there is anything to report")
 
 
 @router.post(
@@ -75,13 +89,30 @@ async def submit(
     encoding: Annotated[
         str | None, Form(max_length=_MAX_TAG_CHARACTERS, description="of a text file; by default detected")
     ] = None,
+    if_already_target: Annotated[KeepOrTranslate | None, Form()] = None,
+    if_untranslatable: Annotated[KeepOrTranslate | None, Form()] = None,
+    if_incomplete: Annotated[IfIncomplete | None, Form()] = None,
+    return_quality: Annotated[bool, Form()] = False,
+    min_quality: Annotated[float | None, Form(ge=0, le=1, allow_inf_nan=False)] = None,
+    on_low_quality: Annotated[OnLowQuality | None, Form()] = None,
 ) -> DocumentAnswer:
     """Submit a document as multipart/form-data. `format`, or the extension of its name, selects the format.
+
+    Options have the meaning that they have in `/v1/translate`; `details` of the progress has numbers of sentences.
 
     The document is translated in the background; `Location` is the address of its progress.
     """
     service, _ = server.accept()
-    options = DecodingOptions(beam_size=beam_size, length_penalty=length_penalty)
+    options = DecodingOptions(
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        if_already_target=if_already_target,
+        if_untranslatable=if_untranslatable,
+        if_incomplete=if_incomplete,
+        return_quality=return_quality,
+        min_quality=min_quality,
+        on_low_quality=on_low_quality,
+    )
     translation_request = TranslationRequest((), "", "", options)
     into = service.check(translation_request, source, target)
     translate = document_translation(
@@ -131,7 +162,20 @@ def _answer(job: DocumentJob) -> DocumentAnswer:
         num_characters=job.num_characters,
         seconds_remaining=job.seconds_remaining,
         error=error,
+        details=_details(job.report),
     )
+
+
+def _details(report: DocumentReport) -> DocumentDetails | None:
+    """Return what there is to report; None if there is nothing."""
+    details = DocumentDetails(
+        kept=dict(report.kept) or None,
+        recovered=report.recovered or None,
+        incomplete=report.incomplete or None,
+        low_quality=report.low_quality or None,
+        quality=report.quality,
+    )
+    return details if details.model_dump(exclude_none=True) else None
 
 
 def _result_name(name: str, target: str) -> str:

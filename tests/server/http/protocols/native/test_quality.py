@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from bundle.manifest import QualityCalibration
@@ -83,3 +85,23 @@ def test_other_protocols_get_the_sources_and_no_fields(echo: EchoGenerator) -> N
         response = client.post("/translate", json={"q": TEXT, "source": "en", "target": "de"})
         assert response.json() == {"translatedText": TEXT}
         assert 'kvasir_kept_sentences_total{reason="low_quality"} 1.0' in client.get("/metrics").text
+
+
+def _document(client: TestClient, **form: str) -> dict[str, object]:
+    text = f"{TEXT}\n\nDas ist schon ein deutscher Satz.\n"
+    files = {"file": ("a.txt", text.encode())}
+    document_id = client.post("/v1/documents", files=files, data={"source": "en", "target": "de", **form}).json()["id"]
+    assert client.portal is not None
+    client.portal.call(cast(FastAPI, client.app).state.server.documents.wait, document_id)
+    return dict(client.get(f"/v1/documents/{document_id}").json())
+
+
+def test_a_document_has_a_summary(client: TestClient) -> None:
+    kept = {"already_in_target_language": 1}
+    assert _document(client)["details"] == {"kept": kept}
+    assert _document(client, return_quality="true", if_already_target="translate")["details"] == {"quality": 0.5}
+    details = _document(client, min_quality="0.6", on_low_quality="keep_source")["details"]
+    assert details == {"kept": {**kept, "low_quality": 1}, "low_quality": 1}
+    wrong = client.post("/v1/documents", files={"file": ("a.txt", b"Tea.")}, data={"min_quality": "2"})
+    assert wrong.status_code == 422
+    assert "min_quality" in wrong.text

@@ -1,0 +1,35 @@
+"""Summary of a document's translation: sentences that need attention, and the mean quality."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from server.text.source_check import KeepReason
+from server.translation.types import TranslationResult
+
+
+@dataclass(slots=True)
+class DocumentReport:
+    """Numbers of sentences of each kind in all blocks of a document that were translated so far."""
+
+    kept: Counter[KeepReason] = field(default_factory=Counter)
+    recovered: int = 0
+    incomplete: int = 0
+    low_quality: int = 0
+    _quality_sum: float = 0.0
+    _num_tokens: int = 0  # of texts with a quality
+
+    def add(self, result: TranslationResult) -> None:
+        """Add the translations of a block."""
+        self.kept.update(result.kept_sentences)
+        self.recovered += result.outcomes.get("recovered", 0)
+        self.incomplete += result.outcomes.get("incomplete", 0)
+        self.low_quality += result.num_low_quality
+        for each in result.translations:
+            if each.quality is not None:
+                self._quality_sum += each.quality * each.source_tokens
+                self._num_tokens += each.source_tokens
+
+    @property
+    def quality(self) -> float | None:
+        """The mean quality of the texts, weighted by their source tokens; None if it was not estimated."""
+        return round(self._quality_sum / self._num_tokens, 4) if self._num_tokens else None
