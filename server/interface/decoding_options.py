@@ -216,10 +216,6 @@ class DecodingOptions(TextOptions):
         """Return a copy with other values, which are not validated."""
         return self.model_copy(update=changes)
 
-    def preferring_coverage(self, penalty: float) -> Self:
-        """Return a copy with at least this coverage penalty."""
-        return self.with_changes(coverage_penalty=max(self.coverage_penalty, penalty), patience=1.0)
-
     @property
     def is_sampling(self) -> bool:
         """Whether tokens are sampled: any option of sampling asks for it."""
