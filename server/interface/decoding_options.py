@@ -185,6 +185,14 @@ class DecodingOptions(TextOptions):
             description="end a sentence when 1 to 8 tokens occur more often than this in a row; 0 does not",
         ),
     ] = DEFAULT_MAX_REPETITIONS
+    shortlist: Annotated[
+        bool | None,
+        RESOLVED,
+        Field(
+            description="restrict each sentence to the tokens that the model's shortlist has for it; by default as the "
+            "server is set: true"
+        ),
+    ] = None
 
     @classmethod
     def given(cls, values: Mapping[str, object]) -> "DecodingOptions":
