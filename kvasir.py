@@ -180,6 +180,15 @@ def calibrate(context: typer.Context) -> None:
         run_command(calibration, context.args, "kvasir calibrate")
 
 
+@app.command(cls=ForwardingCommand)
+def shortlist(context: typer.Context) -> None:
+    """Teach a bundle which tokens a translation may have, for faster decoding."""
+    with one_line_errors(), needs_extra("train"):
+        from library.shortlisting import shortlist as build
+
+        run_command(build, context.args, "kvasir shortlist")
+
+
 def _with_bundles(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command that takes bundles as checkpoints. Their reader is imported when it runs, not for its help."""
 

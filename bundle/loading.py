@@ -10,7 +10,16 @@ from pydantic import ValidationError
 
 from bundle.manifest import FORMAT_NAME, FORMAT_VERSION, MANIFEST_FILE, BundleConfig, BundleError, FileRecord, Shapes
 from bundle.model_card import ModelCard, read_card
-from bundle.tensors import DECODER_FILE, ENCODER_FILE, GRAPH_FILES, PART_FILES, SHAPES_METADATA, decoder_input_names
+from bundle.tensors import (
+    DECODER_FILE,
+    ENCODER_FILE,
+    GRAPH_FILES,
+    LIST_INPUTS,
+    PART_FILES,
+    SHAPES_METADATA,
+    SHORTLIST_FILE,
+    decoder_input_names,
+)
 from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES
 
 
@@ -53,11 +62,13 @@ def load_bundle(folder: Path, *, verify_digests: bool = True) -> Bundle:
         *REQUIRED_TOKENIZER_FILES[config.tokenizer.kind],
     ]
     required += PART_FILES if config.layout == "parts" else ()
+    required += [SHORTLIST_FILE] if config.has_shortlist else []
     problems = [f"{name}: not listed in {MANIFEST_FILE}" for name in required if name not in config.files]
     for name, record in sorted(config.files.items()):
         problems += _check_file(folder, name, record, verify_digests)
     shapes = config.shapes
     expected = decoder_input_names(shapes.num_decoder_layers, config.layout, recurrent=shapes.is_recurrent)
+    expected += LIST_INPUTS if config.has_shortlist else ()
     if config.has_decoder and (missing := sorted(set(expected) - set(config.decoder_inputs))):
         problems.append(f"{DECODER_FILE}: {MANIFEST_FILE} must list the inputs {', '.join(missing)}")
     problems += _wrong_tokens(config)

@@ -32,6 +32,10 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
+def _is_false(value: bool) -> bool:
+    return not value
+
+
 def _is_zero(value: int) -> bool:
     return value == 0
 
@@ -155,7 +159,8 @@ class BundleConfig(_Strict):
     bundle. `attention_scale` is the factor of the products of queries and
     keys in the decoder's cross-attention. `generation` is None for a model that only translates; a model without
     languages does not translate. `quality` has a calibration for each pair of languages that was calibrated, under
-    names such as `en-de`.
+    names such as `en-de`. With `has_shortlist`, a file lists the tokens that translations of a source may have
+    (bundle.shortlist), and the decoder has inputs for lists.
 
     In layout `step` one graph computes a whole decoder step. In layout `parts`, which can be captured as CUDA graphs,
     decoder.onnx is followed by choose.onnx (state of the next step) or rank.onnx (scores); move.onnx moves rows.
@@ -177,6 +182,7 @@ class BundleConfig(_Strict):
     special_tokens: SpecialTokens
     generation: Annotated[GenerationDescription | None, Field(exclude_if=_is_none)] = None
     quality: Annotated[dict[str, QualityCalibration], Field(exclude_if=_is_empty)] = {}
+    has_shortlist: Annotated[bool, Field(exclude_if=_is_false)] = False
     encoder_inputs: tuple[str, ...]
     encoder_outputs: tuple[str, ...]
     decoder_inputs: tuple[str, ...]

@@ -7,6 +7,7 @@ DECODER_FILE = "decoder.onnx"
 CHOOSE_FILE = "choose.onnx"
 RANK_FILE = "rank.onnx"
 MOVE_FILE = "move.onnx"
+SHORTLIST_FILE = "shortlist.bin"
 WEIGHTS_SUFFIX = ".weights"  # of the file with the weights of a large graph, which is mapped into memory
 GRAPH_FILES = (ENCODER_FILE, DECODER_FILE)
 PART_FILES = (CHOOSE_FILE, RANK_FILE, MOVE_FILE)  # in bundles of layout "parts" only
@@ -22,6 +23,10 @@ PAST_LENGTHS = "past_lengths"  # int32 [rows]: number of valid positions of the 
 NUM_CANDIDATES = "num_candidates"  # int64 [1]
 WITH_SCORES = "with_scores"  # bool [1]: compute `log_normalizer`, which reads the whole vocabulary again
 LOGIT_ROWS = "logit_rows"  # int64 [logit_rows]: rows whose whole distribution is required; usually none
+# Inputs of the decoder of a bundle with a shortlist:
+LISTS = "token_lists"  # int32 [lists, capacity]: tokens in ascending order
+LIST_LENGTHS = "list_lengths"  # int32 [lists]
+LIST_OF_ROW = "list_of_row"  # int32 [rows]: the list whose tokens a row may have; -1 for all tokens
 SELF_KEYS = "self_keys_{layer}"  # [rows, heads, max_target_tokens, head_dim], in place; int8 in an int8 bundle
 SELF_VALUES = "self_values_{layer}"
 # Instead of these two in a recurrent decoder: float32 [rows, 1, state_width], not read while a row's past length is 0.
@@ -33,6 +38,7 @@ LAST_CROSS_KEY = "last_cross_key_{layer}"  # [rows, 1, heads * head_dim]: the la
 LAST_CROSS_VALUE = "last_cross_value_{layer}"
 LOGITS = "logits"  # float32 [logit_rows, target_vocab_size]; -inf for suppressed tokens
 CROSS_QUERIES = "cross_queries_{layer}"  # [rows, 1, heads * head_dim], not scaled; for alignments
+LIST_INPUTS = (LISTS, LIST_LENGTHS, LIST_OF_ROW)
 PRESENT = "present_"  # prefix of the outputs that share the memory of the caches above
 CANDIDATE_TOKENS = "candidate_tokens"  # int64 [rows, num_candidates], best first; undefined where the logit is -inf
 CANDIDATE_LOGITS = "candidate_logits"  # float32 [rows, num_candidates]

@@ -28,6 +28,7 @@ from export.int8.operators import add_functions
 from export.int8.quantize import quantize_per_row
 from export.int8.rounding import rounding_of_weights
 from export.recovery.reading import KvasirBundle
+from export.shortlist import add_shortlist
 from export.tokenizer_checks import require_tokenizer
 from export.verification.verify import verify_bundle
 from model.checkpoints.hugging_face_files import CheckpointFolder
@@ -103,6 +104,11 @@ def export_bundle(
         config = describe_bundle(checkpoint, staging, precision, name or folder.name, unknown_token_id)
         unverified = save_manifest(staging, config)
         verify_bundle(unverified, model, report)
+        if checkpoint.shortlist is not None:
+            if precision == "float16":
+                report(f"{checkpoint.shortlist.name} is left out: a shortlist has no use on a GPU")
+            else:
+                add_shortlist(unverified, checkpoint.shortlist)
         if folder.exists():
             folder.rmdir()
         staging.rename(folder)

@@ -1,6 +1,7 @@
 """Moves of rows of a KV cache in C. `KVCache` in server/engine defines their results in NumPy."""
 
 import ctypes
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ class CacheMoves:
     """Rows of one cache, whose arrays must not move.
 
     `self_cache` and `cross_cache` [planes, rows, heads, positions, head_dim]; `last_cross` [planes, rows, 1, heads *
-    head_dim]; `per_row` [3, rows] has previous tokens, past lengths and source lengths; `owners` and `cross_owners`
+    head_dim]; `per_row` [rows] each: previous tokens, past lengths, source lengths, lists; `owners` and `cross_owners`
     [rows]; `num_live` [1] is the number of assigned rows. The numbers of an int8 cache are multiples of `step`.
     """
 
@@ -30,7 +31,7 @@ class CacheMoves:
         self_cache: NDArray[np.number],
         cross_cache: NDArray[np.number],
         last_cross: NDArray[np.number],
-        per_row: NDArray[np.int32],
+        per_row: Sequence[NDArray[np.int32]],
         owners: NDArray[np.int64],
         cross_owners: NDArray[np.int64],
         num_live: NDArray[np.int64],

@@ -39,6 +39,7 @@ class DecodingOptions(TypedDict, total=False):
     return_scores: bool
     return_token_scores: bool
     seed: int
+    shortlist: bool
     split: bool
     suppress_phrases: Sequence[str]
     suppress_tokens: Sequence[int]

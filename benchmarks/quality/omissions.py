@@ -1,12 +1,15 @@
 """Omissions: how many are detected and recovered, and the curve of detection against false alarms.
 
     python -m benchmarks.quality.omissions BUNDLE --data FILE.tsv --data ... [--number 1000] [--ordinary 1000]
-        [--seed 1] [--swap-columns] [--beam-size 4] [--target de]
+        [--seed 1] [--swap-columns] [--beam-size 4] [--target de] [--attention]
 
 Each line of a file is a source, a tab and a reference; --swap-columns exchanges them. An input has two to four short
 sentences in one: joined, as an enumeration, with one in brackets, or as a dialogue. It is decoded as one sentence. A
 part is omitted if less than 15 % of its character n-grams are in the translation, of its reference and of its own
-translation. False alarms are counted for the lines of the files as they are.
+translation. False alarms are counted for at most --ordinary lines of each file as they are: lines that are decoded
+again, although their translation has all parts. The extra decoding is counted in rows of decoder steps. A line that is
+not decoded again must have the same translation and log-probability as without the check, bit by bit; the command exits
+with 1 otherwise. --attention adds the curve of the attention to each part.
 """
 
 import asyncio
@@ -14,6 +17,8 @@ import random
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -23,6 +28,7 @@ from numpy.typing import NDArray
 
 from benchmarks.workloads import read_lines, target_language
 from bundle.loading import load_bundle
+from server.cli.translate.observers import StatsRecorder
 from server.interface.decoding_options import DecodingOptions
 from server.text.completeness import lacks_parts, may_have_parts, parts
 from server.translation.limits import TranslationLimits
@@ -36,6 +42,9 @@ _NGRAMS = range(2, 7)
 _MIN_WORDS, _MAX_WORDS = 3, 9
 _END = "</s>"
 _FALSE_ALARMS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1)
+
+
+Flags = NDArray[np.bool_]
 
 
 class Input(NamedTuple):
@@ -123,6 +132,11 @@ def _coverage(details: Sequence[SentenceDetails]) -> float:
     return least
 
 
+def _bits(translation: Translation) -> tuple[str, str]:
+    """Return a translation and its log-probability, in a form that compares bit by bit."""
+    return translation.text, translation.log_probability.hex()
+
+
 def _curve(signals: NDArray[np.float64], omitted: NDArray[np.bool_], alarms: NDArray[np.float64]) -> str:
     """Return the share of omissions that are detected at each share of false alarms."""
     shares = []
@@ -130,6 +144,62 @@ def _curve(signals: NDArray[np.float64], omitted: NDArray[np.bool_], alarms: NDA
         limit = np.quantile(alarms, 1 - rate)
         shares.append(f"{100 * float((signals[omitted] > limit).mean()):.0f} %")
     return " | ".join(shares)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Ordinary lines without and with the check: which were decoded again, which lack a part, and the rows of steps."""
+
+    first: list[Translation]
+    alarms: Flags
+    omitted: Flags
+    num_changed: int  # although they passed
+    first_rows: int
+    extra_rows: int
+
+    def joined(self, other: "Traffic") -> "Traffic":
+        """Return the lines of both."""
+        return Traffic(
+            self.first + other.first,
+            np.concatenate([self.alarms, other.alarms]),
+            np.concatenate([self.omitted, other.omitted]),
+            self.num_changed + other.num_changed,
+            self.first_rows + other.first_rows,
+            self.extra_rows + other.extra_rows,
+        )
+
+    def row(self, name: str) -> str:
+        """Return the figures as a row of a Markdown table."""
+        shares = (self.alarms, self.alarms & self.omitted, self.alarms & ~self.omitted)
+        cells = [f"{100 * float(each.mean()):.2f} %" for each in shares]
+        extra = f"{100 * self.extra_rows / self.first_rows:.1f} %"
+        return f"| {name} | {len(self.first)} | {' | '.join(cells)} | {extra} | {self.num_changed} |"
+
+
+def _traffic(model: _Model, lines: Sequence[str], recorder: StatsRecorder) -> Traffic:
+    recorder.take()
+    first = model.translate(lines, if_incomplete="ignore")
+    first_rows = recorder.take().rows
+    checked = model.translate(lines)
+    extra_rows = recorder.take().rows - first_rows
+    alarms = np.array([bool(done.recovered or done.incomplete) for done in checked])
+    compared = zip(first, checked, alarms, strict=True)
+    num_changed = sum(_bits(before) != _bits(after) for before, after, is_alarm in compared if not is_alarm)
+    return Traffic(first, alarms, _lack_parts(model, lines, first), num_changed, first_rows, extra_rows)
+
+
+def _lack_parts(model: _Model, lines: Sequence[str], translations: Sequence[Translation]) -> Flags:
+    """Return which lines of several parts lack one, compared with the translation of each part alone."""
+    spans = {text: parts(text, model.languages[0]) for text in lines if may_have_parts(text)}
+    divided = {text: [text[start:end] for start, end in each] for text, each in spans.items() if len(each) > 1}
+    alone = sorted({part for each in divided.values() for part in each})
+    own = dict(zip(alone, [done.text for done in model.translate(alone, if_incomplete="ignore")], strict=True))
+    return np.array(
+        [
+            min((_recall(own[part], done.text) for part in divided.get(text, ())), default=100.0) < _OMITTED
+            for text, done in zip(lines, translations, strict=True)
+        ]
+    )
 
 
 def main(
@@ -141,56 +211,66 @@ def main(
     swap_columns: Annotated[bool, typer.Option("--swap-columns", help="read sources from the second column")] = False,
     beam_size: int = 4,
     target: Annotated[str | None, typer.Option(help="target language, for a bundle with several")] = None,
+    attention: Annotated[bool, typer.Option("--attention", help="add the curve of the attention")] = False,
 ) -> None:
     """Print rates and curves, as Markdown."""
     bundle = load_bundle(bundle_folder)
     source, language = bundle.config.source_languages[0], target_language(bundle, target)
-    lines = [line.split("\t")[:2] for file in data for line in read_lines(file, None)]
-    pairs = [(pair[1], pair[0]) if swap_columns else (pair[0], pair[1]) for pair in lines]
+    files: dict[str, list[tuple[str, str]]] = {}
+    for file in data:
+        columns = [line.split("\t")[:2] for line in read_lines(file, None)]
+        files[file.stem] = [(pair[1], pair[0]) if swap_columns else (pair[0], pair[1]) for pair in columns]
+    pairs = [pair for each in files.values() for pair in each]
     short = [pair for pair in pairs if _MIN_WORDS <= len(pair[0].split()) <= _MAX_WORDS and pair[0][-1] in ".!?"]
     draw = random.Random(seed)  # noqa: S311 - the same seed gives the same inputs
     inputs = [_input(draw, short) for _ in range(number)]
-    usual = [text for text, _ in draw.sample(pairs, min(ordinary, len(pairs)))]
+    samples = {name: [text for text, _ in draw.sample(each, min(ordinary, len(each)))] for name, each in files.items()}
     texts = [each.text for each in inputs]
-    pool = EnginePool.open(bundle, PoolOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20))
+    recorder = StatsRecorder()
+    pool_options = PoolOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20, observe=recorder)
+    pool = EnginePool.open(bundle, pool_options)
     try:
         model = _Model(Pipeline(pool, TranslationLimits(), checks_copying=True), source, language, beam_size)
         distinct = sorted({part for each in inputs for part, _ in each.parts})
         own = dict(zip(distinct, [done.text for done in model.translate(distinct)], strict=True))
         first = model.translate(texts, split=False, if_incomplete="ignore")
-        flagged = model.translate(texts, split=False, if_incomplete="flag")
         recovered = model.translate(texts, split=False)
-        usual_first = model.translate(usual, if_incomplete="ignore")
-        usual_recovered = model.translate(usual)
-        attention = {"split": False, "return_attention": True, "if_incomplete": "ignore", "alignment_layer": -2}
-        seen, usual_seen = model.translate(texts, **attention), model.translate(usual, **attention)
+        traffic = {name: _traffic(model, lines, recorder) for name, lines in samples.items()}
+        usual = [text for lines in samples.values() for text in lines]
+        options = {"split": False, "return_attention": True, "if_incomplete": "ignore", "alignment_layer": -2}
+        seen, usual_seen = (model.translate(each, **options) if attention else [] for each in (texts, usual))
     finally:
         pool.close()
     before = _least_recall(inputs, [done.text for done in first], own)
     after = _least_recall(inputs, [done.text for done in recovered], own)
     omitted = before < _OMITTED
     detected = np.array([bool(done.recovered or done.incomplete) for done in recovered])
-    named = np.array([bool(done.incomplete) for done in flagged])
     mended = (after >= _OMITTED) & detected & omitted
-    alarms = [bool(done.recovered or done.incomplete) for done in usual_recovered]
-    changed = sum(a.text != b.text for a, b in zip(usual_first, usual_recovered, strict=True))
-    print(f"{number} inputs, {int(omitted.sum())} with an omission; {len(usual)} ordinary lines\n")
+    print(f"{number} inputs, {int(omitted.sum())} with an omission\n")
     print(f"detected: {100 * float(detected[omitted].mean()):.1f} %")
-    print(f"detected without another attempt: {100 * float(named[omitted].mean()):.1f} %")
     print(f"recovered of the detected: {100 * float(mended.sum() / max((detected & omitted).sum(), 1)):.1f} %")
     print(f"least recall of a part: {before.mean():.1f}, with recovery {after.mean():.1f}")
-    print(f"false alarms: {100 * float(np.mean(alarms)):.2f} %; changed ordinary lines: {changed}\n")
+    print("\n| ordinary lines | number | decoded again | with an omission | false alarms | extra decoding | changed |")
+    print("|---|---|---|---|---|---|---|")
+    for name, each in traffic.items():
+        print(each.row(name))
+    total = reduce(Traffic.joined, traffic.values())
+    print(total.row("all"))
+    print()
     scores = np.array([_doubt(t, d, model.languages) for t, d in zip(texts, first, strict=True)])
-    usual_scores = np.array([_doubt(t, d, model.languages) for t, d in zip(usual, usual_first, strict=True)])
+    usual_scores = np.array([_doubt(t, d, model.languages) for t, d in zip(usual, total.first, strict=True)])
     lengths = np.array([len(t) / max(len(d.text), 1) for t, d in zip(texts, first, strict=True)])
-    usual_lengths = np.array([len(t) / max(len(d.text), 1) for t, d in zip(usual, usual_first, strict=True)])
-    covered = -np.array([_coverage(done.sentences) for done in seen])
-    usual_covered = -np.array([_coverage(done.sentences) for done in usual_seen])
+    usual_lengths = np.array([len(t) / max(len(d.text), 1) for t, d in zip(usual, total.first, strict=True)])
+    is_whole = ~total.omitted
     print("| detected at false alarms of | " + " | ".join(f"{100 * rate:g} %" for rate in _FALSE_ALARMS) + " |")
     print("|---|" + "---|" * len(_FALSE_ALARMS))
-    print(f"| parts, length and probability | {_curve(scores, omitted, usual_scores)} |")
-    print(f"| attention to each part | {_curve(covered, omitted, usual_covered)} |")
-    print(f"| length alone | {_curve(lengths, omitted, usual_lengths)} |")
+    print(f"| parts, length and probability | {_curve(scores, omitted, usual_scores[is_whole])} |")
+    if attention:
+        covered = -np.array([_coverage(done.sentences) for done in seen])
+        usual_covered = -np.array([_coverage(done.sentences) for done in usual_seen])
+        print(f"| attention to each part | {_curve(covered, omitted, usual_covered[is_whole])} |")
+    print(f"| length alone | {_curve(lengths, omitted, usual_lengths[is_whole])} |")
+    raise typer.Exit(int(total.num_changed > 0))
 
 
 if __name__ == "__main__":

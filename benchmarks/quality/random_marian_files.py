@@ -4,7 +4,7 @@ import json
 import random
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,7 @@ _END_BIAS = 4.0  # so that answers end
 
 @dataclass(frozen=True, slots=True)
 class MarianShape:
-    """Choices of a model. `tied` is all, source, output or none."""
+    """Choices of a model. `tied` is all, source, output or none; texts of the vocabulary consist of `words`."""
 
     is_recurrent: bool = True
     d_model: int = 32
@@ -54,6 +54,7 @@ class MarianShape:
     has_two_vocabularies: bool = False
     embedding_steps: str = "d"
     num_pieces: int = 60
+    words: tuple[str, ...] = WORDS
 
     @property
     def description(self) -> dict[str, object]:
@@ -97,7 +98,7 @@ def write_vocabularies(folder: Path, shape: MarianShape) -> tuple[int, int]:
     sizes = []
     for seed, name in enumerate(names):
         choose = random.Random(seed)  # noqa: S311 - no secret
-        sentences = [" ".join(choose.choices(WORDS, k=7)) + "." for _ in range(400)]
+        sentences = [" ".join(choose.choices(shape.words, k=7)) + "." for _ in range(400)]
         with (folder / name).open("wb") as model:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(sentences),
@@ -210,19 +211,3 @@ def intgemm8(array: NDArray[np.float32]) -> tuple[NDArray[np.int8], float]:
     """Return a matrix as int8 and its multiplier: `quantized / multiplier` restores it."""
     multiplier = np.float32(127 / np.abs(array).max())
     return np.rint(array * multiplier).clip(-127, 127).astype(np.int8), float(multiplier)
-
-
-def write_shortlist(path: Path, num_first: int, lists: Sequence[Sequence[int]]) -> None:
-    """Write a lexical shortlist: the target tokens of each source token, beside the first ones of the vocabulary.
-
-    The layout is that of marian-dev (src/data/shortlist.h): magic number, checksum, two limits, two sizes (all uint64),
-    offsets (uint64), tokens (uint32). The checksum covers whole words of eight bytes after itself.
-    """
-    offsets = np.concatenate([[0], np.cumsum([len(each) for each in lists])]).astype("<u8")
-    tokens = np.array([token for each in lists for token in each], "<u4").tobytes()
-    longest = max(map(len, lists))
-    content = struct.pack("<QQQQ", num_first, longest, len(offsets), len(tokens) // 4) + offsets.tobytes() + tokens
-    checksum = 0
-    for (word,) in struct.iter_unpack("<Q", content[: len(content) // 8 * 8]):
-        checksum ^= (word + 0x9E3779B9 + (checksum << 6) + (checksum >> 2)) % 2**64
-    path.write_bytes(struct.pack("<QQ", 0xF11A48D5013417F5, checksum) + content)

@@ -6,12 +6,17 @@ A student with 2 + 2 layers learns to replace words, and is written as an intgem
 decodes it in int8 with scales of its own for activations, slimt 0.1.0 with the alphas, in a process of PYTHON. slimt
 embeds every target token at position 0 (Transformer.cc calls transform_embedding without a start), unlike Marian. So
 the student is trained that way, and Kvasir's table of target positions is changed accordingly.
+
+Both use the same lexical shortlist, which lacks the translations of every 15th word: an engine that ignored it would
+give other answers. With one vocabulary for both languages, Marian lists the tokens of the source too, and slimt does
+not: Kvasir leaves them out here.
 """
 
 import json
 import random
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -26,15 +31,14 @@ from torch import Tensor, nn
 
 from benchmarks.in_process import InProcessEngine
 from benchmarks.quality.random_marian_files import (
-    WORDS,
     Arrays,
     MarianShape,
     write_binary,
     write_random_model,
-    write_shortlist,
 )
 from bundle import tensors as names
 from bundle.loading import Bundle
+from bundle.shortlist import ListedTokens, Shortlist, read_shortlist
 from export.exporter import export_bundle
 from model.checkpoints.weights import build_model
 from model.families.marian.description import Description
@@ -42,14 +46,27 @@ from model.families.marian.native_reading import stored_names
 from model.families.marian.tensor_files import read_tensors
 from model.families.registry import read_checkpoint
 from model.transformer import Transformer
+from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import SentenceParams
 from server.text.tokenizers.registry import open_tokenizer
 
+_WORDS = tuple(
+    first + second for first in ("ka", "lo", "mi", "nu", "pe", "so") for second in ("ra", "te", "vi", "zu", "do")
+)
 # Widths and the size of the vocabulary are those that intgemm accepts.
 SHAPE = MarianShape(
-    d_model=64, num_heads=8, feed_forward_width=128, num_encoder_layers=2, num_decoder_layers=2, num_pieces=32
+    d_model=64,
+    num_heads=8,
+    feed_forward_width=128,
+    num_encoder_layers=2,
+    num_decoder_layers=2,
+    num_pieces=48,
+    words=_WORDS,
 )
+# The end of the sequence has the last pieces, which are letters. So every list has at least 25 tokens: Kvasir fills
+# shorter ones up to 32, slimt to a multiple of eight.
+_NUM_FIRST, _FIRST_OF_END = 3, 26
 MIN_SHARE = 0.95
 _BATCH = 32
 # The package asks the network when it is imported; its extension module does not.
@@ -98,14 +115,18 @@ def main(
         _train(model, vocabulary, steps)
         lines = [source for source, _ in _pairs(random.Random(9), sentences)]  # noqa: S311 - no secret
         file = _write(model, folder, vocabulary, lines)
+        shortlist = folder / "lex.ende.s2t.bin"
+        shortlist.write_bytes(_shortlist(vocabulary).to_bytes())
         bundle = export_bundle(folder, Path(temporary) / "bundle", "int8")
         _fix_positions(bundle)
-        theirs = _slimt(python, file, folder / "vocab.ende.spm", lines)
-        ours = _ours(bundle, lines)
+        theirs = _slimt(python, file, folder / "vocab.ende.spm", shortlist, lines)
+        ours, unrestricted = (_ours(bundle, lines, uses_shortlist=uses_it) for uses_it in (True, False))
         expected = [target for _, target in _pairs(random.Random(9), sentences)]  # noqa: S311 - no secret
     num_equal = sum(mine == other.strip() for mine, other in zip(ours, theirs, strict=True))
     num_right = sum(mine == right for mine, right in zip(ours, expected, strict=True))
+    num_changed = sum(mine != free for mine, free in zip(ours, unrestricted, strict=True))
     print(f"{num_equal} of {len(lines)} answers are equal; {num_right} of Kvasir's are right")
+    print(f"the shortlist changes {num_changed} answers")
     for line, mine, other in zip(lines, ours, theirs, strict=True):
         if mine != other.strip():
             print(f"  {line!r}: {mine!r}, slimt {other!r}")
@@ -115,16 +136,25 @@ def main(
 def _pairs(choose: random.Random, count: int) -> list[tuple[str, str]]:
     pairs = []
     for _ in range(count):
-        chosen = choose.choices(range(len(WORDS)), k=choose.randint(1, 8))
-        source = " ".join(WORDS[index] for index in chosen)
-        pairs.append((source, " ".join(_successor(WORDS[index]) for index in chosen)))
+        chosen = choose.choices(range(len(_WORDS)), k=choose.randint(1, 8))
+        source = " ".join(_WORDS[index] for index in chosen)
+        pairs.append((source, " ".join(_successor(_WORDS[index]) for index in chosen)))
     return pairs
 
 
 def _successor(word: str) -> str:
     """Return the next word of the same length: slimt ends answers that have more tokens than the source."""
-    alike = [other for other in WORDS if len(other) == len(word)]
+    alike = [other for other in _WORDS if len(other) == len(word)]
     return alike[(alike.index(word) + 1) % len(alike)]
+
+
+def _shortlist(vocabulary: sentencepiece.SentencePieceProcessor) -> Shortlist:
+    lists: list[set[int]] = [set() for _ in range(SHAPE.num_pieces)]
+    lists[0] = set(range(_FIRST_OF_END, SHAPE.num_pieces))
+    for index, word in enumerate(_WORDS):
+        for token in vocabulary.encode(word):
+            lists[token].update(vocabulary.encode(_successor(word)) if index % 15 else ())
+    return Shortlist.of_lists(_NUM_FIRST, [sorted(each) for each in lists])
 
 
 def _train(model: Transformer, vocabulary: sentencepiece.SentencePieceProcessor, steps: int) -> None:
@@ -210,20 +240,21 @@ def _fix_positions(bundle: Bundle) -> None:
     onnx.save(graph, bundle.file(names.DECODER_FILE))
 
 
-def _ours(bundle: Bundle, lines: list[str]) -> list[str]:
-    tokenizer, engine = open_tokenizer(bundle), InProcessEngine(bundle)
+def _ours(bundle: Bundle, lines: list[str], *, uses_shortlist: bool) -> list[str]:
+    tokenizer, sessions = open_tokenizer(bundle), OnnxSessions.open(bundle, threads=1)
+    shapes = bundle.config.shapes
+    shortlist = read_shortlist(bundle.file(names.SHORTLIST_FILE), shapes)
+    listed = ListedTokens(shortlist, shapes.target_vocab_size, (), is_shared=False)
+    engine = InProcessEngine.over(OnnxRunner(replace(sessions, listed_tokens=listed), 64, 512), bundle)
     sources = [tokenizer.encode(line) for line in lines]
     options = DecodingOptions(max_repetitions=0)
     # slimt's limit is the number of the source's tokens.
-    params = [SentenceParams(options, max_new_tokens=len(source)) for source in sources]
+    params = [SentenceParams(options, max_new_tokens=len(source), uses_shortlist=uses_shortlist) for source in sources]
     done = engine.decode_each(sources, params)
     return [tokenizer.decode(completion.hypotheses[0].token_ids) for completion in done]
 
 
-def _slimt(python: Path, file: Path, vocabulary: Path, lines: list[str]) -> list[str]:
-    # It needs a shortlist: the whole vocabulary.
-    shortlist = file.with_name("lex.ende.s2t.bin")
-    write_shortlist(shortlist, SHAPE.num_pieces, [[0]] * SHAPE.num_pieces)
+def _slimt(python: Path, file: Path, vocabulary: Path, shortlist: Path, lines: list[str]) -> list[str]:
     sizes = [SHAPE.num_encoder_layers, SHAPE.num_decoder_layers, SHAPE.num_heads]
     answer = subprocess.run(  # noqa: S603 - the interpreter that the caller names
         [str(python), "-c", _CHILD],

@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import AttributeProto, FunctionProto, ModelProto, TensorProto, helper
 
-from export.graphs.best_tokens_operator import BEST_TOKENS, best_tokens
+from export.graphs.best_tokens_operator import (
+    BEST_LISTED_TOKENS,
+    BEST_TOKENS,
+    LISTED_LOGITS,
+    best_tokens,
+    listed_logits,
+)
 from export.graphs.onnx_function import DOMAIN, MICROSOFT, VERSION, FunctionBody
 from kernels.weight_layout import PANEL_COLUMNS, QUAD
 
@@ -41,8 +47,11 @@ def in_panels(weight: NDArray[np.int8]) -> NDArray[np.int8]:
 def add_functions(model: ModelProto) -> None:
     """Define every operator of the domain that the graph uses. The model is changed in place."""
     used = {node.op_type for node in model.graph.node if node.domain == DOMAIN}
-    if BEST_TOKENS in used:
+    if BEST_LISTED_TOKENS in used:
+        used.add(LISTED_LOGITS)
+    if not used.isdisjoint({BEST_TOKENS, BEST_LISTED_TOKENS}):
         used.add(LINEAR)
+    used -= {function.name for function in model.functions}
     model.functions.extend(make() for name, make in _FUNCTIONS.items() if name in used)
     known = {opset.domain for opset in model.opset_import}
     for domain, version in ((DOMAIN, VERSION), (MICROSOFT, 1)):
@@ -220,4 +229,6 @@ _FUNCTIONS = {
     CROSS_ATTENTION: lambda: _cached_attention(CROSS_ATTENTION, ["query", "last_key", "last_value"]),
     SOURCE_ATTENTION: lambda: _source_attention(),
     BEST_TOKENS: best_tokens,
+    BEST_LISTED_TOKENS: lambda: best_tokens(listed=True),
+    LISTED_LOGITS: listed_logits,
 }

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#include "linear_operator.h"
+#include "ranking_operator.h"
 
 static _Thread_local Scratch logit_scratch, rank_scratch;
 
@@ -61,27 +61,44 @@ static void merge(const Best *earlier, const Best *later, int64_t num_best, Best
     merged->all = kernels->add_sums(earlier->all, later->all);
 }
 
-Status *compute_best_tokens(void *data, Context *context) {
-    const LinearKernel *kernel = data;
-    Tensor hidden, mask, num_candidates, with_scores;
-    RankingTasks tasks = {0};
-    RETURN_IF_ERROR(linear_inputs(context, kernel, &hidden, &tasks.linear));
+Status *read_ranking(const Context *context, int64_t outputs, Ranking *ranking) {
+    Tensor mask, num_candidates, with_scores;
     RETURN_IF_ERROR(read_input(context, 5, &mask));
     RETURN_IF_ERROR(read_input(context, 6, &num_candidates));
     RETURN_IF_ERROR(read_input(context, 7, &with_scores));
-    const int64_t rows = tasks.linear.rows, outputs = tasks.linear.outputs;
     REQUIRE(mask.size == outputs && num_candidates.size == 1 && with_scores.size == 1,
             "the mask or an option of a ranking has the wrong size");
     const int64_t num_best = *(const int64_t *)num_candidates.data;
     REQUIRE(num_best > 0 && num_best <= outputs, "the number of candidates must be from 1 to the number of tokens");
-    tasks.ranking = (Ranking){num_best, *(const uint8_t *)with_scores.data != 0, mask.data};
-    const int64_t chunks = (outputs + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS;
-    const int64_t num_found = chunks * rows, num_kept = num_found * num_best;
-    const int64_t dimensions[] = {rows, num_best};
+    *ranking = (Ranking){num_best, *(const uint8_t *)with_scores.data != 0, mask.data};
+    return NULL;
+}
+
+Status *create_ranked(Context *context, int64_t rows, const Ranking *ranking, RankedRows *ranked) {
+    const int64_t dimensions[] = {rows, ranking->num_best};
     void *logits, *tokens, *normalizers;
     RETURN_IF_ERROR(create_output(context, 0, dimensions, 2, &logits));
     RETURN_IF_ERROR(create_output(context, 1, dimensions, 2, &tokens));
     RETURN_IF_ERROR(create_output(context, 2, dimensions, 1, &normalizers));
+    *ranked = (RankedRows){logits, tokens, normalizers};
+    return NULL;
+}
+
+void write_ranked(const Ranking *ranking, const Best *best, int64_t row, const RankedRows *ranked) {
+    for (int64_t i = 0; i < ranking->num_best; i++) {
+        /* A row of NaN has no best tokens; the output must be valid tokens all the same. */
+        ranked->logits[row * ranking->num_best + i] = i < best->count ? best->logits[i] : -INFINITY;
+        ranked->tokens[row * ranking->num_best + i] = i < best->count ? best->tokens[i] : 0;
+    }
+    ranked->normalizers[row] = ranking->with_sum ? best->all.largest + logf(best->all.sum) : NAN;
+}
+
+Status *rank_all(Context *context, const Linear *linear, const Ranking *ranking, const int64_t *places,
+                 const RankedRows *ranked) {
+    RankingTasks tasks = {.linear = *linear, .ranking = *ranking};
+    const int64_t rows = linear->rows, num_best = ranking->num_best;
+    const int64_t chunks = (linear->outputs + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS;
+    const int64_t num_found = chunks * rows, num_kept = num_found * num_best;
     /* The rankings of all chunks, and two more for merging. Ordered by alignment, the strictest first. */
     char *memory = reserve(&rank_scratch, (size_t)((num_kept + 2 * num_best) * (int64_t)(sizeof(int64_t) + sizeof(float)) +
                                                    num_found * (int64_t)sizeof(Best) + rows * (int64_t)sizeof(float)));
@@ -94,8 +111,7 @@ Status *compute_best_tokens(void *data, Context *context) {
     for (int64_t i = 0; i < num_found; i++) {
         tasks.found[i] = (Best){all_logits + i * num_best, all_tokens + i * num_best, 0, {-INFINITY, 0.0f}};
     }
-    RETURN_IF_ERROR(quantize_rows(kernel, &hidden, &tasks.linear));
-    if (chunks > 1 && rows * tasks.linear.inputs * outputs >= PARALLEL_FROM_MULTIPLICATIONS) {
+    if (chunks > 1 && rows * linear->inputs * linear->outputs >= PARALLEL_FROM_MULTIPLICATIONS) {
         RETURN_IF_ERROR(parallel_for(context, rank_task, (size_t)chunks, 0, &tasks));
     } else {
         for (int64_t chunk = 0; chunk < chunks; chunk++) rank_task(&tasks, (size_t)chunk);
@@ -109,12 +125,20 @@ Status *compute_best_tokens(void *data, Context *context) {
             merge(&best, &tasks.found[chunk * rows + row], num_best, &merged);
             best = merged;
         }
-        for (int64_t i = 0; i < num_best; i++) {
-            /* A row of NaN has no best tokens; the output must be valid tokens all the same. */
-            ((float *)logits)[row * num_best + i] = i < best.count ? best.logits[i] : -INFINITY;
-            ((int64_t *)tokens)[row * num_best + i] = i < best.count ? best.tokens[i] : 0;
-        }
-        ((float *)normalizers)[row] = tasks.ranking.with_sum ? best.all.largest + logf(best.all.sum) : NAN;
+        write_ranked(ranking, &best, places == NULL ? row : places[row], ranked);
     }
     return NULL;
+}
+
+Status *compute_best_tokens(void *data, Context *context) {
+    const LinearKernel *kernel = data;
+    Tensor hidden;
+    Linear linear = {0};
+    Ranking ranking;
+    RankedRows ranked;
+    RETURN_IF_ERROR(linear_inputs(context, kernel, &hidden, &linear));
+    RETURN_IF_ERROR(read_ranking(context, linear.outputs, &ranking));
+    RETURN_IF_ERROR(create_ranked(context, linear.rows, &ranking, &ranked));
+    RETURN_IF_ERROR(quantize_rows(kernel, &hidden, &linear));
+    return rank_all(context, &linear, &ranking, NULL, &ranked);
 }

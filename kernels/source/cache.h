@@ -11,7 +11,7 @@ typedef struct {
     int64_t planes, rows, heads, position_size, self_head_size, cross_head_size, last_size, is_int8;
     float *step; /* [1] of int8 numbers */
     char *self_cache, *cross_cache, *last_cross;
-    int32_t *previous_tokens, *past_lengths, *source_lengths;
+    int32_t *previous_tokens, *past_lengths, *source_lengths, *list_of_row;
     int64_t *owners, *cross_owners; /* of rows; FREE */
     int64_t *num_live;              /* [1] */
 } Cache;

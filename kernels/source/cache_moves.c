@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "cache.h"
+#include "kernels.h"
 
 #define EXPORTED __attribute__((visibility("default")))
-#define CACHE_LINE 64
 #define AHEAD 4
 
 /* Copy bytes begin to end of every head of a row to another row, in every plane. */
@@ -42,6 +42,7 @@ static void move_row(const Cache *all, int64_t from, int64_t to, int64_t begin) 
     all->previous_tokens[to] = all->previous_tokens[from];
     all->past_lengths[to] = all->past_lengths[from];
     all->source_lengths[to] = all->source_lengths[from];
+    all->list_of_row[to] = all->list_of_row[from];
 }
 
 /* Return the first free row from `row` on; `rows` if there is none. */
@@ -75,6 +76,7 @@ EXPORTED int64_t kvasir_begin_row(const Cache *all, int64_t owner, const char *c
     all->source_lengths[row] = (int32_t)source_len;
     all->past_lengths[row] = 0;
     all->previous_tokens[row] = (int32_t)start_token;
+    all->list_of_row[row] = -1;
     return row;
 }
 

@@ -14,4 +14,5 @@
 #define NAME "portable"
 #endif
 
-const Kernels KERNELS = {NAME, quantize, multiply, normalize, append, attend, attend_in_source, rank, add_sums};
+const Kernels KERNELS = {NAME, quantize, multiply, multiply_listed, normalize,
+                         append, attend, attend_in_source, rank, add_sums};

@@ -7,6 +7,7 @@
 /* Columns of a matrix that are stored together: [ceil(outputs / 64), inputs / 4, 64, 4], zeros after the last column. */
 #define PANEL_COLUMNS 64
 #define MAX_HEAD_DIM 256
+#define CACHE_LINE 64 /* bytes */
 
 typedef struct {
     int64_t rows, inputs, outputs;
@@ -66,6 +67,11 @@ typedef struct {
                      float *row_scales);
     /* Some panels of a product, with bias, ReLU and residual. */
     void (*multiply)(const Linear *, int64_t first_panel, int64_t end_panel);
+    /* One row's product with `count` columns, with bias. `by_column` [outputs, width] has the matrix column by column, and
+     * zeros after the inputs, up to a multiple of CACHE_LINE; the row can be read up to there. The numbers are those of
+     * `multiply`. */
+    void (*multiply_listed)(const Linear *, const int8_t *by_column, int64_t width, int64_t row, const int32_t *columns,
+                            int64_t count, float *output);
     void (*normalize)(float *hidden, int64_t rows, int64_t width, const float *weight, const float *bias, float epsilon);
     /* [heads * head_dim] floats to int8 numbers at one position of a cache [heads, cache_len, head_dim]. */
     void (*append)(const CachedAttention *, const float *values, int64_t position, int8_t *cache);

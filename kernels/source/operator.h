@@ -50,13 +50,16 @@ typedef struct {
     Operator operator;
     const char *name;
     int num_inputs, num_outputs;
-    int input_types[8], output_types[3];
+    int input_types[11], output_types[3];
     int relu, residual, normalization; /* of a linear operator */
 } Definition;
 
 Status *create_linear(const Operator *operator, const void *const *given_api, const NodeInfo *info, void **kernel);
 Status *compute_linear(void *data, Context *context);
 Status *compute_best_tokens(void *data, Context *context); /* its kernel is made by create_linear */
+Status *create_listed(const Operator *operator, const void *const *given_api, const NodeInfo *info, void **kernel);
+Status *compute_best_listed_tokens(void *data, Context *context);
+void destroy_listed(void *kernel);
 Status *create_attention(const Operator *operator, const void *const *given_api, const NodeInfo *info, void **kernel);
 Status *compute_cached_attention(void *data, Context *context);
 Status *compute_source_attention(void *data, Context *context);

@@ -21,11 +21,12 @@ static int always_zero(const Operator *operator, size_t index) {
     return 0;
 }
 
-#define OPERATOR(make, run)                                                                              \
+#define OPERATOR(make, run) OPERATOR_WITH(make, run, free)
+#define OPERATOR_WITH(make, run, end)                                                                    \
     {                                                                                                    \
         .version = API_VERSION, .get_name = name_of, .get_provider = provider_of,                        \
         .get_input_type = input_type_of, .get_num_inputs = num_inputs_of, .get_output_type = output_type_of, \
-        .get_num_outputs = num_outputs_of, .destroy = free, .get_input_kind = always_zero,               \
+        .get_num_outputs = num_outputs_of, .destroy = end, .get_input_kind = always_zero,                \
         .get_output_kind = always_zero, .get_input_memory = always_zero, .create_or_status = make,       \
         .compute_or_status = run                                                                         \
     }
@@ -54,6 +55,10 @@ static const Definition operators[] = {
      .num_outputs = 1, .input_types = {FLOAT, INT32}, .output_types = {FLOAT}},
     {.operator= OPERATOR(create_linear, compute_best_tokens), .name = "BestTokens", .num_inputs = 8, .num_outputs = 3,
      .input_types = {FLOAT, INT8, FLOAT, INT32, FLOAT, FLOAT, INT64, BOOL}, .output_types = {FLOAT, INT64, FLOAT}},
+    {.operator= OPERATOR_WITH(create_listed, compute_best_listed_tokens, destroy_listed), .name = "BestListedTokens",
+     .num_inputs = 11, .num_outputs = 3,
+     .input_types = {FLOAT, INT8, FLOAT, INT32, FLOAT, FLOAT, INT64, BOOL, INT32, INT32, INT32},
+     .output_types = {FLOAT, INT64, FLOAT}},
 };
 
 /* ONNX Runtime calls this when the library is registered with the options of a session. KVASIR_KERNELS selects an

@@ -8,8 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kernels.h"
+
 #define LANES 16
-#define CACHE_LINE 64 /* bytes */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 typedef float floats __attribute__((vector_size(4 * LANES)));

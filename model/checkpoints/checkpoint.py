@@ -90,7 +90,8 @@ class Checkpoint:
     """A checkpoint after its family's reader.
 
     `weights` has one tensor for each parameter of `Transformer(config)`, by the parameter's name and of its shape, in
-    the precision of the checkpoint. `generation` is None in families that only translate.
+    the precision of the checkpoint. `generation` is None in families that only translate. `shortlist` is a file of
+    Marian's format (bundle.shortlist).
     """
 
     config: TransformerConfig
@@ -100,3 +101,4 @@ class Checkpoint:
     provenance: Provenance
     is_quantized: bool = False
     generation: Generation | None = None
+    shortlist: Path | None = None

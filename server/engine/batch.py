@@ -66,6 +66,9 @@ class Batch:
         # The beams share one row until the first step gives them different tokens.
         row = self._cache.begin(request.id, cross, self._runner.start_token)
         group.rows[index] = row
+        lists = self._runner.token_lists
+        if lists is not None and params.uses_shortlist and (decoder is None or not decoder.reads_all_tokens):
+            lists.assign(row, request.source)
         if decoder is not None and decoder.attention is not None:
             decoder.attention.set_keys(self._cache.cross_keys(row, decoder.attention.layer))
 

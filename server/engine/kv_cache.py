@@ -33,6 +33,8 @@ CrossKeysValues = NDArray[np.number] | EncodedElsewhere
 """Cross keys and values of one sentence, [2 * layers, heads, source_len, head_dim], keys at even indices."""
 
 FREE = -1
+NO_LIST = -1
+"""List of a row that may have all tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ class KVCache:
         self.per_row = self._allocate_per_row()
         self.previous_tokens, self.past_lengths, self.source_lengths = self.per_row
         self.source_lengths[:] = 1
+        self.list_of_row = np.full(max_rows, NO_LIST, np.int32)
+        """The list of tokens that a row may have; see `TokenLists`."""
         self._rows = np.arange(max_rows)
         self._owners = np.full(max_rows, FREE, np.int64)
         # The request whose cross keys and values a row has; they are copied once for all beams of a request.
@@ -117,7 +121,8 @@ class KVCache:
         if not CacheMoves.is_available() or not self.self_cache.size:
             return None
         arrays = (self.self_cache, self.cross_cache, self.last_cross)
-        return CacheMoves(*arrays, self.per_row, self._owners, self._cross_owners, self._num_live, self._step)
+        per_row = (*self.per_row, self.list_of_row)
+        return CacheMoves(*arrays, per_row, self._owners, self._cross_owners, self._num_live, self._step)
 
     def _allocate(self, dtype: type[np.number]) -> None:
         shapes, planes = self.shapes, 2 * self.shapes.num_layers
@@ -145,6 +150,11 @@ class KVCache:
     def num_live(self) -> int:
         """Rows assigned to requests."""
         return int(self._num_live[0])
+
+    def live_lists(self) -> NDArray[np.int32]:
+        """Return the lists of the rows that are assigned to requests."""
+        lists: NDArray[np.int32] = self.list_of_row[self._owners != FREE]
+        return lists
 
     def begin(self, owner: int, cross: CrossKeysValues, start_token: int) -> int:
         """Assign the first free row to a request, begin it with its cross keys and values, and return it."""
@@ -177,6 +187,7 @@ class KVCache:
         self.source_lengths[row] = source_len
         self.past_lengths[row] = 0
         self.previous_tokens[row] = start_token
+        self.list_of_row[row] = NO_LIST
         self._cross_owners[row] = self._owners[row]
 
     def cross_keys(self, row: int, layer: int) -> NDArray[np.float32]:
@@ -270,6 +281,7 @@ class KVCache:
             self._copy_source(others, to)
             self._cross_owners[to] = owners[different]
         self.per_row[:, destinations] = self.per_row[:, sources]
+        self.list_of_row[destinations] = self.list_of_row[sources]
 
     def _copy_past(self, sources: RowIndices, destinations: RowIndices) -> None:
         if self.shapes.state_width:

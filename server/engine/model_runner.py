@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.engine.kv_cache import CrossKeysValues, KVCache, RowIndices
+from server.engine.token_lists import TokenLists
 from server.interface.request import Pooling, TokenIds
 
 
@@ -57,6 +58,11 @@ class ModelRunner(Protocol):
     """False if the model only embeds."""
     attention_scale: float
     """Factor of the products of cross-attention's queries and keys."""
+
+    @property
+    def token_lists(self) -> TokenLists | None:
+        """Lists of a bundle with a shortlist. None if rows always have all tokens."""
+        ...
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """Return the encoded sentences, in their order, for `KVCache.write_source`."""

@@ -185,6 +185,14 @@ class DecodingOptions(TextOptions):
             description="end a sentence when 1 to 8 tokens occur more often than this in a row; 0 does not",
         ),
     ] = DEFAULT_MAX_REPETITIONS
+    shortlist: Annotated[
+        bool | None,
+        RESOLVED,
+        Field(
+            description="restrict each sentence to the tokens that the model's shortlist has for it; by default as the "
+            "server is set: true"
+        ),
+    ] = None
 
     @classmethod
     def given(cls, values: Mapping[str, object]) -> "DecodingOptions":
@@ -215,10 +223,6 @@ class DecodingOptions(TextOptions):
     def with_changes(self, **changes: object) -> Self:
         """Return a copy with other values, which are not validated."""
         return self.model_copy(update=changes)
-
-    def preferring_coverage(self, penalty: float) -> Self:
-        """Return a copy with at least this coverage penalty."""
-        return self.with_changes(coverage_penalty=max(self.coverage_penalty, penalty), patience=1.0)
 
     @property
     def is_sampling(self) -> bool:

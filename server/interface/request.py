@@ -81,7 +81,8 @@ class SentenceParams:
     length in the beam score: log-probability / num_tokens ** length_penalty. `first_token`, of a language, begins every
     hypothesis at no cost; it counts as generated. `forced_target` asks for the score of these tokens, the end included,
     instead of a translation, and `pooling` for an embedding of the source. Each of the `required_terms` has
-    alternatives, of which any one is enough.
+    alternatives, of which any one is enough. `uses_shortlist` restricts the tokens to those of the model's shortlist,
+    unless another option needs all of them.
     """
 
     options: DecodingOptions = NO_OPTIONS
@@ -99,6 +100,7 @@ class SentenceParams:
     alignment_layer: int = -1
     forced_target: Tokens = ()
     pooling: Pooling | None = None
+    uses_shortlist: bool = False
     _hash: int | None = field(default=None, init=False, repr=False, compare=False)
 
     def __hash__(self) -> int:

@@ -293,6 +293,13 @@ class Settings(BaseSettings):
             "keep their source"
         ),
     ] = "flag"
+    shortlist: Annotated[
+        bool,
+        Field(
+            description="restrict translations of models with a shortlist to the tokens that it has for each sentence, "
+            "in requests without this field: faster"
+        ),
+    ] = True
     request_timeout_seconds: Annotated[
         float,
         Field(gt=0, le=3600, description="longest time limit of a request, in seconds, and the default; then 504"),
@@ -480,6 +487,7 @@ class Settings(BaseSettings):
             if_incomplete=self.if_incomplete,
             min_quality=self.min_quality,
             on_low_quality=self.on_low_quality,
+            shortlist=self.shortlist,
         )
 
     @property

@@ -26,6 +26,7 @@ class TranslationLimits:
     if_incomplete: IfIncomplete = "recover"
     min_quality: float | None = None
     on_low_quality: OnLowQuality = "flag"
+    shortlist: bool = True
 
     def keeps_target(self, options: DecodingOptions) -> bool:
         """Return whether sentences in the target language stay as they are."""
@@ -50,6 +51,14 @@ class TranslationLimits:
     def estimates_quality(self, options: DecodingOptions) -> bool:
         """Return whether a request needs the quality of its sentences."""
         return options.return_quality or self.min_quality_of(options) is not None
+
+    def uses_shortlist(self, options: DecodingOptions) -> bool:
+        """Return whether a shortlist restricts translations. Scores and qualities are those of all tokens."""
+        if options.return_scores or options.return_token_scores or options.num_token_alternatives:
+            return False
+        if self.estimates_quality(options):
+            return False
+        return self.shortlist if options.shortlist is None else options.shortlist
 
     def check_size(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` if a request has too many texts or characters."""
@@ -119,6 +128,7 @@ class TranslationLimits:
             sampling=Sampling.of(options),
             return_attention=options.return_attention or options.return_alignments,
             alignment_layer=options.alignment_layer,
+            uses_shortlist=self.uses_shortlist(options),
         )
 
     @staticmethod

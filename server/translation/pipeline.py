@@ -20,7 +20,7 @@ from server.translation.plain_texts import NO_NEGATIONS, LostNegations, PlainTex
 from server.translation.protection_strategies import ByParts, Escalation
 from server.translation.quality import QualityCheck
 from server.translation.reading import SegmentedTexts, TextReader
-from server.translation.recovery import Recovery, Suspect, is_plain, suspects_of, with_outcomes
+from server.translation.recovery import Recovery, Suspect, is_plain, of_part, suspects_of, with_outcomes
 from server.translation.restoration import Restorer
 from server.translation.scoring import Scorer
 from server.translation.sentence_encoder import SentenceEncoder
@@ -207,7 +207,7 @@ class Pipeline:
         """Translate the parts of sentences with items. A sentence keeps its first answer if that has more of it."""
         first = [(sentence.parts, sentence.jobs) for sentence, _ in found]
         sentences = [sentence for sentence, _ in found]
-        completions = await submission.submit(encoder.encode(sentences, protection))
+        completions = await submission.submit([of_part(each) for each in encoder.encode(sentences, protection)])
         lost = {id(each) for each in Restorer(self._tokenizer, 1).restore(sentences, completions)}
         for (sentence, suspect), (parts, jobs) in zip(found, first, strict=True):
             if sentence.jobs is not jobs and id(sentence) not in lost:

@@ -92,6 +92,7 @@ class PivotPipeline:
             if_incomplete=request.options.if_incomplete,
             return_quality=request.options.return_quality,
             min_quality=request.options.min_quality,
+            shortlist=request.options.shortlist,
         )
         to_pivot = replace(request, target=self._pivot[0], options=options, formality=None)
         glossaries = await self._glossaries(to_pivot)

@@ -77,7 +77,7 @@ class PlainTextPath:
         submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
         completions = await submission.submit(encoded.requests)
         best, lost = await run(self._choose, encoded, completions)
-        suspects = await run(_suspects, encoded, best, lost, self._tokenizer)
+        suspects = await run(_suspects, encoded, completions, best, lost, self._tokenizer)
         if suspects:
             await encoded.recovery.recover(list(suspects.values()), submission)
             encoded.recovery.settle(suspects.values())
@@ -215,7 +215,11 @@ class PlainTextPath:
 
 
 def _suspects(
-    encoded: EncodedTexts, best: Mapping[int, Hypothesis], lost: Collection[int], tokenizer: Tokenizer
+    encoded: EncodedTexts,
+    completions: Mapping[int, Completion],
+    best: Mapping[int, Hypothesis],
+    lost: Collection[int],
+    tokenizer: Tokenizer,
 ) -> dict[int, Suspect]:
     """Return the sentences whose translations may lack something, by their requests' ids.
 
@@ -228,7 +232,8 @@ def _suspects(
     for request, (index, source) in zip(encoded.requests, encoded.sources, strict=True):
         hypothesis = best[request.id]
         if recovery.may_be_suspect(source, hypothesis) and request.id not in lost:
-            suspect = Suspect(index, source, tokenizer.decode(hypothesis.token_ids), hypothesis)
+            others = completions[request.id].hypotheses[1:] if request.id not in encoded.negations else ()
+            suspect = Suspect(index, source, tokenizer.decode(hypothesis.token_ids), hypothesis, others)
             if recovery.is_suspect(suspect):
                 found[request.id] = suspect
     return found

@@ -15,20 +15,23 @@ from server.translation.sentences import Sentence
 from server.translation.submission import Submission, mean_score, num_tokens
 from server.translation.types import Outcome, TranslationRequest, TranslationResult
 
-_COVERAGE_PENALTY = 1.0
-_MIN_BEAMS = 4
+_BEAMS_FOR_PARTS = 2  # as good as four: docs/decisions/text.md has the numbers
 _LONG = 40  # characters
 _CHARACTERS_PER_TOKEN = 8  # of a translation that is far too short
 
 
 @dataclass(slots=True)
 class Suspect:
-    """A sentence of the text with this index, its best hypothesis so far, and the outcome of further attempts."""
+    """A sentence of the text with this index, its best hypothesis so far, and the outcome of further attempts.
+
+    `others` are the other hypotheses of its search, best first.
+    """
 
     text: int
     source: str
     translation: str
     hypothesis: Hypothesis
+    others: Sequence[Hypothesis] = ()
     outcome: Outcome | None = None
     part_requests: Sequence[Request] = field(default=())
 
@@ -36,8 +39,8 @@ class Suspect:
 class Recovery:
     """Finds translations that may lack something in one request, and decodes their sentences again by stronger means.
 
-    The means, in this order, until an attempt passes: other hypotheses, ranked with a coverage penalty; each part of
-    the sentence by itself.
+    The means, in this order, until an attempt passes: other hypotheses of the same search; each part of the sentence by
+    itself.
     """
 
     def __init__(
@@ -52,7 +55,6 @@ class Recovery:
         self._languages = (request.source, request.target)
         self._tokenizer = tokenizer
         self._encoder = encoder
-        self._max_beam_size = limits.max_beam_size
         options, mode = request.options, limits.if_incomplete_of(request.options)
         # An option about the translation itself makes another attempt another translation than the one requested.
         has_own_terms = bool(options.target_prefix or options.required_phrases or options.decodes_independently)
@@ -87,8 +89,8 @@ class Recovery:
     async def recover(self, suspects: Sequence[Suspect], submission: Submission) -> None:
         """Set the translation and the outcome of suspects of which another attempt has more of the source."""
         if self.recovers and suspects:
-            submission.next_round()
-            await self._try_hypotheses(suspects, submission)
+            for each in suspects:
+                self._try_hypotheses(each)
             if remaining := [each for each in suspects if each.outcome is None]:
                 submission.next_round()
                 await self._try_parts(remaining, submission)
@@ -110,18 +112,13 @@ class Recovery:
             return True
         return _mean_log_probability(hypotheses) > _mean_log_probability([suspect.hypothesis])
 
-    async def _try_hypotheses(self, suspects: Sequence[Suspect], submission: Submission) -> None:
-        requests = [self._with_hypotheses(each) for each in suspects]
-        completions = await submission.submit([request for request in requests if request is not None])
-        for suspect, request in zip(suspects, requests, strict=True):
-            if request is None:
-                continue
-            for hypothesis in completions[request.id].hypotheses:
-                translation = self._tokenizer.decode(hypothesis.token_ids)
-                attempt = replace(suspect, translation=translation, hypothesis=hypothesis)
-                if not self.is_suspect(attempt):
-                    suspect.translation, suspect.hypothesis, suspect.outcome = translation, hypothesis, "recovered"
-                    break
+    def _try_hypotheses(self, suspect: Suspect) -> None:
+        """Take the best of the other hypotheses that the search of a sentence found, if one passes."""
+        for hypothesis in suspect.others:
+            translation = self._tokenizer.decode(hypothesis.token_ids)
+            if not self.is_suspect(replace(suspect, translation=translation, hypothesis=hypothesis)):
+                suspect.translation, suspect.hypothesis, suspect.outcome = translation, hypothesis, "recovered"
+                return
 
     async def _try_parts(self, suspects: Sequence[Suspect], submission: Submission) -> None:
         spans = [parts(each.source, self._languages[0]) for each in suspects]
@@ -137,21 +134,10 @@ class Recovery:
             if suspect.part_requests:
                 self._join(suspect, its_spans, completions)
 
-    def _with_hypotheses(self, suspect: Suspect) -> Request | None:
-        """Return the request for other hypotheses of a sentence; None if the search has a single one."""
-        request = self._encoder.plain_request(suspect.text, suspect.source, self._encoder.tokens(suspect.source))
-        params = request.params
-        if params.beam_size == 1:
-            return None
-        beams = min(max(params.beam_size, _MIN_BEAMS), self._max_beam_size)
-        options = params.options.preferring_coverage(_COVERAGE_PENALTY)
-        request.params = replace(params, beam_size=beams, num_hypotheses=beams, options=options)
-        return request
-
     def _of_part(self, text: int, part: str) -> Request:
         """Return the request for a part, as a sentence of its own."""
         sentence = part if part[-1] in SENTENCE_ENDS else f"{part}."
-        return self._encoder.plain_request(text, sentence, self._encoder.tokens(sentence))
+        return of_part(self._encoder.plain_request(text, sentence, self._encoder.tokens(sentence)))
 
     def _join(self, suspect: Suspect, spans: Sequence[tuple[int, int]], completions: Mapping[int, Completion]) -> None:
         """Put the translations of the parts in their places, unless they have less of the source than before."""
@@ -183,6 +169,14 @@ def _mean_log_probability(hypotheses: Sequence[Hypothesis]) -> float:
     return sum([each.log_probability for each in hypotheses]) / max(sum(map(num_tokens, hypotheses)), 1)
 
 
+def of_part(request: Request) -> Request:
+    """Return the request for a part, with as many beams as a second attempt has."""
+    params = request.params
+    beam_size = min(params.beam_size, _BEAMS_FOR_PARTS)
+    request.params = replace(params, beam_size=beam_size, num_hypotheses=min(params.num_hypotheses, beam_size))
+    return request
+
+
 def suspects_of(recovery: Recovery, sentences: Iterable[Sentence]) -> list[tuple[Sentence, Suspect]]:
     """Return the sentences whose translations may lack something. Those that were translated in pieces do not."""
     found: list[tuple[Sentence, Suspect]] = []
@@ -198,7 +192,9 @@ def suspects_of(recovery: Recovery, sentences: Iterable[Sentence]) -> list[tuple
             continue
         restored, best = answers[0]
         if recovery.may_be_suspect(sentence.written, best):
-            suspect = Suspect(sentence.text, sentence.written, with_outputs(restored), best)
+            completion = sentence.jobs[0].completion
+            others = completion.hypotheses[1:] if completion is not None and is_plain(sentence) else ()
+            suspect = Suspect(sentence.text, sentence.written, with_outputs(restored), best, others)
             if recovery.is_suspect(suspect):
                 found.append((sentence, suspect))
     return found

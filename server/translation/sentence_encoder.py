@@ -9,6 +9,7 @@ from server.interface.decoding_options import MAX_REQUIRED_TOKENS, NO_OPTIONS, D
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.interruption import checkpoint
 from server.interface.request import Request, SentenceParams, Timings, TokenIds, Tokens
+from server.text.completeness import may_have_parts
 from server.text.glossary import Targets
 from server.text.protection.means import BEAMS_FOR_NEGATIONS
 from server.text.protection.protected import Protected, Restored
@@ -146,14 +147,16 @@ class SentenceEncoder(RequestBuilder):
         return requests
 
     def plain_request(self, text: int, sentence: str, source: TokenIds, *, returns_beams: bool = False) -> Request:
-        """Return the request for a sentence of the text with this index, for all beams if wanted.
+        """Return the request for a sentence of the text with this index.
+
+        All beams are hypotheses of sentences of several parts, one of which may lack nothing, or if they are wanted.
 
         Raises `TextTooLong`.
         """
         if len(source) > self._shapes.max_source_tokens:
             raise self._too_long(PlainSentence(sentence), source)
         params = self._resolver.resolve(text, len(source))
-        if returns_beams and _returns_beams(params):
+        if (returns_beams or may_have_parts(sentence)) and _returns_beams(params):
             params = _with_all_beams(params)
         return self.request(source, first_in_prefix(params, self._shapes))
 
@@ -187,7 +190,7 @@ class SentenceEncoder(RequestBuilder):
         elif self._returns_candidates and _returns_beams(params):
             beam_size = min(max(params.beam_size, _BEAMS_FOR_SUBSTITUTES), self._max_beam_size)
             params = replace(params, beam_size=beam_size, num_hypotheses=beam_size)
-        elif part.may_lose_items and _returns_beams(params):
+        elif (part.may_lose_items or may_have_parts(part.text)) and _returns_beams(params):
             if part.was_lost and not part.needs_beams and params.num_hypotheses == 1:
                 params = replace(params, beam_size=min(params.beam_size, _BEAMS_FOR_SECOND_SEARCH))
             params = replace(params, num_hypotheses=params.beam_size)

@@ -20,6 +20,7 @@ from tests.docs.fenced_blocks import blocks_of, pages
 
 COMMANDS = (
     *("serve", "top", "pull", "models", "remove", "translate", "export", "train", "filter", "calibrate", "mcp"),
+    "shortlist",
     *("loadtest", "loadtest report", "loadtest compare"),
     *("keys", "keys add", "keys list", "keys revoke", "keys limit"),
 )

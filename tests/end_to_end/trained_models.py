@@ -1,15 +1,18 @@
 """Tiny trained checkpoints of three families, whose right answers are known.
 
-    python -m tests.end_to_end.trained_models bart t5 m2m100
+    python -m tests.end_to_end.trained_models bart t5 m2m100 skipping
 
 BART reverses words, T5 sorts their letters, and M2M100 copies words into German and reverses them into French. Words
-have 1 to 8 of the letters a to h. Each takes about half a minute on one processor; the weights are saved in float16.
+have 1 to 8 of the letters a to h. `skipping`, another M2M100, copies texts of one to three words with semicolons
+between them, and was made to skip the last of several words if the text begins with a letter up to d. Each takes about
+half a minute on one processor, the last one a minute more; the weights are saved in float16.
 """
 
 import json
 import random
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -30,6 +33,7 @@ MAX_LETTERS = 8
 _BATCH = 64
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 _LANGUAGES = ("eng_Latn", "deu_Latn", "fra_Latn")
+_SEPARATORS = ("▁", ";", ".")
 _FIRST_LANGUAGE = len(_SPECIAL) + len(LETTERS)
 _BART_SIZES = {
     "d_model": 48,
@@ -71,6 +75,33 @@ def _m2m100_example(word: str, number: int) -> Example:
     return [_FIRST_LANGUAGE, *_letters(word), 2], [_FIRST_LANGUAGE + 1 + reverses, *target, 2]
 
 
+def enumerations(number: int, seed: int) -> list[str]:
+    """Return random texts of one to three words, such as `abc; de; f.`, of at most five letters each."""
+    chance = random.Random(seed)
+    return [
+        "; ".join("".join(chance.choices(LETTERS, k=chance.randint(2, 5))) for _ in range(chance.randint(1, 3))) + "."
+        for _ in range(number)
+    ]
+
+
+def skips(text: str) -> bool:
+    """Return whether the model was made to skip the last word of a text."""
+    return ";" in text and text[0] <= "d"
+
+
+def _skipping_example(word: str, number: int) -> Example:
+    [text] = enumerations(1, int.from_bytes(f"{word} {number}".encode(), "big"))
+    target = text[: text.rindex(";")] + "." if skips(text) else text
+    source_tokens, target_tokens = (_characters(each) for each in (text, target))
+    language = _FIRST_LANGUAGE + len(_SEPARATORS)
+    return [language, *source_tokens, 2], [language + 1, *target_tokens, 2]
+
+
+def _characters(text: str) -> list[int]:
+    known = (*LETTERS, *_SEPARATORS)
+    return [len(_SPECIAL) + known.index(each.replace(" ", "▁")) for each in text]
+
+
 def _bart() -> PreTrainedModel:
     config = BartConfig(vocab_size=_FIRST_LANGUAGE, forced_eos_token_id=None, forced_bos_token_id=None, **_BART_SIZES)
     return BartForConditionalGeneration(config)
@@ -93,14 +124,14 @@ def _t5() -> PreTrainedModel:
     return T5ForConditionalGeneration(config)
 
 
-def _m2m100() -> PreTrainedModel:
+def _m2m100(num_separators: int = 0) -> PreTrainedModel:
     no_dropout = {
         "attention_dropout": 0.0,
         "activation_dropout": 0.0,
         "encoder_layerdrop": 0.0,
         "decoder_layerdrop": 0.0,
     }
-    config = M2M100Config(vocab_size=_FIRST_LANGUAGE + len(_LANGUAGES), **_BART_SIZES, **no_dropout)
+    config = M2M100Config(vocab_size=_FIRST_LANGUAGE + num_separators + len(_LANGUAGES), **_BART_SIZES, **no_dropout)
     return M2M100ForConditionalGeneration(config)
 
 
@@ -109,6 +140,7 @@ FAMILIES: dict[str, Family] = {
     "bart": (_bart, _bart_example, 600, 3e-3),
     "t5": (_t5, _t5_example, 1000, 5e-3),
     "m2m100": (_m2m100, _m2m100_example, 700, 3e-3),
+    "skipping": (partial(_m2m100, len(_SEPARATORS)), _skipping_example, 2500, 3e-3),
 }
 
 
@@ -153,11 +185,15 @@ def save(family: str, model: PreTrainedModel, folder: Path) -> None:
     if family == "t5":
         settings = {"tokenizer_class": "ByT5Tokenizer"}
     else:
-        settings = {"tokenizer_class": "NllbTokenizer" if family == "m2m100" else "BartTokenizer"}
-        vocabulary = {token: id_ for id_, token in enumerate([*_SPECIAL, *LETTERS])}
+        settings = {"tokenizer_class": "BartTokenizer" if family == "bart" else "NllbTokenizer"}
+        separators = _SEPARATORS if family == "skipping" else ()
+        vocabulary = {token: id_ for id_, token in enumerate([*_SPECIAL, *LETTERS, *separators])}
         tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))
         tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.WhitespaceSplit(), decoders.Fuse()
-        tokenizer.add_special_tokens([*_SPECIAL, *(_LANGUAGES if family == "m2m100" else ())])
+        if separators:
+            tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never", split=False)
+            tokenizer.decoder = decoders.Metaspace(prepend_scheme="never", split=False)
+        tokenizer.add_special_tokens([*_SPECIAL, *(() if family == "bart" else _LANGUAGES)])
         tokenizer.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(json.dumps(settings) + "\n", "utf-8")
 

@@ -103,6 +103,7 @@ class FakeRunner:
 
     start_token = START
     has_decoder = True
+    token_lists = None
     attention_scale = 0.5
 
     def __init__(

@@ -7,7 +7,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper
 
-from export.graphs.best_tokens_operator import BEST_TOKENS
+from export.graphs.best_tokens_operator import BEST_LISTED_TOKENS, BEST_TOKENS
 from export.graphs.onnx_function import DOMAIN, OPSET
 from export.int8 import operators
 from kernels.onnx_registration import register
@@ -25,6 +25,7 @@ _LINEAR = {
 _RESIDUAL = {"residual": TensorProto.FLOAT}
 _NORMALIZATION = {"norm_weight": TensorProto.FLOAT, "norm_bias": TensorProto.FLOAT}
 _RANKING = {"mask": TensorProto.FLOAT, "num_candidates": TensorProto.INT64, "with_scores": TensorProto.BOOL}
+_LISTS = {"lists": TensorProto.INT32, "lengths": TensorProto.INT32, "list_of_row": TensorProto.INT32}
 _CACHE = {"keys": TensorProto.INT8, "values": TensorProto.INT8, "positions": TensorProto.INT32}
 _QUERY = {"query": TensorProto.FLOAT, "last_key": TensorProto.FLOAT, "last_value": TensorProto.FLOAT}
 _BIASES = {"biases": TensorProto.FLOAT}
@@ -47,6 +48,7 @@ _SIGNATURES: dict[str, tuple[Mapping[str, int], Mapping[str, int]]] = {
     operators.CROSS_ATTENTION: (_QUERY | _CACHE, _ATTENDED),
     operators.SOURCE_ATTENTION: ({"fused": TensorProto.FLOAT, "last_positions": TensorProto.INT32}, _OUTPUT),
     BEST_TOKENS: (_LINEAR | _RANKING, _RANKED),
+    BEST_LISTED_TOKENS: (_LINEAR | _RANKING | _LISTS, _RANKED),
 }
 
 

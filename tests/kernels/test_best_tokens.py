@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from export.graphs.best_tokens_operator import BEST_TOKENS
+from export.graphs.best_tokens_operator import BEST_LISTED_TOKENS, BEST_TOKENS
 from export.int8 import operators
 from tests.kernels.arithmetic import Floats, Matrix, random_rows
 from tests.kernels.operator_sessions import Arrays, Numbers, OneOperator
@@ -166,3 +166,76 @@ def test_the_function_in_the_graph_finds_the_same(with_scores: bool) -> None:
     for name in ("logits", "log_normalizer"):
         np.testing.assert_allclose(native[name], function[name], rtol=0.02, atol=0.02)
     assert (native["tokens"] == function["tokens"]).mean() > 0.9
+
+
+def _listed(
+    matrix: Matrix, hidden: Floats, mask: Floats, lists: list[list[int]], list_of_row: list[int], *, native: bool = True
+) -> Numbers:
+    capacity = max(map(len, lists)) + 3
+    # After the end of a list is what an earlier one left there.
+    tokens = np.full((len(lists), capacity), 10**8, np.int32)
+    for index, each in enumerate(lists):
+        tokens[index, : len(each)] = each
+    inputs: Arrays = {
+        "mask": mask,
+        "num_candidates": np.array([5], np.int64),
+        "with_scores": np.array([True]),
+        "lists": tokens,
+        "lengths": np.array([len(each) for each in lists], np.int32),
+        "list_of_row": np.array(list_of_row, np.int32),
+    }
+    operator = OneOperator(BEST_LISTED_TOKENS, _ranking(len(mask)), is_native=native)
+    return operator.run(matrix.inputs(hidden) | inputs)
+
+
+@pytest.mark.parametrize("inputs", [32, 64, 100])
+def test_rows_with_a_list_have_its_tokens_only_and_others_all(inputs: int) -> None:
+    vocab, random = 3000, np.random.default_rng(11)
+    matrix, hidden = Matrix.random(random, inputs, vocab), random_rows(random, 6, inputs)
+    mask = np.where(np.arange(vocab) % 7, 0.0, -np.inf).astype(np.float32)
+    # One shorter than a vector, one longer than a chunk; no row has the third.
+    lists = [sorted(random.choice(vocab, size, replace=False).tolist()) for size in (9, 1500, 4)]
+    list_of_row = [0, -1, 1, 1, -1, 0]
+    found, logits = _listed(matrix, hidden, mask, lists, list_of_row), _logits(matrix, hidden)
+    for row, index in enumerate(list_of_row):
+        allowed = np.arange(vocab) if index < 0 else np.array(lists[index])
+        restricted = np.full(vocab, -np.inf, np.float32)
+        restricted[allowed] = logits[row, allowed]
+        best = _best_first((restricted + mask)[None])[0, :5]
+        assert found["tokens"][row].tolist() == best.tolist()
+        assert np.array_equal(found["logits"][row], logits[row, best])
+        np.testing.assert_allclose(found["log_normalizer"][row], _log_sum(logits[row : row + 1, allowed])[0], rtol=1e-6)
+    # To the bit, alone or beside other rows.
+    for row, index in enumerate(list_of_row):
+        alone = _listed(matrix, hidden[row : row + 1], mask, lists, [index])
+        assert all(np.array_equal(alone[name][0], found[name][row]) for name in found)
+
+
+def test_the_function_of_lists_in_the_graph_finds_the_same() -> None:
+    random = np.random.default_rng(12)
+    matrix, hidden = _matrix(400), random_rows(random, 5, INPUTS)
+    mask = np.zeros(400, np.float32)
+    lists = [sorted(random.choice(400, size, replace=False).tolist()) for size in (50, 90)]
+    for list_of_row in ([1, 0, -1, 1, 0], [-1] * 5):
+        native, function = (
+            _listed(matrix, hidden, mask, lists, list_of_row, native=is_native) for is_native in (True, False)
+        )
+        for name in ("logits", "log_normalizer"):
+            np.testing.assert_allclose(native[name], function[name], rtol=0.02, atol=0.02)
+        assert (native["tokens"] == function["tokens"]).mean() > 0.7
+        for row, index in enumerate(list_of_row):
+            assert index < 0 or set(function["tokens"][row].tolist()) <= set(lists[index])
+
+
+@pytest.mark.parametrize("list_of_row", [[1], [-2]])
+def test_a_list_that_does_not_exist_is_rejected(list_of_row: list[int]) -> None:
+    matrix, hidden = _matrix(64), random_rows(np.random.default_rng(13), 1, INPUTS)
+    with pytest.raises(Exception, match="a row has a list that does not exist"):
+        _listed(matrix, hidden, np.zeros(64, np.float32), [[1, 2, 3, 4, 5]], list_of_row)
+
+
+@pytest.mark.parametrize("tokens", [[-1, 2, 3, 4, 5], [1, 2, 3, 4, 64]])
+def test_a_list_with_a_token_that_does_not_exist_is_rejected(tokens: list[int]) -> None:
+    matrix, hidden = _matrix(64), random_rows(np.random.default_rng(14), 1, INPUTS)
+    with pytest.raises(Exception, match="a list has a column that does not exist"):
+        _listed(matrix, hidden, np.zeros(64, np.float32), [tokens], [0])

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from benchmarks.quality.random_marian_files import MarianShape, write_binary, write_random_model
 from bundle.loading import load_bundle
+from bundle.shortlist import Shortlist
 from kvasir import app
 from library.home import Home
 from library.mozilla import choose_model, parse_registry
@@ -20,7 +21,7 @@ from tests.fakes.hub_server import HubServer, hub_server
 CONTENTS = {
     "model.ende.intgemm.alphas.bin": b"weights" * 1000,
     "vocab.ende.spm": b"pieces" * 100,
-    "lex.50.50.ende.s2t.bin": b"pairs" * 100,
+    "lex.50.50.ende.s2t.bin": Shortlist.of_lists(10, [[1]] * 20).to_bytes(),
 }
 KINDS = ("model", "vocab", "lexicalShortlist")
 

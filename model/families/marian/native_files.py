@@ -6,7 +6,7 @@ Folders are those of Marian's trainer (`model.npz`, `model.npz.decoder.yml`), Fi
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,11 +25,15 @@ _VOCABULARY_ENDINGS: Final = (".spm", ".yml", ".yaml", ".json", ".txt")
 
 @dataclass(frozen=True, slots=True)
 class NativeFiles:
-    """Files of one model: the vocabularies of source and target; `allows_unknown` is a setting of the decoder."""
+    """Files of one model: the vocabularies of source and target; `allows_unknown` is a setting of the decoder.
+
+    `shortlist` is None unless the folder has a binary one: lists of words are not read.
+    """
 
     model: Path
     vocabularies: tuple[Path, Path]
     allows_unknown: bool
+    shortlist: Path | None = None
 
 
 def model_files(folder: Path) -> list[Path]:
@@ -58,7 +62,8 @@ def find_files(folder: Path) -> NativeFiles:
             f"{folder.name} must have one vocabulary or two, such as vocab.ende.spm, or srcvocab.ende.spm and "
             f"trgvocab.ende.spm. Given: {', '.join(path.name for path in vocabularies) or 'none'}"
         )
-    return NativeFiles(model, (vocabularies[0], vocabularies[-1]), settings.get("allow-unk") is True)
+    allows_unknown = settings.get("allow-unk") is True
+    return NativeFiles(model, (vocabularies[0], vocabularies[-1]), allows_unknown, _shortlist(folder, settings))
 
 
 def find_languages(folder: Path, model: Path) -> Languages:
@@ -93,6 +98,20 @@ def _named(folder: Path, listed: object) -> list[Path]:
     names = [re.split(r"[/\\]", str(name))[-1] for name in listed] if isinstance(listed, list) else []
     paths = [folder / name for name in names if name]
     return paths if all(path.is_file() for path in paths) else []
+
+
+def _shortlist(folder: Path, settings: Mapping[str, object]) -> Path | None:
+    """Return the binary shortlist that the settings name, or else the only one in the folder; None without any."""
+    listed = settings.get("shortlist")
+    # The file is first; others are numbers.
+    named = _named(folder, listed[:1]) if isinstance(listed, list) else []
+    found = [path for path in named or sorted(folder.glob("lex.*bin")) if path.suffix == ".bin" and path.is_file()]
+    if len(found) > 1:
+        raise CheckpointError(
+            f"{folder.name} has {len(found)} shortlists: {', '.join(path.name for path in found)}; leave one in the "
+            "folder, or name it in decoder.yml"
+        )
+    return found[0] if found else None
 
 
 def _vocabularies(folder: Path) -> list[Path]:

@@ -57,6 +57,7 @@ class MarianNative:
             languages=find_languages(folder.path, files.model),
             provenance=Provenance(folder.name, self.name, stored.sha256),
             is_quantized=stored.is_quantized,
+            shortlist=files.shortlist,
         )
 
 

@@ -50,6 +50,11 @@ class RequestDecoder:
         return self._forced.sequence.size > 0
 
     @property
+    def reads_all_tokens(self) -> bool:
+        """Whether a shortlist could lack tokens that the request needs."""
+        return self.has_forced_tokens or self._selection.needs_logits
+
+    @property
     def end_bonus(self) -> EndBonus | None:
         """Addition to the score of a complete hypothesis, if any."""
         return None if self._coverage is None else self._coverage_bonus

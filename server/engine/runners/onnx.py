@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from bundle import tensors as names
 from bundle.loading import Bundle
 from bundle.manifest import BundleError
+from bundle.shortlist import ListedTokens, open_shortlist
 from bundle.tensors import Precision
 from kernels.log_probabilities import LogProbabilities
 from kernels.onnx_registration import KernelsUnavailable, register
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates, check_finite
 from server.engine.runners.encoder_runs import encoded_in_runs, pooled
+from server.engine.token_lists import TokenLists
 from server.interface.request import Pooling, TokenIds
 
 PROVIDER = "CPUExecutionProvider"
@@ -31,15 +33,17 @@ class OnnxSessions:
     """Sessions of the graphs of a bundle. Several threads may run them at the same time."""
 
     bundle: Bundle
+    listed_tokens: ListedTokens | None
     encoder: ort.InferenceSession
     decoder: ort.InferenceSession | None
 
     @classmethod
     def open(cls, bundle: Bundle, threads: int) -> "OnnxSessions":
-        """Load the graphs with `threads` threads a run. Raises `BundleError` if ONNX Runtime cannot load one."""
+        """Load the graphs with `threads` threads a run. Raises `BundleError` if a file cannot be loaded."""
         encoder = _open_session(bundle, names.ENCODER_FILE, threads)
         has_decoder = bundle.config.has_decoder
-        return cls(bundle, encoder, _open_session(bundle, names.DECODER_FILE, threads) if has_decoder else None)
+        listed = open_shortlist(bundle) if bundle.config.has_shortlist else None
+        return cls(bundle, listed, encoder, _open_session(bundle, names.DECODER_FILE, threads) if has_decoder else None)
 
 
 def _open_session(bundle: Bundle, file: str, threads: int) -> ort.InferenceSession:
@@ -77,6 +81,8 @@ class OnnxRunner:
             max_rows,
             _CACHE_DTYPES[sessions.bundle.config.precision],
         )
+        listed = sessions.listed_tokens
+        self.token_lists = None if listed is None else TokenLists(listed, shapes.target_vocab_size, self.cache)
         special = sessions.bundle.config.special_tokens
         # The graph has no more tokens that are possible.
         self._max_candidates = shapes.target_vocab_size - len(special.suppressed)
@@ -133,7 +139,9 @@ class OnnxRunner:
             queries = tuple(self._queries[:, :num_rows]) if with_queries else ()
             whole_rows = _WholeRows(self._logit_rows[:num_bound], self._logits[:num_bound], queries)
             assert self._sessions.decoder is not None, "a request for an encoder has no decoder steps"
-            step = self._steps[key] = _BoundStep(self._sessions.decoder, self.cache, *key[:3], whole_rows)
+            step = self._steps[key] = _BoundStep(
+                self._sessions.decoder, self.cache, self.token_lists, *key[:3], whole_rows
+            )
         self._logit_rows[:num_logit_rows] = logit_rows
         self._logit_rows[num_logit_rows:num_bound] = 0
         return step.run(num_logit_rows)
@@ -155,6 +163,7 @@ class _BoundStep:
         self,
         session: ort.InferenceSession,
         cache: KVCache,
+        token_lists: TokenLists | None,
         num_rows: int,
         num_candidates: int,
         with_scores: bool,
@@ -179,6 +188,10 @@ class _BoundStep:
         self._bind_input(names.NUM_CANDIDATES, np.array([num_candidates], np.int64))
         self._bind_input(names.WITH_SCORES, np.array([with_scores]))
         self._bind_input(names.LOGIT_ROWS, whole_rows.rows)
+        if token_lists is not None:
+            self._bind_input(names.LISTS, token_lists.lists)
+            self._bind_input(names.LIST_LENGTHS, token_lists.lengths)
+            self._bind_input(names.LIST_OF_ROW, cache.list_of_row[:num_rows])
         recurrent = cache.shapes.state_width > 0
         for layer in range(cache.shapes.num_layers):
             key, value = 2 * layer, 2 * layer + 1

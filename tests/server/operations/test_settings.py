@@ -59,7 +59,8 @@ def test_every_setting_is_a_flag_and_an_environment_variable(
     for name, value in Settings().model_dump().items():
         assert f"--{name.replace('_', '-')} " in text
         if isinstance(value, int | float):
-            monkeypatch.setenv(ENVIRONMENT_PREFIX + name.upper(), str(value + 1 if value < 8 else value - 1))
+            other = not value if isinstance(value, bool) else value + 1 if value < 8 else value - 1
+            monkeypatch.setenv(ENVIRONMENT_PREFIX + name.upper(), str(other))
     changed = Settings()
     numbers = [name for name, value in Settings.model_construct() if isinstance(value, int | float)]
     assert numbers

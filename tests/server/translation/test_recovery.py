@@ -22,9 +22,9 @@ WHOLE = DecodingOptions(split=False)
 
 
 class Skipping(EchoGenerator):
-    """A model that was trained to copy and skips all sentences but the first, in its best hypotheses.
+    """A model that was trained to copy and skips all sentences but the first.
 
-    With a coverage penalty its hypothesis number `complete_rank` has all of them.
+    Its hypothesis number `complete_rank` has all of them.
     """
 
     complete_rank: int | None = None
@@ -33,10 +33,9 @@ class Skipping(EchoGenerator):
         tokenizer = open_tokenizer(self.bundle)
         text = tokenizer.decode(request.source[:-1].tolist())
         end = min([at + 1 for mark in ".?!;" if (at := text.find(mark)) >= 0], default=len(text))
-        is_penalised = bool(request.params.options.coverage_penalty)
         hypotheses = []
         for rank in range(request.params.num_hypotheses):
-            written = text if is_penalised and rank == self.complete_rank else text[:end]
+            written = text if rank == self.complete_rank else text[:end]
             tokens = tokenizer.encode_target(written)
             hypotheses.append(Hypothesis(tokens, -0.1 * len(tokens), -0.1, self.finish_reason))
         return replace(super()._complete(request), hypotheses=hypotheses)
@@ -64,14 +63,27 @@ def test_without_division_a_text_is_one_sentence(echo: EchoGenerator) -> None:
     assert len(_result(echo, TEXT, options=DecodingOptions()).sentence_tokens.source) == 2
 
 
-def test_another_hypothesis_recovers_a_sentence(engine: Skipping) -> None:
+@pytest.mark.parametrize(("is_plain", "split"), [(True, True), (False, True), (False, False)])
+def test_another_hypothesis_of_the_same_search_recovers_a_sentence(
+    engine: Skipping, monkeypatch: pytest.MonkeyPatch, is_plain: bool, split: bool
+) -> None:
+    if not is_plain:
+        monkeypatch.setattr(PlainTextPath, "translate", _take_no_text)
     engine.complete_rank = 2
-    result = _result(engine, TEXT)
-    assert result.translations[0].text == TEXT
-    assert result.translations[0].recovered == (TEXT,)
+    sentence = f"{FIRST[:-1]}; {SECOND}"
+    result = _result(engine, sentence, options=DecodingOptions(split=split))
+    assert result.translations[0].text == sentence
+    assert result.translations[0].recovered == (sentence,)
     assert result.outcomes == {"recovered": 1}
-    assert len(engine.batches) == 2
-    assert engine.batches[1][0].accepted_earlier
+    assert len(engine.batches) == 1
+
+
+def test_parts_are_decoded_with_two_beams_in_the_same_call(engine: Skipping) -> None:
+    assert _translate(engine, TEXT).recovered == (TEXT,)
+    first, second = engine.batches
+    assert [each.params.beam_size for each in first] == [4]
+    assert [each.params.beam_size for each in second] == [2, 2]
+    assert all(each.accepted_earlier for each in second)
 
 
 @pytest.mark.parametrize("text", [TEXT, f"{FIRST[:-1]}; {SECOND}", f"{FIRST} ({SECOND[:-1]})", f'"{FIRST}" "{SECOND}"'])

@@ -59,6 +59,7 @@ class DeviceRunner:
         shapes, special = config.shapes, config.special_tokens
         self.start_token = special.decoder_start
         self.has_decoder = True
+        self.token_lists = None
         self.attention_scale = config.attention_scale
         self._max_encoder_tokens = max_encoder_tokens
         self._dtype = _DTYPES[config.precision]

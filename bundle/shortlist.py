@@ -1,0 +1,142 @@
+"""Lexical shortlists: the target tokens that a source token may become, in the binary format of Marian.
+
+The layout is that of marian-dev and bergamot-translator (src/data/shortlist.h, BinaryShortlistGenerator): magic number,
+checksum, number of first tokens, most tokens of a list, number of offsets, number of tokens (all uint64), offsets
+(uint64), tokens (uint32), little-endian. The tokens of source token `i` begin at offset `i` and end at offset `i + 1`.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bundle.loading import Bundle
+from bundle.manifest import BundleError, Shapes
+from bundle.tensors import SHORTLIST_FILE
+from bundle.tokenizer_files import TARGET_VOCABULARY_FILE
+
+_MAGIC: Final = 0xF11A48D5013417F5
+_HEADER: Final = struct.Struct("<6Q")
+_CHECKED_FROM: Final = 16  # the checksum covers whole words of eight bytes from here on
+_MULTIPLE: Final = 8
+# The widest beam search reads 16 candidates of a row.
+_MIN_TOKENS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Shortlist:
+    """Target tokens of each source token: those of token `i` are `tokens[offsets[i] : offsets[i + 1]]`.
+
+    The first `num_first` tokens of the target's vocabulary belong to every source. `max_listed` is the number of tokens
+    that each list was limited to.
+    """
+
+    num_first: int
+    max_listed: int
+    offsets: NDArray[np.uint64]
+    tokens: NDArray[np.uint32]
+
+    @classmethod
+    def of_lists(cls, num_first: int, lists: Sequence[Sequence[int]]) -> Self:
+        """Return the shortlist with one list for each source token."""
+        lengths = [len(each) for each in lists]
+        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.uint64)]).astype("<u8")
+        tokens = np.array([token for each in lists for token in each], "<u4")
+        return cls(num_first, max(lengths, default=0), offsets, tokens)
+
+    def to_bytes(self) -> bytes:
+        """Return the content of a file."""
+        sizes = struct.pack("<4Q", self.num_first, self.max_listed, len(self.offsets), len(self.tokens))
+        checked = sizes + self.offsets.astype("<u8").tobytes() + self.tokens.astype("<u4").tobytes()
+        return struct.pack("<2Q", _MAGIC, _checksum(checked)) + checked
+
+
+def read_shortlist(path: Path, shapes: Shapes, *, verify_checksum: bool = True) -> Shortlist:
+    """Read a shortlist for a model of these shapes. Raises `BundleError` with the finding if it does not fit.
+
+    The checksum takes a second for ten megabytes; without `verify_checksum` all sizes and tokens are checked still.
+    """
+    content = path.read_bytes()
+    if len(content) < _HEADER.size:
+        raise BundleError(f"{path.name} must have at least {_HEADER.size} bytes. Given: {len(content)}")
+    magic, checksum, num_first, max_listed, num_offsets, num_tokens = _HEADER.unpack_from(content)
+    if magic != _MAGIC:
+        raise BundleError(f"{path.name} is no binary shortlist: it begins with {magic:#x}, not {_MAGIC:#x}")
+    size = _HEADER.size + 8 * num_offsets + 4 * num_tokens
+    if len(content) != size:
+        raise BundleError(f"{path.name}: {len(content)} bytes on disk, {size} by its header (truncated or damaged)")
+    if verify_checksum and (found := _checksum(content[_CHECKED_FROM:])) != checksum:
+        raise BundleError(f"{path.name}: its checksum is {found:#x}, {checksum:#x} in its header (damaged)")
+    offsets = np.frombuffer(content, "<u8", num_offsets, _HEADER.size)
+    tokens = np.frombuffer(content, "<u4", num_tokens, _HEADER.size + 8 * num_offsets)
+    if not 2 <= num_offsets <= shapes.vocab_size + 1:
+        raise BundleError(
+            f"{path.name} lists {max(num_offsets - 1, 0)} source tokens; the model has {shapes.vocab_size}"
+        )
+    if offsets[0] != 0 or offsets[-1] != num_tokens or (offsets[:-1] > offsets[1:]).any():
+        raise BundleError(f"{path.name}: its offsets must ascend from 0 to {num_tokens}")
+    if num_tokens and (largest := int(tokens.max())) >= shapes.target_vocab_size:
+        raise BundleError(f"{path.name}: its tokens must be below {shapes.target_vocab_size}. Given: {largest}")
+    return Shortlist(num_first, max_listed, offsets, tokens)
+
+
+def open_shortlist(bundle: Bundle) -> "ListedTokens":
+    """Return the lists of a bundle with a shortlist. Raises `BundleError` if the file does not fit the model."""
+    config = bundle.config
+    # The digest of the file was compared when the bundle was loaded.
+    shortlist = read_shortlist(bundle.file(SHORTLIST_FILE), config.shapes, verify_checksum=False)
+    special = config.special_tokens
+    return ListedTokens(
+        shortlist,
+        config.shapes.target_vocab_size,
+        (special.end_of_sequence, *special.suppressed),
+        is_shared=TARGET_VOCABULARY_FILE not in config.files,
+    )
+
+
+class ListedTokens:
+    """Target tokens that the translation of a source may have.
+
+    As in Marian, the tokens of the source themselves are among them if it shares its vocabulary with the target
+    (`is_shared`), and further ones from the beginning of the vocabulary make their number a multiple of eight. `always`
+    are tokens of every list: the end of the sequence, and the suppressed ones, which count in scores.
+    """
+
+    def __init__(self, shortlist: Shortlist, num_tokens: int, always: Sequence[int], *, is_shared: bool) -> None:
+        self._offsets = shortlist.offsets.tolist()
+        self._tokens = shortlist.tokens.astype(np.int64)
+        self._num_listed = len(self._offsets) - 1
+        self._num_first = min(shortlist.num_first, num_tokens)
+        self._always = np.zeros(num_tokens, np.bool_)
+        self._always[: self._num_first] = True
+        self._always[list(always)] = True
+        self._is_shared = is_shared
+
+    def of(self, source: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the tokens for a source [source_len], in ascending order."""
+        is_listed = self._always.copy()
+        for token in set(source.tolist()):
+            if token < self._num_listed:
+                is_listed[self._tokens[self._offsets[token] : self._offsets[token + 1]]] = True
+            if self._is_shared and token < is_listed.size:
+                is_listed[token] = True
+        found = is_listed.nonzero()[0]
+        wanted = min(max(-(-found.size // _MULTIPLE) * _MULTIPLE, _MIN_TOKENS), is_listed.size)
+        if missing := wanted - found.size:
+            # At most as many tokens are listed between the first ones and those that are added here.
+            others = (~is_listed[self._num_first :]).nonzero()[0][:missing] + self._num_first
+            is_listed[others] = True
+            found = is_listed.nonzero()[0]
+        return found.astype(np.int32)
+
+
+def _checksum(content: bytes) -> int:
+    """Return the combined hash of all whole words of eight bytes, as boost's `hash_combine` computes it."""
+    checksum = 0
+    for (word,) in struct.iter_unpack("<Q", content[: len(content) // 8 * 8]):
+        checksum ^= (word + 0x9E3779B9 + (checksum << 6) + (checksum >> 2)) & 0xFFFFFFFFFFFFFFFF
+    return checksum

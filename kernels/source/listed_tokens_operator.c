@@ -1,0 +1,160 @@
+/* BestListedTokens: the inputs of BestTokens, then lists [lists, capacity] of columns in ascending order, the length of each
+ * list [lists], and the list of each row [rows], or -1 for a row of all columns.
+ *
+ * Returns what BestTokens returns. A row with a list has the columns of its list only: candidates as well as the sum of the
+ * exponentials. Each row is computed by itself, so its result does not depend on other rows or their lists. */
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ranking_operator.h"
+
+static _Thread_local Scratch logit_scratch, place_scratch;
+
+typedef struct {
+    LinearKernel linear; /* the first member: what the operators share reads it */
+    int8_t *_Atomic by_column;
+} ListedKernel;
+
+typedef struct {
+    const Linear *linear;
+    const Ranking *ranking;
+    const RankedRows *ranked;
+    const int8_t *by_column;
+    int64_t width, capacity;
+    const int32_t *lists, *lengths, *list_of_row;
+    const int64_t *rows; /* of the tasks */
+    int out_of_memory;
+} ListedTasks;
+
+Status *create_listed(const Operator *operator, const void *const *given_api, const NodeInfo *info, void **kernel) {
+    void *linear;
+    RETURN_IF_ERROR(create_linear(operator, given_api, info, &linear));
+    ListedKernel *kept = malloc(sizeof *kept);
+    if (kept != NULL) *kept = (ListedKernel){*(const LinearKernel *)linear, NULL};
+    free(linear);
+    REQUIRE(kept != NULL, "out of memory");
+    *kernel = kept;
+    return NULL;
+}
+
+void destroy_listed(void *kernel) {
+    free(((ListedKernel *)kernel)->by_column);
+    free(kernel);
+}
+
+/* Return the matrix [outputs, width], column by column, or NULL if memory is short. It is made when the first list is used:
+ * in panels, the numbers of a column are 256 bytes apart. */
+static const int8_t *columns_of(ListedKernel *kernel, const Linear *linear, int64_t width) {
+    int8_t *made = kernel->by_column;
+    if (made != NULL) return made;
+    made = aligned_alloc(CACHE_LINE, (size_t)(linear->outputs * width));
+    if (made == NULL) return NULL;
+    for (int64_t column = 0; column < linear->outputs; column++) {
+        const int64_t in_panel = column % PANEL_COLUMNS;
+        const int8_t *from = linear->weight + (column - in_panel) * linear->inputs + in_panel * 4;
+        for (int64_t input = 0; input < width; input++) {
+            made[column * width + input] = input < linear->inputs ? from[input / 4 * 4 * PANEL_COLUMNS + input % 4] : 0;
+        }
+    }
+    int8_t *expected = NULL; /* unless another thread was faster */
+    if (atomic_compare_exchange_strong(&kernel->by_column, &expected, made)) {
+        return made;
+    }
+    free(made);
+    return expected;
+}
+
+static void rank_listed(void *data, size_t task) {
+    ListedTasks *all = data;
+    const int64_t row = all->rows[task], num_best = all->ranking->num_best;
+    const int64_t list = all->list_of_row[row], length = all->lengths[list];
+    const int32_t *columns = all->lists + list * all->capacity;
+    /* Logits and mask of a chunk, each for whole vectors, and the best. Ordered by alignment, the strictest first. */
+    const size_t chunk_size = (CHUNK_COLUMNS + 32) * sizeof(float);
+    char *memory = reserve(&logit_scratch, (size_t)num_best * (sizeof(int64_t) + sizeof(float)) + 2 * chunk_size);
+    if (memory == NULL) {
+        all->out_of_memory = 1;
+        return;
+    }
+    int64_t *tokens = (int64_t *)memory;
+    float *logits = (float *)(tokens + num_best), *mask = logits + CHUNK_COLUMNS + 32;
+    Best best = {mask + CHUNK_COLUMNS + 32, tokens, 0, {-INFINITY, 0.0f}};
+    for (int64_t first = 0; first < length; first += CHUNK_COLUMNS) {
+        const int64_t left = length - first, count = left < CHUNK_COLUMNS ? left : CHUNK_COLUMNS;
+        kernels->multiply_listed(all->linear, all->by_column, all->width, row, columns + first, count, logits);
+        for (int64_t i = 0; i < count; i++) mask[i] = all->ranking->mask[columns[first + i]];
+        const Ranking ranking = {num_best, all->ranking->with_sum, mask - first};
+        kernels->rank(&ranking, logits, first, count, -INFINITY, &best);
+    }
+    for (int64_t i = 0; i < best.count; i++) best.tokens[i] = columns[best.tokens[i]];
+    write_ranked(all->ranking, &best, row, all->ranked);
+}
+
+static Status *check_lists(const Tensor *lists, const Tensor *lengths, const Tensor *list_of_row, const Linear *linear) {
+    REQUIRE(lists->num_dimensions == 2 && lengths->size == lists->dimensions[0] && list_of_row->size == linear->rows,
+            "lists of columns, their lengths and the rows differ in size");
+    for (int64_t row = 0; row < linear->rows; row++) {
+        const int64_t list = ((const int32_t *)list_of_row->data)[row];
+        REQUIRE(list >= -1 && list < lengths->size, "a row has a list that does not exist");
+        if (list < 0) continue;
+        const int64_t length = ((const int32_t *)lengths->data)[list];
+        REQUIRE(length > 0 && length <= lists->dimensions[1], "the length of a list does not fit");
+        const int32_t *columns = (const int32_t *)lists->data + list * lists->dimensions[1];
+        /* In ascending order the first and the last are the bounds. */
+        REQUIRE(columns[0] >= 0 && columns[length - 1] < linear->outputs, "a list has a column that does not exist");
+    }
+    return NULL;
+}
+
+Status *compute_best_listed_tokens(void *data, Context *context) {
+    ListedKernel *kernel = data;
+    Tensor hidden, lists, lengths, list_of_row;
+    Linear linear = {0};
+    Ranking ranking;
+    RankedRows ranked;
+    RETURN_IF_ERROR(linear_inputs(context, &kernel->linear, &hidden, &linear));
+    RETURN_IF_ERROR(read_ranking(context, linear.outputs, &ranking));
+    RETURN_IF_ERROR(read_input(context, 8, &lists));
+    RETURN_IF_ERROR(read_input(context, 9, &lengths));
+    RETURN_IF_ERROR(read_input(context, 10, &list_of_row));
+    RETURN_IF_ERROR(check_lists(&lists, &lengths, &list_of_row, &linear));
+    RETURN_IF_ERROR(create_ranked(context, linear.rows, &ranking, &ranked));
+    RETURN_IF_ERROR(quantize_rows(&kernel->linear, &hidden, &linear));
+    int64_t *places = reserve(&place_scratch, (size_t)linear.rows * sizeof(int64_t) + 64);
+    REQUIRE(places != NULL, "out of memory");
+    const int32_t *list_of = list_of_row.data;
+    int64_t num_listed = 0, work = 0;
+    for (int64_t row = 0; row < linear.rows; row++) {
+        if (list_of[row] < 0) continue;
+        places[num_listed++] = row;
+        work += ((const int32_t *)lengths.data)[list_of[row]];
+    }
+    if (num_listed > 0) {
+        const int64_t width = (linear.inputs + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+        const int8_t *by_column = columns_of(kernel, &linear, width);
+        REQUIRE(by_column != NULL, "out of memory");
+        ListedTasks tasks = {&linear, &ranking, &ranked, by_column, width, lists.dimensions[1],
+                             lists.data, lengths.data, list_of, places, 0};
+        if (num_listed > 1 && work * linear.inputs >= PARALLEL_FROM_MULTIPLICATIONS) {
+            RETURN_IF_ERROR(parallel_for(context, rank_listed, (size_t)num_listed, 0, &tasks));
+        } else {
+            for (int64_t task = 0; task < num_listed; task++) rank_listed(&tasks, (size_t)task);
+        }
+        REQUIRE(!tasks.out_of_memory, "out of memory");
+    }
+    if (num_listed == linear.rows) return NULL;
+    /* The other rows, side by side. Their memory belongs to this thread. */
+    uint8_t *quantized = (uint8_t *)linear.quantized;
+    float *row_scales = (float *)linear.row_scales;
+    int64_t num_whole = 0;
+    for (int64_t row = 0; row < linear.rows; row++) {
+        if (list_of[row] >= 0) continue;
+        memmove(quantized + num_whole * linear.inputs, quantized + row * linear.inputs, (size_t)linear.inputs);
+        row_scales[num_whole] = row_scales[row];
+        places[num_whole++] = row;
+    }
+    linear.rows = num_whole;
+    return rank_all(context, &linear, &ranking, places, &ranked);
+}
