@@ -98,6 +98,8 @@ class ModelLoader:
             raise BundleError(
                 f"`memory_limit` must be at least {-(-needed // MEGABYTE)} megabytes for {folder}. Given: {limit}"
             )
+        if self._settings.min_quality is not None and bundle.config.translates and not bundle.config.quality:
+            _log.warning("minimum quality without effect: model not calibrated", extra={"model": bundle.config.name})
         return bundle
 
     def open(self, bundle: Bundle, num_models: int) -> OnDemandEngine:

@@ -133,7 +133,7 @@ class Pipeline:
             result = await texts.run(assemble, texts, request, self._tokenizer, submission.phases, encoder.seed)
             result = with_outcomes(with_kept_sentences(result, request.texts, texts), suspects)
             if quality is not None:
-                result = quality.with_qualities(result, qualities)
+                result = await texts.run(quality.with_qualities, result, qualities)
             if (choice := FormalityChoice.of(request)) is not None:
                 result = choice.with_other_addresses(result, texts.texts)
             texts.deadline.check()

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from server.interface.interruption import checkpoint
+from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.text.completeness import SENTENCE_ENDS, is_doubtful, is_short, lacks_parts, may_have_parts, parts
 from server.text.protection.protected import with_outputs
@@ -16,6 +17,7 @@ from server.translation.submission import Submission, mean_score, num_tokens
 from server.translation.types import Outcome, TranslationRequest, TranslationResult
 
 _BEAMS_FOR_PARTS = 2  # as good as four: docs/decisions/text.md has the numbers
+_SUSPECTS_PER_TURN = 20  # each takes some 100 µs
 _LONG = 40  # characters
 _CHARACTERS_PER_TOKEN = 8  # of a translation that is far too short
 
@@ -89,8 +91,9 @@ class Recovery:
     async def recover(self, suspects: Sequence[Suspect], submission: Submission) -> None:
         """Set the translation and the outcome of suspects of which another attempt has more of the source."""
         if self.recovers and suspects:
-            for each in suspects:
-                self._try_hypotheses(each)
+            async for some in in_turns(suspects, _SUSPECTS_PER_TURN):
+                for each in some:
+                    self._try_hypotheses(each)
             if remaining := [each for each in suspects if each.outcome is None]:
                 submission.next_round()
                 await self._try_parts(remaining, submission)

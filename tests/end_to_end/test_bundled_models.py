@@ -24,6 +24,7 @@ def test_a_model_that_comes_along_is_small_and_described(name: str) -> None:
     source, target = name.split("-")
     assert (bundle.config.name, bundle.config.precision) == (name, "int8")
     assert (bundle.config.source_languages, bundle.config.target_languages) == ((source,), (target,))
+    assert set(bundle.config.quality) == {name}, "run `kvasir calibrate` after a change of the weights"
     assert sum(path.stat().st_size for path in bundle.path.iterdir()) < MAX_BYTES
     card = (bundle.path / "README.md").read_text("utf-8")
     for needed in ("| int8 | beam 4 |", "nrefs:1|case:mixed", "## Attribution", "Tatoeba (CC BY 2.0 FR"):

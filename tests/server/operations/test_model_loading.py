@@ -1,6 +1,7 @@
 """Errors and log lines about the bundles at the start."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -8,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from bundle.loading import load_bundle, save_manifest
 from bundle.manifest import BundleError
 from server.operations.cpu_count import usable_cpus
+from server.operations.defaults import DEFAULT_MODEL
 from server.operations.metrics import Metrics
-from server.operations.model_loading import open_engines
+from server.operations.model_loading import ModelLoader, open_engines
 from server.operations.settings import Settings
 from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, relabelled
 
@@ -78,3 +81,16 @@ def test_more_threads_than_processors_are_warned_of(tmp_path: Path, caplog: pyte
             open_engines(Settings(model=[tmp_path / "none"], threads=threads), Metrics())
     [warning] = [record for record in caplog.records if record.levelname == "WARNING"]
     assert (warning.threads, warning.processors) == (usable_cpus() + 1, usable_cpus())  # type: ignore[attr-defined]
+
+
+def test_a_minimum_quality_that_has_no_effect_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bundle = load_bundle(DEFAULT_MODEL)
+    ModelLoader(Settings(min_quality=0.5), Metrics()).check(bundle.path)
+    assert not caplog.records
+    shutil.copytree(bundle.path, tmp_path / "en-de")
+    save_manifest(tmp_path / "en-de", bundle.config.model_copy(update={"quality": {}}))
+    ModelLoader(Settings(), Metrics()).check(tmp_path / "en-de")
+    assert not caplog.records
+    ModelLoader(Settings(min_quality=0.5), Metrics()).check(tmp_path / "en-de")
+    [warning] = caplog.records
+    assert warning.message == "minimum quality without effect: model not calibrated"
