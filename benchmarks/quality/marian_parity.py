@@ -19,7 +19,7 @@ from typing import Annotated
 import typer
 
 from benchmarks.in_process import InProcessEngine
-from benchmarks.quality.random_marian_files import WORDS, MarianShape, write_random_model
+from benchmarks.random_marian_files import WORDS, MarianShape, write_random_model
 from bundle.loading import Bundle
 from export.exporter import export_bundle
 from server.interface.decoding_options import DecodingOptions

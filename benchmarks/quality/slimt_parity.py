@@ -30,7 +30,7 @@ from onnx import numpy_helper
 from torch import Tensor, nn
 
 from benchmarks.in_process import InProcessEngine
-from benchmarks.quality.random_marian_files import (
+from benchmarks.random_marian_files import (
     Arrays,
     MarianShape,
     write_binary,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.quality.random_marian_files import MarianShape, write_random_model
+from benchmarks.random_marian_files import MarianShape, write_random_model
 from bundle.loading import Bundle, load_bundle
 from bundle.manifest import BundleError
 from bundle.shortlist import ListedTokens, Shortlist, open_shortlist

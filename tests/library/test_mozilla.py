@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.quality.random_marian_files import MarianShape, write_binary, write_random_model
+from benchmarks.random_marian_files import MarianShape, write_binary, write_random_model
 from bundle.loading import load_bundle
 from bundle.shortlist import Shortlist
 from kvasir import app

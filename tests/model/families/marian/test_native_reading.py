@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.quality.random_marian_files import (
+from benchmarks.random_marian_files import (
     MarianShape,
     intgemm8,
     random_arrays,
