@@ -77,7 +77,7 @@ def server() -> Iterator[HubServer]:
     with hub_server() as running:
         for tier in ("tiny", "base-memory"):
             for name, content in CONTENTS.items():
-                running.plain_files[f"/cdn-of-models/models/{tier}/{name}.gz"] = gzip.compress(content)
+                running.plain_files[f"/cdn-of-models/models/{tier}/{name}.gz"] = gzip.compress(content, mtime=0)
         listed = {
             "baseUrl": f"{running.address}/cdn-of-models",
             "models": {"en-de": [_entry("tiny"), _entry("base-memory"), _entry("base", release="Nightly")]},
@@ -131,7 +131,7 @@ def student(server: HubServer, tmp_path: Path) -> dict[str, bytes]:
     contents = {name: (folder / name).read_bytes() for name in CONTENTS}
     entry = _entry("tiny")
     for kind, (name, content) in zip(KINDS, contents.items(), strict=True):
-        server.plain_files[f"/cdn-of-models/models/tiny/{name}.gz"] = gzip.compress(content)
+        server.plain_files[f"/cdn-of-models/models/tiny/{name}.gz"] = gzip.compress(content, mtime=0)
         sizes = {"uncompressedSize": len(content), "uncompressedHash": _sha256(content)}
         entry["files"][kind] |= sizes  # type: ignore[index]
     listed = {"baseUrl": f"{server.address}/cdn-of-models", "models": {"en-de": [entry]}}
@@ -216,10 +216,10 @@ def test_records_of_remote_settings_are_read(server: HubServer, home: Home) -> N
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (gzip.compress(b"x" * 7000), "its SHA-256 must be"),
-        (gzip.compress(b"weights"), r"it must have 7000 bytes\. Given: 7"),
-        (gzip.compress(bytes(10_000_000)), "must contain at most 7000 bytes"),
-        (gzip.compress(CONTENTS["model.ende.intgemm.alphas.bin"])[:-9], "is damaged"),
+        (gzip.compress(b"x" * 7000, mtime=0), "its SHA-256 must be"),
+        (gzip.compress(b"weights", mtime=0), r"it must have 7000 bytes\. Given: 7"),
+        (gzip.compress(bytes(10_000_000), mtime=0), "must contain at most 7000 bytes"),
+        (gzip.compress(CONTENTS["model.ende.intgemm.alphas.bin"], mtime=0)[:-9], "is damaged"),
         (b"no gzip", "is damaged"),
     ],
 )
