@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bundle.tensors import SHORTLIST_FILE
 from export.recovery.graph_weights import GraphWeights
 from export.recovery.marian_weights import embedding_scale, has_one_embedding, marian_weights
 from model.checkpoints.checkpoint import Checkpoint, Languages, Provenance, TokenizerFiles
@@ -59,6 +60,7 @@ class KvasirBundle:
                 source_prefix={language: str(token) for language, token in prefixes.items()},
             ),
             provenance=Provenance(folder.name, "marian", digest),
+            shortlist=folder.path / SHORTLIST_FILE if manifest.values.get("has_shortlist") is True else None,
         )
 
 

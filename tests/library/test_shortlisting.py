@@ -6,6 +6,8 @@ from typer.testing import CliRunner
 
 from bundle.loading import load_bundle
 from bundle.shortlist import open_shortlist
+from bundle.tensors import SHORTLIST_FILE
+from export.recovery.reading import read_bundle
 from kvasir import app
 from server.text.tokenizers.registry import open_tokenizer
 
@@ -38,6 +40,11 @@ def test_a_bundle_gets_a_shortlist_of_the_data(bundle: Path, tmp_path: Path) -> 
     again = CliRunner().invoke(app, arguments[:-4])
     assert again.exit_code == 0, again.output
     assert load_bundle(bundle).config.has_shortlist
+    # A checkpoint for another export keeps it, and its weights.
+    recovered, original = read_bundle(bundle), read_bundle(Path("models/en-de"))
+    assert recovered.shortlist == bundle / SHORTLIST_FILE
+    assert original.shortlist is None
+    assert all(weight.equal(original.weights[name]) for name, weight in recovered.weights.items())
 
 
 def test_data_without_pairs_and_bundles_of_another_kind_are_rejected(bundle: Path, tmp_path: Path) -> None:
