@@ -13,7 +13,7 @@ from server.operations.defaults import DEFAULT_MODEL
 MODELS = DEFAULT_MODEL.parent
 MAX_BYTES = 40_000_000
 EVERYDAY = {
-    "en-de": {"Good morning.": "Guten Morgen.", "Where is the railway station?": "Wo ist der Bahnhof?"},
+    "en-de": {"Good morning.": "Guten Morgen.", "Where is the station?": "Wo ist der Bahnhof?"},
     "de-en": {"Wo ist der Bahnhof?": "Where is the station?", "Vielen Dank!": "Thank you so much."},
 }
 

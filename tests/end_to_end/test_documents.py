@@ -41,7 +41,7 @@ def test_a_word_document_becomes_german_and_keeps_its_shape(served: Served) -> N
         _shape(paragraph) for paragraph in before.paragraphs
     ]
     assert len(result.inline_shapes) == 1
-    assert result.tables[0].cell(0, 0).text != "Cell one"
+    assert result.tables[0].cell(0, 0).text != "Good evening"
 
 
 def test_a_page_becomes_german_and_keeps_its_elements(served: Served) -> None:

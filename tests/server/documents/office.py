@@ -60,7 +60,7 @@ def word_document() -> bytes:
     broken.add_run("after the break")
     document.add_paragraph("42 + 17")
     grid = document.add_table(2, 2)
-    grid.cell(0, 0).text = "Cell one"
+    grid.cell(0, 0).text = "Good evening"
     grid.cell(1, 1).text = "Cell two"
     document.add_picture(io.BytesIO(picture()))
     body = document.element.body
