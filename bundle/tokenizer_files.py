@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 TokenizerKind = Literal["marian", "sentencepiece", "tokenizer_json", "bytes"]
-"""`marian`: two SentencePiece models whose pieces a vocabulary numbers. `sentencepiece`: one for source and target.
+"""`marian`: SentencePiece models of source and target, whose pieces a vocabulary numbers. `sentencepiece`: one model.
 
 `tokenizer_json`: the format of the package `tokenizers`. `bytes`: a token for each byte of UTF-8, without files.
 """
 
 SOURCE_SENTENCEPIECE_FILE = "source.spm"
-TARGET_SENTENCEPIECE_FILE = "target.spm"
+TARGET_SENTENCEPIECE_FILE = "target.spm"  # optional; without it the target has the SentencePiece model of the source
 VOCABULARY_FILE = "vocab.json"
 TOKENIZER_JSON_FILE = "tokenizer.json"
 TARGET_VOCABULARY_FILE = "target_vocab.json"  # optional; without it the target has the vocabulary of the source
 
 REQUIRED_TOKENIZER_FILES: Final[Mapping[TokenizerKind, tuple[str, ...]]] = {
-    "marian": (SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE, VOCABULARY_FILE),
+    "marian": (SOURCE_SENTENCEPIECE_FILE, VOCABULARY_FILE),
     "sentencepiece": (SOURCE_SENTENCEPIECE_FILE, VOCABULARY_FILE),
     "tokenizer_json": (TOKENIZER_JSON_FILE,),
     "bytes": (),

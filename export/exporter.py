@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from bundle.tensors import Precision
 from export.bundle_description import describe_bundle, encoder_outputs
 from export.checkpoint_checks import ExportError, require_sizes, with_checked_tasks
 from export.graphs.encoder_graph import EncoderOnlyGraph, EncoderOutputsGraph
+from export.graphs.fused_layers import ScaledMatrix
 from export.graphs.optional_output import make_optional
 from export.graphs.parts_export import export_parts
 from export.graphs.ranking import Ranking
@@ -29,7 +30,7 @@ from export.int8.quantize import quantize_per_row
 from export.int8.rounding import rounding_of_weights
 from export.recovery.reading import KvasirBundle
 from export.shortlist import add_shortlist
-from export.tokenizer_checks import require_tokenizer
+from export.tokenizer_checks import require_tokenizer, without_second_copy
 from export.verification.verify import verify_bundle
 from model.checkpoints.hugging_face_files import CheckpointFolder
 from model.checkpoints.language_codes import language_code
@@ -96,7 +97,7 @@ def export_bundle(
             if isinstance(model, Transformer):
                 report("exporting the decoder step")
                 export_decoder(model, staging / names.DECODER_FILE, precision)
-        for file, path in checkpoint.tokenizer.files.items():
+        for file, path in without_second_copy(checkpoint.tokenizer.files).items():
             shutil.copyfile(path, staging / file)
         for file, content in checkpoint.tokenizer.converted.items():
             (staging / file).write_bytes(content)
@@ -132,9 +133,10 @@ def export_encoder(model: Transformer | EncoderModel, file: Path, precision: Pre
         [names.SOURCE_TOKENS, names.SOURCE_LENGTHS],
         list(encoder_outputs(model.config, "step")),
     )
+    matrices = graph.scaled_matrices
     del graph  # its weights: the traced model has copies
     if precision == "int8":
-        traced_model = _in_int8(traced_model)
+        traced_model = _in_int8(traced_model, matrices)
     save(traced_model, file, describe_shapes(model.config))
 
 
@@ -164,13 +166,13 @@ def export_decoder(transformer: Transformer, file: Path, precision: Precision) -
         [name for name in names.decoder_input_names(num_layers, recurrent=recurrent) if name != names.WITH_SCORES],
         list(names.decoder_output_names(num_layers, recurrent=recurrent)),
     )
-    ranking = graph.ranking
+    matrices, ranking = graph.scaled_matrices, graph.ranking
     del graph  # its weights: the traced model has copies
     for output in model.graph.output:
         if output.name in (names.CANDIDATE_LOGITS, names.CANDIDATE_TOKENS):
             output.type.tensor_type.shape.dim[1].dim_param = names.NUM_CANDIDATES
     if precision == "int8":
-        model = _in_int8(model, ranking)
+        model = _in_int8(model, matrices, ranking)
     else:
         model = make_optional(model, names.LOG_NORMALIZER, names.WITH_SCORES, names.PAST_LENGTHS)
     save(model, file, describe_shapes(transformer.config))
@@ -181,7 +183,9 @@ def _in_ranges(transformer: Transformer, precision: Precision) -> Transformer:
     return with_unit_keys_values(transformer) if precision == "int8" else transformer
 
 
-def _in_int8(model: onnx.ModelProto, ranking: Ranking | None = None) -> onnx.ModelProto:
-    model = store_caches_in_int8(quantize_per_row(model, ranking))
+def _in_int8(
+    model: onnx.ModelProto, matrices: Mapping[str, ScaledMatrix], ranking: Ranking | None = None
+) -> onnx.ModelProto:
+    model = store_caches_in_int8(quantize_per_row(model, matrices, ranking))
     add_functions(model)
     return model

@@ -38,10 +38,18 @@ def require_tokenizer(checkpoint: Checkpoint, report: Report) -> int:
     for known, check in CHECKS.items():
         if kind == known:
             present = checkpoint.tokenizer.files.keys() | checkpoint.tokenizer.converted.keys()
-            if missing := sorted(set(REQUIRED_TOKENIZER_FILES[known]) - present):
+            required = {*REQUIRED_TOKENIZER_FILES[known], *([TARGET_SENTENCEPIECE_FILE] if known == "marian" else [])}
+            if missing := sorted(required - present):
                 raise ExportError(f"{source} has no {', '.join(missing)}; a bundle needs the checkpoint's tokenizer")
             return check(checkpoint, report)
     raise ExportError(f"{source}: the tokenizer kind must be one of {', '.join(CHECKS)}. Given: {kind}")
+
+
+def without_second_copy(files: Mapping[str, Path]) -> dict[str, Path]:
+    """Return files without the SentencePiece model of the target if it equals the one of the source."""
+    source, target = (files.get(name) for name in (SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE))
+    is_copy = source is not None and target is not None and source.read_bytes() == target.read_bytes()
+    return {name: path for name, path in files.items() if not (is_copy and name == TARGET_SENTENCEPIECE_FILE)}
 
 
 def _check_marian(checkpoint: Checkpoint, report: Report) -> int:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from export.graphs.attention import Heads, attend_in_encoder
-from export.graphs.fused_layers import EmbeddingStep, FeedForwardStep, fuse
+from export.graphs.fused_layers import EmbeddingStep, FeedForwardStep, ScaledMatrix, fuse
 from export.graphs.position_bias import SourceBias
 from model.layers import EncoderLayer
 from model.transformer import EncoderModel, Transformer
@@ -62,6 +62,11 @@ class EncoderOnlyGraph(nn.Module):
         self.final_norm = model.encoder.final_norm
         relative_bias = model.encoder.relative_bias
         self.source_bias = None if relative_bias is None else SourceBias(relative_bias, config.max_source_tokens)
+
+    @property
+    def scaled_matrices(self) -> dict[str, ScaledMatrix]:
+        """Matrices of the model that the graph contains multiplied, by the name of the constant."""
+        return {} if self.embed.matrix is None else {"embed.weight": self.embed.matrix}
 
     def flat_hidden(self, source_tokens: Tensor, source_lengths: Tensor) -> Tensor:
         """Return the hidden states [rows * source_len, d_model] of all tokens."""

@@ -1,5 +1,7 @@
 """Layers that both graphs of layout `step` share, with weights in the layout of ONNX."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
@@ -7,6 +9,18 @@ from export.graphs.attention import bias_of
 from model.layers import DecoderLayer, EncoderLayer, RecurrentDecoderLayer
 from model.positions import NoPositions
 from model.transformer import TokenStack
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledMatrix:
+    """A matrix of the model [tokens, d_model], which a constant of the graph contains `scale` times.
+
+    int8 steps are found before the multiplication. So the numbers of embeddings equal those of an output projection
+    that shares the matrix, whatever the factors of both.
+    """
+
+    rows: Tensor
+    scale: float
 
 
 class FusedProjection(nn.Module):
@@ -51,7 +65,8 @@ class FeedForwardStep(nn.Module):
 class EmbeddingStep(nn.Module):
     """Input of the first layer: scaled embeddings plus positions, normalised if the model does that.
 
-    `table` has the vectors of all positions; it is None in a model without absolute positions.
+    `table` has the vectors of all positions; it is None in a model without absolute positions. `matrix` is None in a
+    model with token types, which are a part of the weight.
     """
 
     def __init__(self, stack: TokenStack, max_tokens: int) -> None:
@@ -60,6 +75,8 @@ class EmbeddingStep(nn.Module):
         if stack.token_types is not None:
             scaled = scaled + stack.token_types.weight[0].detach()
         self.weight = nn.Parameter(scaled)
+        is_scaled_only = stack.token_types is None
+        self.matrix = ScaledMatrix(stack.embedding.weight.detach(), stack.embedding_scale) if is_scaled_only else None
         has_table = not isinstance(stack.positions, NoPositions)
         table = stack.positions(0, max_tokens).detach().to(scaled.dtype, copy=True) if has_table else None
         self.register_buffer("table", table)

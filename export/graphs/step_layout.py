@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from export.graphs.attention import Heads, attend_in_step, bias_of
-from export.graphs.fused_layers import EmbeddingStep, FeedForwardStep, fuse
+from export.graphs.fused_layers import EmbeddingStep, FeedForwardStep, ScaledMatrix, fuse
 from export.graphs.position_bias import StepBias
 from export.graphs.ranking import BlockedVocabulary, Ranking
 from export.graphs.shapes import state_width
@@ -139,7 +139,8 @@ class DecoderStepGraph(nn.Module):
         self.final_norm = decoder.final_norm
         bias_by_distance = decoder.relative_bias
         self.step_bias = None if bias_by_distance is None else StepBias(bias_by_distance, config.max_target_tokens)
-        weight = transformer.output_projection.weight.detach() * config.output_scale
+        self.output_matrix = ScaledMatrix(transformer.output_projection.weight.detach(), config.output_scale)
+        weight = self.output_matrix.rows * self.output_matrix.scale
         no_bias = weight.new_zeros(weight.shape[0])
         bias = no_bias if transformer.output_bias is None else transformer.output_bias.detach()
         self.vocabulary = BlockedVocabulary.of(weight.shape[0])
@@ -151,6 +152,12 @@ class DecoderStepGraph(nn.Module):
         self.bias = bias
         self.suppressed_weight = nn.Parameter(weight[suppressed].T.contiguous()) if suppressed else None
         self.suppressed_bias = nn.Parameter(bias[suppressed])
+
+    @property
+    def scaled_matrices(self) -> dict[str, ScaledMatrix]:
+        """Matrices of the model that the graph contains multiplied, by the name of the constant."""
+        embedding = {} if self.embed.matrix is None else {"embed.weight": self.embed.matrix}
+        return embedding | {"output_weight": self.output_matrix}
 
     @property
     def ranking(self) -> Ranking:

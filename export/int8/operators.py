@@ -18,6 +18,7 @@ from export.graphs.best_tokens_operator import (
 from export.graphs.onnx_function import DOMAIN, MICROSOFT, VERSION, FunctionBody
 from kernels.weight_layout import PANEL_COLUMNS, QUAD
 
+EMBED_TOKENS = "EmbedTokens"
 LINEAR = "Linear"
 LINEAR_OF_SOME = "LinearOfSome"
 LINEAR_RELU = "LinearRelu"
@@ -31,16 +32,15 @@ BIASED_SOURCE_ATTENTION = "BiasedSourceAttention"
 
 
 def in_panels(weight: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Return a matrix [inputs, outputs] as [ceil(outputs / 64), inputs / 4, 64, 4], the order of reading.
+    """Return a matrix [inputs, outputs] as [ceil(outputs / 64), ceil(inputs / 4), 64, 4], the order of reading.
 
-    One instruction multiplies four adjacent numbers of a column; zeros pad the last panel. `inputs` must be a multiple
-    of four.
+    One instruction multiplies four adjacent numbers of a column; zeros pad the last quad and the last panel.
     """
     inputs, outputs = weight.shape
-    num_panels = -(-outputs // PANEL_COLUMNS)
-    filled = np.zeros((inputs, num_panels * PANEL_COLUMNS), np.int8)
-    filled[:, :outputs] = weight
-    quads = filled.reshape(inputs // QUAD, QUAD, num_panels, PANEL_COLUMNS)
+    num_quads, num_panels = -(-inputs // QUAD), -(-outputs // PANEL_COLUMNS)
+    filled = np.zeros((num_quads * QUAD, num_panels * PANEL_COLUMNS), np.int8)
+    filled[:inputs, :outputs] = weight
+    quads = filled.reshape(num_quads, QUAD, num_panels, PANEL_COLUMNS)
     return np.ascontiguousarray(quads.transpose(2, 0, 3, 1))
 
 
@@ -121,6 +121,25 @@ def _linear(
         then("LayerNormalization", "norm_weight", "norm_bias", epsilon=True)
     body.add("Identity", [steps[-1]], "output")
     return body.function(name, inputs, ["output"], attributes)
+
+
+def _embed_tokens() -> FunctionProto:
+    """Return the function of the columns `tokens` [..] of an int8 matrix [width, tokens]: floats [.., width]."""
+    body = FunctionBody()
+    body.constant("first", [0])
+    body.constant("last_axis", [-1])
+    body.attribute("width", AttributeProto.INT, "width_scalar")
+    body.add("Unsqueeze", ["width_scalar", "first"], "width_vector")
+    # The columns as rows; computed once, at load time.
+    body.add("Transpose", ["weight"], "by_column", perm=[0, 2, 1, 3])
+    body.add("Flatten", ["by_column"], "padded", axis=2)
+    body.add("Slice", ["padded", "first", "width_vector", "last_axis"], "rows")
+    body.add("Gather", ["rows", "tokens"], "numbers")
+    body.add("Cast", ["numbers"], "unscaled", to=TensorProto.FLOAT)
+    body.add("Gather", ["scales", "tokens"], "token_scales")
+    body.add("Unsqueeze", ["token_scales", "last_axis"], "factors")
+    body.add("Mul", ["unscaled", "factors"], "output")
+    return body.function(EMBED_TOKENS, ["tokens", "weight", "scales"], ["output"], ["width"])
 
 
 def _cached_attention(name: str, new: list[str], *, biased: bool = False) -> FunctionProto:
@@ -218,6 +237,7 @@ def _source_attention(*, biased: bool = False) -> FunctionProto:
 
 
 _FUNCTIONS = {
+    EMBED_TOKENS: _embed_tokens,
     LINEAR: lambda: _linear(LINEAR),
     LINEAR_OF_SOME: lambda: _linear(LINEAR_OF_SOME, may_be_empty=True),
     LINEAR_RELU: lambda: _linear(LINEAR_RELU, relu=True),

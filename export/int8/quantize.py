@@ -6,6 +6,8 @@ instructions for uint8 x int8. Other processors have an instruction that adds tw
 weights are limited so that it never saturates, and results are equal on all processors.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import onnx
 from numpy.typing import NDArray
@@ -14,10 +16,11 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 from bundle import tensors as names
 from export.graphs.best_tokens_operator import BEST_TOKENS
 from export.graphs.dead_nodes import remove_unused
+from export.graphs.fused_layers import ScaledMatrix
 from export.graphs.onnx_function import DOMAIN
-from export.graphs.ranking import Ranking
+from export.graphs.ranking import BlockedVocabulary, Ranking
 from export.int8 import operators
-from export.int8.steps import quantize_columns, quantize_in_pairs
+from export.int8.steps import quantize_in_pairs
 from kernels.weight_layout import QUAD
 
 _LARGEST = 127
@@ -26,17 +29,21 @@ _ZERO_POINT = 128
 _MICROSOFT = "com.microsoft"
 
 
-def quantize_per_row(model: ModelProto, ranking: Ranking | None = None) -> ModelProto:
+def quantize_per_row(
+    model: ModelProto, matrices: Mapping[str, ScaledMatrix] | None = None, ranking: Ranking | None = None
+) -> ModelProto:
     """Replace every product with a constant matrix, and every embedding table, by its int8 counterpart.
 
-    With `ranking`, the nodes from the output projection to candidates and normalisers become one operator, and scores
-    become optional. The model is changed in place.
+    `matrices` are the originals of constants that the graph contains multiplied, by name. With `ranking`, the nodes
+    from the output projection to candidates and normalisers become one operator, and scores become optional. The model
+    is changed in place.
     """
-    return _Quantizer(model, ranking).run()
+    return _Quantizer(model, matrices or {}, ranking).run()
 
 
 class _Quantizer:
-    def __init__(self, model: ModelProto, ranking: Ranking | None) -> None:
+    def __init__(self, model: ModelProto, matrices: Mapping[str, ScaledMatrix], ranking: Ranking | None) -> None:
+        self._matrices = matrices
         self._ranking = ranking
         self._model = model
         self._graph = model.graph
@@ -151,12 +158,11 @@ class _Quantizer:
     def _factors(self, product: NodeProto) -> tuple[list[str], dict[str, int | float]]:
         """Return the first inputs of an operator with a product, and the attributes for quantising activations."""
         hidden, weight = product.input
-        quantized, scales = quantize_in_pairs(numpy_helper.to_array(self._constants[weight]))
+        quantized, scales = self._in_int8(weight, self._constants[weight].dims[1])
         missing = -quantized.shape[0] % QUAD
         # The output of a ReLU is not negative and needs no bit for a sign.
         is_positive = hidden in self._producers and self._producers[hidden].op_type == "Relu"
         if missing:
-            quantized = np.pad(quantized, ((0, missing), (0, 0)))
             hidden = self._pad(hidden, missing, product.output[0])
         inputs = [
             hidden,
@@ -197,26 +203,29 @@ class _Quantizer:
 
     def _quantize_lookup(self, node: NodeProto) -> None:
         table, tokens = node.input
-        quantized, scales = quantize_columns(numpy_helper.to_array(self._constants[table]).T)
-        width = quantized.shape[0]
-        unsigned = (quantized.T.astype(np.int16) + _ZERO_POINT).astype(np.uint8)
+        num_tokens, width = self._constants[table].dims
+        # As many columns as an output projection has, which consists of whole blocks.
+        blocks = BlockedVocabulary.of(num_tokens)
+        quantized, scales = self._in_int8(table, blocks.num_blocks * blocks.block_size)
         inputs = [
-            self._add_constant(f"{table}/int8", np.ascontiguousarray(unsigned)),
             tokens,
-            self._add_constant(f"{table}/scales", scales[:, None]),
+            self._add_constant(f"{table}/panels", operators.in_panels(quantized)),
+            self._add_constant(f"{table}/scales", scales[:num_tokens]),
         ]
-        # One block for each token: the smallest power of two that contains the embedding.
-        block_size = max(16, 1 << (width - 1).bit_length())
-        self._emit(
-            "GatherBlockQuantized",
-            inputs,
-            [node.output[0]],
-            domain=_MICROSOFT,
-            bits=8,
-            block_size=block_size,
-            gather_axis=0,
-            quantize_axis=1,
-        )
+        self._emit(operators.EMBED_TOKENS, inputs, [node.output[0]], domain=DOMAIN, width=width)
+
+    def _in_int8(self, name: str, num_columns: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+        """Return a constant as int8 [inputs, num_columns], padded with zeros, and a scale for each column."""
+        scale = np.float32(1)
+        if name in self._matrices:
+            columns, scale = self._matrices[name].rows.numpy().T, np.float32(self._matrices[name].scale)
+        elif self._is_embedding(name):
+            columns = numpy_helper.to_array(self._constants[name]).T
+        else:
+            columns = numpy_helper.to_array(self._constants[name])
+        quantized, steps = quantize_in_pairs(columns)
+        missing = num_columns - columns.shape[1]
+        return np.pad(quantized, ((0, 0), (0, missing))), np.pad(steps * scale, (0, missing))
 
     def _emit(
         self,

@@ -8,13 +8,13 @@ from model.checkpoints.checkpoint import Checkpoint
 
 
 def rounding_of_weights(checkpoint: Checkpoint) -> float:
-    """Return the change of the weights of products in an int8 bundle: its root mean square divided by theirs.
+    """Return the change of embeddings and weights of products in an int8 bundle: its RMS divided by theirs.
 
-    The steps of both differ, because sums of the native operators must fit into 16 bits. Embeddings keep their values.
+    The steps of both differ, because sums of the native operators must fit into 16 bits.
     """
     changes = squares = 0.0
     for name, tensor in checkpoint.weights.items():
-        if name.endswith("_proj.weight"):
+        if name.endswith(("_proj.weight", ".embedding.weight")):
             weight: NDArray[np.float32] = tensor.float().numpy().T
             quantized, scales = quantize_in_pairs(weight)
             changes += float(np.square(quantized * scales - weight).sum())

@@ -16,41 +16,26 @@ _TOLERANCE = 1e-3
 _FEW_INPUTS = 32
 
 
-def quantize_columns(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return a matrix [inputs, outputs] as int8, and one scale for each output: `quantized * scales` restores it."""
-    return _in_steps(weight, np.abs(weight).max(axis=0), np.full(weight.shape[1], np.inf))
-
-
 def quantize_in_pairs(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Quantise columns so that adjacent weights of one sign, the first at an even input, are at most 128 together.
+    """Return a matrix [inputs, outputs] as int8, and one scale for each output: `quantized * scales` restores it.
 
-    So the sum of their products is at most 255 * 128, which fits into 16 bits. For normally distributed weights this
+    Adjacent weights of one sign, the first at an even input, are at most 128 together. So
+    the sum of their products is at most 255 * 128, which fits into 16 bits. For normally distributed weights this
     increases the step by about a fifth.
     """
     heaviest = _heaviest_pairs(weight)
     # Rounding adds at most half a step to each of the two, and 127 + 1 is 128.
-    return _in_steps(weight, heaviest, heaviest)
+    scales = np.where(heaviest > 0, heaviest, 1.0).astype(np.float32) / np.float32(_LARGEST)
+    kept = _own_steps(weight)
+    fits = (kept > 0) & (kept * (1 + _TOLERANCE / _LARGEST) >= heaviest / _LARGEST_PAIR)
+    scales = np.where(fits, kept, scales).astype(np.float32)
+    return np.rint(weight / scales).astype(np.int8), scales
 
 
 def _heaviest_pairs(weight: NDArray[np.float32]) -> NDArray[np.float32]:
     pairs = np.pad(weight, ((0, weight.shape[0] % 2), (0, 0))).reshape(-1, 2, weight.shape[1])
     largest: NDArray[np.float32] = np.abs([pairs.clip(min=0).sum(axis=1), pairs.clip(max=0).sum(axis=1)]).max((0, 1))
     return largest
-
-
-def _in_steps(
-    weight: NDArray[np.float32], largest: NDArray[np.float32], heaviest: NDArray[np.floating]
-) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return columns in their own steps or in 127 steps up to `largest`, and the steps.
-
-    A column keeps its steps only if its `heaviest` pair is at most 128 of them; infinity is no limit.
-    """
-    scales = np.where(largest > 0, largest, 1.0).astype(np.float32) / np.float32(_LARGEST)
-    kept = _own_steps(weight)
-    limit = np.where(np.isinf(heaviest), np.abs(weight).max(axis=0) / _LARGEST, heaviest / _LARGEST_PAIR)
-    fits = (kept > 0) & (kept * (1 + _TOLERANCE / _LARGEST) >= limit)
-    scales = np.where(fits, kept, scales).astype(np.float32)
-    return np.rint(weight / scales).astype(np.int8), scales
 
 
 def _own_steps(weight: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -62,17 +62,15 @@ class GraphWeights:
         whole = panels.transpose(1, 3, 0, 2).reshape(panels.shape[1] * panels.shape[3], -1)
         return whole[:num_inputs, : len(scales)], scales
 
-    def table(self, name: str) -> Matrix:
-        """Return a table of embeddings [tokens, d_model]."""
+    def table(self, name: str, width: int) -> Matrix:
+        """Return a table of embeddings [tokens, width]."""
         if name in self:
             return self.vector(name)
-        steps, scales = self.table_steps(name)
-        return steps * scales[:, None]
-
-    def table_steps(self, name: str) -> tuple[NDArray[np.int8], Matrix]:
-        """Return an int8 table [tokens, d_model] and the size of a step in each row."""
-        unsigned = self.constant(f"{name}/int8").astype(np.int16)
-        return (unsigned - _ZERO_POINT).astype(np.int8), self.vector(f"{name}/scales")[:, 0]
+        if f"{name}/panels" in self:
+            return self.matrix(name, width).T
+        # Older bundles: one byte for each number and [tokens, 1] scales.
+        unsigned = self.constant(f"{name}/int8").astype(np.float32)
+        return (unsigned - _ZERO_POINT) * self.vector(f"{name}/scales")
 
     def has_node(self, *operators: str) -> bool:
         """Return whether the graph has a node of one of these operators."""

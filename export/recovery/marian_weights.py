@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from export.recovery.graph_weights import GraphWeights, Matrix
-from export.recovery.shared_embedding import within_both_roundings
 from model.checkpoints.errors import CheckpointError
 from model.config import StackShape, TransformerConfig
 
@@ -27,7 +26,7 @@ def embedding_scale(decoder: GraphWeights, num_tokens: int, d_model: int) -> flo
 
     Raises `CheckpointError` for a model with another output projection.
     """
-    table, output = decoder.table(_EMBEDDING), _output_rows(decoder, num_tokens, d_model)
+    table, output = decoder.table(_EMBEDDING, d_model), _output_rows(decoder, num_tokens, d_model)
     for scale in (math.sqrt(d_model), 1.0):
         if np.linalg.norm(table - scale * output) < _MAX_DIFFERENCE * np.linalg.norm(table):
             return scale
@@ -36,9 +35,9 @@ def embedding_scale(decoder: GraphWeights, num_tokens: int, d_model: int) -> flo
     )
 
 
-def has_one_embedding(encoder: GraphWeights, decoder: GraphWeights) -> bool:
+def has_one_embedding(encoder: GraphWeights, decoder: GraphWeights, d_model: int) -> bool:
     """Return whether source and target have the same table of embeddings."""
-    return np.array_equal(encoder.table(_EMBEDDING), decoder.table(_EMBEDDING))
+    return np.array_equal(encoder.table(_EMBEDDING, d_model), decoder.table(_EMBEDDING, d_model))
 
 
 def marian_weights(
@@ -87,19 +86,13 @@ class _Reader:
 
     def _embeddings(self) -> Iterator[tuple[str, Matrix]]:
         config, decoder = self._config, self._decoder
-        scale = np.float32(math.sqrt(config.d_model) if config.scale_embedding else 1.0)
-        num_tokens = config.decoder_shape.vocab_size
-        if _EMBEDDING in decoder:  # floats; the output projection has them before they were scaled
-            target = _output_rows(decoder, num_tokens, config.d_model)
-        else:
-            steps, sizes = decoder.steps(_OUTPUT, config.d_model)
-            target = within_both_roundings(
-                *decoder.table_steps(_EMBEDDING), steps.T[:num_tokens], sizes[:num_tokens], float(scale)
-            )
+        # The output projection has the embeddings before they were scaled.
+        target = _output_rows(decoder, config.decoder_shape.vocab_size, config.d_model)
         if config.tie_embeddings:
             yield "encoder.embedding.weight", target
         else:
-            yield "encoder.embedding.weight", self._encoder.table(_EMBEDDING) / scale
+            scale = np.float32(math.sqrt(config.d_model) if config.scale_embedding else 1.0)
+            yield "encoder.embedding.weight", self._encoder.table(_EMBEDDING, config.d_model) / scale
             yield "decoder.embedding.weight", target
 
     def _output_bias(self) -> Matrix:

@@ -49,6 +49,7 @@ class KvasirBundle:
         weights = marian_weights(config, encoder, decoder, _section(manifest, "shapes").integer("head_dim"))
         names = {name: [name] for name in shapes}
         files = {name: folder.path / name for name in TOKENIZER_FILES if (folder.path / name).is_file()}
+        files.setdefault("target.spm", folder.path / "source.spm")
         prefixes = _section(manifest, "target_language_tokens").values
         return Checkpoint(
             config=config,
@@ -82,7 +83,7 @@ def _require_format(manifest: Settings, folder: CheckpointFolder) -> None:
 def _require_tokenizer(manifest: Settings, folder: CheckpointFolder) -> None:
     """Raise `CheckpointError` for a model whose texts Marian's tokenizer does not encode."""
     kind = _section(manifest, "tokenizer").text("kind", "marian")
-    missing = [name for name in ("source.spm", "target.spm", "vocab.json") if not (folder.path / name).is_file()]
+    missing = [name for name in ("source.spm", "vocab.json") if not (folder.path / name).is_file()]
     if kind != "marian" or missing or manifest.values.get("generation") is not None:
         family = _section(manifest, "provenance").text("family", "unknown")
         raise CheckpointError(
@@ -112,7 +113,7 @@ def _config(manifest: Settings, encoder: GraphWeights, decoder: GraphWeights) ->
     num_layers = shapes.integer("num_encoder_layers"), shapes.integer("num_decoder_layers")
     if num_layers[1] == 0:
         raise CheckpointError(f"{encoder.file.parent}: a Marian checkpoint has a decoder, and this bundle has none")
-    tie_embeddings = shapes.integer("vocab_size") == target_size and has_one_embedding(encoder, decoder)
+    tie_embeddings = shapes.integer("vocab_size") == target_size and has_one_embedding(encoder, decoder, d_model)
     widths = [_inner_width(graph, num) for graph, num in zip((encoder, decoder), num_layers, strict=True)]
     scale = embedding_scale(decoder, target_size, d_model)
     suppressed = special.values.get("suppressed") or []

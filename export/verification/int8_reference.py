@@ -35,11 +35,10 @@ def rounded(transformer: Model) -> Model:
         if isinstance(module, FeedForward) and module.activation is nn.functional.relu and module.gate_proj is None
     }
     for module in twin.modules():
-        if isinstance(module, nn.Embedding):
-            module.weight = nn.Parameter(_weights_in_steps(module.weight))
-        if isinstance(module, nn.Linear):
+        if isinstance(module, nn.Embedding | nn.Linear):
             # A separate parameter: the output projection can share its weight with an embedding.
             module.weight = nn.Parameter(_weights_in_steps(module.weight, _heaviest_pairs(module.weight)))
+        if isinstance(module, nn.Linear):
             levels = _UNSIGNED_LEVELS if module in positive else _SIGNED_LEVELS
             module.register_forward_pre_hook(lambda _, inputs, levels=levels: _in_steps(inputs[0], levels))
     for layer in twin.decoder.layers if isinstance(twin, Transformer) else ():

@@ -60,6 +60,8 @@ Status *compute_best_tokens(void *data, Context *context); /* its kernel is made
 Status *create_listed(const Operator *operator, const void *const *given_api, const NodeInfo *info, void **kernel);
 Status *compute_best_listed_tokens(void *data, Context *context);
 void destroy_listed(void *kernel);
+Status *create_embedding(const Operator *operator, const void *const *given_api, const NodeInfo *info, void **kernel);
+Status *compute_embedding(void *data, Context *context);
 Status *create_attention(const Operator *operator, const void *const *given_api, const NodeInfo *info, void **kernel);
 Status *compute_cached_attention(void *data, Context *context);
 Status *compute_source_attention(void *data, Context *context);

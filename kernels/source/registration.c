@@ -43,6 +43,8 @@ static const Definition operators[] = {
     LINEAR("LinearRelu", 5, .relu = 1),
     LINEAR("LinearAdd", 6, .residual = 1),
     LINEAR("LinearAddNormalization", 8, .residual = 1, .normalization = 1),
+    {.operator= OPERATOR(create_embedding, compute_embedding), .name = "EmbedTokens", .num_inputs = 3,
+     .num_outputs = 1, .input_types = {INT32, INT8, FLOAT}, .output_types = {FLOAT}},
     {.operator= OPERATOR(create_attention, compute_cached_attention), .name = "SelfAttention", .num_inputs = 4,
      .num_outputs = 3, .input_types = {FLOAT, INT8, INT8, INT32}, .output_types = {FLOAT, INT8, INT8}},
     {.operator= OPERATOR(create_attention, compute_cached_attention), .name = "BiasedSelfAttention", .num_inputs = 5,

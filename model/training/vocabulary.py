@@ -16,6 +16,7 @@ from model.training.tokens import TokenIds
 
 SENTENCEPIECE_FILES = ("source.spm", "target.spm")
 VOCABULARY_FILE = "vocab.json"
+_BUNDLE_MANIFEST = "bundle.json"
 _NORMAL, _UNUSED = ModelProto.SentencePiece.NORMAL, ModelProto.SentencePiece.UNUSED
 END, UNKNOWN, PADDING = "</s>", "<unk>", "<pad>"
 
@@ -217,9 +218,12 @@ def read_vocabulary(folder: Path, target_language: str | None = None) -> JointVo
     """
     if (folder / "target_vocab.json").exists():
         raise ValueError(f"{folder} must have one vocabulary for both languages. Given: 2")
-    if missing := [name for name in (*SENTENCEPIECE_FILES, VOCABULARY_FILE) if not (folder / name).is_file()]:
-        raise ValueError(f"{folder / missing[0]} is missing; training requires a Marian checkpoint or its bundle")
-    source, target = ((folder / name).read_bytes() for name in SENTENCEPIECE_FILES)
+    source_file, target_file = (folder / name for name in SENTENCEPIECE_FILES)
+    if (folder / _BUNDLE_MANIFEST).is_file() and not target_file.is_file():
+        target_file = source_file  # a bundle contains equal files once
+    if missing := [file for file in (source_file, target_file, folder / VOCABULARY_FILE) if not file.is_file()]:
+        raise ValueError(f"{missing[0]} is missing; training requires a Marian checkpoint or its bundle")
+    source, target = source_file.read_bytes(), target_file.read_bytes()
     numbers: dict[str, int] = json.loads((folder / VOCABULARY_FILE).read_text("utf-8"))
     prefixes = language_tokens(numbers)
     if target_language is None or not prefixes:

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
+from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
 from bundle import tensors as names
 from bundle.loading import Bundle, check_graph, load_bundle
 from bundle.manifest import MANIFEST_FILE
-from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES
+from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES, TARGET_SENTENCEPIECE_FILE
 from export.checkpoint_checks import ExportError
 from export.exporter import export_bundle
 from export.graphs.attention import Heads
@@ -64,6 +66,26 @@ def test_every_file_is_listed_with_its_digest(float32_bundle: Bundle) -> None:
     for name, record in float32_bundle.config.files.items():
         content = float32_bundle.file(name).read_bytes()
         assert (record.bytes, record.sha256) == (len(content), sha256(content).hexdigest())
+
+
+def test_an_int8_bundle_has_one_copy_of_the_embeddings_and_of_the_sentencepiece_model(int8_bundle: Bundle) -> None:
+    encoder, decoder = (
+        {tensor.name: numpy_helper.to_array(tensor) for tensor in onnx.load(int8_bundle.file(file)).graph.initializer}
+        for file in names.GRAPH_FILES
+    )
+    # Equal tensors of large models are one place in a file of weights.
+    for panels in (encoder["embed.weight/panels"], decoder["embed.weight/panels"]):
+        np.testing.assert_array_equal(panels, decoder["output_weight/panels"])
+    assert TARGET_SENTENCEPIECE_FILE not in int8_bundle.config.files
+
+
+def test_a_bundle_has_two_sentencepiece_models_if_they_differ(changed: Path, tmp_path: Path) -> None:
+    source = (changed / "source.spm").read_bytes()
+    other = ModelProto.FromString(source)
+    other.pieces[-1].score -= 1
+    (changed / "target.spm").write_bytes(other.SerializeToString())
+    bundle = export_bundle(changed, tmp_path / "out")
+    assert bundle.file(TARGET_SENTENCEPIECE_FILE).read_bytes() == other.SerializeToString() != source
 
 
 def test_a_bundle_says_where_it_came_from_without_a_path(checkpoint: Path, float32_bundle: Bundle) -> None:

@@ -35,6 +35,10 @@ _RANKED = {"logits": TensorProto.FLOAT, "tokens": TensorProto.INT64, "log_normal
 
 # Types of what goes in and comes out, by name and in order.
 _SIGNATURES: dict[str, tuple[Mapping[str, int], Mapping[str, int]]] = {
+    operators.EMBED_TOKENS: (
+        {"tokens": TensorProto.INT32, "weight": TensorProto.INT8, "scales": TensorProto.FLOAT},
+        _OUTPUT,
+    ),
     operators.LINEAR: (_LINEAR, _OUTPUT),
     operators.LINEAR_RELU: (_LINEAR, _OUTPUT),
     operators.LINEAR_ADD: (_LINEAR | _RESIDUAL, _OUTPUT),

@@ -46,11 +46,17 @@ def _crossed() -> Arrays:
     return {"query": query, "last_key": query, "last_value": query} | given
 
 
+def _embedded() -> Arrays:
+    weight = operators.in_panels(np.ones((INPUTS, OUTPUTS), np.int8))
+    return {"tokens": _positions(0, OUTPUTS - 1), "weight": weight, "scales": np.ones(OUTPUTS, np.float32)}
+
+
 def _source() -> Arrays:
     return {"fused": np.ones((ROWS, 5, 3 * WIDTH), np.float32), "last_positions": np.zeros(ROWS, np.int32)}
 
 
 GOOD: dict[str, tuple[Mapping[str, float], Callable[[], Arrays]]] = {
+    operators.EMBED_TOKENS: ({"width": INPUTS}, _embedded),
     operators.LINEAR: (LINEAR, _linear),
     operators.LINEAR_ADD_NORMALIZATION: (LINEAR | {"epsilon": 1e-5}, _normalized),
     BEST_TOKENS: (RANKING, _ranked),
@@ -73,6 +79,11 @@ def _int64(*values: int) -> np.typing.NDArray[np.int64]:
 
 
 BAD = [
+    (operators.EMBED_TOKENS, {"tokens": _positions(0, OUTPUTS)}, "a token is outside the vocabulary"),
+    (operators.EMBED_TOKENS, {"tokens": _positions(-1)}, "a token is outside the vocabulary"),
+    (operators.EMBED_TOKENS, {"tokens": _positions(0).reshape(1, 1, 1, 1)}, "more than three dimensions"),
+    (operators.EMBED_TOKENS, {"scales": _floats(2 * 64 + 1)}, "does not fit its width and scales"),
+    (operators.EMBED_TOKENS, {"weight": np.zeros(12, np.int8)}, "does not fit its width and scales"),
     (operators.LINEAR, {"hidden": _floats(ROWS, 6)}, "a weight does not fit its input"),
     (operators.LINEAR, {"hidden": _floats(ROWS, 12)}, "a weight does not fit its input"),
     (operators.LINEAR, {"hidden": _floats()}, "hidden states have no dimensions"),

@@ -59,12 +59,13 @@ class MarianTokenizer:
             if id_ not in control and not _LANGUAGE_CODE.fullmatch(piece)
         }
         self._source = _load_sentencepiece(bundle.file(SOURCE_SENTENCEPIECE_FILE))
-        has_one = bundle.config.tokenizer.kind == "sentencepiece"
-        self._target = self._source if has_one else _load_sentencepiece(bundle.file(TARGET_SENTENCEPIECE_FILE))
+        has_two = bundle.file(TARGET_SENTENCEPIECE_FILE).is_file()
+        self._target = _load_sentencepiece(bundle.file(TARGET_SENTENCEPIECE_FILE)) if has_two else self._source
         self._template = SourceTemplate(bundle.config)
         _check_pieces(self._source, vocabulary, SOURCE_SENTENCEPIECE_FILE)
-        if not has_one:
-            _check_pieces(self._target, target_vocabulary, TARGET_SENTENCEPIECE_FILE)
+        if bundle.config.tokenizer.kind == "marian":
+            target_model = TARGET_SENTENCEPIECE_FILE if has_two else SOURCE_SENTENCEPIECE_FILE
+            _check_pieces(self._target, target_vocabulary, target_model)
         self._source_unknown = self._source.unk_id()
         # The token id of each piece of the source model. For single sentences a list is faster to index than an array.
         self._source_ids = [

@@ -51,6 +51,17 @@ def test_large_weights_are_in_a_file_of_their_own_and_equal_ones_only_once(tmp_p
     assert small == {"small"}
 
 
+def test_equal_weights_of_one_graph_are_written_once(tmp_path: Path) -> None:
+    table = np.random.default_rng(1).standard_normal((ROWS, 512)).astype(np.float32)
+    model = _graph(table)
+    model.graph.initializer.append(numpy_helper.from_array(table, "copy"))
+    model.graph.node[1].input[1] = "found_again"
+    model.graph.node.insert(0, helper.make_node("Gather", ["copy", "rows"], ["found_again"]))
+    write_graph(model, tmp_path / "decoder.onnx")
+    assert (tmp_path / "decoder.weights").stat().st_size == table.nbytes
+    np.testing.assert_array_equal(_run(tmp_path / "decoder.onnx"), 2 * table[[1, ROWS - 1]])
+
+
 @pytest.mark.parametrize("rows", [1, 100])
 def test_a_small_graph_is_one_file(rows: int, tmp_path: Path) -> None:
     table = np.ones((rows, 8), np.float32)

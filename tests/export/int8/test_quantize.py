@@ -1,18 +1,17 @@
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from export.int8.operators import add_functions
+from export.graphs.fused_layers import ScaledMatrix
+from export.int8.operators import add_functions, in_panels
 from export.int8.quantize import quantize_per_row
-from export.int8.steps import quantize_columns, quantize_in_pairs
+from export.int8.steps import quantize_in_pairs
 
 Floats = NDArray[np.float32]
-Quantize = Callable[[Floats], tuple[NDArray[np.int8], Floats]]
 
 
 def _run(model: onnx.ModelProto, inputs: dict[str, NDArray[np.generic]]) -> Floats:
@@ -63,15 +62,6 @@ def _rows(count: int, inputs: int = 37) -> Floats:
     return (random.standard_normal((count, inputs)) * scales).astype(np.float32)
 
 
-def test_a_matrix_is_kept_to_half_a_step_of_each_column() -> None:
-    weight = _weight()[0] * 10.0 ** np.arange(-14, 15, dtype=np.float32)
-    quantized, scales = quantize_columns(weight)
-    assert quantized.dtype == np.int8
-    assert np.abs(quantized.astype(int)).max() == 127
-    np.testing.assert_allclose(scales, np.abs(weight).max(axis=0) / 127, rtol=1e-6)
-    assert (np.abs(quantized * scales - weight) <= 0.5001 * scales).all()
-
-
 @pytest.mark.parametrize("inputs", [1, 2, 37, 256])
 def test_weights_of_a_product_are_at_most_128_with_their_neighbour(inputs: int) -> None:
     weight = _weight(inputs, 500)[0]
@@ -87,9 +77,8 @@ def test_weights_of_a_product_are_at_most_128_with_their_neighbour(inputs: int) 
     assert (np.abs(quantized * scales - weight) <= 0.5001 * scales).all()
 
 
-@pytest.mark.parametrize("quantize", [quantize_columns, quantize_in_pairs])
-def test_a_column_of_zeros_stays_zero(quantize: Quantize) -> None:
-    quantized, scales = quantize(np.zeros((5, 2), np.float32))
+def test_a_column_of_zeros_stays_zero() -> None:
+    quantized, scales = quantize_in_pairs(np.zeros((5, 2), np.float32))
     assert not quantized.any()
     assert (scales > 0).all()
 
@@ -168,9 +157,27 @@ def test_an_embedding_is_kept_to_half_a_step_of_each_token(width: int) -> None:
     tokens = np.array([[0, 3, 10], [7, 7, 1]], np.int32)
     found = _run(model, {"input": tokens})
     assert found.shape == (2, 3, width)
-    half_a_step = np.abs(table).max(axis=1, keepdims=True) / 127 / 2
+    pairs = np.abs(np.pad(table, ((0, 0), (0, width % 2)))).reshape(len(table), -1, 2).sum(axis=2)
+    half_a_step = pairs.max(axis=1, keepdims=True) / 127 / 2
     assert (np.abs(found - table[tokens]) <= 1.001 * half_a_step[tokens]).all()
-    assert [node.op_type for node in model.graph.node] == ["GatherBlockQuantized"]
+    assert [node.op_type for node in model.graph.node] == ["EmbedTokens"]
+
+
+@pytest.mark.parametrize("scale", [1.0, 512**0.5, 300**-0.5])
+def test_a_scaled_embedding_has_the_numbers_of_its_matrix(scale: float) -> None:
+    """So that an output projection with another factor is equal to it."""
+    matrix = torch.randn(700, 20, generator=torch.Generator().manual_seed(0))
+    node = helper.make_node("Gather", ["embed.weight", "input"], ["output"])
+    model = _model([node], {"embed.weight": (matrix * scale).numpy()}, TensorProto.INT32, 2)
+    quantize_per_row(model, {"embed.weight": ScaledMatrix(matrix, scale)})
+    add_functions(model)
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    numbers, steps = quantize_in_pairs(matrix.numpy().T)
+    # 700 tokens are 44 blocks of 16.
+    assert np.array_equal(constants["embed.weight/panels"], in_panels(np.pad(numbers, ((0, 0), (0, 4)))))
+    np.testing.assert_allclose(constants["embed.weight/scales"], steps * scale, rtol=1e-6)
+    tokens = np.array([[0, 63, 64, 699]], np.int32)
+    np.testing.assert_allclose(_run(model, {"input": tokens}), (numbers * steps * scale).T[tokens], rtol=1e-6)
 
 
 def test_position_tables_stay_exact() -> None:
@@ -200,9 +207,6 @@ def test_weights_that_were_int8_keep_their_numbers_where_pairs_fit() -> None:
     pairs = quantized[::2].astype(int), quantized[1::2].astype(int)
     assert np.abs(pairs[0].clip(0) + pairs[1].clip(0)).max() <= 128
     assert np.abs(quantized[:, :4] * scales[:4] - weight[:, :4]).max() <= scales[:4].max() * 0.51
-    # Tables of embeddings have no pairs.
-    whole, scales = quantize_columns(weight)
-    assert np.array_equal(whole[:, :39], numbers[:, :39])
 
 
 def test_even_numbers_keep_their_step_or_half_of_it() -> None:
@@ -215,6 +219,8 @@ def test_even_numbers_keep_their_step_or_half_of_it() -> None:
 
 def test_weights_of_a_float_model_get_steps_of_their_own() -> None:
     weight = np.random.default_rng(4).normal(0, 0.1, (96, 40)).astype(np.float32)
-    quantized, scales = quantize_columns(weight)
-    assert (np.abs(quantized).max(axis=0) == 127).all()
-    np.testing.assert_allclose(scales, np.abs(weight).max(axis=0) / 127, rtol=1e-6)
+    quantized, scales = quantize_in_pairs(weight)
+    pairs = quantized.astype(int).reshape(48, 2, 40)
+    heaviest = np.abs([pairs.clip(min=0).sum(axis=1), pairs.clip(max=0).sum(axis=1)]).max((0, 1))
+    assert ((heaviest >= 126) & (heaviest <= 128)).all()
+    assert (np.abs(quantized * scales - weight) <= 0.5001 * scales).all()
