@@ -111,5 +111,14 @@ def _known_labels() -> frozenset[str]:
 
 def readable(text: str) -> str:
     """Return the beginning of a text without digits, symbols and control characters."""
-    kept = (character if unicodedata.category(character)[0] in "LMPZ" else " " for character in text[:_MAX_CHARACTERS])
-    return " ".join("".join(kept).split())
+    text = text[:_MAX_CHARACTERS]
+    if text.isascii():
+        return " ".join(text.translate(_UNREADABLE_ASCII).split())
+    return " ".join("".join([character if _is_readable(character) else " " for character in text]).split())
+
+
+def _is_readable(character: str) -> bool:
+    return unicodedata.category(character)[0] in "LMPZ"
+
+
+_UNREADABLE_ASCII = {code: " " for code in range(128) if not _is_readable(chr(code))}

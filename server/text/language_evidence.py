@@ -84,7 +84,7 @@ class LanguageEvidence:
         # The detector takes longer than all other checks, and short sentences seldom convince it.
         if len(words) < _FEW_WORDS and text.isascii() and self._foreign_words.isdisjoint(map(str.lower, words)):
             return False
-        margin, of_target = self._margins(text)
+        margin, of_target = _margins(text, self._source, self._target)
         if is_target:
             if of_target < max(_MIN_FOR_TARGET, margin):
                 return False
@@ -92,20 +92,21 @@ class LanguageEvidence:
             return False
         # The names of a language are in sentences of all others.
         rest = " ".join(without_names)
-        return len(without_names) < _MIN_WORDS or len(rest) < _MIN_LETTERS or self._margins(rest)[is_target] > 0
-
-    def _margins(self, text: str) -> tuple[float, float]:
-        """Return by how much the most likely other language, and the target, are more likely than the source."""
-        likelihoods = _likelihoods(readable(text))
-        own = max(likelihoods[self._source], _SMALLEST)
-        target = likelihoods.get(self._target, 0.0)
-        others = [each for label, each in likelihoods.items() if label not in (self._source, self._target)]
-        return math.log(max(*others, _SMALLEST) / own), math.log(max(target, _SMALLEST) / own)
+        return (
+            len(without_names) < _MIN_WORDS
+            or len(rest) < _MIN_LETTERS
+            or _margins(rest, self._source, self._target)[is_target] > 0
+        )
 
 
-@lru_cache(maxsize=64)
-def _likelihoods(text: str) -> dict[str, float]:
-    return dict(load_identifier().rank(text))
+@lru_cache(maxsize=64)  # a sentence is compared with the target first, and then with all others
+def _margins(text: str, source: str, target: str) -> tuple[float, float]:
+    """Return by how much the most likely other language, and the target, are more likely than the source."""
+    ranked = load_identifier().rank(readable(text))
+    likelihoods = dict(ranked)
+    own = max(likelihoods[source], _SMALLEST)
+    other = next(likelihood for label, likelihood in ranked if label not in (source, target))
+    return math.log(max(other, _SMALLEST) / own), math.log(max(likelihoods.get(target, 0.0), _SMALLEST) / own)
 
 
 @lru_cache(maxsize=1)

@@ -30,7 +30,7 @@ _WORDS: Mapping[str, _Words] = {
     "en": _Words(
         "without",
         "no n't n’t nev hardly without neither forbid prohib banned limits unauth",
-        r"not|cannot|\w+n['’]t|no|never|none|no(?:body|thing)|nowhere|neither|nor|without|hardly",
+        r"not|cannot|\w+n['’]t|no(?!\.?\s?\d)|never|none|no(?:body|thing)|nowhere|neither|nor|without|hardly",
         r"forbidden|prohibited|banned|off limits|unauthori[sz]ed",
         r"without (?:a |any )?(?:doubt|question)|no (?:doubt|matter|wonder|sooner|more than|longer than)"
         r"|not (?:only|just|least)|(?:not|\w+n['’]t) (?:\w+ )?until|why (?:not|don['’]t|doesn['’]t)"

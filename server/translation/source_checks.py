@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from server.interface.interruption import checkpoint
 from server.interface.request import Hypothesis
@@ -22,6 +22,8 @@ _ITEMS = frozenset(ItemKind) - {ItemKind.WORD}
 _MARKUP = frozenset(
     (ItemKind.PLACEHOLDER, ItemKind.CODE_SPAN, ItemKind.MARKUP, ItemKind.ENTITY, ItemKind.TAG, ItemKind.NAME)
 )
+
+_MAX_WORDS = 4096  # whose cost is remembered: it takes 10 microseconds
 
 
 class RequestCheck:
@@ -83,7 +85,7 @@ class SourceChecks:
     """The checks of one model, by languages."""
 
     def __init__(self, tokenizer: Tokenizer, limits: TranslationLimits) -> None:
-        self._cost = partial(tokenizer.word_cost)
+        self._cost = lru_cache(_MAX_WORDS)(partial(tokenizer.word_cost))
         self._limits = limits
         self._checks: dict[tuple[str, str], SourceCheck] = {}
 

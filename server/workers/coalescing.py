@@ -126,11 +126,13 @@ class TokenFanOut:
 class InFlightRequest:
     """Requests sent to the engine in one call, and the number of calls that share them.
 
-    Sentences that were streamed from the beginning have a fan-out.
+    Sentences that were streamed from the beginning have a fan-out. `completions` are those of requests that the call
+    sent as they are: it receives them itself, and only other calls need answers.
     """
 
     requests: dict[SentenceKey, Request]
     num_calls: int = 0
+    completions: dict[SentenceKey, Completion] = field(default_factory=dict)
     fan_outs: dict[SentenceKey, TokenFanOut] = field(default_factory=dict)
     task: "asyncio.Task[dict[SentenceKey, Answer]]" = field(init=False)
 
@@ -143,7 +145,10 @@ class InFlightRequest:
         if not self.task.done():
             timings.finished = time.monotonic()
             return Completion(request, [], FinishReason.DEADLINE)
-        completion = self.task.result()[key].completion(request)
+        answers = self.task.result()
+        if self.requests[key] is request:
+            return self.completions[key]
+        completion = answers[key].completion(request)
         arrived, shared = timings.arrived, self.requests[key].timings
         timings.admitted = max(shared.admitted, arrived) if shared.admitted else 0.0
         timings.encoded = max(shared.encoded, arrived) if shared.encoded else 0.0

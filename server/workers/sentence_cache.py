@@ -191,6 +191,9 @@ class CachedEngineClient:
         in_flight = InFlightRequest({})
         async for part in in_turns(list(requests.items()), _SENTENCES_PER_TURN):
             for key, request in part:
+                if request.deadline is None and request.on_progress is None:
+                    in_flight.requests[key] = request
+                    continue
                 in_flight.requests[key] = Request(
                     request.source,
                     request.params,
@@ -216,6 +219,7 @@ class CachedEngineClient:
             num_before, bytes_before, num_finished = len(self._answers), self._answers.num_bytes, 0
             for (key, request), completion in part:
                 answers[key] = answer = Answer.of(completion)
+                in_flight.completions[key] = completion
                 if is_finished(completion):
                     num_finished += 1
                     # Samples are not kept: a drawn seed does not occur again.

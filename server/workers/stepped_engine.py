@@ -68,13 +68,13 @@ class SteppedEngine:
         return bool(self._engine.num_running or self._queue.waiting or self._queue.cancelled)
 
     def step(self) -> bool:
-        """Decode one token for every live row; return whether requests ended."""
-        completions = self._engine.step().completions
-        for completion in completions:
+        """Decode one token for every live row; return whether a call of `generate` is complete."""
+        has_complete_call = False
+        for completion in self._engine.step().completions:
             call = self._calls.pop(completion.request.id, None)
             if call is not None:
-                call.completed(completion)
-        return bool(completions)
+                has_complete_call |= call.add(completion)
+        return has_complete_call
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Return completions in the order of the requests; other code must call `step` meanwhile."""
@@ -122,11 +122,15 @@ class _Call:
     is_complete: "asyncio.Future[None]"
     completions: dict[int, Completion] = field(default_factory=dict)
 
-    def completed(self, completion: Completion) -> None:
+    def add(self, completion: Completion) -> bool:
+        """Add the completion of a request; return whether it was the last one."""
         self.completions[completion.request.id] = completion
         self.num_missing -= 1
-        if not self.num_missing and not self.is_complete.done():
+        if self.num_missing:
+            return False
+        if not self.is_complete.done():
             self.is_complete.set_result(None)
+        return True
 
 
 class _Queue:

@@ -2,7 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
+import selectors
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bundle.loading import Bundle
@@ -68,9 +69,10 @@ class BlockTranslator:
         self._route = Router(pipelines, DEFAULT_PIVOT).find(options.source, options.target)
         self._may_be_special = self._route.steps[0].pipeline.may_be_special
         self._recorder.take()  # the first sentence was no part of the input
-        self._loop = asyncio.new_event_loop()
+        self._loop = asyncio.SelectorEventLoop(_StopWhenIdle(lambda: self._loop.stop()))
         self._running: set[asyncio.Task[TranslatedBlock]] = set()
         self._finished: list[asyncio.Task[TranslatedBlock]] = []
+        self._has_new_block = False
 
     @property
     def num_running(self) -> int:
@@ -82,17 +84,18 @@ class BlockTranslator:
         task = self._loop.create_task(self._translate(block))
         self._running.add(task)
         task.add_done_callback(self._finish)
+        self._has_new_block = True
 
     def advance(self) -> list[TranslatedBlock]:
         """Run one step of each engine and the text processing that is due; return finished blocks.
 
         Raises `InvalidRequest` and `EngineFailed`.
         """
+        if self._has_new_block:
+            self._run_callbacks()
         stepped = [engine.step() for engine in self._engines if engine.has_work]
-        if any(stepped) or not all(engine.has_work for engine in self._engines):
-            # One iteration of the event loop: it runs everything that can run now.
-            self._loop.call_soon(self._loop.stop)
-            self._loop.run_forever()
+        if any(stepped) or not stepped:
+            self._run_callbacks()
         finished, self._finished = self._finished, []
         return [task.result() for task in finished]
 
@@ -100,9 +103,13 @@ class BlockTranslator:
         """Cancel unfinished blocks."""
         for task in self._running:
             task.cancel()
-        if self._running:
-            self._loop.run_until_complete(asyncio.wait(self._running))
+        self._run_callbacks()
         self._loop.close()
+
+    def _run_callbacks(self) -> None:
+        """Run the event loop until every task waits for an engine."""
+        self._has_new_block = False
+        self._loop.run_forever()
 
     def _finish(self, task: "asyncio.Task[TranslatedBlock]") -> None:
         self._running.discard(task)
@@ -135,3 +142,20 @@ class BlockTranslator:
 
     def _written(self, translation: Translation) -> str:
         return json_line(translation) if self._options.as_json else translation.text
+
+
+class _StopWhenIdle(selectors.DefaultSelector):
+    """Selector of an event loop that stops instead of waiting. It polls only when no callback is ready."""
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        super().__init__()
+        self._stop = stop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Return the events that have occurred."""
+        if timeout == 0:
+            return []
+        events = super().select(0)
+        if not events:
+            self._stop()
+        return events

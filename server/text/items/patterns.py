@@ -4,6 +4,8 @@ Of matches at one position the first alternative counts. Hostile texts must not 
 end are possessive or bounded, and no alternative reads far from many positions.
 """
 
+from collections.abc import Mapping
+
 import regex
 
 from server.text.items.kinds import ItemKind
@@ -225,3 +227,16 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     (ItemKind.SIGN, r"[€£¥§©®™×÷±≤≥≠≈→←⇒↔∞√∑°₹₽]|(?<!\S)[<>=](?!\S)|(?<!\w)\$(?!\w)"),
 )
 NUMBERS = regex.compile(NUMBER)
+# A text without a match of this pattern has no item of these kinds. A search takes a tenth of theirs.
+NEEDED: Mapping[str, frozenset[ItemKind]] = {
+    r"\d": frozenset(
+        (
+            *(ItemKind.DATE, ItemKind.TIME, ItemKind.ACCOUNT, ItemKind.PHONE, ItemKind.VERSION, ItemKind.MONEY),
+            *(ItemKind.PERCENTAGE, ItemKind.QUANTITY, ItemKind.CODE, ItemKind.NUMBER),
+        )
+    ),
+    r"\.\w|://|www\.|mailto:|tel:": frozenset((ItemKind.URL, ItemKind.FILE)),
+    r"[%$@:{\[_]": frozenset((ItemKind.PLACEHOLDER,)),
+    r"[/\\]": frozenset((ItemKind.PATH,)),
+    r"--|[_#+&/]|\.NET": frozenset((ItemKind.IDENTIFIER,)),
+}

@@ -43,13 +43,15 @@ _YEAR = r"(?:1\d|20)\d{2}(?![\w%]|[.,:/-]\d)"
 _GERMAN_PREPOSITIONS = "[Aa]m |[Vv]om |[Bb]is |[Zz]um |[Dd]e[mnr] |[Aa]b |[Ss]eit "
 
 WRITTEN_DATE = (
-    rf"(?<![\w.,/:-]){_DAY}(?:\.|st|nd|rd|th|er|[º°ª])?[ \u00a0](?:(?:of|de)[ \u00a0])?{MONTH}"
+    # First of all a digit, or a word before one: the names of months are tried at few positions.
+    r"(?=\d|(?<!\w)\p{L}++\.?[ \u00a0](?:de[ \u00a0])?\d)"
+    rf"(?:(?<![\w.,/:-]){_DAY}(?:\.|st|nd|rd|th|er|[º°ª])?[ \u00a0](?:(?:of|de)[ \u00a0])?{MONTH}"
     rf"(?:,?[ \u00a0](?:(?:of|de|del)[ \u00a0])?{_YEAR})?"
     rf"|(?<!\w)(?:(?:{_ENGLISH})(?!\w)|(?:{_ABBREVIATED})(?:\.|(?!\w)))[ \u00a0]{_DAY}(?:st|nd|rd|th)?"
     rf"(?![\w%]|[.,:/–-]\d)"
     rf"(?:,[ \u00a0]{_YEAR})?"
     rf"|(?<!\w){MONTH}[ \u00a0](?:de[ \u00a0])?{_YEAR}"
-    rf"|(?<={_GERMAN_PREPOSITIONS}){_DAY}\.(?:0?[1-9]|1[0-2])\.(?![\w])"
+    rf"|(?<={_GERMAN_PREPOSITIONS}){_DAY}\.(?:0?[1-9]|1[0-2])\.(?![\w]))"
 )
 _WRITTEN = regex.compile(r"[^\W\d]{3}|^\d{1,2}\.\d{1,2}\.$")
 _WORD_OR_NUMBER = regex.compile(r"\d+|[^\W\d]{3,}")

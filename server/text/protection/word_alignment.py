@@ -25,11 +25,13 @@ _LEAST_ATTENTION = np.float32(1e-6)
 
 def words_of(text: str, cuts: Sequence[int] = ()) -> list[Range]:
     """Return words and single punctuation marks; a word with a cut inside is two."""
+    words = [match.span() for match in _WORD.finditer(text)]
+    if not cuts:
+        return words
     wanted = sorted(set(cuts))
     found: list[Range] = []
-    for match in _WORD.finditer(text):
-        start, end = match.span()
-        inside = wanted[bisect_right(wanted, start) : bisect_left(wanted, end)] if wanted else ()
+    for start, end in words:
+        inside = wanted[bisect_right(wanted, start) : bisect_left(wanted, end)]
         found += pairwise((start, *inside, end))
     return found
 

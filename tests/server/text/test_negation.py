@@ -45,6 +45,7 @@ def test_a_prohibition_is_not_negated() -> None:
         ("de", "en", "Das ist ohne Zweifel wahr."),
         ("en", "de", "It is without doubt true."),
         ("en", "de", "Isn't it?"),
+        ("en", "de", "The club opened at No 69 Dean Street, and another one in No.30."),
     ],
 )
 def test_a_sentence_without_negation_or_without_words_for_it(source: str, target: str, sentence: str) -> None:
