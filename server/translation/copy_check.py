@@ -28,7 +28,6 @@ _SAMPLES: Mapping[ItemKind, Sequence[str]] = {
     ItemKind.CODE_SPAN: ("`git status`", "`x = y`"),
     ItemKind.SYMBOL: ("🎉", "❤"),
     ItemKind.CODE: ("AB-1234", "X200"),
-    ItemKind.VERSION: ("v2.1.3", "2.0.1"),
 }
 
 

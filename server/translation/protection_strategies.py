@@ -73,7 +73,7 @@ class Escalation:
         """Return the sentence; None if there are not enough substitutes, or only pieces of it can be translated."""
         span = (sentence.start, sentence.end)
         if not _has_letters(sentence):
-            return (unchanged(sentence.unit, span),)
+            return (unchanged(sentence.unit, span, self.notation),)
         kinds = [each.kind for each in sentence.unit.protected_in(*span)]
         if (parts := self._only_term(sentence)) is not None:
             return parts

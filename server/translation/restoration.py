@@ -56,7 +56,8 @@ class Restorer:
                 attention = self._attention(job, hypothesis, text) if job.request.params.return_attention else None
                 restored = job.protected.restore(text, attention, corrects=corrects)
                 if isinstance(restored, Losses):
-                    if fewest is None or len(restored.indices) < len(fewest.indices):
+                    is_fewer = fewest is None or len(restored.indices) < len(fewest.indices)
+                    if is_fewer and not restored.has_invented:  # the next pass allows that
                         fewest = restored
                     continue
                 if rank and not corrects:

@@ -1,9 +1,11 @@
-"""Patterns of what a translation may write for ranges, fractions, scientific numbers and Roman numerals."""
+"""Patterns of what a translation may write for ranges, scientific numbers, numerals, zones, digits, addresses, keys."""
 
 from functools import lru_cache
 
 import regex
 
+from server.text.items.numbers import ZONES_IN_GERMAN
+from server.text.items.patterns import KEY_NAMES
 from server.text.items.words import is_percent, spelled, unit_pattern
 
 _RANGE = regex.compile(r"([\d.,]+)(\D)([\d.,]+)\s?(\D*)")
@@ -14,7 +16,8 @@ _TO = (
     r"\s(?:bis(?:\szu)?|to|through|till|until|à|a|al|ao|até|hasta|tot|do|til|and|und|et|e|y|en|i|or|oder|ou|o|of|lub)\s"
 )
 _JOINTS = {
-    **dict.fromkeys("-–", rf"(?:\s?[-–—‐‑]\s?|{_TO}|\s?:\s?)"),
+    # `9-17` as `9:17` would be a time; `3-2` as `3:2` and `101-98` as `101:98` are scores.
+    **dict.fromkeys("-–", rf"(?:\s?[-–—‐‑]\s?|{_TO}|\s?:\s?(?!(?<=(?<!\d)\d{{1,2}}\s?:\s?)[0-5]\d(?!\d)))"),
     ":": rf"(?:\s?[:\-–]\s?|\s(?:zu|à|a|tegen)\s|{_TO})",
     "/": r"\s?[/⁄]\s?",
 }
@@ -63,6 +66,39 @@ def numeral_pattern(item: str, target: str) -> "regex.Pattern[str]":
     words = [spelled(value, target, is_ordinal=ordinal) for ordinal in (True, False)]
     digits = rf"(?<!\w){value}(?:\.|st|nd|rd|th|er|e)?(?!\w)"
     return regex.compile("|".join([digits, *(f"(?i:{each.pattern})" for each in words if each is not None)]))
+
+
+def zone_pattern(zone: str) -> "regex.Pattern[str]":
+    """Return a pattern of a time zone behind a time, in either language."""
+    codes = {zone, *(code for pair in ZONES_IN_GERMAN.items() if zone in pair for code in pair)}
+    return regex.compile(
+        rf"[\s(,]*(?:Uhr\s|[ap]\.?m\.?\s|h\s|heures\s)?\(?(?:{'|'.join(map(regex.escape, codes))})(?!\w)",
+        regex.IGNORECASE,
+    )
+
+
+def digits_pattern(item: str) -> "regex.Pattern[str]":
+    """Return a pattern of the same letters and digits, however they are divided."""
+    plus = r"(?:\+|00)\s?" if item.startswith(("+", "00")) else ""
+    characters = (
+        [each for each in item.removeprefix("00") if each.isalnum()] if plus else list(filter(str.isalnum, item))
+    )
+    between = r"[ \u00a0\u202f()/.\-‐‑]{0,3}"
+    return regex.compile(rf"(?<!\w){plus}\(?{between.join(characters)}(?!\w)")
+
+
+def address_pattern(item: str) -> "regex.Pattern[str]":
+    """Return a pattern of an address, a path or a file that is no part of another one: `www.https://example.org`."""
+    return regex.compile(rf"(?<![\w.@/\\-]){regex.escape(item)}(?!\w|[.@/\\-]\w)")
+
+
+def keys_pattern(item: str) -> "regex.Pattern[str]":
+    """Return a pattern of keys that are pressed together, with their English or their German names."""
+    german = {theirs: key for key, theirs in KEY_NAMES.items()}
+    keys = [each.strip() for each in item.split("+")]
+    either = (regex.escape(key) + f"|{german.get(key, KEY_NAMES.get(key, ''))}".rstrip("|") for key in keys)
+    pressed = r" ?\+ ?".join(f"(?:{names})" for names in either)
+    return regex.compile(rf"(?<![\w+]){pressed}(?![\w+])")
 
 
 def _number(number: str, target: str) -> str:

@@ -3,12 +3,14 @@
 from functools import lru_cache
 
 import regex
+from babel.numbers import format_decimal
 
 from server.text.items.kinds import NUMERIC, ItemKind
 from server.text.items.numbers import (
     DECADES,
     ZONE,
     ZONES_IN_GERMAN,
+    is_negative,
     locale_of,
     minutes,
     readings,
@@ -96,7 +98,9 @@ def _numeric(kind: ItemKind, item: str, source: str, target: str) -> str:
     if kind is ItemKind.NUMBER and behind and not without_ordinal(behind):
         end = _ORDINAL_ENDS.get(target.partition("-")[0])
         return item if end is None else number + end
-    if power := magnitude_at(behind, source):
+    if kind is ItemKind.MONEY and behind in ("k", "K"):
+        number, behind = _thousands(match.group(), source, target), ""
+    elif power := magnitude_at(behind.upper() if len(behind) == 1 and kind is ItemKind.MONEY else behind, source):
         behind = without_magnitude(behind, source)
         number += " " + _magnitude(power, target, is_one=match.group() in ("1", "1.0"))
     if kind is ItemKind.MONEY and (word := _CURRENCY_WORD.search(behind)):
@@ -104,6 +108,12 @@ def _numeric(kind: ItemKind, item: str, source: str, target: str) -> str:
     if kind is ItemKind.MONEY and (currency := _MONEY.search(before) or _MONEY.search(behind)):
         return _with_currency(number, currency.group(), target)
     return before + number + behind
+
+
+def _thousands(number: str, source: str, target: str) -> str:
+    value = value_in(number, source)
+    assert value is not None, "numbers without a value are not localized"
+    return ("-" if is_negative(number) else "") + str(format_decimal(value.scaleb(3), locale=locale_of(target)))
 
 
 def _with_currency(number: str, currency: str, target: str) -> str:

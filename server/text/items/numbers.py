@@ -38,6 +38,8 @@ def separators(language: str) -> tuple[str, str]:
 def readings(number: str) -> set[Decimal]:
     """Return all values that a number may have, whichever signs its language writes between digits.
 
+    A number such as `1.0000,00`, which no language writes, has none.
+
     >>> sorted(readings("1.250"))
     [Decimal('1.250'), Decimal('1250')]
     """
@@ -55,7 +57,7 @@ def readings(number: str) -> set[Decimal]:
         len(cuts) == 1 or (digits[cuts[-1]] != digits[cuts[-2]] and _are_thousands(digits, cuts[:-1], groups[:-1]))
     ):
         found.add(Decimal(f"{''.join(groups[:-1])}.{groups[-1]}"))
-    return found or {Decimal("".join(groups))}
+    return found
 
 
 def value_in(number: str, language: str) -> Decimal | None:

@@ -77,6 +77,25 @@ NAME_WITH_SIGNS = (
     r"(?<![\w#+.])[A-Z](?:\+\+|\#)(?![\w#+])|(?<![\w.])\.NET(?!\w)"
     rf"|(?<![\w/&'’-])(?!{_WORD_PAIRS}[/&])[A-Z]{{1,5}}\d?(?:[/&][A-Z]{{1,5}}\d?){{1,3}}+(?![\w/&])"
 )
+# x², CO₂, 10⁻³: tokenizers read them as x2, CO2, 10-3.
+SMALL_DIGITS = "⁰¹²³⁴-⁹₀-₉"
+_WITH_SMALL_DIGITS = rf"(?<![\w{SMALL_DIGITS}])[\p{{L}}\d]{{1,30}}+[⁺⁻₊₋]?[{SMALL_DIGITS}]++[\w{SMALL_DIGITS}]*+"
+# Ctrl+C, Strg + Alt + Entf
+KEY_NAMES = {"Ctrl": "Strg", "Shift": "Umschalt", "Del": "Entf", "Delete": "Entf", "Home": "Pos1"}
+_KEY = (
+    rf"(?:{'|'.join([*KEY_NAMES, *KEY_NAMES.values()])}|Control|AltGr|Alt|Cmd|Command|Option|Win|Windows|Super|Meta|"
+    r"Fn|⌘|Enter|Return|Tab|Esc|Escape|Space|End|Ende|Ins|Insert|Einfg|F\d{1,2}|[A-Z\d])"
+)
+KEYS = rf"(?<![\w+])(?!(?:F\d{{1,2}}|[A-Z\d])[ +]){_KEY}(?: ?\+ ?{_KEY}(?!\w)){{1,4}}+(?![\w+])"
+# Before a number with a point: it counts versions, chapters or figures. It is no sum, and no quantity.
+_NUMBERED = (
+    rf"(?!{CURRENCY_CODES} )(?:[A-Z][A-Z\d]{{1,7}}|\p{{L}}{{0,20}}\p{{Ll}}\p{{Lu}}\p{{L}}{{0,20}}|"
+    r"[Vv]ersion(?:en|s)?|[Vv]ersión|[Vv]ersione|[Rr]elease|[Uu]pdate|[Ff]irmware|Python|Java|Perl|Ruby|Rust|Kotlin|"
+    r"Swift|Go|Node|Angular|React|Django|Rails|Docker|Kubernetes|Linux|Ubuntu|Debian|Fedora|Android|Windows|Bluetooth|"
+    r"Firefox|Chrome|Safari|Edge|Office|Web|Industrie|Industry|[Ss]ections?|[Cc]hapters?|[Ff]igures?|Figs?\.|[Tt]ables?|[Aa]ppendix|"
+    r"[Cc]lauses?|[Pp]aragraphs?|[Ss]teps?|[Ee]quations?|Abschnitte?n?|Kapiteln?|Abbildung(?:en)?|Abb\.|Tabellen?|Tab\.|"
+    r"Ziffern?|Absatz|Absätze|Anhang|Schritte?n?|Gleichung(?:en)?|[Cc]hapitres?|[Tt]ableaux?|[Cc]apítulos?|[Ss]ección)"
+)
 # Brackets around whole sentences; those inside one seldom get lost, and their words are hard to find again.
 _BEFORE_SENTENCE = r"(?:^[ \t]*|[.!?…][\"”’]?\s{1,3})"
 _BEHIND_SENTENCE = r"(?:\s*$|(?<=[.!?…][\"”’]?[)\]])\s)"
@@ -155,6 +174,8 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     (ItemKind.IDENTIFIER, r"(?<![\w-])--[a-z][\w-]*"),
     (ItemKind.IDENTIFIER, r"\b\w[^\W_]*+_\w++"),
     (ItemKind.IDENTIFIER, NAME_WITH_SIGNS),
+    (ItemKind.IDENTIFIER, KEYS),
+    (ItemKind.IDENTIFIER, _WITH_SMALL_DIGITS),
     (ItemKind.DATE, WRITTEN_DATE),
     (
         ItemKind.DATE,
@@ -182,6 +203,11 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
         ItemKind.RANGE,
         rf"(?<![\p{{L}}\d_.,/:$€£-])\d{{1,4}}+(?:[.,]\d{{1,2}})?(?:[-–]|:(?=\d{{1,2}}(?!\d))|/)\d{{1,4}}+(?:[.,]\d{{1,2}})?"
         rf"(?![\w/:–-]|[.,]\d)(?:{_GAP}(?:{UNITS}|[%‰€£$])(?!\w))?|(?<!\d)\d{{0,4}}+[¼½¾⅓⅔⅛⅜⅝⅞]",
+    ),
+    (
+        ItemKind.VERSION,
+        rf"(?<=(?<![\w.]){_NUMBERED} )\d{{1,3}}\.\d{{1,2}}"
+        rf"(?![\w.,]*\d|\w|{_GAP}(?:{UNITS}|{MAGNITUDES}|[%‰€£$])(?!\w))",
     ),
     (ItemKind.VERSION, r"\bv\d+(?:\.\d+)*(?:[-+]\w[\w.]*(?<!\.))?(?!\w)"),
     (
@@ -238,5 +264,5 @@ NEEDED: Mapping[str, frozenset[ItemKind]] = {
     r"\.\w|://|www\.|mailto:|tel:": frozenset((ItemKind.URL, ItemKind.FILE)),
     r"[%$@:{\[_]": frozenset((ItemKind.PLACEHOLDER,)),
     r"[/\\]": frozenset((ItemKind.PATH,)),
-    r"--|[_#+&/]|\.NET": frozenset((ItemKind.IDENTIFIER,)),
+    rf"--|[_#+&/{SMALL_DIGITS}]|\.NET": frozenset((ItemKind.IDENTIFIER,)),
 }

@@ -3,16 +3,24 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from unicodedata import normalize
 
 import regex
 
 from server.interface.interruption import checkpoint
-from server.text.items.compounds import numeral_pattern, range_pattern, scientific_pattern
+from server.text.items.compounds import (
+    address_pattern,
+    digits_pattern,
+    keys_pattern,
+    numeral_pattern,
+    range_pattern,
+    scientific_pattern,
+    zone_pattern,
+)
 from server.text.items.kinds import NUMERIC, ItemKind
 from server.text.items.numbers import (
     DECADES,
     ZONE,
-    ZONES_IN_GERMAN,
     date_parts,
     is_negative,
     minutes,
@@ -31,7 +39,7 @@ _TIMES = regex.compile(
     r"(?:\s?(?:[ap]\.\s?m\.|[ap]m\b))?(?!\d)",
     regex.IGNORECASE,
 )
-_DATES = regex.compile(r"(?<![\w])\d{1,4}[./-]\s?\d{1,2}[./-]\s?\d{1,4}(?!\d)")
+_DATES = regex.compile(r"(?<![\w])\d{1,4}(?P<sign>[./-])\s?\d{1,2}(?P=sign)\s?\d{1,4}(?!\d)")
 _CURRENCY = regex.compile(rf"{CURRENCY_SIGNS}|{CURRENCY_CODES}|{CURRENCY_WORDS}")
 _NEAR = 28  # characters between a number and the name of its currency, with a magnitude between them
 _MAX_SPELLED = 12
@@ -146,18 +154,28 @@ def _verbatim(answer: Answer, item: str) -> Range | None:
     return answer.first(regex.compile(before + regex.escape(item) + behind))
 
 
+def _digits(answer: Answer, item: str) -> Range | None:
+    return answer.first(digits_pattern(item))
+
+
+def _address(answer: Answer, item: str) -> Range | None:
+    return answer.first(address_pattern(item))
+
+
+def _identifier(answer: Answer, item: str) -> Range | None:
+    found = _verbatim(answer, item)
+    if found is not None or (item.isascii() and "+" not in item):
+        return found
+    return answer.first(keys_pattern(item)) if item.isascii() else _verbatim(answer, normalize("NFKC", item))
+
+
 def _code(answer: Answer, item: str) -> Range | None:
     return answer.first(regex.compile(rf"(?<![^\W_]){regex.escape(item)}(?![^\W_])", regex.IGNORECASE))
 
 
-def _digits(answer: Answer, item: str) -> Range | None:
-    """Groups of digits: the same letters and digits, however they are divided."""
-    plus = r"(?:\+|00)\s?" if item.startswith(("+", "00")) else ""
-    characters = (
-        [each for each in item.removeprefix("00") if each.isalnum()] if plus else list(filter(str.isalnum, item))
-    )
-    between = r"[ \u00a0\u202f()/.\-‐‑]{0,3}"
-    return answer.first(regex.compile(rf"(?<!\w){plus}\(?{between.join(characters)}(?!\w)"))
+def _version(answer: Answer, item: str) -> Range | None:
+    """Find a version, also one that the model wrote as a decimal of the target language."""
+    return _verbatim(answer, item) or (_verbatim(answer, item.replace(".", ",")) if item.count(".") == 1 else None)
 
 
 def _sign(answer: Answer, item: str) -> Range | None:
@@ -171,7 +189,7 @@ def _time(answer: Answer, item: str) -> Range | None:
     zone = ZONE.search(item)
     time = item if zone is None else item[: zone.start()]
     (wanted, seconds), has_meridiem = minutes(time), time.rstrip(".")[-1:].lower() == "m"
-    zone_behind = None if zone is None else _zone_pattern(zone.group()[1:])
+    zone_behind = None if zone is None else zone_pattern(zone.group()[1:])
 
     def is_same(found: Range) -> bool:
         values, its_seconds = minutes(answer.text[slice(*found)])
@@ -188,15 +206,6 @@ def _time(answer: Answer, item: str) -> Range | None:
     found = answer.first(_TIMES, is_same) if wanted else _verbatim(answer, item)
     match = None if found is None or zone_behind is None else zone_behind.match(answer.text, found[1])
     return found if found is None or match is None else (found[0], match.end())
-
-
-def _zone_pattern(zone: str) -> "regex.Pattern[str]":
-    """Return a pattern of a time zone behind a time, in either language."""
-    codes = {zone, *(code for pair in ZONES_IN_GERMAN.items() if zone in pair for code in pair)}
-    return regex.compile(
-        rf"[\s(,]*(?:Uhr\s|[ap]\.?m\.?\s|h\s|heures\s)?\(?(?:{'|'.join(map(regex.escape, codes))})(?!\w)",
-        regex.IGNORECASE,
-    )
 
 
 def _date(answer: Answer, item: str) -> Range | None:
@@ -267,6 +276,9 @@ _LONG_NUMBERS = regex.compile(r"(?<!\w)[+-]?\d++(?:(?:[.,:'’/\u00a0\u202f–-]
 _LATE = {ItemKind.NUMBER: 1, ItemKind.SIGN: 2}
 _FINDERS: dict[ItemKind, Callable[[Answer, str], Range | None]] = {
     **dict.fromkeys(NUMERIC, _number),
+    **dict.fromkeys((ItemKind.URL, ItemKind.EMAIL, ItemKind.PATH, ItemKind.FILE), _address),
+    ItemKind.IDENTIFIER: _identifier,
+    ItemKind.VERSION: _version,
     ItemKind.PHONE: _digits,
     ItemKind.ACCOUNT: _digits,
     ItemKind.CODE: _code,

@@ -102,6 +102,19 @@ def spelled(value: int, language: str, *, is_ordinal: bool) -> "regex.Pattern[st
 
 
 @lru_cache(maxsize=64)
+def _number_words(language: str) -> "regex.Pattern[str] | None":
+    tables = (table.get(language.partition("-")[0]) for table in (_CARDINALS, _ORDINALS))
+    words = [word for table in tables if table is not None for word in table]
+    return regex.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", regex.IGNORECASE) if words else None
+
+
+def has_number_word(text: str, language: str) -> bool:
+    """Return whether a text has a number of at most twelve in words; True if the language has none here."""
+    words = _number_words(language)
+    return words is None or words.search(text) is not None
+
+
+@lru_cache(maxsize=64)
 def magnitudes(language: str) -> Mapping[str, int]:
     """Return the words and abbreviations for powers of ten from a thousand on, in lower case and without full stops."""
     formats = locale_of(language).compact_decimal_formats

@@ -12,6 +12,7 @@ from server.text.items.notation import localized, localized_number
 from server.text.items.numbers import separators, value_in
 from server.text.items.patterns import NUMBERS
 from server.text.items.survival import Answer
+from server.text.items.words import has_number_word
 from server.text.protection.means import Means
 from server.text.protection.model_input import InputItem
 from server.text.protection.substitutes import find_substitute, substitute_number
@@ -21,6 +22,8 @@ _READ_AS_NUMBERS = (Means.AS_IS, Means.STAND_IN)
 _SIGNS_BESIDE = regex.compile(r"(?:[$€£¥] ?)?\d[\d.,'’ \u00a0\u202f]*(?<=\d)(?: ?[$€£¥%])?")
 _ENGLISH_ORDINAL = regex.compile(r"(?:st|nd|rd|th)(?!\w)")
 _BEHIND_TIME = regex.compile(r"\s?[ap]\.?m\b(?:\.(?!$))?|(?P<hour> Uhr\b)", regex.IGNORECASE)
+# Models that often read times write these behind scores, too.
+_CLOCK = regex.compile(r"\s(?:Uhr|[ap]\.?m\b(?:\.(?!$))?|o['’]clock)(?!\w)", regex.IGNORECASE)
 _CORRECTABLE = (VALUES - {ItemKind.NUMERAL}) | {ItemKind.CODE, ItemKind.VERSION}
 
 
@@ -55,10 +58,11 @@ class FoundItem:
 
 @dataclass(slots=True)
 class FoundItems:
-    """The items that an answer has, and those that it lost."""
+    """The items that an answer has, those that it lost, and whether it has a number that its source has not."""
 
     found: list[FoundItem]
     lost: list[InputItem]
+    has_invented: bool = False
 
 
 def find_items(
@@ -72,6 +76,7 @@ def find_items(
     """
     answer = Answer(text, notation.source, notation.target)
     result = FoundItems([], [])
+    has_clock = _CLOCK.search(sentence) is not None
     read = [item for item in items if item.means is not Means.PLACED]
     for item in read:
         if item.means in (Means.NAME, Means.REQUIRED):
@@ -95,10 +100,25 @@ def find_items(
             result.found.append(FoundItem(item, *span, _instead_of_stand_in(item, notation), item.means))
         else:
             output = _instead_of_copy(item, text, span, notation)
-            result.found.append(_with_suffix(FoundItem(item, *span, output, item.means), text, notation))
+            found = _with_suffix(FoundItem(item, *span, output, item.means), text, notation)
+            if item.kind is ItemKind.RANGE and not has_clock and (clock := _CLOCK.match(text, found.end)):
+                found = replace(found, end=clock.end())
+            result.found.append(found)
     if corrects and result.lost:
         _correct(text, answer, result, notation)
+    elif not result.lost:
+        result.has_invented = _has_invented(answer, sentence, items)
     return result
+
+
+def _has_invented(answer: Answer, sentence: str, items: Sequence[InputItem]) -> bool:
+    """Return whether an answer has a number of which the model input has neither digits nor a word."""
+    free = [answer.text[slice(*span)] for span in answer.free_numbers()]
+    return (
+        bool(free)
+        and any(item.kind in VALUES for item in items)
+        and not has_number_word(sentence, answer.source_language)
+    )
 
 
 def _places(text: str, sign: str) -> list[int]:
@@ -134,6 +154,8 @@ def _instead_of_copy(item: InputItem, text: str, span: Range, notation: Notation
     """Return what the model wrote, in the notation of the target language if it copied that of the source."""
     written = text[slice(*span)]
     kind = item.kind
+    if kind is ItemKind.VERSION or (kind is ItemKind.IDENTIFIER and not item.text.isascii()):
+        return item.text
     if not notation.localizes or kind not in VALUES:
         return written
     if kind in NUMERIC:
@@ -165,10 +187,19 @@ def _correct(text: str, answer: Answer, result: FoundItems, notation: Notation) 
     corrected = [_corrected(text, item, span, notation) for item, span in zip(lost, free, strict=True)]
     numbers = [each for each in result.found if each.item.span.kind in _CORRECTABLE]
     by_source = sorted([*numbers, *corrected], key=lambda each: each.item.word)
-    if any(first.start > second.start for first, second in pairwise(by_source)):
+    if any(first.start > second.start for first, second in pairwise(by_source)) or _has_stand_in(text, lost, by_source):
         return
     result.found += corrected
     result.lost = [item for item in result.lost if item not in lost]
+
+
+def _has_stand_in(text: str, lost: Sequence[InputItem], found: Sequence[FoundItem]) -> bool:
+    """Return whether an answer has a stand-in that no item replaces: the model wrote it twice."""
+    rest, position = "", 0
+    for each in found:
+        rest, position = rest + text[position : each.start] + " ", each.end
+    rest += text[position:]
+    return any(item.means is Means.STAND_IN and substitute_number(item.shown) in rest for item in lost)
 
 
 def _corrected(text: str, item: InputItem, span: Range, notation: Notation) -> FoundItem:

@@ -45,10 +45,11 @@ def with_outputs(restored: Restored) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The items that an answer lost, by their indices in the sentence, or its negation."""
+    """The items that an answer lost, by their indices, or its negation; or that it invented a number."""
 
     indices: tuple[int, ...]
     has_lost_negation: bool = False
+    has_invented: bool = False
 
 
 class Protected(Protocol):

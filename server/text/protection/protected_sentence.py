@@ -137,6 +137,8 @@ class ProtectedSentence:
             lost = [item for item in lost if item.kind not in PLACED]
         if lost:
             return Losses(self._indices(lost))
+        if result.has_invented and not corrects:
+            return Losses((), has_invented=True)
         if signs and self._ends_with_ellipsis(signs) and all(each.end < len(text) for each in result.found):
             text = text.removesuffix(".")
         found = sorted(result.found, key=lambda each: each.start)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import regex
 
 from server.interface.interruption import checkpoint
-from server.text.items.patterns import BRACKETS, FILE_ENDINGS, NAME_WITH_SIGNS, REMARKS, SINGLE_QUOTES
+from server.text.items.patterns import BRACKETS, FILE_ENDINGS, KEYS, NAME_WITH_SIGNS, REMARKS, SINGLE_QUOTES
 from server.text.items.written_dates import MONTH
 from server.text.readers.placeholders import Found, find_placeholders
 from server.text.readers.unit_builder import UnitBuilder
@@ -19,11 +19,12 @@ from server.text.readers.unknown_characters import UnknownCharacters
 # A text without any of these has nothing to protect and nothing in all caps. Searched for one by one they take half the
 # time of one pattern of all of them, and a character that must be there is faster to look for than a pattern.
 _SPECIAL = regex.compile(
-    r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=\"“”„‟«»–—…§©®™×÷±≤≥≠≈→←⇒↔∞√∑₹₽¼½¾⅓⅔⅛⅜⅝⅞‘‚‹›]|\p{Lu}{2}|://|www\.|--"
+    r"[%{}<>$€£¥@#`*_~\[\]\\&|\d°=\"“”„‟«»–—…§©®™×÷±≤≥≠≈→←⇒↔∞√∑₹₽¼½¾⅓⅔⅛⅜⅝⅞‘‚‹›⁰¹²³⁴-⁹₀-₉]|\p{Lu}{2}|://|www\.|--"
 )
 _BRACKETS = regex.compile(f"{BRACKETS}|{REMARKS}", regex.MULTILINE)
 _SINGLE_QUOTES = regex.compile(SINGLE_QUOTES)
 _NAME = regex.compile(NAME_WITH_SIGNS)
+_KEYS = regex.compile(KEYS)
 _PATH = regex.compile(r"(?<![\w/])/[\w.@~+-]|/[\w.-]+/|/[\w-]+\.\w")
 _KEY = regex.compile(r"(?<!\w):\w")
 _DOT = regex.compile(r"\.\w")
@@ -53,7 +54,7 @@ def may_be_special(text: str, unknown: UnknownCharacters) -> bool:
         or ("/" in text and (_PATH.search(text) or _NAME.search(text)))
         or ("(" in text and _BRACKETS.search(text))
         or ("'" in text and _SINGLE_QUOTES.search(text))
-        or "++" in text
+        or ("+" in text and ("++" in text or _KEYS.search(text)))
         or ".NET" in text
         or " - " in text
         or "..." in text

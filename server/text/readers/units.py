@@ -4,8 +4,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from unicodedata import category
 
-from server.text.items.kinds import ItemKind
+from server.text.items.kinds import VALUES, ItemKind
 
 OBJECT = "\N{OBJECT REPLACEMENT CHARACTER}"  # replaces everything in a unit's text that is no text
 
@@ -63,8 +64,13 @@ class Unit:
 
     @property
     def has_words(self) -> bool:
-        """Return whether there is a letter outside protected spans."""
-        return any(map(str.isalpha, self.masked(" ")))
+        """Return whether there is a letter outside protected spans, or one that belongs to a value: `5 January`, `$5`.
+
+        Numbers, dates and times in digits are as good as they are, or of a kind that only their reader knows.
+        """
+        return any(map(str.isalpha, self.masked(" "))) or any(
+            each.kind in VALUES and any(map(_is_word, self.text[each.start : each.end])) for each in self.protected
+        )
 
     @property
     def is_plain(self) -> bool:
@@ -116,3 +122,7 @@ class Unit:
 
 # Units are translated, strings stay as they are.
 Document = list[str | Unit]
+
+
+def _is_word(character: str) -> bool:
+    return character.isalpha() or category(character) == "Sc"

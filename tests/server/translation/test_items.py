@@ -57,6 +57,18 @@ class Rewriting(EchoGenerator):
         return replace(done, hypotheses=[replace(each, token_ids=list(tokens)) for each in done.hypotheses])
 
 
+class Answering(EchoGenerator):
+    """Answers every request with the same hypotheses."""
+
+    def __init__(self, bundle: Bundle, *answers: str) -> None:
+        super().__init__(bundle)
+        self._answers = [open_tokenizer(bundle).encode_target(answer) for answer in answers]
+
+    def _complete(self, request: Request) -> Completion:
+        done = super()._complete(request)
+        return replace(done, hypotheses=[replace(done.hypotheses[0], token_ids=list(each)) for each in self._answers])
+
+
 def _translate(engine: EchoGenerator, *texts: str, options: DecodingOptions = KEPT_NOTATION) -> list[Translation]:
     request = TranslationRequest(texts, "en", "de", options)
     return asyncio.run(Pipeline(engine, TranslationLimits()).translate(request)).translations
@@ -112,6 +124,9 @@ def test_a_model_that_drops_every_third_number_loses_nothing(bundle: Bundle, sen
         ("It is 15 km.", "It is 1 km.", "It is 15 km.", Means.CORRECTED),
         ("It is $15.", "It is $1.", "It is $15.", Means.CORRECTED),
         ("It is 15 km.", "It is 1.", "It is 15 km.", Means.CORRECTED),
+        ("It was 3:2.", "It was 3:2 pm.", "It was 3:2.", Means.AS_IS),
+        ("It has x².", "It has x2.", "It has x².", Means.AS_IS),
+        ("USB 3.0 is here.", "USB 3,0 is here.", "USB 3.0 is here.", Means.AS_IS),
         ("It is — the dog.", "It is the dog.", "It is — the dog.", Means.PLACED),
         ("the “dog” jumps", "the dog jumps", "the “dog” jumps", Means.PLACED),
     ],
@@ -205,3 +220,48 @@ def test_a_kind_that_is_never_copied_is_not_sent_as_it_is(bundle: Bundle) -> Non
     assert len(engine.batches) == 2  # the samples, once, and the sentences
     asyncio.run(pipeline.translate(request))
     assert len(engine.batches) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the 4711 jumps", "the 4711 sees"),
+        ("two of 4711 jump", "the 2 of 4711 jump"),  # a number in words may become digits
+    ],
+)
+def test_an_answer_with_an_invented_number_is_the_last_choice(bundle: Bundle, text: str, expected: str) -> None:
+    engine = Answering(bundle, "the 2 of 4711 jump", "the 4711 sees")
+    [found] = _translate(engine, text, options=DecodingOptions(localize_numbers=False, beam_size=2))
+    assert (found.text, len(engine.batches)) == (expected, 1)
+
+
+def test_an_answer_with_an_invented_number_is_better_than_none(bundle: Bundle) -> None:
+    engine = Answering(bundle, "the 2 of 4711 jump", "the 4711 sees 66")
+    [found] = _translate(engine, "the 4711 jumps", options=DecodingOptions(localize_numbers=False, beam_size=2))
+    assert (found.text, len(engine.batches)) == ("the 2 of 4711 jump", 1)
+
+
+def test_a_stand_in_that_was_written_twice_is_rejected(bundle: Bundle) -> None:
+    engine = Rewriting(bundle, lambda text: text.replace("4711", "").replace("350", "350 and 350"))
+    [found] = _translate(engine, "the 4711 jumps at 7:30")
+    assert found.text == "the 4711 jumps at 7:30"
+
+
+@pytest.mark.parametrize(
+    ("text", "translation"),
+    [
+        ("5 January 2025", "5. Januar 2025"),
+        ("$1,249.99", "1.249,99\u00a0$"),
+        ("3.5 million euros", "3,5 Millionen Euro"),
+        ("8 a.m.", "8:00"),
+        ("1,250", "1,250"),
+        ("2.0", "2.0"),
+        ("12/31/2024", "12/31/2024"),
+        ("report.pdf", "report.pdf"),
+    ],
+)
+def test_a_value_alone_is_localized_if_it_has_words(bundle: Bundle, text: str, translation: str) -> None:
+    engine = EchoGenerator(bundle)
+    [found] = _translate(engine, text, options=DecodingOptions())
+    assert (found.text, engine.batches) == (translation, [])
+    assert _translate(engine, text)[0].text == text

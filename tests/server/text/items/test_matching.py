@@ -1,5 +1,6 @@
 import random
 
+import pytest
 import regex
 
 from server.text.items.kinds import ItemKind
@@ -16,6 +17,7 @@ _PARTS = (
     "DE89 3704 0044 0532 0130 00", "1234 5678 9012 3456", "+49 30 123456", "(030) 123456", "555-1234", "v2.1.3",
     "2.0.1", "$5 million", "3,50 €", "EUR 20", "20 Pfund", "7 %", "3 km/h", "5m", "-4.2°C", "AB-1234", "X200",
     "4711-XY", "1-2-3", "1 250,5", "1990s", "2nd", "1st", "@anna", "#music-1", "“", "”", '"', "--", "–", "…", "...",
+    "Ctrl+C", "Strg + Alt + F4", "x²", "CO₂", "10⁻³", "USB 3.0", "Section 3.2", "iOS 17.1",
     "3–5 km", "10 to 12", "Ludwig XIV",
     "€", "<", "=", "§", "\U0001f389", "und", "Tom's", "he/she", "a", ".", ",", ";", "(", ")", "/", "-", "\n", "日本",
     "ﬁ",
@@ -43,3 +45,22 @@ def test_a_text_without_items_has_none() -> None:
 def test_many_items_take_time_in_proportion_to_their_number() -> None:
     text = "12.05.2024 and max_length, " * 5000
     assert sum(1 for _ in find_items(text)) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("USB 3.0 and Python 3.11", ["3.0 version", "3.11 version"]),
+        ("See Section 3.2 and Abb. 4.1", ["3.2 version", "4.1 version"]),
+        ("macOS 14.5 needs it", ["14.5 version"]),
+        ("EUR 3.50", ["EUR 3.50 money"]),
+        ("The UK 2.5 million", ["2.5 million number"]),
+        ("The GDP 2.5 %", ["2.5 % percentage"]),
+        ("It was 3.5 in May", ["3.5 number"]),
+        ("Press Ctrl + Shift+T or F5", ["Ctrl + Shift+T identifier", "F5 code"]),
+        ("A + B and Tab + space", []),
+        ("a² + b² and 10 m²", ["a² identifier", "b² identifier", "10 m² quantity"]),
+    ],
+)
+def test_numbers_of_versions_keys_and_small_digits(text: str, items: list[str]) -> None:
+    assert [f"{text[item.start : item.end]} {item.kind}" for item in find_items(text)] == items
