@@ -20,6 +20,7 @@ _JOINTS = {
 }
 # A range as most translations write it.
 RANGES = regex.compile(r"(?<![\d.,])(?<!\w)[\d.,]*\d\s?[-–—‐‑:/⁄]\s?[\d.,]*\d(?![\d\p{L}]|[.,]\d)")
+_NUMBERS = regex.compile(r"[\d.,]+")
 _PLAIN_RANGE = regex.compile(r"([\d.,]+)\s?([-–—‐‑:/⁄])\s?([\d.,]+)")
 _VALUES = {"I": 1, "V": 5, "X": 10, "L": 50}
 
@@ -41,9 +42,9 @@ def may_have_range(item: str, text: str, target: str) -> bool:
     match = _RANGE.fullmatch(item)
     if match is None or item == "1/2":
         return True
-    digits = text.replace(",", ".")
+    numbers = {_digits(number) for number in _NUMBERS.findall(text)}
     for number in (match[1], match[3]):
-        if number.replace(",", ".") not in digits:
+        if _digits(number) not in numbers:
             words = _words(number, target)
             if words is None or words.search(text) is None:
                 return False
@@ -98,6 +99,10 @@ def _number(number: str, target: str) -> str:
     digits = regex.sub(r"[.,]", "[.,]", number)
     words = _words(number, target)
     return digits if words is None else rf"(?:{digits}|{words.pattern})"
+
+
+def _digits(number: str) -> str:
+    return number.replace(",", ".").strip(".")
 
 
 def _words(number: str, target: str) -> "regex.Pattern[str] | None":

@@ -7,7 +7,14 @@ from decimal import Decimal
 import regex
 
 from server.interface.interruption import checkpoint
-from server.text.items.compounds import RANGES, may_have_range, numeral_pattern, plain_range, range_pattern, scientific_pattern
+from server.text.items.compounds import (
+    RANGES,
+    may_have_range,
+    numeral_pattern,
+    plain_range,
+    range_pattern,
+    scientific_pattern,
+)
 from server.text.items.kinds import NUMERIC, ItemKind
 from server.text.items.numbers import (
     DECADES,
