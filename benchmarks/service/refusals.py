@@ -3,16 +3,19 @@
     python -m benchmarks.service.refusals [--clients 400] [--pause 0.5] [--seconds 20]
 
 Each client sends one sentence, waits for the answer and then for `--pause` seconds. The clients share the processors
-with the server.
+with the server: "generator late" is the delay of a timer in their process, which is part of every other time. The last
+line has the processor time of the server's event loop and of the clients.
 """
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
+import psutil
 import typer
 
 from benchmarks.machine import describe_machine
@@ -23,6 +26,7 @@ from bundle.loading import load_bundle
 _PROBE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 _PROBE_SECONDS = 0.05
 _WARM_UP_SECONDS = 1.0
+_TIMER_SECONDS = 0.01
 
 
 def main(
@@ -42,14 +46,25 @@ def refusal_table(bundle: Path, num_clients: int, pause: float, seconds: float) 
     config = load_bundle(bundle).config
     source, target = config.source_languages[0], config.target_languages[0]
     command = ["kvasir.py", "serve", "--model", str(bundle), "--cache-sentences", "0", "--log-level", "warning"]
-    with run_server(ROOT, lambda port: [*command, "--port", str(port)]) as (port, _):
+    with run_server(ROOT, lambda port: [*command, "--port", str(port)]) as (port, pid):
+        before = _processor_seconds(pid)
         found = asyncio.run(_load(port, (source, target), num_clients, pause, seconds))
+        used = [after - begun for after, begun in zip(_processor_seconds(pid), before, strict=True)]
     rows = ["| response | number | p50, ms | p99, ms | maximum, ms |", "|---|---|---|---|---|"]
     for name, times in sorted(found.items()):
         times.sort()
         cells = (times[len(times) // 2], times[int(len(times) * 0.99)], times[-1])
         rows.append(f"| {name} | {len(times)} | {' | '.join(f'{each * 1000:.1f}' for each in cells)} |")
+    shares = [each / (seconds + _WARM_UP_SECONDS) for each in used]
+    rows.append(f"\nProcessors used: {shares[0]:.2f} by the event loop, {shares[1]:.2f} by the clients.")
     return "\n".join(rows)
+
+
+def _processor_seconds(pid: int) -> tuple[float, float]:
+    """Return the processor time of the main thread of the server, and of this process."""
+    loop = next(thread for thread in psutil.Process(pid).threads() if thread.id == pid)
+    own = os.times()
+    return loop.user_time + loop.system_time, own.user + own.system
 
 
 async def _load(
@@ -75,7 +90,17 @@ async def _load(
             await asyncio.sleep(wait)
         writer.close()
 
-    await asyncio.gather(send("probe", 0, _PROBE_SECONDS), *(send("", number, pause) for number in range(num_clients)))
+    async def measure_lateness() -> None:
+        while (due := time.monotonic() + _TIMER_SECONDS) < end:
+            await asyncio.sleep(_TIMER_SECONDS)
+            if due >= begin:
+                found.setdefault("generator late", []).append(max(time.monotonic() - due, 0.0))
+
+    await asyncio.gather(
+        measure_lateness(),
+        send("probe", 0, _PROBE_SECONDS),
+        *(send("", number, pause) for number in range(num_clients)),
+    )
     return found
 
 

@@ -26,29 +26,38 @@ def advance(steps: Rewrite, translations: list[Fragment] | None, limits: FileLim
 
     Raises `InvalidDocument`, `DocumentTooLarge` and `DocumentTooComplex`.
     """
+    step = _advance(steps, translations, limits)
+    return None if step is None else step[0]
+
+
+def _advance(
+    steps: Rewrite, translations: list[Fragment] | None, limits: FileLimits
+) -> tuple[list[Fragment], int] | None:
+    """Return the next fragments and their characters, or None at the end."""
     try:
         fragments = next(steps) if translations is None else steps.send(translations)
     except StopIteration:
         return None
     except RecursionError:
         raise InvalidDocument("the document is nested too deeply") from None
-    for fragment in fragments:
-        if (length := num_characters(fragment)) > limits.max_paragraph_characters:
-            begin = next(filter(str.strip, texts_in(fragment))).strip()[:40]
-            raise DocumentTooComplex(
-                f"a paragraph may have {limits.max_paragraph_characters} characters. The one that begins with "
-                f"{begin!r} has {length}"
-            )
-    return fragments
+    lengths = list(map(num_characters, fragments))
+    if (longest := max(lengths, default=0)) > limits.max_paragraph_characters:
+        begin = next(filter(str.strip, texts_in(fragments[lengths.index(longest)]))).strip()[:40]
+        raise DocumentTooComplex(
+            f"a paragraph may have {limits.max_paragraph_characters} characters. The one that begins with "
+            f"{begin!r} has {longest}"
+        )
+    return fragments, sum(lengths)
 
 
 def measure(source: Path, kind: DocumentFormat, limits: FileLimits) -> DocumentSize:
     """Read the whole document; raises `InvalidDocument`, `DocumentTooLarge` and `DocumentTooComplex`."""
     num_units = total = 0
     with source.open("rb") as read, closing(kind.rewrite(read, None, limits)) as steps:
-        fragments = advance(steps, None, limits)
-        while fragments is not None:
+        step = _advance(steps, None, limits)
+        while step is not None:
+            fragments, length = step
             num_units += len(fragments)
-            total += sum(map(num_characters, fragments))
-            fragments = advance(steps, fragments, limits)
+            total += length
+            step = _advance(steps, fragments, limits)
     return DocumentSize(num_units, total)

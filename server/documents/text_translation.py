@@ -3,15 +3,18 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 
 from server.documents.report import DocumentReport
 from server.documents.rewriting import Translate
 from server.text.language_tags import match_language
-from server.text.segmentation.sentences import split
+from server.text.segmentation.clauses import longest_piece
+from server.text.segmentation.sentences import sentences
 from server.translation.service import AUTO, TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest
 
 _DEFAULT_LANGUAGE = "en"  # its rules divide texts of an unknown language
+_SEARCHED, _AHEAD = 400, 60  # characters before and behind the end of a part in which its last sentence may end
 
 
 @dataclass(slots=True)
@@ -64,18 +67,30 @@ def document_translation(
     return Translate(
         text=lambda texts: translate(texts, request),
         html=lambda texts: translate(texts, replace(request, format="html")),
-        divide=partial(_divided, _DEFAULT_LANGUAGE if source in (None, AUTO) else source),
+        divide=partial(divide_text, _DEFAULT_LANGUAGE if source in (None, AUTO) else source),
         max_characters=service.max_text_characters,
         report=report,
     )
 
 
-def _divided(language: str, text: str, max_characters: int) -> list[str]:
-    """Divide a text into parts of as many whole sentences as fit; a longer sentence is cut at a clause."""
-    pieces = [""]
-    for segment in split(text, language, lambda piece: len(piece) <= max_characters):
-        sentence = segment.before + segment.text + segment.after
-        if len(pieces[-1]) + len(sentence) > max_characters:
-            pieces.append("")
-        pieces[-1] += sentence
-    return pieces if pieces[0] else pieces[1:]
+def divide_text(language: str, text: str, max_characters: int) -> list[str]:
+    """Divide a text into parts of as many whole sentences as fit; a longer sentence is cut at a clause.
+
+    Looks for the ends of sentences only where a part may end.
+    """
+    pieces: list[str] = []
+    start = 0
+    while len(text) - start > max_characters:
+        length = _piece_length(language, text[start : start + max_characters + _AHEAD], max_characters)
+        pieces.append(text[start : start + length])
+        start += length
+    return [*pieces, text[start:]]
+
+
+def _piece_length(language: str, window: str, max_characters: int) -> int:
+    for begin in (max(max_characters - _SEARCHED, 0), 0):
+        lengths = (len(each.before + each.text + each.after) for each in sentences(window[begin:], language))
+        ends = [end for end in accumulate(lengths, initial=begin) if begin < end <= max_characters]
+        if ends:
+            return ends[-1]
+    return longest_piece(window, lambda piece: len(piece) <= max_characters)

@@ -1,7 +1,7 @@
 """Tables as text: every cell with a text in it. Delimiters, quotes and line ends stay as they are written."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import BinaryIO
 
@@ -10,8 +10,10 @@ from server.documents.formats.csv_heading import read_heading
 from server.documents.fragment import Rewrite
 from server.documents.input.encoding import read_text
 from server.documents.input.limits import FileLimits
+from server.interface.errors import DocumentTooComplex
 
 _WINDOW_CELLS = 5000
+_MAX_COLUMNS = 16_384  # of the rows that decide about a heading, as in spreadsheets
 # Numbers and dates with letters in them, as programs write them: 1.5e-3, 2024-01-31T10:00:00Z, 31-Jan-2024, 10:30 pm.
 _VALUE = re.compile(
     r"\s*+(?:[+-]?[0-9.,']*[0-9]e[+-]?[0-9]+"
@@ -42,42 +44,48 @@ def rewrite(
         sink.write(found.mark)
     heading = read_heading([_content(cell) for cell in row] for row in _rows(text, delimiter))
     chosen = heading.chosen(columns) if columns else None
-    cells = _placed_cells(text, delimiter)
+    num_heading_cells = len(heading.names) if columns or heading.is_heading else 0
+    column = 0
+    cells = _cells(text, delimiter)
     while window := list(islice(cells, _WINDOW_CELLS)):
-        contents = [_content(cell) for cell, _, _ in window]
-        places = [
-            place
-            for place, (_, row, column) in enumerate(window)
-            if _is_text(contents[place])
-            and (row or not (columns or heading.is_heading))
-            and (chosen is None or column in chosen)
-        ]
-        translated = iter((yield [(contents[place],) for place in places]) if places else ())
-        written = [cell[0] for cell, _, _ in window]
-        for place in places:
-            written[place] = _written(window[place][0], "".join(map(str, next(translated))), delimiter)
+        written = [cell[0] for cell in window]
+        contents = list(map(_content, window))
+        are_texts = {content: _is_text(content) for content in set(contents)}
+        places = [place for place in range(num_heading_cells, len(window)) if are_texts[contents[place]]]
+        num_heading_cells = max(num_heading_cells - len(window), 0)
+        if chosen is not None:
+            columns_of, column = _columns(written, delimiter, column)
+            places = [place for place in places if columns_of[place] in chosen]
+        translated = (yield [(contents[place],) for place in places]) if places else []
         if sink is not None:
+            for place, translation in zip(places, translated, strict=True):
+                new = "".join(map(str, translation))
+                if new != contents[place]:
+                    written[place] = _written(window[place], new, delimiter)
             sink.write(found.encode_part("".join(written)))
 
 
-def _placed_cells(text: str, delimiter: str) -> Iterator[tuple[re.Match[str], int, int]]:
-    """Yield each cell with its row and its column, counted from 0."""
-    row = column = 0
-    for cell in _cells(text, delimiter):
-        yield cell, row, column
-        if delimiter and cell[0].endswith(delimiter):
-            column += 1
-        else:
-            row, column = row + 1, 0
+def _columns(cells: Sequence[str], delimiter: str, column: int) -> tuple[list[int], int]:
+    """Return the column of each cell, counted from 0, and of the next one. The first cell is in `column`."""
+    columns = []
+    for cell in cells:
+        columns.append(column)
+        column = column + 1 if delimiter and cell.endswith(delimiter) else 0
+    return columns, column
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[re.Match[str]]]:
+    """Yield rows. Raises `DocumentTooComplex` for one with too many cells."""
     cells: list[re.Match[str]] = []
-    for cell, _, column in _placed_cells(text, delimiter):
-        if not column and cells:
+    for cell in _cells(text, delimiter):
+        cells.append(cell)
+        if not (delimiter and cell[0].endswith(delimiter)):
             yield cells
             cells = []
-        cells.append(cell)
+        elif len(cells) == _MAX_COLUMNS:
+            raise DocumentTooComplex(
+                f"a table may have {_MAX_COLUMNS} columns. The row that begins with {cells[0][0][:40]!r} has more"
+            )
     if cells:
         yield cells
 
@@ -99,15 +107,13 @@ def _cells(text: str, delimiter: str) -> Iterator[re.Match[str]]:
 
 
 def _content(cell: re.Match[str]) -> str:
-    quoted = cell["quoted"]
-    return cell["rest"] if quoted is None else quoted.replace('""', '"')
+    quoted, rest = cell.group("quoted", "rest")
+    return rest if quoted is None else quoted.replace('""', '"')
 
 
 def _written(cell: re.Match[str], content: str, delimiter: str) -> str:
     """Return a cell with other content, in quotes if it had some or needs them now."""
     old = _content(cell)
-    if content == old:
-        return cell[0]
     escaped = content.replace('"', '""')
     if cell["quoted"] is not None:
         return cell["before"] + escaped + cell[0][cell.end("quoted") - cell.start() :]

@@ -55,20 +55,10 @@ def markdown_items(text: str) -> Iterator[Item]:
     is_cell = False
     parser = new_parser()
     references: dict[str, object] = {}
-    num_marks, max_marks = 0, _FREE_MARKS + len(text) // _CHARACTERS_PER_MARK
-    for token in parser.parse(text[body:], references):
+    tokens = parser.parse(text[body:], references)
+    _check_marks(tokens, len(text))
+    for token in tokens:
         if token.type == "inline" and token.map and token.content:
-            if len(token.content) > _MAX_PARAGRAPH_CHARACTERS:
-                raise DocumentTooComplex(
-                    f"a Markdown paragraph may have {_MAX_PARAGRAPH_CHARACTERS} characters. The paragraph in line "
-                    f"{token.map[0] + 1} has {len(token.content)} characters"
-                )
-            num_marks += sum(map(token.content.count, _MARKS))
-            if num_marks > max_marks:
-                raise DocumentTooComplex(
-                    f"a Markdown file of {len(text)} characters may have {max_marks} of {_MARKS} in its paragraphs. It "
-                    f"has more up to line {token.map[0] + 1}"
-                )
             token.children = []
             parser.inline.parse(token.content, parser, references, token.children)
             places = _places(token, lines, starts, cursor, is_cell)
@@ -80,6 +70,25 @@ def markdown_items(text: str) -> Iterator[Item]:
             token.children = None  # all tokens of the file are held until its end
         is_cell = token.type in _CELLS
     yield Item(Kind.BREAK, text[written:])
+
+
+def _check_marks(tokens: Sequence[Token], num_characters: int) -> None:
+    """Raise `DocumentTooComplex` for paragraphs that take long to parse, before the first is parsed."""
+    num_marks, max_marks = 0, _FREE_MARKS + num_characters // _CHARACTERS_PER_MARK
+    for token in tokens:
+        if token.type != "inline" or not token.map:
+            continue
+        if len(token.content) > _MAX_PARAGRAPH_CHARACTERS:
+            raise DocumentTooComplex(
+                f"a Markdown paragraph may have {_MAX_PARAGRAPH_CHARACTERS} characters. The paragraph in line "
+                f"{token.map[0] + 1} has {len(token.content)} characters"
+            )
+        num_marks += sum(map(token.content.count, _MARKS))
+        if num_marks > max_marks:
+            raise DocumentTooComplex(
+                f"a Markdown file of {num_characters} characters may have {max_marks} of {_MARKS} in its paragraphs. "
+                f"It has more up to line {token.map[0] + 1}"
+            )
 
 
 def _named_once(written: str, source: str) -> str:

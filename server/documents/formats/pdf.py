@@ -3,23 +3,21 @@
 Pictures, drawings, colours, tables as such, links and forms are not kept. pdfminer.six finds lines and paragraphs.
 """
 
-from collections.abc import Iterator
+import io
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from io import IOBase
 from statistics import median
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
-from pdfminer.high_level import extract_pages
-from pdfminer.layout import LAParams, LTChar, LTPage, LTTextBox
-from pdfminer.pdfdocument import PDFEncryptionError, PDFPasswordIncorrect
+from pdfminer.layout import LTChar, LTPage, LTTextBox
 
 from server.documents.fragment import Fragment, Inline, Rewrite, Wrap, has_words, joined
 from server.documents.input.limits import FileLimits
+from server.documents.input.pdf_pages import read_pages
 from server.documents.markup.docx_writing import DocxWriter, Paragraph, Run
-from server.interface.errors import DocumentTooComplex, InvalidDocument, KvasirError
+from server.interface.errors import DocumentTooComplex, InvalidDocument
 
-_MAX_PAGES = 2000
-_MAX_PAGE_CHARACTERS = 100_000
 _CENTER_TOLERANCE = 0.03  # of the width of the page
 _SIGNATURE = b"%PDF-"
 _SIGNATURE_BYTES = 1024  # in which readers look for it
@@ -34,6 +32,15 @@ class _Block:
     styles: dict[int, Run] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """The paragraphs of a page, and its size in points."""
+
+    width: float
+    height: float
+    blocks: Sequence[_Block]
+
+
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, language: str | None = None) -> Rewrite:
     """Write the paragraphs of all pages as a Word document. Raises `InvalidDocument` for a PDF without text."""
     if _SIGNATURE not in source.read(_SIGNATURE_BYTES):
@@ -41,16 +48,14 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, languag
     source.seek(0)
     writer = DocxWriter(language)
     num_characters = 0
-    for page in _pages(source):
-        blocks = list(_blocks(page))
-        num_characters += sum(len(run.text) for block in blocks for run in block.paragraph.runs)
-        wanted = [block for block in blocks if has_words(block.fragment)]
+    for page in _LAST_MEASURED.pages(source, is_last_use=sink is not None):
+        num_characters += sum(len(run.text) for block in page.blocks for run in block.paragraph.runs)
+        wanted = [block for block in page.blocks if has_words(block.fragment)]
         translations = (yield [block.fragment for block in wanted]) if wanted else []
-        for block, translation in zip(wanted, translations, strict=True):
-            main = block.styles[0]
-            block.paragraph.runs = list(_runs(translation, main, block.styles))
         if sink is not None:
-            writer.add_page(page.width, page.height, [block.paragraph for block in blocks])
+            for block, translation in zip(wanted, translations, strict=True):
+                block.paragraph.runs = list(_runs(translation, block.styles[0], block.styles))
+            writer.add_page(page.width, page.height, [block.paragraph for block in page.blocks])
         if num_characters > limits.max_uncompressed_bytes:
             raise DocumentTooComplex(f"a PDF may have {limits.max_uncompressed_bytes} characters. Given: more")
     if not num_characters:
@@ -59,35 +64,50 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, languag
         writer.write(sink)
 
 
-def _pages(source: BinaryIO) -> Iterator[LTPage]:
-    """Yield the pages. Errors of the library, of which damaged files raise many kinds, become `InvalidDocument`."""
-    pages = extract_pages(cast(IOBase, source), laparams=LAParams())
-    number = 0
-    while True:
-        try:
-            page = next(pages, None)
-        except (PDFPasswordIncorrect, PDFEncryptionError) as error:
-            raise InvalidDocument("the PDF needs a password; save it without one") from error
-        except (KvasirError, MemoryError):
-            raise
-        except Exception as error:
-            raise InvalidDocument(
-                f"page {number + 1} of the PDF cannot be read: {str(error) or type(error).__name__}"
-            ) from error
-        if page is None:
+class _PageMemory:
+    """The pages of the file that was read last: it is read once to measure it and once to translate it.
+
+    Finding the characters takes nearly all of the time.
+    """
+
+    def __init__(self) -> None:
+        self._file: object = None
+        self._pages: list[_Page] = []
+
+    def pages(self, source: BinaryIO, *, is_last_use: bool) -> Iterator[_Page]:
+        """Yield the pages, and keep them until their last use."""
+        file = _identity(source)
+        if file is not None and file == self._file:
+            pages = self._pages
+            if is_last_use:
+                self._file, self._pages = None, []
+            yield from pages
             return
-        number += 1
-        if number > _MAX_PAGES:
-            raise DocumentTooComplex(f"a PDF may have {_MAX_PAGES} pages. Given: more")
-        yield page
+        self._file, self._pages = None, []
+        read: list[_Page] = []
+        for page in read_pages(source):
+            read.append(_Page(page.width, page.height, list(_blocks(page))))
+            yield read[-1]
+            if is_last_use:
+                read.clear()
+        if not is_last_use:
+            self._file, self._pages = file, read
+
+
+def _identity(source: BinaryIO) -> object:
+    """Return a value that is different for another file; None for a stream that is no file."""
+    try:
+        status = os.fstat(source.fileno())
+    except io.UnsupportedOperation:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+_LAST_MEASURED = _PageMemory()
 
 
 def _blocks(page: LTPage) -> Iterator[_Block]:
     boxes = [box for box in page if isinstance(box, LTTextBox)]
-    if sum(len(box.get_text()) for box in boxes) > _MAX_PAGE_CHARACTERS:
-        raise DocumentTooComplex(
-            f"a page of a PDF may have {_MAX_PAGE_CHARACTERS} characters. Page {page.pageid} has more"
-        )
     left = min((box.x0 for box in boxes), default=0.0)
     bottom = page.height
     for box in boxes:
@@ -170,11 +190,14 @@ def _merged(runs: Iterator[Run]) -> Iterator[Run]:
         if run.text == "\b":
             text = text.rstrip()[:-1]
             continue
-        if style is not None and run.without_text() != style and run.text.strip():
+        if not run.text.strip():
+            text += run.text
+            continue
+        if style is None:
+            style = run
+        elif (run.size, run.is_bold, run.is_italic) != (style.size, style.is_bold, style.is_italic):
             yield style.with_text(text)
-            text = ""
-        if style is None or run.text.strip():
-            style = run.without_text()
+            text, style = "", run
         text += run.text
     if style is not None and text.strip():
         yield style.with_text(text.rstrip())

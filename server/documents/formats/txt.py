@@ -32,7 +32,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encodin
 
 
 def _lines(source: BinaryIO, encoding: Encoding, limits: FileLimits) -> Iterator[str]:
-    """Yield lines with their ends. LF and CRLF end a line; other line breaks are text."""
+    """Yield lines with their ends, which are those that end a sentence everywhere."""
     reader = codecs.getreader(encoding.codec)(source)
     rest = ""
     while True:
@@ -44,9 +44,9 @@ def _lines(source: BinaryIO, encoding: Encoding, limits: FileLimits) -> Iterator
             ) from error
         if not chunk:
             break
-        rest += chunk
-        # The last piece may continue in the next chunk.
-        *lines, rest = _split(rest)
+        lines = (rest + chunk).splitlines(keepends=True)
+        # The last line may continue in the next chunk, and a CR may belong to a CRLF.
+        rest = lines.pop()
         yield from lines
         if len(rest) > limits.max_paragraph_characters:
             raise DocumentTooComplex(
@@ -55,9 +55,3 @@ def _lines(source: BinaryIO, encoding: Encoding, limits: FileLimits) -> Iterator
             )
     if rest:
         yield rest
-
-
-def _split(text: str) -> list[str]:
-    """Return lines with their ends, and the rest behind the last LF."""
-    *lines, rest = text.split("\n")
-    return [line + "\n" for line in lines] + [rest]

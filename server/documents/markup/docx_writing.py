@@ -3,7 +3,7 @@
 import html
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from server.documents.input.safe_xml import fit_for_xml
@@ -29,11 +29,11 @@ class Run:
 
     def with_text(self, text: str) -> "Run":
         """Return a run of this style with another text."""
-        return replace(self, text=text)
+        return Run(text, self.size, self.is_bold, self.is_italic)
 
     def without_text(self) -> "Run":
         """Return the style alone."""
-        return replace(self, text="")
+        return self.with_text("")
 
 
 @dataclass(slots=True)

@@ -17,6 +17,8 @@ def message_parts(text: str) -> Parts:
 
     A plural or select argument that is not well-formed is text.
     """
+    if "{" not in text:
+        return _lines(text)
     parts: Parts = []
     position = 0
     for begin in _COMPLEX.finditer(text):
@@ -33,6 +35,8 @@ def message_parts(text: str) -> Parts:
 
 
 def _lines(text: str) -> Parts:
+    if "\n" not in text and "\r" not in text:
+        return [(True, text)] if text else []
     return [(not index % 2, part) for index, part in enumerate(_LINE.split(text)) if part]
 
 

@@ -44,6 +44,10 @@ def find_units(items: Sequence[Item]) -> list[Unit]:
     """
     units = []
     for start, end in _stretches(items):
+        if end - start == 1:  # most are: a paragraph without markup
+            if (unit := _plain_unit(items, start)) is not None:
+                units.append(unit)
+            continue
         if not any(item.kind is Kind.TEXT and any(map(str.isalpha, item.text)) for item in items[start:end]):
             continue
         unit = Unit(items, *_peeled(items, start, end))
@@ -53,6 +57,16 @@ def find_units(items: Sequence[Item]) -> list[Unit]:
                 _strip(unit)
                 units.append(unit)
     return units
+
+
+def _plain_unit(items: Sequence[Item], index: int) -> Unit | None:
+    """Return the unit of one item alone; None if it has no letter to translate."""
+    item = items[index]
+    if item.kind is not Kind.TEXT or not any(map(str.isalpha, item.text)):
+        return None
+    unit = Unit(items, index, index + 1, (item.text,))
+    _strip(unit)
+    return unit
 
 
 def inner_items(items: Sequence[Item]) -> Iterator[tuple[Item, ...]]:
@@ -65,10 +79,12 @@ def _stretches(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
     start = 0
     for index, item in enumerate([*items, Item(Kind.BREAK)]):
         if item.kind is Kind.BREAK:
-            borders = _unmatched(items, start, index)
-            for border in [*borders, index]:
-                yield start, border
-                start = border + 1
+            if start < index:
+                for border in _unmatched(items, start, index):
+                    yield start, border
+                    start = border + 1
+                yield start, index
+            start = index + 1
 
 
 def _unmatched(items: Sequence[Item], start: int, end: int) -> list[int]:

@@ -7,6 +7,7 @@ formats, API keys and metrics are those of its protocol.
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote_plus
 
 from starlette.exceptions import HTTPException
@@ -116,6 +117,7 @@ class ProtocolDispatch:
         self._app = app
         self._admission = admission
         self._formats = formats
+        self._formats_of_paths = lru_cache(formats.of_paths)
         self._max_body_bytes = max_body_bytes
         self._rules: dict[str, list[DispatchRule]] = {}
         for rule in RULES:
@@ -143,7 +145,7 @@ class ProtocolDispatch:
                 self._admission.check(scope, *candidates)
                 body, receive = await _read(receive, self._max_body_bytes)
             except KvasirError as error:
-                response = unread_error_response(error, self._formats.of_paths(candidates), scope)
+                response = unread_error_response(error, self._formats_of_paths(candidates), scope)
                 await response(scope, receive, send)
                 return
             except HTTPException as error:  # a limit of the body

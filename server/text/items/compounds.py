@@ -21,7 +21,39 @@ _JOINTS = {
     ":": rf"(?:\s?[:\-–]\s?|\s(?:zu|à|a|tegen)\s|{_TO})",
     "/": r"\s?[/⁄]\s?",
 }
+# A range as most translations write it.
+RANGES = regex.compile(r"(?<![\d.,])(?<!\w)[\d.,]*\d\s?[-–—‐‑:/⁄]\s?[\d.,]*\d(?![\d\p{L}]|[.,]\d)")
+_NUMBERS = regex.compile(r"[\d.,]+")
+_PLAIN_RANGE = regex.compile(r"([\d.,]+)\s?([-–—‐‑:/⁄])\s?([\d.,]+)")
+_TIME = regex.compile(r"\d{1,2}\s?:\s?[0-5]\d")
 _VALUES = {"I": 1, "V": 5, "X": 10, "L": 50}
+
+
+def plain_range(text: str) -> tuple[str, str, str] | None:
+    """Return both numbers of a range without a unit, and the sign for it, a fraction or a time; None for other texts.
+
+    Equal for a range and its translation in most cases.
+    """
+    match = _PLAIN_RANGE.fullmatch(text)
+    if match is None:
+        return None
+    first, joint, second = match.groups()
+    sign = "/" if joint in "/⁄" else ":" if _TIME.fullmatch(text) else "-"
+    return first.replace(",", "."), sign, second.replace(",", ".")
+
+
+def may_have_range(item: str, text: str, target: str) -> bool:
+    """Return whether a text has the numbers of a range: without them, `range_pattern` needs no compilation, of 1 ms."""
+    match = _RANGE.fullmatch(item)
+    if match is None or item == "1/2":
+        return True
+    numbers = {_digits(number) for number in _NUMBERS.findall(text)}
+    for number in (match[1], match[3]):
+        if _digits(number) not in numbers:
+            words = _words(number, target)
+            if words is None or words.search(text) is None:
+                return False
+    return True
 
 
 @lru_cache(maxsize=512)
@@ -103,8 +135,16 @@ def keys_pattern(item: str) -> "regex.Pattern[str]":
 
 def _number(number: str, target: str) -> str:
     digits = regex.sub(r"[.,]", "[.,]", number)
-    words = spelled(int(number), target, is_ordinal=False) if number.isdecimal() and len(number) < 3 else None
+    words = _words(number, target)
     return digits if words is None else rf"(?:{digits}|{words.pattern})"
+
+
+def _digits(number: str) -> str:
+    return number.replace(",", ".").strip(".")
+
+
+def _words(number: str, target: str) -> "regex.Pattern[str] | None":
+    return spelled(int(number), target, is_ordinal=False) if number.isdecimal() and len(number) < 3 else None
 
 
 def _value_of(numeral: str) -> int:

@@ -9,10 +9,13 @@ import regex
 
 from server.interface.interruption import checkpoint
 from server.text.items.compounds import (
+    RANGES,
     address_pattern,
     digits_pattern,
     keys_pattern,
+    may_have_range,
     numeral_pattern,
+    plain_range,
     range_pattern,
     scientific_pattern,
     zone_pattern,
@@ -220,6 +223,12 @@ def _date(answer: Answer, item: str) -> Range | None:
 
 
 def _range(answer: Answer, item: str) -> Range | None:
+    if (wanted := plain_range(item)) is not None:
+        found = answer.first(RANGES, lambda found: plain_range(answer.text[slice(*found)]) == wanted)
+        if found is not None:
+            return found
+    if not may_have_range(item, answer.text, answer.target_language):
+        return None
     return answer.first(range_pattern(item, answer.target_language))
 
 

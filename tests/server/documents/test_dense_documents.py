@@ -64,6 +64,11 @@ def test_more_markup_than_the_characters_of_a_markdown_file_are_worth_is_rejecte
         translated(b"|a|\n|-|\n" + b"|b|\n" * 1000, ".md", SAME)
 
 
+def test_a_row_of_more_cells_than_a_spreadsheet_has_is_rejected() -> None:
+    with pytest.raises(DocumentTooComplex, match="a table may have 16384 columns"):
+        translated(b"x" + b",a" * 20_000 + b"\n", ".csv", SAME)
+
+
 def test_equal_texts_of_a_document_are_translated_once() -> None:
     received: list[str] = []
 

@@ -1,12 +1,16 @@
 import io
+from collections.abc import Iterator
+from typing import BinaryIO
 
 import docx
 import pytest
 from docx.text.paragraph import Paragraph
+from pdfminer.layout import LTPage
 
 from server.documents.formats.options import FormatOptions
 from server.documents.formats.registry import format_of
-from server.interface.errors import InvalidDocument
+from server.documents.input.pdf_pages import read_pages
+from server.interface.errors import DocumentTooComplex, InvalidDocument
 from tests.server.documents.documents import LOUD, SAME, translated
 from tests.server.documents.pdf import line, pdf
 
@@ -66,3 +70,38 @@ def test_a_translated_pdf_has_the_name_and_type_of_a_word_document() -> None:
 def test_a_pdf_that_cannot_be_read_is_rejected_with_the_reason(content: bytes, reason: str) -> None:
     with pytest.raises(InvalidDocument, match=reason):
         translated(content, ".pdf", SAME)
+
+
+def test_a_pdf_with_many_paragraphs_is_read_from_top_to_bottom() -> None:
+    rows = [(f"Text {row}-{column}", 20 + 110 * column, 820 - 20 * row) for row in range(40) for column in range(5)]
+    content = translated(pdf("".join(line(text, x, y, 8) for text, x, y in reversed(rows))), ".pdf", SAME)
+    assert [paragraph.text for paragraph in _paragraphs(content)] == [text for text, _, _ in rows]
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        ("BT /F1 12 Tf 9 9 Td (a word) Tj ET\n" * 280, "may have 50000 neighbours. Those of page 1 have more"),
+        (line("a word " * 30, 9, 9) * 10, "a page of a PDF may have 2000 characters. Page 1 has more"),
+    ],
+)
+def test_a_dense_page_of_a_pdf_is_rejected_before_its_layout(
+    page: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("server.documents.input.pdf_pages._MAX_PAGE_CHARACTERS", 2000)
+    with pytest.raises(DocumentTooComplex, match=reason):
+        translated(pdf(page), ".pdf", SAME)
+
+
+def test_a_pdf_is_read_once_to_measure_and_to_translate_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings: list[BinaryIO] = []
+
+    def read(source: BinaryIO) -> Iterator[LTPage]:
+        readings.append(source)
+        return read_pages(source)
+
+    monkeypatch.setattr("server.documents.formats.pdf.read_pages", read)
+    for text in ("One text.", "Another one."):
+        [paragraph] = _paragraphs(translated(pdf(line(text, 72, 700)), ".pdf", LOUD))
+        assert paragraph.text == text.upper()
+    assert len(readings) == 2

@@ -92,6 +92,20 @@ def test_a_byte_order_mark_and_its_encoding_stay(codec: str) -> None:
     assert translated(TEXT.encode(codec), ".txt", LOUD) == TEXT.upper().encode(codec)
 
 
+def test_every_line_break_ends_a_paragraph_of_a_text() -> None:
+    received: list[str] = []
+
+    async def count(texts: Sequence[str]) -> Sequence[str]:
+        received.extend(texts)
+        return [text.upper() for text in texts]
+
+    text = "one\rtwo\u2028three\x0cfour\r\nfive\r\r"
+    assert translated(text.encode(), ".txt", Translate(count)).decode() == text.upper()
+    assert received == ["one", "two", "three", "four", "five"]
+    across = "x" * ((1 << 16) - 1) + "\r\nend"
+    assert translated(across.encode(), ".txt", Translate(count)).decode() == across.upper()
+
+
 def test_a_long_text_goes_through_in_windows() -> None:
     text = "A line of text.\n" * 20_000
     assert translated(text.encode(), ".txt", LOUD).decode() == text.upper()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from server.text.items.compounds import range_pattern
 from server.text.items.kinds import ItemKind
 from server.text.items.survival import Answer
 
@@ -55,6 +56,14 @@ def _find(kind: str, item: str, answer: str, source: str = "en", target: str = "
 )
 def test_an_item_is_found_in_any_notation(kind: str, item: str, answer: str, found: str) -> None:
     assert _find(kind, item, answer) == found
+
+
+def test_a_range_as_it_is_usually_written_or_lost_needs_no_pattern_of_its_own() -> None:
+    before = range_pattern.cache_info().misses
+    assert _find("range", "1417-93", "in Haus 1417 - 93 wohnt") == "1417 - 93"
+    assert _find("range", "14.17-9.3", "von 14,17–9,3") == "14,17–9,3"
+    assert _find("range", "1417-7", "in Haus 1417 wohnt") is None
+    assert range_pattern.cache_info().misses == before
 
 
 @pytest.mark.parametrize(
