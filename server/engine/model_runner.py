@@ -43,8 +43,9 @@ def check_finite(logits: NDArray[np.floating]) -> None:
 
     A search would take a token all the same: one that means nothing.
     """
-    if not np.isfinite(logits[:, 0]).all():
-        rows = np.flatnonzero(~np.isfinite(logits[:, 0]))
+    is_finite = np.isfinite(logits[:, 0])
+    if np.count_nonzero(is_finite) != len(is_finite):  # `all` takes twice as long
+        rows = np.flatnonzero(~is_finite)
         raise NotFinite(f"the logits of {rows.size} of {len(logits)} rows are not finite")
 
 

@@ -35,9 +35,11 @@ class SearchGroup:
     num_decoders: int = 0
     awaiting_first_token: set[int] = field(default_factory=set)  # ids of requests with a first token to come
     _rows_address: int = field(init=False)
+    _row_search: RowSearch | None = field(init=False)
 
     def __post_init__(self) -> None:
         self._rows_address = self.rows.ctypes.data
+        self._row_search = self.search if isinstance(self.search, RowSearch) else None
 
     @property
     def is_forced(self) -> bool:
@@ -99,9 +101,7 @@ class SearchGroup:
     @property
     def row_search(self) -> RowSearch | None:
         """The search, if it reads the candidates of the next step itself."""
-        if self.num_decoders or self.awaiting_first_token or not isinstance(self.search, RowSearch):
-            return None
-        return self.search
+        return None if self.num_decoders or self.awaiting_first_token else self._row_search
 
     def step(self, search: RowSearch, outputs: StepOutputs, moves: CacheMoves) -> list[int]:
         """Let `row_search` choose and move the rows; return the indices of finished requests, whose rows are free."""

@@ -4,7 +4,7 @@ import asyncio
 import time
 from array import array
 from dataclasses import dataclass, field
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,7 @@ from server.workers.sentence_keys import SentenceKey
 _HYPOTHESIS_BYTES, _NUMBER_BYTES, _PAIR_BYTES = 512, 32, 128
 
 
-@dataclass(frozen=True, slots=True)
-class _PackedHypothesis:
+class _PackedHypothesis(NamedTuple):
     """A hypothesis with 4 bytes a token, instead of some 36 in a list of numbers. Details are not packed."""
 
     token_ids: "array[int]"
@@ -69,8 +68,7 @@ class _PackedHypothesis:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A completion without its request."""
 
     hypotheses: tuple[_PackedHypothesis, ...]

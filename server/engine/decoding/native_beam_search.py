@@ -54,6 +54,9 @@ class NativeBeamSearch(RowSearch):
         num, requests = len(self._params), self._requests
         return Choice(requests.chosen[:num], requests.parents[:num], requests.finished[:num], requests.common_before)
 
+    def _is_finished(self) -> NDArray[np.bool_]:
+        return self._requests.finished[: len(self._params)]
+
     def prefixes(self, index: int) -> NDArray[np.int32]:
         """Return the tokens of the running beams, [beam_size, length]."""
         return self._requests.tokens[index, :, : self._requests.lengths[index]]

@@ -54,6 +54,9 @@ class NativeGreedySearch(RowSearch):
         num, requests = len(self._params), self._requests
         return Choice(requests.chosen[:num], self._parents[:num], requests.finished[:num])
 
+    def _is_finished(self) -> NDArray[np.bool_]:
+        return self._requests.finished[: len(self._params)]
+
     def prefixes(self, index: int) -> NDArray[np.int32]:
         """Return the tokens so far, [1, length]."""
         return self.final_tokens(index)[None]

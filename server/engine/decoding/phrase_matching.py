@@ -67,8 +67,14 @@ class RequiredPhrases:
         # All tokens outside the phrases, nearly all candidates, lead to one of three states.
         kind = token if token in self._own_tokens else self._kind(token)
         if (following := self._next.get((state, kind))) is None:
-            matched = [self._matched(index, matched, token) for index, matched in enumerate(state.matched)]
-            following = self._next[state, kind] = self._state(tuple(matched))
+            # Nearly all phrases have not begun, and do not begin with the token.
+            matched = tuple(
+                [
+                    self._matched(index, matched, token) if matched or phrase[0] == token else 0
+                    for index, (matched, phrase) in enumerate(zip(state.matched, self._phrases, strict=True))
+                ]
+            )
+            following = self._next[state, kind] = self._state(matched)
         return following
 
     def continues_word(self, token: int) -> bool:

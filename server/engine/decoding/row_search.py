@@ -48,8 +48,12 @@ class RowSearch(ABC):
     def _choice(self) -> Choice:
         """Return the choice of the last step."""
 
+    @abstractmethod
+    def _is_finished(self) -> NDArray[np.bool_]:
+        """Return which requests [requests] the last step has finished."""
+
     def _finished(self, num_finished: int) -> list[int]:
-        finished: list[int] = self._choice().finished.nonzero()[0].tolist() if num_finished else []
+        finished: list[int] = self._is_finished().nonzero()[0].tolist() if num_finished else []
         return finished
 
 

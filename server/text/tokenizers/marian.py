@@ -174,9 +174,10 @@ class MarianTokenizer:
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of generated `token_ids`, without control tokens and unknown tokens."""
-        texts = [self._target_texts.get(id_, "") for id_ in token_ids]
-        if None not in texts:
-            return "".join(texts).strip()  # type: ignore[arg-type]  # all are strings
+        try:
+            return "".join(map(self._target_texts.__getitem__, token_ids)).strip()  # type: ignore[arg-type]
+        except TypeError:  # one of them is None
+            pass
         pieces = [piece for piece in map(self._target_pieces.get, token_ids) if piece is not None]
         text: str = self._target.decode_pieces(pieces)
         return text.replace(_WORD_START, " ").strip()
@@ -214,10 +215,10 @@ class MarianTokenizer:
                 # A vocabulary shared with the target can contain characters that the source model lacks.
                 yield [self._text_ids.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)]
 
-    def _texts_of_tokens(self) -> dict[int, str | None]:
+    def _texts_of_tokens(self) -> "_Texts":
         """Return the text of each target token inside a translation; None where only SentencePiece can join it."""
         model = self._target
-        texts: dict[int, str | None] = {}
+        texts = _Texts()
         for id_, piece in self._target_pieces.items():
             number = model.piece_to_id(piece)
             is_text = id_ not in self._target_bytes and not model.is_control(number)
@@ -226,7 +227,14 @@ class MarianTokenizer:
         joined: str = model.decode_pieces([self._target_pieces[id_] for id_, text in texts.items() if text is not None])
         # A model may also change what it has joined.
         is_plain = joined.replace(_WORD_START, " ").strip() == "".join(filter(None, texts.values())).strip()
-        return texts if is_plain else dict.fromkeys(texts)
+        return texts if is_plain else _Texts(dict.fromkeys(texts))
+
+
+class _Texts(dict[int, str | None]):
+    """Texts of tokens; that of any other token is empty."""
+
+    def __missing__(self, token: int) -> str:
+        return ""
 
 
 def _spans(pieces: Sequence[str], text: str) -> list[tuple[int, int]]:
