@@ -121,6 +121,16 @@ def _has_invented(answer: Answer, sentence: str, items: Sequence[InputItem]) -> 
     )
 
 
+def with_equal_marks(found: Sequence[FoundItem], placed: Sequence[InputItem], text: str) -> list[FoundItem]:
+    """Return found items with straight quotation marks as in the source if some are straight in the answer, or placed.
+
+    Models write one of a pair straight and the other curly.
+    """
+    if '"' not in text and all(sign.text != '"' for sign in placed):
+        return list(found)
+    return [replace(each, output='"') if each.item.text == '"' else each for each in found]
+
+
 def _places(text: str, sign: str) -> list[int]:
     """Return where a sign begins in a text, each time that it is there."""
     places: list[int] = []

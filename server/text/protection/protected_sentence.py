@@ -11,7 +11,7 @@ from server.text.negation import Alternatives, Negation
 from server.text.protection.answer_casing import CaseRules
 from server.text.protection.answer_writer import AnswerWriter
 from server.text.protection.capitals import Casing
-from server.text.protection.found_items import FoundItem, Notation, find_items
+from server.text.protection.found_items import FoundItem, Notation, find_items, with_equal_marks
 from server.text.protection.means import KeptItem, Means, NegationMeans
 from server.text.protection.model_input import InputItem, ModelInput, unit_words
 from server.text.protection.protected import Losses, Restored, TokenAttention
@@ -141,7 +141,7 @@ class ProtectedSentence:
             return Losses((), has_invented=True)
         if signs and self._ends_with_ellipsis(signs) and all(each.end < len(text) for each in result.found):
             text = text.removesuffix(".")
-        found = sorted(result.found, key=lambda each: each.start)
+        found = with_equal_marks(sorted(result.found, key=lambda each: each.start), signs, text)
         parts = self._parts(text, found, sorted(signs, key=lambda item: item.word), attention)
         spans = [self.unit_words[part.word if isinstance(part, PlacedSign) else part.item.word] for part in parts]
         if not fits(self.unit.tags_of(*self.span), self.span, spans):
@@ -202,7 +202,9 @@ class ProtectedSentence:
             return list(found)
         words = words_of(text)
         aligned = self._links(attention, text, words, [])
-        placed = place_signs(self.unit, self.unit_words, signs, text, words, aligned, [(e.start, e.end) for e in found])
+        occupied = [(each.start, each.end) for each in found]
+        languages = self.notation.source, self.notation.target
+        placed = place_signs(self.unit, self.unit_words, signs, text, words, aligned, occupied, languages)
         in_order = sorted(
             [*((sign.position, 0, index, sign) for index, sign in enumerate(placed))]
             + [(each.start, 1, index, each) for index, each in enumerate(found)]

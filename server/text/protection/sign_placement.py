@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from server.text.items.quotation_marks import DOUBLE_MARKS, quotation_mark
 from server.text.protection.model_input import InputItem
 from server.text.protection.word_alignment import Links, Range
 from server.text.readers.units import Unit
 
-_OPENING = "“„«([{‘‚‹"
+_OPENING = "„«([{‘‚‹"  # “ closes in German
 ELLIPSES = ("…", "...")
 # Around whole sentences, and around words only.
 _AROUND_WORDS = frozenset("()[]'‘’‚‹›")
@@ -35,6 +36,7 @@ def place_signs(
     words: Sequence[Range],
     links: Links,
     occupied: Sequence[Range],
+    languages: tuple[str, str],
 ) -> list[PlacedSign]:
     """Return the positions of signs in an answer `text` with these words; no sign stands inside the `occupied` ranges.
 
@@ -66,8 +68,19 @@ def place_signs(
             position = _edge(word, opens, text, words, links, is_around)
         position = max(_outside(position, occupied, opens), last)
         position = _outside(position, occupied, False)
+        # In place of a mark that the vocabulary lacks, the text has another one.
+        mark = sign.span.output if len(sign.span.output) == 1 else sign.text
+        shown = '"' if mark in DOUBLE_MARKS and '"' in text else quotation_mark(mark, opens, *languages)
+        output = sign.span.output if shown == mark else unit.escape(shown)
         placed.append(
-            PlacedSign(position, sign.span.output, sign.text, sign.word, is_spaced and bool(before), is_spaced)
+            PlacedSign(
+                position,
+                output,
+                sign.text if shown == mark else shown,
+                sign.word,
+                is_spaced and bool(before),
+                is_spaced,
+            )
         )
         last = position
     return placed

@@ -125,10 +125,13 @@ def test_a_model_that_drops_every_third_number_loses_nothing(bundle: Bundle, sen
         ("It is $15.", "It is $1.", "It is $15.", Means.CORRECTED),
         ("It is 15 km.", "It is 1.", "It is 15 km.", Means.CORRECTED),
         ("It was 3:2.", "It was 3:2 pm.", "It was 3:2.", Means.AS_IS),
+        ('the "dog" jumps', 'the „dog" jumps', 'the "dog" jumps', Means.AS_IS),
+        ('the "dog" jumps', "the „dog“ jumps", "the „dog“ jumps", Means.AS_IS),
         ("It has x².", "It has x2.", "It has x².", Means.AS_IS),
         ("USB 3.0 is here.", "USB 3,0 is here.", "USB 3.0 is here.", Means.AS_IS),
         ("It is — the dog.", "It is the dog.", "It is — the dog.", Means.PLACED),
-        ("the “dog” jumps", "the dog jumps", "the “dog” jumps", Means.PLACED),
+        ("the “dog” jumps", "the dog jumps", "the „dog“ jumps", Means.PLACED),
+        ('the "dog" jumps', "the dog jumps", 'the "dog" jumps', Means.PLACED),
     ],
 )
 def test_a_lost_item_is_put_right_in_the_same_answer(
@@ -160,6 +163,11 @@ def test_stronger_means_are_tried_in_their_order(
     [found] = _translate(engine, "the 4711 jumps")
     assert (found.text, len(engine.batches)) == ("the 4711 jumps", num_rounds)
     assert [item.means for item in found.protected] == [means]
+
+
+def test_a_placed_quotation_mark_is_like_the_one_that_the_model_wrote(bundle: Bundle) -> None:
+    [found] = _translate(Rewriting(bundle, lambda text: 'the "dog jumps'), "the “dog” jumps")
+    assert found.text == 'the "dog" jumps'
 
 
 @pytest.mark.parametrize("end", ["...", "…"])
