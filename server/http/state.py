@@ -165,8 +165,8 @@ class ServerState:
 
     @property
     def is_light(self) -> bool:
-        """Whether all running requests together are small: some hundred sentences."""
-        return self.body_memory.total <= _LIGHT_BYTES
+        """Whether all running requests together are small: some hundred sentences, few details of tokens."""
+        return self.body_memory.total <= _LIGHT_BYTES and self.expected.total <= MEGABYTE
 
     def begin_request(self) -> None:
         """Count an HTTP request that was received."""

@@ -29,7 +29,7 @@ def sentence_details(
         token_scores=details.log_probabilities if options.return_token_scores else None,
         token_alternatives=_in_pieces(details.alternatives, tokenizer) if options.num_token_alternatives else None,
         alignment=_alignment(attention) if options.return_alignments and attention is not None else None,
-        attention=attention.tolist() if options.return_attention and attention is not None else None,
+        attention=attention if options.return_attention else None,
     )
 
 

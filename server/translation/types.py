@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.request import FinishReason
 from server.text.formality import Formality
@@ -94,7 +97,7 @@ class SentenceDetails:
     token_scores: list[float] | None
     token_alternatives: list[list[TokenScore]] | None
     alignment: list[int] | None
-    attention: list[list[float]] | None
+    attention: NDArray[np.float32] | None = field(compare=False)
 
 
 # Of a sentence whose first translation lacked something.

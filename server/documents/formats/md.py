@@ -58,7 +58,7 @@ def markdown_items(text: str) -> Iterator[Item]:
     tokens = parser.parse(text[body:], references)
     _check_marks(tokens, len(text))
     for token in tokens:
-        if token.type == "inline" and token.map and token.content:
+        if token.type == "inline" and token.map and any(map(str.isalpha, token.content)):
             token.children = []
             parser.inline.parse(token.content, parser, references, token.children)
             places = _places(token, lines, starts, cursor, is_cell)

@@ -23,7 +23,7 @@ from pdfminer.utils import Matrix, Plane, apply_matrix_rect
 from server.interface.errors import DocumentTooComplex, InvalidDocument, KvasirError
 
 _MAX_PAGES = 2000
-_MAX_PAGE_CHARACTERS = 80_000  # 10 us each, and more where they lie apart
+_MAX_PAGE_CHARACTERS = 60_000  # some 20 us each
 # The library takes quadratic time for lines of one paragraph, and cubic time to order paragraphs.
 _MAX_PAGE_NEIGHBOURS = 50_000  # pairs of lines; a line has some five
 _MAX_GROUPED_PARAGRAPHS = 150  # more are read from top to bottom

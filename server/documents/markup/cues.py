@@ -56,6 +56,9 @@ class CueMarkup:
             raise InvalidDocument(
                 f"a cue may have {_MAX_CUE_CHARACTERS} characters. The cue in line {number} has {num_characters}"
             )
+        if not any(any(map(str.isalpha, self._tag.sub("", line.text))) for line in lines):
+            yield Item(Kind.BREAK, raw(lines))  # a file may have nothing else
+            return
         is_dialogue = any(line.text.lstrip().startswith(_SPEAKER) for line in lines)
         depth = 0
         for line in lines:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import numpy as np
 from pydantic import BaseModel
 from pydantic_core import to_json
 
@@ -20,7 +21,7 @@ async def json_off_loop(build: Callable[[], BaseModel]) -> bytes:
 
 
 def json_pieces(value: object) -> Iterator[bytes]:
-    """Yield the JSON of a model, field by field, and of lists of models, item by item."""
+    """Yield the JSON of a model, field by field, of lists of models, item by item, and of arrays, row by row."""
     if isinstance(value, BaseModel):
         opening = b"{"
         for name in type(value).model_fields:
@@ -34,5 +35,9 @@ def json_pieces(value: object) -> Iterator[bytes]:
             yield b"," if index else b"["
             yield from json_pieces(item)
         yield b"]"
+    elif isinstance(value, np.ndarray):
+        for index, row in enumerate(value):
+            yield (b"," if index else b"[") + to_json(row.tolist())
+        yield b"]" if len(value) else b"[]"
     else:
         yield to_json(value, exclude_none=True)

@@ -3,7 +3,19 @@
 import math
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from server.translation.types import SentenceDetails
@@ -85,6 +97,15 @@ class TokenAlternative(BaseModel):
     score: float
 
 
+# An array until it is written: lists of 5 million numbers take 180 MB, and garbage collections visit each list.
+Weights = Annotated[
+    NDArray[np.float32],
+    PlainValidator(lambda weights: weights),
+    PlainSerializer(lambda weights: weights.tolist()),
+    WithJsonSchema({"type": "array", "items": {"type": "array", "items": {"type": "number"}}}),
+]
+
+
 class SentenceAnswer(BaseModel):
     """Details of the tokens of a sentence; fields that were not requested are absent."""
 
@@ -93,7 +114,7 @@ class SentenceAnswer(BaseModel):
     token_scores: list[float | None] | None = Field(None, description="log-probabilities")
     token_alternatives: list[list[TokenAlternative]] | None = None
     alignment: list[int] | None = Field(None, description="an index of source_tokens for each target token but the end")
-    attention: list[list[float]] | None = None
+    attention: Weights | None = None
 
 
 def sentence_answer(details: SentenceDetails) -> SentenceAnswer:
