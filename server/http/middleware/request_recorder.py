@@ -22,7 +22,6 @@ from server.operations.tracing import Attribute, RequestTrace
 _log = logging.getLogger("kvasir.request")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_RANDOM = random.Random()  # noqa: S311 - no secret, and faster than a call of the system for each request
 _UNKNOWN_ENDPOINT = "unknown"  # label of all paths without a route; clients could make up any number of them
 _MAX_PATH_CHARACTERS = 200
 _OUTCOMES = {429: "rejected", 503: "rejected", 504: "timeout", CLIENT_GONE_STATUS: "cancelled"}
@@ -191,4 +190,6 @@ def _outcome(status: int) -> str:
 
 def _request_id(given: str) -> str:
     """Return the client's request id if it is fit for a log line, else a new one."""
-    return given if given and _REQUEST_ID.fullmatch(given) else f"{_RANDOM.getrandbits(128):032x}"
+    if given and _REQUEST_ID.fullmatch(given):
+        return given
+    return f"{random.getrandbits(128):032x}"  # no secret, and faster than a call of the system for each request
