@@ -203,7 +203,8 @@ def test_a_missing_server_and_a_late_one_raise_their_own_errors(served: Served) 
     with Client("http://127.0.0.1:9") as nowhere, pytest.raises(ConnectionFailed):
         nowhere.translate("text")
     with Client(served.url, timeout=0.001) as impatient, pytest.raises(TimedOut):
-        impatient.translate("A text of some length that takes a while.", beam_size=8)
+        # So long that it takes longer than the client may be kept from waiting.
+        impatient.translate(" ".join(f"Tom has {number} dogs and a house." for number in range(60)), beam_size=8)
 
 
 def test_a_rejected_request_is_sent_again_after_the_time_that_the_server_names() -> None:
