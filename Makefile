@@ -38,7 +38,7 @@ SMOKE_PORT ?= 8137
 SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format docs reference loadtest loadtest-smoke peers clients page-test faults soak bench bench-gate venv venv-dev constraints \
+.PHONY: help serve test check lint types contracts tests format docs reference loadtest loadtest-smoke peers clients page-test faults soak bench bench-families bench-gate venv venv-dev constraints \
 	constraints-check wheel-smoke audit hashes ray-test mutate sanitize clean
 
 help:  ## List the targets
@@ -152,6 +152,9 @@ soak: $(DEV_STAMP)  ## Mixed load for MINUTES=60, with the slopes of memory, des
 
 bench: $(BENCH_STAMP)  ## Compare with other engines; flags: make bench ARGS="--limit 200 --repetitions 3"
 	$(BIN)/python -m benchmarks.engines.compare $(ARGS)
+
+bench-families: $(BENCH_STAMP)  ## Compare with CTranslate2 on random models of other families: ARGS="--family t5-base"
+	$(BIN)/python -m benchmarks.engines.families $(ARGS)
 
 bench-gate: $(BENCH_STAMP)  ## Fail if kvasir translate is slower than its floors: ARGS="--data LINES.txt --checkpoint FOLDER"
 	$(BIN)/python -m benchmarks.offline --floors benchmarks/offline/floors.toml $(ARGS)
