@@ -19,9 +19,9 @@ _FEW_INPUTS = 32
 def quantize_in_pairs(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Return a matrix [inputs, outputs] as int8, and one scale for each output: `quantized * scales` restores it.
 
-    Adjacent weights of one sign, the first at an even input, are at most 128 together. So
-    the sum of their products is at most 255 * 128, which fits into 16 bits. For normally distributed weights this
-    increases the step by about a fifth.
+    Adjacent weights of one sign, the first at an even input, are at most 128 together. So the sum of their products is
+    at most 255 * 128, which fits into 16 bits. For normally distributed weights this increases the step by about a
+    fifth.
     """
     heaviest = _heaviest_pairs(weight)
     # Rounding adds at most half a step to each of the two, and 127 + 1 is 128.
