@@ -1,24 +1,20 @@
-"""Patterns of what a translation may write for ranges, scientific numbers, numerals, zones, digits, addresses, keys."""
+"""Patterns of what a translation may write for ranges, scientific numbers, numerals, digits, addresses, keys."""
 
 from functools import lru_cache
 
 import regex
 
-from server.text.items.numbers import ZONES_IN_GERMAN
 from server.text.items.patterns import KEY_NAMES
-from server.text.items.words import is_percent, spelled, unit_pattern
+from server.text.items.words import TO, is_percent, spelled, unit_pattern
 
 _RANGE = regex.compile(r"([\d.,]+)(\D)([\d.,]+)\s?(\D*)")
 _SCIENTIFIC = regex.compile(r"(.+?)([eE]|\s?[×x·*]\s?10\^?)([-+−⁻⁺]?[\d⁰¹²³⁴-⁹]+)")
 _VULGAR = dict(zip("¼½¾⅓⅔⅛⅜⅝⅞", ("1/4", "1/2", "3/4", "1/3", "2/3", "1/8", "3/8", "5/8", "7/8"), strict=True))
 _HALF = r"half|halve|halb\w*|demi\w*|moitié|medi[oa]|mezz[oa]|mei[oa]|metade|pół|połow\w*"
-_TO = (
-    r"\s(?:bis(?:\szu)?|to|through|till|until|à|a|al|ao|até|hasta|tot|do|til|and|und|et|e|y|en|i|or|oder|ou|o|of|lub)\s"
-)
 _JOINTS = {
     # `9-17` as `9:17` would be a time; `3-2` as `3:2` and `101-98` as `101:98` are scores.
-    **dict.fromkeys("-–", rf"(?:\s?[-–—‐‑]\s?|{_TO}|\s?:\s?(?!(?<=(?<!\d)\d{{1,2}}\s?:\s?)[0-5]\d(?!\d)))"),
-    ":": rf"(?:\s?[:\-–]\s?|\s(?:zu|à|a|tegen)\s|{_TO})",
+    **dict.fromkeys("-–", rf"(?:\s?[-–—‐‑]\s?|{TO}|\s?:\s?(?!(?<=(?<!\d)\d{{1,2}}\s?:\s?)[0-5]\d(?!\d)))"),
+    ":": rf"(?:\s?[:\-–]\s?|\s(?:zu|à|a|tegen)\s|{TO})",
     "/": r"\s?[/⁄]\s?",
 }
 # A range as most translations write it.
@@ -98,15 +94,6 @@ def numeral_pattern(item: str, target: str) -> "regex.Pattern[str]":
     words = [spelled(value, target, is_ordinal=ordinal) for ordinal in (True, False)]
     digits = rf"(?<!\w){value}(?:\.|st|nd|rd|th|er|e)?(?!\w)"
     return regex.compile("|".join([digits, *(f"(?i:{each.pattern})" for each in words if each is not None)]))
-
-
-def zone_pattern(zone: str) -> "regex.Pattern[str]":
-    """Return a pattern of a time zone behind a time, in either language."""
-    codes = {zone, *(code for pair in ZONES_IN_GERMAN.items() if zone in pair for code in pair)}
-    return regex.compile(
-        rf"[\s(,]*(?:Uhr\s|[ap]\.?m\.?\s|h\s|heures\s)?\(?(?:{'|'.join(map(regex.escape, codes))})(?!\w)",
-        regex.IGNORECASE,
-    )
 
 
 def digits_pattern(item: str) -> "regex.Pattern[str]":

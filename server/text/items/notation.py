@@ -5,14 +5,12 @@ from functools import lru_cache
 import regex
 from babel.numbers import format_decimal
 
+from server.text.items.clock_times import localized_time
 from server.text.items.kinds import NUMERIC, ItemKind
 from server.text.items.numbers import (
     DECADES,
-    ZONE,
-    ZONES_IN_GERMAN,
     is_negative,
     locale_of,
-    minutes,
     readings,
     separators,
     value_in,
@@ -55,7 +53,7 @@ def localized(kind: ItemKind, item: str, source: str, target: str) -> str:
     if kind is ItemKind.NUMERAL:
         return item.rstrip(".")
     if kind is ItemKind.TIME:
-        return _time(item, target)
+        return localized_time(item, target)
     return item
 
 
@@ -153,18 +151,3 @@ def _date(item: str, source: str, target: str) -> str:
 def _order(language: str) -> str:
     pattern = str(locale_of(language).date_formats["short"].pattern).lower()
     return "".join(sorted({each for each in pattern if each in "dmy"}, key=pattern.index))
-
-
-def _time(item: str, target: str) -> str:
-    zone = ZONE.search(item)
-    if zone is not None:
-        code = zone.group()[1:]
-        names = ZONES_IN_GERMAN if target.partition("-")[0] == "de" else {de: en for en, de in ZONES_IN_GERMAN.items()}
-        return f"{_time(item[: zone.start()], target)} {names.get(code, code)}"
-    values, _ = minutes(item)
-    if item.rstrip(".")[-1:].lower() != "m" or "H" not in str(locale_of(target).time_formats["short"].pattern):
-        return item
-    if not values:
-        return item  # 67 pm
-    [minute] = values
-    return f"{minute // 60}:{minute % 60:02d}"

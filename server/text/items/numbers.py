@@ -1,4 +1,4 @@
-"""Values of numbers, times and dates as texts write them."""
+"""Values of numbers and dates as texts write them."""
 
 from decimal import Decimal
 from functools import lru_cache
@@ -12,10 +12,7 @@ _SIGNS = "-−+±"
 _DECIMALS = ".,"
 _ORDINAL = regex.compile(r"(?:st|nd|rd|th|er|re|e|è|ème|º|ª|\.º|\.ª)$")
 _DIGITS = regex.compile(r"\d++")
-ZONE = regex.compile(r" [A-Z]{2,4}(?:[-+−][\d:]+)?$")
-ZONES_IN_GERMAN = {"CET": "MEZ", "CEST": "MESZ", "EET": "OEZ", "WET": "WEZ"}
 DECADES = {"en": "s", "de": "er"}  # 1990s, 1990er
-_MERIDIEM = regex.compile(r"([ap])\.?m", regex.IGNORECASE)
 
 
 @lru_cache(maxsize=256)
@@ -81,18 +78,6 @@ def is_negative(number: str) -> bool:
 def without_ordinal(number: str) -> str:
     """Return a number without the suffix of an ordinal."""
     return _ORDINAL.sub("", number)
-
-
-def minutes(time: str) -> tuple[set[int], int]:
-    """Return the minutes of the day that a time may mean, and its seconds; none if it is no time."""
-    parts = [int(part) for part in _DIGITS.findall(time)[:3]]
-    meridiem = _MERIDIEM.search(time)
-    hour, minute, second = (*parts, 0, 0, 0)[:3]
-    if not parts or hour > 24 or minute > 59 or second > 59:
-        return set(), 0
-    if meridiem is None:
-        return {(hour % 24) * 60 + minute}, second
-    return {(hour % 12 + (12 if meridiem[1].lower() == "p" else 0)) * 60 + minute}, second
 
 
 def date_parts(date: str) -> tuple[int, ...]:

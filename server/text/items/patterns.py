@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import regex
 
+from server.text.items.clock_times import CLOCK_TIME
 from server.text.items.kinds import ItemKind
 from server.text.items.written_dates import WRITTEN_DATE
 
@@ -29,7 +30,6 @@ UNITS = (
     r"ps)?|[Mkm]?bps|"
     r"[kMG]?Hz|[kMGm]?Wh?|[kmµ]?V|[mk]?Ah?|[kM]?J|kcal|[kMh]?Pa|dB|°\s?[CF]|°|px|pt|dpi|ppm|[mµn]?s"
 )
-ZONES = r"(?:UTC|GMT|CES?T|ME(?:SZ|Z)|[ECMP][SD]T|BST|IST|JST|WES?T|EES?T)(?:[-+−]\d{1,2}(?::?\d{2})?)?(?!\w)"
 CURRENCY_CODES = r"(?:USD|EUR|GBP|CHF|JPY|CNY|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|RUB|TRY|INR|BRL|MXN|ZAR|KRW|ILS)"
 CURRENCY_SIGNS = r"(?:(?:US|A|AU|C|CA|NZ|HK|S)?\$|[€£¥₹₽₩₺₴])"
 CURRENCY_WORDS = (
@@ -183,12 +183,7 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     ),
     (ItemKind.DATE, r"(?<![\w./-])\d{1,2}(?P<sep>[./-])\d{1,2}(?P=sep)(?:\d{4}|\d{2})(?![\w/-]|\.\d)"),
     (ItemKind.DATE, r"(?<![\w./-])\d{4}[/.]\d{1,2}[/.]\d{1,2}(?![\w/-]|\.\d)"),
-    (
-        ItemKind.TIME,
-        rf"(?<![\w:.])\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:{_GAP}(?:[AaPp]\.[Mm]\.|[AaPp][Mm]\b))?(?: {ZONES})?(?![\w:])"
-        rf"|(?<![\w:.,])\d{{1,2}}{_GAP}(?:[AaPp]\.[Mm]\.|[AaPp][Mm]\b)|(?<![\w:.,])\d{{1,2}}\.\d{{2}}(?= "
-        rf"?(?:Uhr|[ap]\.?m\b))",
-    ),
+    (ItemKind.TIME, CLOCK_TIME),
     (ItemKind.ACCOUNT, r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}+(?: ?[A-Z0-9]{1,3})?(?!\w)"),
     (ItemKind.ACCOUNT, r"(?<![\w.,-])\d{4}(?:([ -])\d{4}){2,3}+(?![\w-]|[.,]\d)"),
     (

@@ -8,6 +8,7 @@ from unicodedata import normalize
 import regex
 
 from server.interface.interruption import checkpoint
+from server.text.items.clock_times import find_time
 from server.text.items.compounds import (
     RANGES,
     address_pattern,
@@ -18,15 +19,12 @@ from server.text.items.compounds import (
     plain_range,
     range_pattern,
     scientific_pattern,
-    zone_pattern,
 )
 from server.text.items.kinds import NUMERIC, ItemKind
 from server.text.items.numbers import (
     DECADES,
-    ZONE,
     date_parts,
     is_negative,
-    minutes,
     readings,
     value_in,
     without_ordinal,
@@ -37,11 +35,6 @@ from server.text.items.written_dates import is_written, written_dates, written_p
 
 Range = tuple[int, int]  # of characters
 
-_TIMES = regex.compile(
-    r"(?<![\d:.,])\d{1,2}(?:(?:[:.]|\s?[h]\s?)\d{2}(?::\d{2})?|(?=\s?(?:[ap]\.?m\b|Uhr|h\b|o'clock)))"
-    r"(?:\s?(?:[ap]\.\s?m\.|[ap]m\b))?(?!\d)",
-    regex.IGNORECASE,
-)
 _DATES = regex.compile(r"(?<![\w])\d{1,4}(?P<sign>[./-])\s?\d{1,2}(?P=sign)\s?\d{1,4}(?!\d)")
 _CURRENCY = regex.compile(rf"{CURRENCY_SIGNS}|{CURRENCY_CODES}|{CURRENCY_WORDS}")
 _NEAR = 28  # characters between a number and the name of its currency, with a magnitude between them
@@ -188,29 +181,6 @@ def _sign(answer: Answer, item: str) -> Range | None:
     return answer.first(regex.compile(pattern or regex.escape(item)))
 
 
-def _time(answer: Answer, item: str) -> Range | None:
-    zone = ZONE.search(item)
-    time = item if zone is None else item[: zone.start()]
-    (wanted, seconds), has_meridiem = minutes(time), time.rstrip(".")[-1:].lower() == "m"
-    zone_behind = None if zone is None else zone_pattern(zone.group()[1:])
-
-    def is_same(found: Range) -> bool:
-        values, its_seconds = minutes(answer.text[slice(*found)])
-        if seconds != its_seconds or not values:
-            return False
-        if zone_behind is not None and zone_behind.match(answer.text, found[1]) is None:
-            return False
-        [value], [time] = values, wanted or {-1}
-        behind = answer.text[found[1] : found[1] + 24].lower()
-        return value == time or (
-            has_meridiem and value % 720 == time % 720 and any(word in behind for word in _DAY_TIMES)
-        )
-
-    found = answer.first(_TIMES, is_same) if wanted else _verbatim(answer, item)
-    match = None if found is None or zone_behind is None else zone_behind.match(answer.text, found[1])
-    return found if found is None or match is None else (found[0], match.end())
-
-
 def _date(answer: Answer, item: str) -> Range | None:
     if "T" in item:
         return _verbatim(answer, item)
@@ -276,10 +246,6 @@ def _has_value(answer: Answer, number: _Number, value: Decimal, power: int) -> b
     return any(value.scaleb(power) == each.scaleb(its_power) for each in number.values)
 
 
-_DAY_TIMES = (
-    *("abend", "nachmittag", "morgen", "vormittag", "nacht", "mittag", "früh", "soir", "matin", "après-midi", "tarde"),
-    *("mañana", "noche", "sera", "mattin", "pomeriggio", "manhã", "noite"),
-)
 _LONG_NUMBERS = regex.compile(r"(?<!\w)[+-]?\d++(?:(?:[.,:'’/\u00a0\u202f–-]| (?=\d{3}(?!\d)))++\d++)*+")
 # Looked for when everything else has its counterpart: plain numbers may be a part of the others, and so may signs.
 _LATE = {ItemKind.NUMBER: 1, ItemKind.SIGN: 2}
@@ -294,6 +260,6 @@ _FINDERS: dict[ItemKind, Callable[[Answer, str], Range | None]] = {
     ItemKind.RANGE: _range,
     ItemKind.NUMERAL: _numeral,
     ItemKind.DATE: _date,
-    ItemKind.TIME: _time,
+    ItemKind.TIME: find_time,
     ItemKind.SIGN: _sign,
 }

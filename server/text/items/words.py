@@ -10,6 +10,10 @@ from babel.units import format_unit
 
 from server.text.items.numbers import locale_of
 
+# Between the ends of a range.
+TO = (
+    r"\s(?:bis(?:\szu)?|to|through|till|until|à|a|al|ao|até|hasta|tot|do|til|and|und|et|e|y|en|i|or|oder|ou|o|of|lub)\s"
+)
 # 0 to 12. CLDR's spelled-out numbers are not part of Babel.
 _CARDINALS: Mapping[str, Sequence[str]] = {
     language: words.split()

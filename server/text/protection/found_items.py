@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import regex
 
+from server.text.items.clock_times import is_unusual
 from server.text.items.kinds import NUMERIC, PLACED, VALUES, ItemKind
 from server.text.items.notation import localized, localized_number
 from server.text.items.numbers import separators, value_in
@@ -21,7 +22,7 @@ from server.text.protection.word_alignment import Range
 _READ_AS_NUMBERS = (Means.AS_IS, Means.STAND_IN)
 _SIGNS_BESIDE = regex.compile(r"(?:[$€£¥] ?)?\d[\d.,'’ \u00a0\u202f]*(?<=\d)(?: ?[$€£¥%])?")
 _ENGLISH_ORDINAL = regex.compile(r"(?:st|nd|rd|th)(?!\w)")
-_BEHIND_TIME = regex.compile(r"\s?[ap]\.?m\b(?:\.(?!$))?|(?P<hour> Uhr\b)", regex.IGNORECASE)
+_BEHIND_TIME = regex.compile(r"(?:\s?[ap]\.?|\.)m\b(?:\.(?!$))?|\s(?:o['’])?clock\b|(?P<hour> Uhr\b)", regex.IGNORECASE)
 # Models that often read times write these behind scores, too.
 _CLOCK = regex.compile(r"\s(?:Uhr|[ap]\.?m\b(?:\.(?!$))?|o['’]clock)(?!\w)", regex.IGNORECASE)
 _CORRECTABLE = (VALUES - {ItemKind.NUMERAL}) | {ItemKind.CODE, ItemKind.VERSION}
@@ -174,7 +175,8 @@ def _instead_of_copy(item: InputItem, text: str, span: Range, notation: Notation
         if is_copied or _is_foreign(written, notation):
             return notation.of_number(item.text)
         return written
-    return notation.of(kind, item.text) if written == item.text else written
+    is_copied = written == item.text or (kind is ItemKind.TIME and is_unusual(written, notation.target))
+    return notation.of(kind, item.text) if is_copied else written
 
 
 def _is_foreign(number: str, notation: Notation) -> bool:

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from server.text.items.numbers import minutes, readings, value_in
+from server.text.items.numbers import readings, value_in
 from server.text.items.words import magnitude_at, spelled
 
 
@@ -39,15 +39,6 @@ def test_a_number_has_the_values_that_its_separators_allow(number: str, values: 
 )
 def test_a_language_decides_between_two_values(number: str, language: str, value: str) -> None:
     assert value_in(number, language) == Decimal(value)
-
-
-@pytest.mark.parametrize(
-    ("time", "minute"),
-    [("7:30 pm", 1170), ("19:30", 1170), ("12 a.m.", 0), ("12 pm", 720), ("19.30", 1170), ("0:05", 5)],
-)
-def test_a_time_is_a_minute_of_the_day(time: str, minute: int) -> None:
-    assert minutes(time) == ({minute}, 0)
-    assert minutes("25:00") == minutes("12:60") == (set(), 0)
 
 
 def test_magnitudes_have_the_words_of_their_language() -> None:

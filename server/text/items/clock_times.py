@@ -1,0 +1,183 @@
+"""Times of day and ranges of them, found again in a translation, and written as its language does.
+
+`7:30 pm`, `17 Uhr`, `9am–5pm`, `9–17 Uhr`, `10:30 CET`.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import regex
+
+from server.text.items.numbers import locale_of
+from server.text.items.words import TO, spelled
+
+Range = tuple[int, int]  # of characters
+
+
+class Answer(Protocol):
+    """A translation in which items are looked for."""
+
+    text: str
+    target_language: str
+
+    def first(self, pattern: "regex.Pattern[str]", accept: Callable[[Range], bool] | None = None) -> Range | None:
+        """Return the first match that is no part of another item, and is accepted."""
+        ...
+
+
+_GAP = "[ \u00a0\u202f]?"
+_MERIDIEM = r"(?:[AaPp]\.[Mm]\.|[AaPp][Mm]\b)"
+_HOUR = r"\d{1,2}(?:[:.]\d{2})?"
+_ZONES = r"(?:UTC|GMT|CES?T|ME(?:SZ|Z)|[ECMP][SD]T|BST|IST|JST|WES?T|EES?T)(?:[-+−]\d{1,2}(?::?\d{2})?)?(?!\w)"
+
+# Up to `12 Uhr` a number is enough: translations write `at five`, `at 5 o'clock` and `5 a.m.` for it.
+CLOCK_TIME = (
+    rf"(?<![\w:.,/-]){_HOUR}(?:{_GAP}{_MERIDIEM})?{_GAP}[-–]{_GAP}{_HOUR}(?:{_GAP}{_MERIDIEM}| Uhr\b)"
+    rf"|(?<![\w:.,/-])\d{{1,2}}:\d{{2}}{_GAP}[-–]{_GAP}\d{{1,2}}:\d{{2}}(?![\w:])"
+    rf"|(?<![\w:.])\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:{_GAP}{_MERIDIEM})?(?: {_ZONES})?(?![\w:])"
+    rf"|(?<![\w:.,]){_HOUR}{_GAP}{_MERIDIEM}"
+    r"|(?<![\w:.,/–-])(?:\d{1,2}\.\d{2}|1[3-9]|2[0-3]) ?Uhr\b"
+)
+_ZONE = regex.compile(r" (?![AP]M\b)[A-Z]{2,4}(?:[-+−][\d:]+)?$")
+_ZONES_IN_GERMAN = {"CET": "MEZ", "CEST": "MESZ", "EET": "OEZ", "WET": "WEZ"}
+_DIGITS = regex.compile(r"\d++")
+_LETTER = regex.compile(r"([ap])\.?\s?m", regex.IGNORECASE)
+_JOINT = regex.compile(r"\s?[-–—]\s?")
+_NAMED = r"\d{1,2}(?:[:.]\d{2})?(?:\s?(?:[ap]\.?\s?m\b\.?|Uhr\b|h\b|o['’]clock))?"
+_RANGES = regex.compile(
+    rf"(?<![\d:.,])(?P<first>{_NAMED})(?:\s?[-–—]\s?|{TO})(?P<last>{_NAMED})(?!\d)", regex.IGNORECASE
+)
+_TIMES = regex.compile(
+    r"(?<![\d:.,])\d{1,2}(?:(?:[:.]|\s?[h]\s?)\d{2}(?::\d{2})?|(?=\s?(?:[ap]\.?m\b|Uhr|h\b|o['’]clock)))"
+    r"(?:\s?(?:[ap]\.\s?m\.|[ap]m\b))?(?!\d)",
+    regex.IGNORECASE,
+)
+# Words behind a time with twelve hours that say which half of the day it is in, or leave it open.
+_HALVES = (
+    *("abend", "nachmittag", "morgen", "vormittag", "nacht", "mittag", "früh", "soir", "matin", "après-midi", "tarde"),
+    *("mañana", "noche", "sera", "mattin", "pomeriggio", "manhã", "noite"),
+    *("afternoon", "evening", "at night", "o'clock", "o’clock"),
+)
+_IN_WORDS = r"\s(?:o['’]clock|[ap]\.?m\b\.?|in the (?:afternoon|evening)|at night)"
+_HALF_DAY = 12 * 3600
+
+
+def seconds_of(time: str) -> int | None:
+    """Return the second of the day that a time means; None if it is no time."""
+    hour, minute, second, *_ = *map(int, _DIGITS.findall(time)[:3]), 0, 0, 0
+    if hour > 24 or minute > 59 or second > 59 or _DIGITS.search(time) is None:
+        return None
+    meridiem = _LETTER.search(time)
+    hour = hour % 24 if meridiem is None else hour % 12 + (12 if meridiem[1].lower() == "p" else 0)
+    return (hour * 60 + minute) * 60 + second
+
+
+def localized_time(item: str, target: str) -> str:
+    """Return a time or a range as the target language writes it: with 24 hours, and without a word, if it does so.
+
+    `17 Uhr` becomes `17:00` everywhere.
+    """
+    zone = _ZONE.search(item)
+    if zone is not None:
+        code = zone.group()[1:]
+        german = _ZONES_IN_GERMAN
+        names = german if target.partition("-")[0] == "de" else {name: code for code, name in german.items()}
+        return f"{localized_time(item[: zone.start()], target)} {names.get(code, code)}"
+    times = _times_of(item)
+    if times is None or not (item.endswith("Uhr") or (_has_meridiem(item) and _has_24_hours(target))):
+        return item
+    return "–".join(
+        f"{time // 3600}:{time // 60 % 60:02d}" + (f":{time % 60:02d}" if time % 60 else "") for time in times
+    )
+
+
+def _has_24_hours(language: str) -> bool:
+    return "H" in str(locale_of(language).time_formats["short"].pattern)
+
+
+def _with_24_hours(time: int) -> str:
+    seconds = f":{time % 60:02d}" if time % 60 else ""
+    return f"{time // 3600}:{time // 60 % 60:02d}{seconds}"
+
+
+def is_unusual(written: str, target: str) -> bool:
+    """Return whether a translation has hours alone, `9–17`, or a range with the 12 hours of another language."""
+    if _JOINT.search(written) is None:
+        return False
+    if _has_meridiem(written):
+        return _has_24_hours(target)
+    return ":" not in written and not any(map(str.isalpha, written))
+
+
+def find_time(answer: Answer, item: str) -> Range | None:
+    """Return where an answer has a time, or a range of them."""
+    zone = _ZONE.search(item)
+    wanted = _times_of(item if zone is None else item[: zone.start()])
+    if wanted is None:
+        return answer.first(regex.compile(rf"(?<!\w){regex.escape(item)}(?!\w)"))
+    if len(wanted) == 2:
+        return answer.first(_RANGES, lambda found: _times_of(answer.text[slice(*found)]) == wanted)
+    if zone is not None:
+        return _find_with_zone(answer, wanted[0], zone.group()[1:])
+    has_half = _has_meridiem(item) or item.endswith("Uhr")
+    found = answer.first(_TIMES, lambda found: _is_same(answer.text, found, wanted[0], has_half=has_half))
+    if found is None and item.endswith("Uhr"):
+        words = spelled(wanted[0] // 3600 % 12, answer.target_language, is_ordinal=False)
+        found = None if words is None else answer.first(regex.compile(words.pattern + _IN_WORDS, regex.IGNORECASE))
+    return found
+
+
+def _find_with_zone(answer: Answer, time: int, zone: str) -> Range | None:
+    behind = _zone_pattern(zone)
+
+    def is_same(found: Range) -> bool:
+        return behind.match(answer.text, found[1]) is not None and _is_same(answer.text, found, time, has_half=False)
+
+    found = answer.first(_TIMES, is_same)
+    match = None if found is None else behind.match(answer.text, found[1])
+    return found if found is None or match is None else (found[0], match.end())
+
+
+def _is_same(text: str, found: Range, time: int, *, has_half: bool) -> bool:
+    """Return whether a time in a text is the one that is looked for; with `has_half`, 12 hours may be 24 there."""
+    written = text[slice(*found)]
+    value = seconds_of(written)
+    if value is None or (_has_meridiem(written) and not _may_have_meridiem(written)):
+        return False
+    if value == time:
+        return True
+    behind = text[found[1] : found[1] + 24].lower()
+    return has_half and value % _HALF_DAY == time % _HALF_DAY and any(word in behind for word in _HALVES)
+
+
+def _times_of(text: str) -> tuple[int, ...] | None:
+    """Return the seconds of a time, or of both times of a range; None if one is no time."""
+    match = _RANGES.fullmatch(text)
+    if match is None:
+        time = seconds_of(text)
+        return None if time is None else (time,)
+    first, last = seconds_of(match["first"]), seconds_of(match["last"])
+    if first is None or last is None:
+        return None
+    if _has_meridiem(match["last"]) and not _has_meridiem(match["first"]) and first <= _HALF_DAY:
+        # 10–11 am, 9–5 pm
+        half = last - last % _HALF_DAY
+        first = first % _HALF_DAY + (half if first % _HALF_DAY < last % _HALF_DAY else _HALF_DAY - half)
+    return first, last
+
+
+def _has_meridiem(time: str) -> bool:
+    return _LETTER.search(time) is not None
+
+
+def _may_have_meridiem(time: str) -> bool:
+    return int(_DIGITS.findall(time)[0]) <= 12
+
+
+def _zone_pattern(zone: str) -> "regex.Pattern[str]":
+    """Return a pattern of a time zone behind a time, in either language."""
+    codes = {zone, *(code for pair in _ZONES_IN_GERMAN.items() if zone in pair for code in pair)}
+    return regex.compile(
+        rf"[\s(,]*(?:Uhr\s|[ap]\.?m\.?\s|h\s|heures\s)?\(?(?:{'|'.join(map(regex.escape, codes))})(?!\w)",
+        regex.IGNORECASE,
+    )

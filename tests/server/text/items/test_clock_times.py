@@ -1,0 +1,116 @@
+"""Times of day and ranges of them: found in a translation, and written as its language does."""
+
+import pytest
+
+from server.text.items.clock_times import is_unusual, localized_time, seconds_of
+from server.text.items.kinds import ItemKind
+from server.text.items.matching import find_items
+from server.text.items.survival import Answer
+
+
+@pytest.mark.parametrize(
+    ("time", "minute"),
+    [
+        ("7:30 pm", 1170),
+        ("19:30", 1170),
+        ("12 a.m.", 0),
+        ("12 pm", 720),
+        ("19.30", 1170),
+        ("0:05", 5),
+        ("17 Uhr", 1020),
+    ],
+)
+def test_a_time_is_a_second_of_the_day(time: str, minute: int) -> None:
+    assert seconds_of(time) == 60 * minute
+
+
+def test_other_texts_are_no_times() -> None:
+    assert seconds_of("25:00") is seconds_of("12:60") is seconds_of("7:30:61") is seconds_of("noon") is None
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "7:30",
+        "3:30 PM",
+        "7pm",
+        "9am-5pm",
+        "9 am – 5 pm",
+        "9:00–17:00",
+        "9–17 Uhr",
+        "8.30–12.00 Uhr",
+        "17 Uhr",
+        "8.30 Uhr",
+    ],
+)
+def test_times_are_one_item(time: str) -> None:
+    text = f"x {time} y"
+    assert [(text[each.start : each.end], each.kind) for each in find_items(text)] == [(time, ItemKind.TIME)]
+
+
+@pytest.mark.parametrize(
+    ("time", "source", "answer", "found"),
+    [
+        ("3:30 PM", "en", "um 15:30 Uhr.", "15:30"),
+        ("3:30 p.m.", "en", "um 3:30 Uhr nachmittags", "3:30"),
+        ("17 Uhr", "de", "at 5 p.m. today", "5 p.m."),
+        ("17 Uhr", "de", "at 5 o'clock", "5"),
+        ("17 Uhr", "de", "at five o'clock", "five o'clock"),
+        ("17 Uhr", "de", "at 17:00", "17:00"),
+        ("15.30 Uhr", "de", "at 3:30 pm", "3:30 pm"),
+        ("9am-5pm", "en", "von 9 bis 17 Uhr", "9 bis 17 Uhr"),
+        ("9-5 pm", "en", "9:00–17:00 Uhr", "9:00–17:00 Uhr"),
+        ("10-11 am", "en", "10–11 Uhr", "10–11 Uhr"),
+        ("9–17 Uhr", "de", "open 9 a.m. to 5 p.m.", "9 a.m. to 5 p.m."),
+    ],
+)
+def test_a_time_is_found_with_either_clock(time: str, source: str, answer: str, found: str) -> None:
+    target = "en" if source == "de" else "de"
+    [span] = Answer(answer, source, target).find([(ItemKind.TIME, time)])
+    assert span is not None
+    assert answer[slice(*span)] == found
+
+
+@pytest.mark.parametrize(
+    ("time", "source", "answer"),
+    [
+        ("17 Uhr", "de", "at 17 p.m."),
+        ("14 Uhr", "de", "at 14 a.m."),
+        ("17 Uhr", "de", "at 5 a.m."),
+        ("17 Uhr", "de", "at 5 in the morning"),
+        ("3:30 PM", "en", "um 3:30 Uhr"),
+        ("9am-5pm", "en", "von 9 bis 5 Uhr"),
+        ("9–17 Uhr", "de", "open at 9 and 18"),
+        ("10:30 CET", "en", "um 10:30 Uhr PST"),
+    ],
+)
+def test_another_time_is_lost(time: str, source: str, answer: str) -> None:
+    assert Answer(answer, source, "en" if source == "de" else "de").find([(ItemKind.TIME, time)]) == [None]
+
+
+@pytest.mark.parametrize(
+    ("time", "target", "written"),
+    [
+        ("3:30 PM", "de", "15:30"),
+        ("3:30:15 pm", "de", "15:30:15"),
+        ("9am–5pm", "de", "9:00–17:00"),
+        ("12-2 pm", "de", "12:00–14:00"),
+        ("9am–5pm", "en", "9am–5pm"),
+        ("17 Uhr", "en", "17:00"),
+        ("9–17 Uhr", "en", "9:00–17:00"),
+        ("8.30 Uhr", "en", "8:30"),
+        ("19:30", "en", "19:30"),
+        ("3:30 pm CET", "de", "15:30 MEZ"),
+        ("67 pm", "de", "67 pm"),
+    ],
+)
+def test_times_are_written_with_the_clock_of_the_target_language(time: str, target: str, written: str) -> None:
+    assert localized_time(time, target) == written
+
+
+def test_ranges_in_the_notation_of_another_language_are_unusual() -> None:
+    assert is_unusual("9–17", "en")
+    assert is_unusual("9 – 5 pm", "de")
+    assert not is_unusual("9 – 5 pm", "en")
+    assert not is_unusual("9:00–17:00", "de")
+    assert not is_unusual("17 Uhr", "de")
