@@ -110,8 +110,12 @@ def _written(unit: Unit, sentences: Sequence[Sentence], rank: int) -> str:
     for sentence in sentences:
         checkpoint()
         text += unit.text[position : sentence.start]
+        is_blank = False
         for part in sentence.parts:
             restored = _ranked(part, rank)
+            if is_blank and text.endswith(" ") and restored.text.startswith(" "):
+                text = text[:-1]  # the model wrote nothing for what stood between them
+            is_blank = not restored.text
             if restored.block is not None:
                 target = [(len(text) + start, len(text) + end) for start, end in restored.block.target]
                 blocks.append(replace(restored.block, target=target))

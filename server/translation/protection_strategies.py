@@ -16,7 +16,7 @@ from server.text.glossary import Glossary
 from server.text.items.kinds import OPAQUE
 from server.text.negation import negation_of
 from server.text.protection.answer_casing import CaseRules
-from server.text.protection.found_items import Notation
+from server.text.protection.found_item import Notation
 from server.text.protection.means import Means, first_means, next_means
 from server.text.protection.model_input import model_input, unit_words
 from server.text.protection.protected import Protected, Restored

@@ -100,7 +100,7 @@ def _with_24_hours(time: int) -> str:
     return f"{time // 3600}:{time // 60 % 60:02d}{seconds}"
 
 
-def is_unusual(written: str, target: str) -> bool:
+def is_unusual_time(written: str, target: str) -> bool:
     """Return whether a translation has hours alone, `9–17`, or a range with the 12 hours of another language."""
     if _JOINT.search(written) is None:
         return False

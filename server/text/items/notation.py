@@ -7,6 +7,7 @@ from babel.numbers import format_decimal
 
 from server.text.items.clock_times import localized_time
 from server.text.items.kinds import NUMERIC, ItemKind
+from server.text.items.matching import find_items
 from server.text.items.numbers import (
     DECADES,
     is_negative,
@@ -52,6 +53,8 @@ def localized(kind: ItemKind, item: str, source: str, target: str) -> str:
         return NUMBERS.sub(lambda number: localized_number(number.group(), source, target), item)
     if kind is ItemKind.NUMERAL:
         return item.rstrip(".")
+    if kind is ItemKind.WORD and (found := next(find_items(item), None)) and (found.start, found.end) == (0, len(item)):
+        return localized(found.kind, item, source, target)  # a part of it is not in the vocabulary
     if kind is ItemKind.TIME:
         return localized_time(item, target)
     return item

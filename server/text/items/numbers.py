@@ -80,6 +80,13 @@ def without_ordinal(number: str) -> str:
     return _ORDINAL.sub("", number)
 
 
+def ordinal_suffix(number: int) -> str:
+    """Return the suffix of an English ordinal."""
+    if number % 100 in (11, 12, 13):
+        return "th"
+    return {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+
+
 def date_parts(date: str) -> tuple[int, ...]:
     """Return the numbers of a date, sorted, a year with its century."""
     parts = [(int(part), len(part)) for part in _DIGITS.findall(date)[:3]]

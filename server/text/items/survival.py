@@ -41,9 +41,12 @@ _NEAR = 28  # characters between a number and the name of its currency, with a m
 _MAX_SPELLED = 12
 # Letters right behind a number, unless they are those of an ordinal, of a decade or of a compound.
 _GLUED = regex.compile(
-    r"(?!(?:st|nd|rd|th|s|e|er|ers|ern?|ste[nrsm]?|te[nrsm]?|ème|º|ª|x|k|mal|fach\w*|prozentig\w*|jährig\w*|tägig\w*|"
+    r"(?!(?:st|nd|rd|th|[ap]m|s|e|er|ers|ern?|ste[nrsm]?|te[nrsm]?|ème|º|ª|x|k|mal|fach\w*|prozentig\w*|jährig\w*|tägig\w*|"
     r"stündig\w*|köpfig\w*|er-\w+)(?!\w))\p{L}"
 )
+_MINUTES = regex.compile(r":(?!00)[0-5]\d(?!\d)")
+_HOUR = regex.compile(r"(?<!\d)\d{1,2}:$")
+_BRACKETS = frozenset("(){}[]")
 _MINUS = ("minus ", "moins ", "menos ", "meno ")
 _CLASSES = {
     **dict.fromkeys(("“", "”", "„", "‟", "«", "»", '"'), r"[“”„‟«»\"]|''|,,|``"),
@@ -139,9 +142,18 @@ class Answer:
         """The free numbers."""
         if self._numbers is None:
             self._numbers = [
-                _Number(*match.span(), match.group(), readings(match.group())) for match in NUMBERS.finditer(self.text)
+                _Number(*match.span(), match.group(), readings(match.group()))
+                for match in NUMBERS.finditer(self.text)
+                if not self._is_in_time(match.span())
             ]
         return [each for each in self._numbers if self._is_free((each.start, each.end))]
+
+    def _is_in_time(self, number: Range) -> bool:
+        """Return whether a number is that of an hour with minutes, or the minutes."""
+        start, end = number
+        return _MINUTES.match(self.text, end) is not None or (
+            self.text[start - 1 : start] == ":" and _HOUR.search(self.text[:start]) is not None and end - start == 2
+        )
 
 
 def _verbatim(answer: Answer, item: str) -> Range | None:
@@ -167,6 +179,15 @@ def _identifier(answer: Answer, item: str) -> Range | None:
 
 def _code(answer: Answer, item: str) -> Range | None:
     return answer.first(regex.compile(rf"(?<![^\W_]){regex.escape(item)}(?![^\W_])", regex.IGNORECASE))
+
+
+def _placeholder(answer: Answer, item: str) -> Range | None:
+    """Find a placeholder, also with blanks beside its brackets: `{count }`."""
+    found = _verbatim(answer, item)
+    if found is not None or _BRACKETS.isdisjoint(item):
+        return found
+    opened = regex.sub(r"\\[({\[]", r"\g<0>\\s?", regex.escape(item))
+    return answer.first(regex.compile(regex.sub(r"\\[)}\]]", r"\\s?\g<0>", opened)))
 
 
 def _version(answer: Answer, item: str) -> Range | None:
@@ -254,6 +275,7 @@ _FINDERS: dict[ItemKind, Callable[[Answer, str], Range | None]] = {
     **dict.fromkeys((ItemKind.URL, ItemKind.EMAIL, ItemKind.PATH, ItemKind.FILE), _address),
     ItemKind.IDENTIFIER: _identifier,
     ItemKind.VERSION: _version,
+    ItemKind.PLACEHOLDER: _placeholder,
     ItemKind.PHONE: _digits,
     ItemKind.ACCOUNT: _digits,
     ItemKind.CODE: _code,

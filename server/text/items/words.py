@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
+from unicodedata import normalize
 
 import regex
 from babel.numbers import get_currency_name, get_currency_symbol
@@ -188,7 +189,9 @@ def currency_pattern(currency: str, language: str) -> "regex.Pattern[str]":
 def unit_pattern(unit: str, language: str) -> "regex.Pattern[str]":
     """Return a pattern of a unit's symbol and its names, right behind a number."""
     compact = unit.replace(" ", "")
-    forms = [regex.escape(compact).replace("°", r"°\s?") + r"(?!\w)"]
+    forms = [
+        regex.escape(each).replace("°", r"°\s?") + r"(?!\w)" for each in {compact: 0, normalize("NFKC", compact): 0}
+    ]
     if (name := _UNIT_NAMES.get(compact)) is not None:
         locale = locale_of(language)
         for count in (1, 2, 5):

@@ -7,7 +7,7 @@ from functools import lru_cache
 import regex
 from babel.dates import format_date, format_skeleton
 
-from server.text.items.numbers import locale_of
+from server.text.items.numbers import locale_of, ordinal_suffix
 
 # Full names, in the case of a date, and abbreviations that are no words.
 _NAMES: Mapping[str, str] = {
@@ -54,6 +54,11 @@ WRITTEN_DATE = (
     rf"|(?<={_GERMAN_PREPOSITIONS}){_DAY}\.(?:0?[1-9]|1[0-2])\.(?![\w]))"
 )
 _WRITTEN = regex.compile(r"[^\W\d]{3}|^\d{1,2}\.\d{1,2}\.$")
+_WITH_ORDINAL_DOTS = frozenset(
+    ("de", "da", "nb", "nn", "no", "fi", "cs", "sk", "hu", "sl", "hr", "et", "lv", "is", "tr")
+)
+_ORDINAL_DOT = regex.compile(r"\d\.\s?\p{L}")
+_ENGLISH_ORDINAL = regex.compile(r"(\d+)(st|nd|rd|th)(?!\w)")
 _WORD_OR_NUMBER = regex.compile(r"\d+|[^\W\d]{3,}")
 
 
@@ -82,6 +87,15 @@ def written_dates(language: str) -> "regex.Pattern[str]":
         rf"{WRITTEN_DATE}|(?<!\w)\d{{1,2}}\.?\s(?:{names})(?!\w)(?:\s\d{{4}})?|(?<!\w)(?:{names})\s\d{{4}}",
         regex.IGNORECASE,
     )
+
+
+def is_unusual_date(date: str, language: str) -> bool:
+    """Return whether a date in words has the ordinal of another language: `31. December`, `March 3th`."""
+    language = language.partition("-")[0]
+    ordinal = _ENGLISH_ORDINAL.search(date)
+    if ordinal is not None and (language != "en" or ordinal[2] != ordinal_suffix(int(ordinal[1]))):
+        return True
+    return language not in _WITH_ORDINAL_DOTS and _ORDINAL_DOT.search(date) is not None
 
 
 def localized_date(item: str, target: str) -> str:

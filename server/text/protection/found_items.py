@@ -7,13 +7,17 @@ from itertools import pairwise
 
 import regex
 
-from server.text.items.clock_times import is_unusual
+from server.text.items.clock_times import is_unusual_time
+from server.text.items.compounds import scientific_pattern
 from server.text.items.kinds import NUMERIC, PLACED, VALUES, ItemKind
-from server.text.items.notation import localized, localized_number
+from server.text.items.notation import localized_number
 from server.text.items.numbers import separators, value_in
 from server.text.items.patterns import NUMBERS
 from server.text.items.survival import Answer
 from server.text.items.words import has_number_word
+from server.text.items.written_dates import is_unusual_date, is_written
+from server.text.protection.found_item import FoundItem, Notation
+from server.text.protection.item_edges import with_edges, with_ordinal, with_rest
 from server.text.protection.means import Means
 from server.text.protection.model_input import InputItem
 from server.text.protection.substitutes import find_substitute, substitute_number
@@ -21,40 +25,7 @@ from server.text.protection.word_alignment import Range
 
 _READ_AS_NUMBERS = (Means.AS_IS, Means.STAND_IN)
 _SIGNS_BESIDE = regex.compile(r"(?:[$€£¥] ?)?\d[\d.,'’ \u00a0\u202f]*(?<=\d)(?: ?[$€£¥%])?")
-_ENGLISH_ORDINAL = regex.compile(r"(?:st|nd|rd|th)(?!\w)")
-_BEHIND_TIME = regex.compile(r"(?:\s?[ap]\.?|\.)m\b(?:\.(?!$))?|\s(?:o['’])?clock\b|(?P<hour> Uhr\b)", regex.IGNORECASE)
-# Models that often read times write these behind scores, too.
-_CLOCK = regex.compile(r"\s(?:Uhr|[ap]\.?m\b(?:\.(?!$))?|o['’]clock)(?!\w)", regex.IGNORECASE)
 _CORRECTABLE = (VALUES - {ItemKind.NUMERAL}) | {ItemKind.CODE, ItemKind.VERSION}
-
-
-@dataclass(frozen=True, slots=True)
-class Notation:
-    """The languages of a translation, and whether numbers change to the notation of the second."""
-
-    source: str
-    target: str
-    localizes: bool = True
-
-    def of(self, kind: ItemKind, item: str) -> str:
-        """Return an item as the target language writes it."""
-        return localized(kind, item, self.source, self.target) if self.localizes else item
-
-    def of_number(self, item: str) -> str:
-        """Return the number of an item as the target language writes it."""
-        number = substitute_number(item)
-        return localized_number(number, self.source, self.target) if self.localizes else number
-
-
-@dataclass(frozen=True, slots=True)
-class FoundItem:
-    """An item in an answer: `output` takes the place of the answer's text there, unless it is None."""
-
-    item: InputItem
-    start: int
-    end: int
-    output: str | None
-    means: Means
 
 
 @dataclass(slots=True)
@@ -77,7 +48,6 @@ def find_items(
     """
     answer = Answer(text, notation.source, notation.target)
     result = FoundItems([], [])
-    has_clock = _CLOCK.search(sentence) is not None
     read = [item for item in items if item.means is not Means.PLACED]
     for item in read:
         if item.means in (Means.NAME, Means.REQUIRED):
@@ -101,12 +71,9 @@ def find_items(
             result.found.append(FoundItem(item, *span, _instead_of_stand_in(item, notation), item.means))
         else:
             output = _instead_of_copy(item, text, span, notation)
-            found = _with_suffix(FoundItem(item, *span, output, item.means), text, notation)
-            if item.kind is ItemKind.RANGE and not has_clock and (clock := _CLOCK.match(text, found.end)):
-                found = replace(found, end=clock.end())
-            result.found.append(found)
+            result.found.append(with_edges(FoundItem(item, *span, output, item.means), text, sentence, notation))
     if corrects and result.lost:
-        _correct(text, answer, result, notation)
+        _correct(text, sentence, answer, result, notation)
     elif not result.lost:
         result.has_invented = _has_invented(answer, sentence, items)
     return result
@@ -151,32 +118,35 @@ def _of_same_rank(in_sentence: Sequence[int], in_text: Sequence[int], item: Inpu
 
 
 def _is_unique(text: str, item: InputItem, span: Range) -> bool:
-    number = substitute_number(item.shown)
     written = text[slice(*span)]
+    number = substitute_number(item.shown) if item.kind in NUMERIC else written
     return text.count(written) == 1 and (written == number or number not in text)
 
 
 def _instead_of_stand_in(item: InputItem, notation: Notation) -> str | None:
     """Return the number of an item whose unit is in the answer; None for all of the item."""
-    return notation.of_number(item.text) if item.span.kind in NUMERIC else None
+    is_whole = item.span.kind not in NUMERIC or scientific_pattern(item.text) is not None
+    return None if is_whole else notation.of_number(item.text)
 
 
 def _instead_of_copy(item: InputItem, text: str, span: Range, notation: Notation) -> str:
     """Return what the model wrote, in the notation of the target language if it copied that of the source."""
     written = text[slice(*span)]
     kind = item.kind
-    if kind is ItemKind.VERSION or (kind is ItemKind.IDENTIFIER and not item.text.isascii()):
+    if kind in (ItemKind.VERSION, ItemKind.PLACEHOLDER) or (kind is ItemKind.IDENTIFIER and not item.text.isascii()):
         return item.text
     if not notation.localizes or kind not in VALUES:
         return written
-    if kind in NUMERIC:
+    if kind in NUMERIC and NUMBERS.fullmatch(written) is not None:
         match = NUMBERS.search(item.text)
         is_copied = match is not None and written == match.group() and not _reads_alike(written, notation)
         if is_copied or _is_foreign(written, notation):
             return notation.of_number(item.text)
         return written
-    is_copied = written == item.text or (kind is ItemKind.TIME and is_unusual(written, notation.target))
-    return notation.of(kind, item.text) if is_copied else written
+    is_unusual = (kind is ItemKind.TIME and is_unusual_time(written, notation.target)) or (
+        kind is ItemKind.DATE and is_written(written) and is_unusual_date(written, notation.target)
+    )
+    return notation.of(kind, item.text) if written == item.text or is_unusual else written
 
 
 def _is_foreign(number: str, notation: Notation) -> bool:
@@ -190,13 +160,13 @@ def _reads_alike(number: str, notation: Notation) -> bool:
     )
 
 
-def _correct(text: str, answer: Answer, result: FoundItems, notation: Notation) -> None:
+def _correct(text: str, sentence: str, answer: Answer, result: FoundItems, notation: Notation) -> None:
     """Put lost numbers in the places of as many other numbers, if all numbers then have the order of the source."""
     lost = [item for item in result.lost if item.means in _READ_AS_NUMBERS and item.span.kind in _CORRECTABLE]
     free = answer.free_numbers()
     if not lost or len(lost) != len(free):
         return
-    corrected = [_corrected(text, item, span, notation) for item, span in zip(lost, free, strict=True)]
+    corrected = [_corrected(text, sentence, item, span, notation) for item, span in zip(lost, free, strict=True)]
     numbers = [each for each in result.found if each.item.span.kind in _CORRECTABLE]
     by_source = sorted([*numbers, *corrected], key=lambda each: each.item.word)
     if any(first.start > second.start for first, second in pairwise(by_source)) or _has_stand_in(text, lost, by_source):
@@ -214,7 +184,7 @@ def _has_stand_in(text: str, lost: Sequence[InputItem], found: Sequence[FoundIte
     return any(item.means is Means.STAND_IN and substitute_number(item.shown) in rest for item in lost)
 
 
-def _corrected(text: str, item: InputItem, span: Range, notation: Notation) -> FoundItem:
+def _corrected(text: str, sentence: str, item: InputItem, span: Range, notation: Notation) -> FoundItem:
     """Put the number alone where the answer has its unit already, else the whole item."""
     kind = item.span.kind
     if kind in NUMERIC:
@@ -222,30 +192,9 @@ def _corrected(text: str, item: InputItem, span: Range, notation: Notation) -> F
         candidate = text[: span[0]] + number + text[span[1] :]
         [found] = Answer(candidate, notation.source, notation.target).find([(kind, item.text)])
         if found is not None and found[0] == span[0]:
-            return _with_suffix(FoundItem(item, *span, number, Means.CORRECTED), text, notation)
+            return with_ordinal(FoundItem(item, *span, number, Means.CORRECTED), text, notation)
         # Another sign beside the number belongs to what the model made of the item.
         beside = _SIGNS_BESIDE.search(text, max(span[0] - 2, 0), span[1] + 2)
         if beside is not None and beside.start() <= span[0] and beside.end() >= span[1]:
             span = beside.span()
-    output = notation.of(kind, item.text)
-    if kind is ItemKind.TIME and output[-1:].lower() != "m" and (behind := _BEHIND_TIME.match(text, span[1])):
-        # A meridiem was that of the other time; "Uhr" stands before a zone.
-        time, space, zone = output.partition(" ")
-        output = f"{time}{behind['hour'] or ''}{space}{zone}"
-        span = span[0], behind.end()
-    return FoundItem(item, *span, output, Means.CORRECTED)
-
-
-def _with_suffix(found: FoundItem, text: str, notation: Notation) -> FoundItem:
-    """Return a found number with the suffix of an English ordinal that it needs, if it has one: `21st`, not `21th`."""
-    suffix = _ENGLISH_ORDINAL.match(text, found.end)
-    number = found.output or ""
-    if suffix is None or not number.isdecimal() or not notation.target.startswith("en"):
-        return found
-    return replace(found, end=suffix.end(), output=number + _ordinal_suffix(int(number)))
-
-
-def _ordinal_suffix(number: int) -> str:
-    if number % 100 in (11, 12, 13):
-        return "th"
-    return {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return with_rest(FoundItem(item, *span, notation.of(kind, item.text), Means.CORRECTED), text, sentence)

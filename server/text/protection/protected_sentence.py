@@ -11,7 +11,8 @@ from server.text.negation import Alternatives, Negation
 from server.text.protection.answer_casing import CaseRules
 from server.text.protection.answer_writer import AnswerWriter
 from server.text.protection.capitals import Casing
-from server.text.protection.found_items import FoundItem, Notation, find_items, with_equal_marks
+from server.text.protection.found_item import FoundItem, Notation
+from server.text.protection.found_items import find_items, with_equal_marks
 from server.text.protection.means import KeptItem, Means, NegationMeans
 from server.text.protection.model_input import InputItem, ModelInput, unit_words
 from server.text.protection.protected import Losses, Restored, TokenAttention

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 import regex
 
+from server.text.items.compounds import scientific_pattern
 from server.text.items.kinds import NUMERIC, ItemKind
 from server.text.items.patterns import NUMBERS
 from server.text.items.written_dates import is_written
@@ -57,6 +58,8 @@ def choose_stand_in(kind: ItemKind, item: str, sentence: str, used: Collection[s
         if kind not in NUMERIC:
             return (ItemKind.NUMBER if is_number else kind), candidate
         match = NUMBERS.search(item)
+        if scientific_pattern(item) is not None:
+            return kind, candidate
         if match is None or regex.fullmatch(r"(?:st|nd|rd|th|er|re|e|è|ème|\.?[ºª])", item[match.end() :]):
             return None
         return kind, item[: match.start()] + candidate + item[match.end() :]

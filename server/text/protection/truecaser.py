@@ -39,6 +39,8 @@ _ACRONYMS = (
 )
 _SMALL_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzäöüß")
 _WORD = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*")
+# Not the first of a sentence, or of what follows a colon.
+_WORD_INSIDE = regex.compile(r"(?<=[^\s.:!?…(„“\"][^\p{L}\p{N}.:!?…(„“\"]{1,3})" + _WORD.pattern)
 _BEGINNING = regex.compile(r"[^\p{L}\p{N}\ufffc]*+\p{Ll}")
 
 
@@ -82,7 +84,7 @@ class Truecaser:
             return Casing.USUAL
         if _is_lower(text):
             return Casing.LOWER
-        return Casing.TITLE if self._is_title(_WORD.findall(text)) else Casing.USUAL
+        return Casing.TITLE if self._is_title(text) else Casing.USUAL
 
     def has_unusual_casing(self, text: str) -> bool:
         """Return whether a sentence has a casing of its own."""
@@ -196,11 +198,13 @@ class Truecaser:
         natural = self.natural(word)
         return self._cost_of(natural) <= _COMMON and self._cost_of(word) - self._cost_of(natural) >= _CLEAR
 
-    def _is_title(self, words: Sequence[str]) -> bool:
+    def _is_title(self, text: str) -> bool:
         """Return whether all words but small ones have capitals, and some have them only for that."""
+        words = _WORD.findall(text)
         if len(words) < 2 or any(word.islower() and not is_small_word(word, self.language) for word in words):
             return False
-        gains = [self._gain(word) for word in words[1:] if word[:1].isupper() and word[1:].islower()]
+        inside = {match.group() for match in _WORD_INSIDE.finditer(text)}
+        gains = [self._gain(word) for word in words[1:] if word in inside and word[:1].isupper() and word[1:].islower()]
         evidence = [gain for gain in gains if gain > max(self._margin, 1.0)]
         if len(evidence) > 1:
             return True

@@ -2,7 +2,7 @@
 
 import pytest
 
-from server.text.items.clock_times import is_unusual, localized_time, seconds_of
+from server.text.items.clock_times import is_unusual_time, localized_time, seconds_of
 from server.text.items.kinds import ItemKind
 from server.text.items.matching import find_items
 from server.text.items.survival import Answer
@@ -109,8 +109,8 @@ def test_times_are_written_with_the_clock_of_the_target_language(time: str, targ
 
 
 def test_ranges_in_the_notation_of_another_language_are_unusual() -> None:
-    assert is_unusual("9–17", "en")
-    assert is_unusual("9 – 5 pm", "de")
-    assert not is_unusual("9 – 5 pm", "en")
-    assert not is_unusual("9:00–17:00", "de")
-    assert not is_unusual("17 Uhr", "de")
+    assert is_unusual_time("9–17", "en")
+    assert is_unusual_time("9 – 5 pm", "de")
+    assert not is_unusual_time("9 – 5 pm", "en")
+    assert not is_unusual_time("9:00–17:00", "de")
+    assert not is_unusual_time("17 Uhr", "de")

@@ -62,6 +62,8 @@ def test_an_item_is_written_as_the_target_language_does(
         ("range", "1.5-2", "en", "de", "1,5-2"),
         ("numeral", "VIII.", "de", "en", "VIII"),
         ("time", "67 pm", "en", "de", "67 pm"),
+        ("word", "-12.5 °C", "en", "de", "-12,5 °C"),
+        ("word", "naïve", "en", "de", "naïve"),
         ("number", "1990s", "en", "de", "1990er"),
         ("number", "1990er", "de", "en", "1990s"),
         ("number", "1990s", "en", "fr", "1990"),

@@ -1,0 +1,77 @@
+"""Numbers, dates and times in the notation of the target language, in answers of a model and alone."""
+
+import asyncio
+
+import pytest
+
+from bundle.loading import Bundle
+from server.interface.decoding_options import DecodingOptions
+from server.text.protection.means import Means
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Pipeline
+from server.translation.types import Translation, TranslationRequest
+from tests.fakes.answering import Answering
+from tests.fakes.echo import EchoGenerator, make_bundle
+from tests.server.text.identity import LETTERS
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return make_bundle(tmp_path_factory.mktemp("notation"), sentences=[*LETTERS, "the dog jumps at 20,000 here"])
+
+
+def _translate(engine: EchoGenerator, *texts: str, localizes: bool = True) -> list[Translation]:
+    request = TranslationRequest(texts, "en", "de", DecodingOptions(localize_numbers=localizes))
+    return asyncio.run(Pipeline(engine, TranslationLimits()).translate(request)).translations
+
+
+def test_a_copied_number_is_written_in_the_notation_of_the_target(bundle: Bundle) -> None:
+    texts = ("It is 20,000 here.", "It is 1998 here.", "It is version 2.0.1 here.")
+    written = [each.text for each in _translate(EchoGenerator(bundle), *texts)]
+    assert written == ["It is 20.000 here.", "It is 1998 here.", "It is version 2.0.1 here."]
+    assert [each.text for each in _translate(EchoGenerator(bundle), *texts, localizes=False)] == list(texts)
+
+
+def test_an_answer_in_the_notation_of_the_target_stays_as_it_is(bundle: Bundle) -> None:
+    engine = Answering(bundle, {"It is 20,000 here.": "It is 20.000 here."})
+    [found] = _translate(engine, "It is 20,000 here.")
+    assert found.text == "It is 20.000 here."
+    assert [item.means for item in found.protected] == [Means.AS_IS]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "translation"),
+    [
+        ("It is 2.6e2 now.", "It is 2,6e2 now.", "It is 2,6e2 now."),
+        ("It is 2.6e2 now.", "It is 2.6e2 now.", "It is 2,6e2 now."),
+        ("We meet at 2 p.m. here.", "We meet at 3.m. here.", "We meet at 14:00 here."),
+        ("We meet at 3:30 PM here.", "We meet at 15:30 here.", "We meet at 15:30 here."),
+        ("It is open 9am-5pm here.", "It is open 9 here.", "It is open 9:00–17:00 here."),
+        ("Due on March 3, 2026.", "Due on March 3th, 2026.", "Due on 3. März 2026."),
+    ],
+)
+def test_an_item_is_written_in_the_notation_of_the_target(
+    bundle: Bundle, text: str, answer: str, translation: str
+) -> None:
+    [found] = _translate(Answering(bundle, {text: answer}), text)
+    assert found.text == translation
+
+
+@pytest.mark.parametrize(
+    ("text", "translation"),
+    [
+        ("5 January 2025", "5. Januar 2025"),
+        ("$1,249.99", "1.249,99\u00a0$"),
+        ("3.5 million euros", "3,5 Millionen Euro"),
+        ("8 a.m.", "8:00"),
+        ("1,250", "1,250"),
+        ("2.0", "2.0"),
+        ("12/31/2024", "12/31/2024"),
+        ("report.pdf", "report.pdf"),
+    ],
+)
+def test_a_value_alone_is_localized_if_it_has_words(bundle: Bundle, text: str, translation: str) -> None:
+    engine = EchoGenerator(bundle)
+    [found] = _translate(engine, text)
+    assert (found.text, engine.batches) == (translation, [])
+    assert _translate(engine, text, localizes=False)[0].text == text
