@@ -12,9 +12,24 @@ _MARKS: Mapping[str, str] = {
 }
 
 
-def quotation_mark(mark: str, opens: bool, source: str, target: str) -> str:
+def opens(text: str, position: int) -> bool:
+    """Return whether a mark at a position of a text opens a quotation."""
+    return position == 0 or text[position - 1].isspace() or text[position - 1] in "([{"
+
+
+def with_marks_of(target: str, text: str, source: str) -> str:
+    """Return a text of equal length with the quotation marks of another language."""
+    if DOUBLE_MARKS.isdisjoint(text):
+        return text
+    return "".join(
+        quotation_mark(each, opens(text, index), source, target) if each in DOUBLE_MARKS else each
+        for index, each in enumerate(text)
+    )
+
+
+def quotation_mark(mark: str, is_opening: bool, source: str, target: str) -> str:
     """Return a quotation mark of the source language as the target language writes it; other signs as they are."""
     theirs, ours = (_MARKS.get(language.partition("-")[0]) for language in (source, target))
-    if theirs is None or ours is None or mark != theirs[0 if opens else 1]:
+    if theirs is None or ours is None or mark != theirs[0 if is_opening else 1]:
         return mark
-    return ours[0 if opens else 1]
+    return ours[0 if is_opening else 1]

@@ -13,6 +13,7 @@ from server.text.items.kinds import NUMERIC, PLACED, VALUES, ItemKind
 from server.text.items.notation import localized_number
 from server.text.items.numbers import separators, value_in
 from server.text.items.patterns import NUMBERS
+from server.text.items.quotation_marks import DOUBLE_MARKS
 from server.text.items.survival import Answer
 from server.text.items.words import has_number_word
 from server.text.items.written_dates import is_unusual_date, is_written
@@ -70,7 +71,7 @@ def find_items(
         elif item.means is Means.STAND_IN:
             result.found.append(FoundItem(item, *span, _instead_of_stand_in(item, notation), item.means))
         else:
-            output = _instead_of_copy(item, text, span, notation)
+            output = _instead_of_copy(item, text, sentence, span, notation)
             result.found.append(with_edges(FoundItem(item, *span, output, item.means), text, sentence, notation))
     if corrects and result.lost:
         _correct(text, sentence, answer, result, notation)
@@ -89,14 +90,26 @@ def _has_invented(answer: Answer, sentence: str, items: Sequence[InputItem]) -> 
     )
 
 
-def with_equal_marks(found: Sequence[FoundItem], placed: Sequence[InputItem], text: str) -> list[FoundItem]:
-    """Return found items with straight quotation marks as in the source if some are straight in the answer, or placed.
+def with_equal_marks(
+    found: Sequence[FoundItem], placed: Sequence[InputItem], text: str, sentence: str, notation: Notation
+) -> list[FoundItem]:
+    """Return found items with quotation marks of one kind: models write one of a pair straight and the other curly.
 
-    Models write one of a pair straight and the other curly.
+    If any is straight in the answer, or placed, marks that the source has straight are straight; others are those of
+    the target language.
     """
     if '"' not in text and all(sign.text != '"' for sign in placed):
         return list(found)
-    return [replace(each, output='"') if each.item.text == '"' else each for each in found]
+    written = {text[each.start : each.end] for each in found if each.item.text in DOUBLE_MARKS}
+    is_mixed = '"' in written and len(written) > 1
+    equal: list[FoundItem] = []
+    for each in found:
+        if each.item.text == '"':
+            each = replace(each, output='"')
+        elif is_mixed and each.item.text in DOUBLE_MARKS:
+            each = replace(each, output=notation.of_mark(each.item.text, sentence, each.item.start))
+        equal.append(each)
+    return equal
 
 
 def _places(text: str, sign: str) -> list[int]:
@@ -129,12 +142,14 @@ def _instead_of_stand_in(item: InputItem, notation: Notation) -> str | None:
     return None if is_whole else notation.of_number(item.text)
 
 
-def _instead_of_copy(item: InputItem, text: str, span: Range, notation: Notation) -> str:
+def _instead_of_copy(item: InputItem, text: str, sentence: str, span: Range, notation: Notation) -> str:
     """Return what the model wrote, in the notation of the target language if it copied that of the source."""
     written = text[slice(*span)]
     kind = item.kind
     if kind in (ItemKind.VERSION, ItemKind.PLACEHOLDER) or (kind is ItemKind.IDENTIFIER and not item.text.isascii()):
         return item.text
+    if notation.localizes and written == item.text and written in DOUBLE_MARKS:
+        return notation.of_mark(written, sentence, item.start)
     if not notation.localizes or kind not in VALUES:
         return written
     if kind in NUMERIC and NUMBERS.fullmatch(written) is not None:

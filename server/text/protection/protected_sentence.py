@@ -142,7 +142,8 @@ class ProtectedSentence:
             return Losses((), has_invented=True)
         if signs and self._ends_with_ellipsis(signs) and all(each.end < len(text) for each in result.found):
             text = text.removesuffix(".")
-        found = with_equal_marks(sorted(result.found, key=lambda each: each.start), signs, text)
+        found = sorted(result.found, key=lambda each: each.start)
+        found = with_equal_marks(found, signs, text, self.text, self.notation)
         parts = self._parts(text, found, sorted(signs, key=lambda item: item.word), attention)
         spans = [self.unit_words[part.word if isinstance(part, PlacedSign) else part.item.word] for part in parts]
         if not fits(self.unit.tags_of(*self.span), self.span, spans):
@@ -279,7 +280,7 @@ def unchanged(unit: Unit, span: Range, notation: Notation | None = None) -> Rest
             each, content = protected[word], OBJECT
             localized = unit.text[each.start : each.end]
             if notation is not None:
-                localized = notation.of(each.kind, localized)
+                localized = notation.of_mark(notation.of(each.kind, localized), unit.text, each.start)
             is_same = localized == unit.text[each.start : each.end]
             outputs.append(each.output if is_same else unit.escape(localized))
         text += unit.text[position : word[0]]

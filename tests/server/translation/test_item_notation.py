@@ -17,7 +17,7 @@ from tests.server.text.identity import LETTERS
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    return make_bundle(tmp_path_factory.mktemp("notation"), sentences=[*LETTERS, "the dog jumps at 20,000 here"])
+    return make_bundle(tmp_path_factory.mktemp("notation"), sentences=[*LETTERS, "the “dog” jumps „at“ 20,000 here"])
 
 
 def _translate(engine: EchoGenerator, *texts: str, localizes: bool = True) -> list[Translation]:
@@ -47,6 +47,8 @@ def test_an_answer_in_the_notation_of_the_target_stays_as_it_is(bundle: Bundle) 
         ("We meet at 2 p.m. here.", "We meet at 3.m. here.", "We meet at 14:00 here."),
         ("We meet at 3:30 PM here.", "We meet at 15:30 here.", "We meet at 15:30 here."),
         ("It is open 9am-5pm here.", "It is open 9 here.", "It is open 9:00–17:00 here."),
+        ("the “dog” jumps", "the “dog” jumps", "the „dog“ jumps"),
+        ("the “dog” jumps", "the „dog“ jumps", "the „dog“ jumps"),
         ("Due on March 3, 2026.", "Due on March 3th, 2026.", "Due on 3. März 2026."),
     ],
 )
