@@ -6,10 +6,10 @@
 Each line of a file is a source, a tab and a reference; --swap-columns exchanges them. An input has two to four short
 sentences in one: joined, as an enumeration, with one in brackets, or as a dialogue. It is decoded as one sentence. A
 part is omitted if less than 15 % of its character n-grams are in the translation, of its reference and of its own
-translation. False alarms are counted for at most --ordinary lines of each file as they are: lines that are decoded
-again, although their translation has all parts. The extra decoding is counted in rows of decoder steps. A line that is
-not decoded again must have the same translation and log-probability as without the check, bit by bit; the command exits
-with 1 otherwise. --attention adds the curve of the attention to each part.
+translation. False alarms are counted for the sentences of at most --ordinary lines of each file: sentences that are
+doubted, although their translation has all parts. The extra decoding is counted in rows of decoder steps. A sentence
+that is not doubted must have the same translation and log-probability as without the check, bit by bit; the command
+exits with 1 otherwise. --attention adds the curve of the attention to each part.
 """
 
 import asyncio
@@ -30,7 +30,8 @@ from benchmarks.workloads import read_lines, target_language
 from bundle.loading import load_bundle
 from server.cli.translate.observers import StatsRecorder
 from server.interface.decoding_options import DecodingOptions
-from server.text.completeness import lacks_parts, may_have_parts, parts
+from server.text.completeness import doubt, may_have_parts, parts
+from server.text.segmentation.sentences import sentences
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import SentenceDetails, Translation, TranslationRequest
@@ -41,10 +42,12 @@ _OMITTED = 15.0  # per cent of the n-grams
 _NGRAMS = range(2, 7)
 _MIN_WORDS, _MAX_WORDS = 3, 9
 _END = "</s>"
+_HIGHEST = 1000.0
 _FALSE_ALARMS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1)
 
 
 Flags = NDArray[np.bool_]
+Scores = NDArray[np.float64]
 
 
 class Input(NamedTuple):
@@ -97,7 +100,7 @@ class _Model:
         return asyncio.run(self._pipeline.translate(request)).translations
 
 
-def _least_recall(inputs: Sequence[Input], translations: Sequence[str], own: dict[str, str]) -> NDArray[np.float64]:
+def _least_recall(inputs: Sequence[Input], translations: Sequence[str], own: dict[str, str]) -> Scores:
     """Return the recall of the part of each input that the translation has least of."""
     return np.array(
         [
@@ -107,14 +110,14 @@ def _least_recall(inputs: Sequence[Input], translations: Sequence[str], own: dic
     )
 
 
-def _doubt(source: str, translation: Translation, languages: tuple[str, str]) -> float:
-    """Return how doubtful a translation is, on the scale of the limits in `server/text/completeness.py`."""
-    ratio = max(len(source), 1) / max(len(translation.text), 1)
-    if lacks_parts(source, translation.text, languages):
-        return 10.0 + ratio
-    if not may_have_parts(source) or len(parts(source, languages[0])) < 2:
-        return 0.0
-    return 1.0 + max(0.85 * ratio, -translation.log_probability / max(translation.target_tokens, 1) / 1.1)
+def _doubts(sources: Sequence[str], translations: Sequence[Translation], languages: tuple[str, str]) -> Scores:
+    """Return how doubtful translations are, with the limits in `server/text/completeness.py` at 1."""
+    return np.array(
+        [
+            min(doubt(source, done.text, languages, done.log_probability / max(done.target_tokens, 1)), _HIGHEST)
+            for source, done in zip(sources, translations, strict=True)
+        ]
+    )
 
 
 def _coverage(details: Sequence[SentenceDetails]) -> float:
@@ -137,7 +140,7 @@ def _bits(translation: Translation) -> tuple[str, str]:
     return translation.text, translation.log_probability.hex()
 
 
-def _curve(signals: NDArray[np.float64], omitted: NDArray[np.bool_], alarms: NDArray[np.float64]) -> str:
+def _curve(signals: Scores, omitted: Flags, alarms: Scores) -> str:
     """Return the share of omissions that are detected at each share of false alarms."""
     shares = []
     for rate in _FALSE_ALARMS:
@@ -148,7 +151,7 @@ def _curve(signals: NDArray[np.float64], omitted: NDArray[np.bool_], alarms: NDA
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Ordinary lines without and with the check: which were decoded again, which lack a part, and the rows of steps."""
+    """Ordinary sentences without and with the check: which are doubted or lack a part, and the rows of steps."""
 
     first: list[Translation]
     alarms: Flags
@@ -158,7 +161,7 @@ class Traffic:
     extra_rows: int
 
     def joined(self, other: "Traffic") -> "Traffic":
-        """Return the lines of both."""
+        """Return the sentences of both."""
         return Traffic(
             self.first + other.first,
             np.concatenate([self.alarms, other.alarms]),
@@ -182,14 +185,15 @@ def _traffic(model: _Model, lines: Sequence[str], recorder: StatsRecorder) -> Tr
     first_rows = recorder.take().rows
     checked = model.translate(lines)
     extra_rows = recorder.take().rows - first_rows
-    alarms = np.array([bool(done.recovered or done.incomplete) for done in checked])
+    ended_badly = np.array([bool(done.recovered or done.incomplete) for done in checked])
+    alarms = ended_badly | (_doubts(lines, first, model.languages) >= 1)
     compared = zip(first, checked, alarms, strict=True)
     num_changed = sum(_bits(before) != _bits(after) for before, after, is_alarm in compared if not is_alarm)
     return Traffic(first, alarms, _lack_parts(model, lines, first), num_changed, first_rows, extra_rows)
 
 
 def _lack_parts(model: _Model, lines: Sequence[str], translations: Sequence[Translation]) -> Flags:
-    """Return which lines of several parts lack one, compared with the translation of each part alone."""
+    """Return which sentences of several parts lack one, compared with the translation of each part alone."""
     spans = {text: parts(text, model.languages[0]) for text in lines if may_have_parts(text)}
     divided = {text: [text[start:end] for start, end in each] for text, each in spans.items() if len(each) > 1}
     alone = sorted({part for each in divided.values() for part in each})
@@ -224,7 +228,12 @@ def main(
     short = [pair for pair in pairs if _MIN_WORDS <= len(pair[0].split()) <= _MAX_WORDS and pair[0][-1] in ".!?"]
     draw = random.Random(seed)  # noqa: S311 - the same seed gives the same inputs
     inputs = [_input(draw, short) for _ in range(number)]
-    samples = {name: [text for text, _ in draw.sample(each, min(ordinary, len(each)))] for name, each in files.items()}
+    samples = {
+        name: [
+            found.text for text, _ in draw.sample(each, min(ordinary, len(each))) for found in sentences(text, source)
+        ]
+        for name, each in files.items()
+    }
     texts = [each.text for each in inputs]
     recorder = StatsRecorder()
     pool_options = PoolOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20, observe=recorder)
@@ -250,21 +259,20 @@ def main(
     print(f"detected: {100 * float(detected[omitted].mean()):.1f} %")
     print(f"recovered of the detected: {100 * float(mended.sum() / max((detected & omitted).sum(), 1)):.1f} %")
     print(f"least recall of a part: {before.mean():.1f}, with recovery {after.mean():.1f}")
-    print("\n| ordinary lines | number | decoded again | with an omission | false alarms | extra decoding | changed |")
+    print("\n| ordinary sentences | number | doubted | with an omission | false alarms | extra decoding | changed |")
     print("|---|---|---|---|---|---|---|")
     for name, each in traffic.items():
         print(each.row(name))
     total = reduce(Traffic.joined, traffic.values())
     print(total.row("all"))
     print()
-    scores = np.array([_doubt(t, d, model.languages) for t, d in zip(texts, first, strict=True)])
-    usual_scores = np.array([_doubt(t, d, model.languages) for t, d in zip(usual, total.first, strict=True)])
+    scores, usual_scores = _doubts(texts, first, model.languages), _doubts(usual, total.first, model.languages)
     lengths = np.array([len(t) / max(len(d.text), 1) for t, d in zip(texts, first, strict=True)])
     usual_lengths = np.array([len(t) / max(len(d.text), 1) for t, d in zip(usual, total.first, strict=True)])
     is_whole = ~total.omitted
     print("| detected at false alarms of | " + " | ".join(f"{100 * rate:g} %" for rate in _FALSE_ALARMS) + " |")
     print("|---|" + "---|" * len(_FALSE_ALARMS))
-    print(f"| parts, length and probability | {_curve(scores, omitted, usual_scores[is_whole])} |")
+    print(f"| parts, their lengths and probability | {_curve(scores, omitted, usual_scores[is_whole])} |")
     if attention:
         covered = -np.array([_coverage(done.sentences) for done in seen])
         usual_covered = -np.array([_coverage(done.sentences) for done in usual_seen])

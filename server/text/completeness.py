@@ -1,15 +1,20 @@
-"""Signs that a translation lacks a part of its source: parts that are missing, its length, its probability."""
+"""Signs that a translation lacks a part of its source: parts that are missing or short, its length, its probability."""
 
+import math
 import re
 from collections.abc import Iterator
 
 from server.text.segmentation.sentences import sentences
 
 # docs/quality.md has the rates at which these limits detect omissions, and their false alarms.
-_MIN_RATIO = 0.85  # characters of a translation to those of a source with several parts
+_MIN_RATIO = 0.6  # characters of a translation to those of a source with several parts
 _MIN_RATIO_OF_ONE = 0.3  # of any other source
 _MIN_CHARACTERS = 40  # of a source whose length is compared
+_MIN_RATIO_OF_PART = 0.7  # of a part, to that of the whole
 _MIN_LOG_PROBABILITY = -1.1  # mean of the tokens of the translation of several parts
+# Of three and more parts, or of short ones: those are dropped more often, and models are sure of short sentences.
+_MIN_LOG_PROBABILITY_OF_MANY = -0.5
+_SHORT_PART = 40  # characters, on average
 _MIN_WORDS = 2  # in brackets or quotation marks, for a part of its own
 
 _INNER_MARK = re.compile(r"[.!?…;。！？；\n\r()\[\]\"“”„«»](?=[\s\S]*\w)")
@@ -44,21 +49,36 @@ def parts(text: str, language: str) -> list[Span]:
     return found
 
 
-def is_doubtful(source: str, translation: str, languages: tuple[str, str], log_probability: float) -> bool:
-    """Return whether a translation may lack something of its source, and should be compared with another attempt.
+def doubt(source: str, translation: str, languages: tuple[str, str], log_probability: float) -> float:
+    """Return how much speaks for a translation that lacks something of its source.
 
-    `languages` are those of both; `log_probability` is the mean of the tokens, NaN if it is unknown.
+    From 1 on, it should be compared with another attempt. `languages` are those of both; `log_probability` is the mean
+    of the tokens, NaN if it is unknown.
     """
     if lacks_parts(source, translation, languages):
-        return True
-    if not may_have_parts(source) or len(parts(source, languages[0])) < _MIN_WORDS:
-        return False
-    return is_short(source, translation) or log_probability < _MIN_LOG_PROBABILITY
+        return math.inf
+    spans = parts(source, languages[0]) if may_have_parts(source) else []
+    if len(spans) < 2:
+        return 0.0
+    has_many = len(spans) > 2 or len(source) < _SHORT_PART * len(spans)
+    limit = _MIN_LOG_PROBABILITY_OF_MANY if has_many else _MIN_LOG_PROBABILITY
+    # The comparison with NaN is false, so the first one counts then.
+    return max(shortness(source, translation, languages), log_probability / limit)
 
 
-def is_short(source: str, translation: str) -> bool:
-    """Return whether a translation of several parts is shorter than most."""
-    return len(translation) < _MIN_RATIO * len(source)
+def shortness(source: str, translation: str, languages: tuple[str, str]) -> float:
+    """Return how short a translation of several parts is, or its shortest part beside the others; from 1 on, too short.
+
+    Parts are compared if there are as many as in the source.
+    """
+    ratio = len(translation) / max(len(source), 1)
+    whole = _MIN_RATIO / max(ratio, 0.01)
+    spans, translated = parts(source, languages[0]), parts(translation, languages[1])
+    if len(spans) != len(translated):
+        return whole
+    usual = _MIN_RATIO_OF_PART * ratio
+    compared = zip(spans, translated, strict=True)
+    return max([whole, *(usual * (stop - begin) / (end - start) for (begin, stop), (start, end) in compared)])
 
 
 def lacks_parts(source: str, translation: str, languages: tuple[str, str]) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from server.interface.interruption import checkpoint
 from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
-from server.text.completeness import SENTENCE_ENDS, is_doubtful, is_short, lacks_parts, may_have_parts, parts
+from server.text.completeness import SENTENCE_ENDS, doubt, lacks_parts, may_have_parts, parts, shortness
+from server.text.items.quotation_marks import with_marks_of
 from server.text.protection.protected import with_outputs
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
@@ -86,7 +87,7 @@ class Recovery:
         best = suspect.hypothesis
         if best.finish_reason is not FinishReason.STOP:
             return True
-        return is_doubtful(suspect.source, suspect.translation, self._languages, _mean_log_probability([best]))
+        return doubt(suspect.source, suspect.translation, self._languages, _mean_log_probability([best])) >= 1
 
     async def recover(self, suspects: Sequence[Suspect], submission: Submission) -> None:
         """Set the translation and the outcome of suspects of which another attempt has more of the source."""
@@ -108,11 +109,11 @@ class Recovery:
         """Return whether another translation, from `hypotheses` of the parts, has more of the source of a suspect."""
         if lacks_parts(suspect.source, translation, self._languages):
             return False
-        was_incomplete = self._is_incomplete(suspect.source, suspect.translation, suspect.hypothesis)
-        if was_incomplete or (
-            is_short(suspect.source, suspect.translation) and len(translation) > len(suspect.translation)
-        ):
+        if self._is_incomplete(suspect.source, suspect.translation, suspect.hypothesis):
             return True
+        was_short = shortness(suspect.source, suspect.translation, self._languages) >= 1
+        if was_short != (shortness(suspect.source, translation, self._languages) >= 1):
+            return was_short
         return _mean_log_probability(hypotheses) > _mean_log_probability([suspect.hypothesis])
 
     def _try_hypotheses(self, suspect: Suspect) -> None:
@@ -145,13 +146,15 @@ class Recovery:
     def _join(self, suspect: Suspect, spans: Sequence[tuple[int, int]], completions: Mapping[int, Completion]) -> None:
         """Put the translations of the parts in their places, unless they have less of the source than before."""
         written, position = "", 0
+        source, target = self._languages
+        between = with_marks_of(target, suspect.source, source)
         for request, (start, end) in zip(suspect.part_requests, spans, strict=True):
             translation = self._tokenizer.decode(completions[request.id].hypotheses[0].token_ids)
             if suspect.source[end - 1] not in SENTENCE_ENDS:
                 translation = translation.rstrip(SENTENCE_ENDS)
-            written += suspect.source[position:start] + translation
+            written += between[position:start] + translation
             position = end
-        written += suspect.source[position:]
+        written += between[position:]
         hypotheses = [completions[each.id].hypotheses[0] for each in suspect.part_requests]
         if self.is_better(written, hypotheses, suspect):
             lengths = [num_tokens(each) for each in hypotheses]

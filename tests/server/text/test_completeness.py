@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from server.text.completeness import is_doubtful, lacks_parts, may_have_parts, parts
+from server.text.completeness import doubt, lacks_parts, may_have_parts, parts, shortness
 
 LANGUAGES = ("en", "de")
 
@@ -43,10 +43,25 @@ def test_a_missing_part_and_a_far_too_short_answer_are_lacking() -> None:
     assert not lacks_parts("Thank you very much.", "Danke.", LANGUAGES)
 
 
-def test_short_and_unlikely_translations_of_several_parts_are_doubtful() -> None:
-    source = "I am here today. Go away now!"
-    assert not is_doubtful(source, "Ich bin heute hier. Geh jetzt weg!", LANGUAGES, -0.3)
-    assert is_doubtful(source, "Ich bin heute hier. Geh jetzt weg!", LANGUAGES, -2.0)
-    assert is_doubtful(source, "Ich bin da. Geh weg!", LANGUAGES, -0.3)
-    assert not is_doubtful(source, "Ich bin heute hier. Geh jetzt weg!", LANGUAGES, math.nan)
-    assert not is_doubtful("I am here today, go away now!", "Ich bin da.", LANGUAGES, -2.0)
+def test_unlikely_translations_of_several_parts_are_doubtful() -> None:
+    source, translation = "I am here today. Go away now!", "Ich bin heute hier. Geh jetzt weg!"
+    assert doubt(source, translation, LANGUAGES, -0.3) < 1 < doubt(source, translation, LANGUAGES, -0.7)
+    assert doubt(source, translation, LANGUAGES, math.nan) < 1
+    assert doubt("I am here today, go away now!", "Ich bin da.", LANGUAGES, -2.0) == 0
+    assert doubt(source, "Ich bin heute hier.", LANGUAGES, -0.1) == math.inf
+
+
+def test_two_long_parts_may_be_less_likely_than_short_ones() -> None:
+    source = "The committee met again on Monday morning in Berlin. It has not yet decided about the new building."
+    translation = (
+        "Der Ausschuss traf sich am Montagmorgen wieder in Berlin. Er hat über das neue Gebäude noch nicht entschieden."
+    )
+    assert doubt(source, translation, LANGUAGES, -1.0) < 1 < doubt(source, translation, LANGUAGES, -1.2)
+
+
+def test_a_part_that_is_much_shorter_than_the_others_is_doubtful() -> None:
+    source = "So I put the book away. Tom began to eat his lunch."
+    assert doubt(source, "Also lege ich das Buch beiseite. Tom.", LANGUAGES, -0.2) > 1
+    assert shortness(source, "Also lege ich das Buch weg. Tom begann zu essen.", LANGUAGES) < 1
+    assert shortness(source, "Also lege ich das Buch weg. Tom begann. Er aß.", LANGUAGES) < 1
+    assert shortness(source, "Ich lege das. Tom begann.", LANGUAGES) > 1
