@@ -1,6 +1,7 @@
 """Documents with much markup for their size, or odd texts: read in little time, or rejected."""
 
 import contextlib
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -62,6 +63,18 @@ def test_more_markup_than_the_characters_of_a_markdown_file_are_worth_is_rejecte
     monkeypatch.setattr("server.documents.markup.inline_markdown._MAX_BLOCK_TOKENS", 3000)
     with pytest.raises(DocumentTooComplex, match="1000 paragraphs or cells of tables"):
         translated(b"|a|\n|-|\n" + b"|b|\n" * 1000, ".md", SAME)
+
+
+@pytest.mark.parametrize(("extension", "mark"), [(".txt", "<b>"), (".json", "&amp;")])
+def test_more_tags_in_texts_than_their_characters_are_worth_are_rejected(
+    extension: str, mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("server.documents.steps._FREE_MARKS", 200)
+    dense, sparse = f"{mark} dog " * 1000, f"{mark} all dogs jump " * 1000
+    as_file = json.dumps if extension == ".json" else str
+    with pytest.raises(DocumentTooComplex, match=r"may have [4-7]\d\d of < and &. They have 1000"):
+        translated(as_file(dense).encode(), extension, SAME)
+    translated(as_file(sparse).encode(), extension, SAME)
 
 
 def test_a_row_of_more_cells_than_a_spreadsheet_has_is_rejected() -> None:
