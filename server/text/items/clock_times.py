@@ -58,7 +58,8 @@ _HALVES = (
     *("mañana", "noche", "sera", "mattin", "pomeriggio", "manhã", "noite"),
     *("afternoon", "evening", "at night", "o'clock", "o’clock"),
 )
-_IN_WORDS = r"\s(?:o['’]clock|[ap]\.?m\b\.?|in the (?:afternoon|evening)|at night)"
+# Behind the hour in words.
+_CLOCK = r"\s(?:o['’]clock|[ap]\.?m\b\.?|in the (?:afternoon|evening)|at night)"
 _HALF_DAY = 12 * 3600
 
 
@@ -86,9 +87,7 @@ def localized_time(item: str, target: str) -> str:
     times = _times_of(item)
     if times is None or not (item.endswith("Uhr") or (_has_meridiem(item) and _has_24_hours(target))):
         return item
-    return "–".join(
-        f"{time // 3600}:{time // 60 % 60:02d}" + (f":{time % 60:02d}" if time % 60 else "") for time in times
-    )
+    return "–".join(map(_with_24_hours, times))
 
 
 def _has_24_hours(language: str) -> bool:
@@ -123,7 +122,7 @@ def find_time(answer: Answer, item: str) -> Range | None:
     found = answer.first(_TIMES, lambda found: _is_same(answer.text, found, wanted[0], has_half=has_half))
     if found is None and item.endswith("Uhr"):
         words = spelled(wanted[0] // 3600 % 12, answer.target_language, is_ordinal=False)
-        found = None if words is None else answer.first(regex.compile(words.pattern + _IN_WORDS, regex.IGNORECASE))
+        found = None if words is None else answer.first(regex.compile(words.pattern + _CLOCK, regex.IGNORECASE))
     return found
 
 

@@ -151,9 +151,8 @@ class Answer:
     def _is_in_time(self, number: Range) -> bool:
         """Return whether a number is that of an hour with minutes, or the minutes."""
         start, end = number
-        return _MINUTES.match(self.text, end) is not None or (
-            self.text[start - 1 : start] == ":" and _HOUR.search(self.text[:start]) is not None and end - start == 2
-        )
+        has_hour = end - start == 2 and _HOUR.search(self.text, max(start - 3, 0), start) is not None
+        return has_hour or _MINUTES.match(self.text, end) is not None
 
 
 def _verbatim(answer: Answer, item: str) -> Range | None:

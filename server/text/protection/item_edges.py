@@ -16,6 +16,7 @@ CLOCK = regex.compile(r"\s(?:Uhr|[ap]\.?m\b(?:\.(?!$))?|o['’]clock)(?!\w)", re
 _BEHIND_TIME = regex.compile(r"(?:\s?[ap]\.?|\.)m\b(?:\.(?!$))?|\s(?:o['’])?clock\b|(?P<hour> Uhr\b)", regex.IGNORECASE)
 _ENGLISH_ORDINAL = regex.compile(r"(?:st|nd|rd|th)(?!\w)")
 _MONTH_BEFORE = regex.compile(rf"(?<!\w){MONTH}\s?$")
+_LONGEST_MONTH = 16  # characters
 _MONTH_BEHIND = regex.compile(rf"\.?\s?{MONTH}")
 _WORD = r"\s?[^\s.,;:!?()\d\"“”„«»-][^\s.,;:!?()\"“”„«»]*"
 _CLAUSE_END = regex.compile(r"\s*(?:[.,;:!?)]|$)")
@@ -43,7 +44,7 @@ def with_rest(found: FoundItem, text: str, sentence: str) -> FoundItem:
     if item.kind is ItemKind.TIME:
         return _with_clock(found, text)
     if item.kind is ItemKind.DATE:
-        if (month := _MONTH_BEFORE.search(text[:start])) is not None:
+        if (month := _MONTH_BEFORE.search(text, max(start - _LONGEST_MONTH, 0), start)) is not None:
             start = month.start()
         elif (month := _MONTH_BEHIND.match(text, end)) is not None:
             end = month.end()
