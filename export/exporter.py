@@ -16,6 +16,7 @@ from bundle.tensors import Precision
 from export.bundle_description import describe_bundle, encoder_outputs
 from export.checkpoint_checks import ExportError, require_sizes, with_checked_tasks
 from export.graphs.encoder_graph import EncoderOnlyGraph, EncoderOutputsGraph
+from export.graphs.external_weights import Weights
 from export.graphs.fused_layers import ScaledMatrix
 from export.graphs.optional_output import make_optional
 from export.graphs.parts_export import export_parts
@@ -119,14 +120,15 @@ def export_bundle(
 def export_encoder(model: Transformer | EncoderModel, file: Path, precision: Precision) -> None:
     """Write the encoder graph of layout `step` in float32 or int8."""
     graph: EncoderOnlyGraph
+    in_int8 = precision == "int8"
     if isinstance(model, EncoderModel):
-        graph = EncoderOnlyGraph(model).eval()
+        graph = EncoderOnlyGraph(model, in_int8=in_int8).eval()
     else:
-        graph = EncoderOutputsGraph(_in_ranges(model, precision)).eval()
+        graph = EncoderOutputsGraph(_in_ranges(model, precision), in_int8=in_int8).eval()
     rows, source_len = Dim("rows", min=1, max=2**16), Dim("source_len", min=1, max=model.config.max_source_tokens)
     tokens = torch.zeros(EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, dtype=torch.int32)
     lengths = torch.tensor([EXAMPLE_SOURCE_LEN, 3, 1], dtype=torch.int32)
-    traced_model = traced(
+    traced_model, weights = traced(
         graph,
         (tokens, lengths),
         ({0: rows, 1: source_len}, {0: rows}),
@@ -134,15 +136,16 @@ def export_encoder(model: Transformer | EncoderModel, file: Path, precision: Pre
         list(encoder_outputs(model.config, "step")),
     )
     matrices = graph.scaled_matrices
-    del graph  # its weights: the traced model has copies
-    if precision == "int8":
-        traced_model = _in_int8(traced_model, matrices)
-    save(traced_model, file, describe_shapes(model.config))
+    del graph
+    if in_int8:
+        traced_model = _in_int8(traced_model, weights, matrices)
+    save(traced_model, file, describe_shapes(model.config), weights)
 
 
 def export_decoder(transformer: Transformer, file: Path, precision: Precision) -> None:
     """Write the decoder-step graph of layout `step` in float32 or int8."""
-    graph = DecoderStepGraph(_in_ranges(transformer, precision)).eval()
+    in_int8 = precision == "int8"
+    graph = DecoderStepGraph(_in_ranges(transformer, precision), in_int8=in_int8).eval()
     num_layers = transformer.config.num_decoder_layers
     # At run time every row has its buffer's full length; the graph accepts any length.
     caches = example_caches(transformer, EXAMPLE_ROWS, 9, 11)
@@ -159,7 +162,7 @@ def export_decoder(transformer: Transformer, file: Path, precision: Precision) -
         torch.tensor([2, 0]),
         caches,
     )
-    model = traced(
+    model, weights = traced(
         graph,
         inputs,
         ({0: rows}, {0: rows}, {0: rows}, {}, {0: Dim("logit_rows", min=0, max=2**16)}, cache_dims),
@@ -167,15 +170,15 @@ def export_decoder(transformer: Transformer, file: Path, precision: Precision) -
         list(names.decoder_output_names(num_layers, recurrent=recurrent)),
     )
     matrices, ranking = graph.scaled_matrices, graph.ranking
-    del graph  # its weights: the traced model has copies
+    del graph
     for output in model.graph.output:
         if output.name in (names.CANDIDATE_LOGITS, names.CANDIDATE_TOKENS):
             output.type.tensor_type.shape.dim[1].dim_param = names.NUM_CANDIDATES
-    if precision == "int8":
-        model = _in_int8(model, matrices, ranking)
+    if in_int8:
+        model = _in_int8(model, weights, matrices, ranking)
     else:
         model = make_optional(model, names.LOG_NORMALIZER, names.WITH_SCORES, names.PAST_LENGTHS)
-    save(model, file, describe_shapes(transformer.config))
+    save(model, file, describe_shapes(transformer.config), weights)
 
 
 def _in_ranges(transformer: Transformer, precision: Precision) -> Transformer:
@@ -184,8 +187,8 @@ def _in_ranges(transformer: Transformer, precision: Precision) -> Transformer:
 
 
 def _in_int8(
-    model: onnx.ModelProto, matrices: Mapping[str, ScaledMatrix], ranking: Ranking | None = None
+    model: onnx.ModelProto, weights: Weights, matrices: Mapping[str, ScaledMatrix], ranking: Ranking | None = None
 ) -> onnx.ModelProto:
-    model = store_caches_in_int8(quantize_per_row(model, matrices, ranking))
+    model = store_caches_in_int8(quantize_per_row(model, matrices, ranking, weights))
     add_functions(model)
     return model

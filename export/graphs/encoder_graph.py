@@ -54,10 +54,10 @@ class EncoderOnlyGraph(nn.Module):
     length.
     """
 
-    def __init__(self, model: Transformer | EncoderModel) -> None:
+    def __init__(self, model: Transformer | EncoderModel, *, in_int8: bool = False) -> None:
         super().__init__()
         config = model.config
-        self.embed = EmbeddingStep(model.encoder, config.max_source_tokens)
+        self.embed = EmbeddingStep(model.encoder, config.max_source_tokens, in_int8=in_int8)
         self.layers = nn.ModuleList(_EncoderLayerStep(layer) for layer in model.encoder.layers)
         self.final_norm = model.encoder.final_norm
         relative_bias = model.encoder.relative_bias
@@ -92,8 +92,8 @@ class EncoderGraph(EncoderOnlyGraph):
     row's length.
     """
 
-    def __init__(self, transformer: Transformer) -> None:
-        super().__init__(transformer)
+    def __init__(self, transformer: Transformer, *, in_int8: bool = False) -> None:
+        super().__init__(transformer, in_int8=in_int8)
         decoder_layers = list(transformer.decoder.layers)
         # All layers' keys and values in one product.
         cross = [layer.cross_attention for layer in decoder_layers]

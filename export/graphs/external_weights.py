@@ -9,11 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+import numpy as np
 import onnx
-from onnx import ModelProto, TensorProto
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, numpy_helper
 
 from bundle.tensors import WEIGHTS_SUFFIX
 
+Weights = dict[str, NDArray[np.generic]]  # by the names of constants
+
+# Smaller ones are copied into the graph while it is traced.
+MIN_DEFERRED_BYTES: Final = 2**20
 # Smaller graphs are one file: a map of a megabyte saves nothing.
 _MIN_TOTAL_BYTES: Final = 2**20
 _MIN_TENSOR_BYTES: Final = 4096
@@ -22,30 +28,43 @@ _ALIGNMENT: Final = 4096
 _BLOCK_BYTES: Final = 2**20
 
 
-def write_graph(model: ModelProto, file: Path) -> None:
+def write_graph(model: ModelProto, file: Path, weights: Weights | None = None) -> None:
     """Write a graph, and its weights to `file` with another suffix if they are large. The model loses those weights.
 
-    Equal weights, of this graph or of another one in the folder, are written once. Each tensor is freed as soon as it
-    is written, so that no second copy of all weights exists.
+    `weights` are those that the graph only names. Equal weights, of this graph or of another one in the folder, are
+    written once. Each tensor is freed as soon as it is written, so that no second copy of all weights exists.
     """
-    large = [tensor for tensor in model.graph.initializer if len(tensor.raw_data) >= _MIN_TENSOR_BYTES]
-    if sum(len(tensor.raw_data) for tensor in large) >= _MIN_TOTAL_BYTES:
+    named = weights or {}
+    sizes = {tensor.name: _num_bytes(tensor, named) for tensor in model.graph.initializer}
+    large = [tensor for tensor in model.graph.initializer if sizes[tensor.name] >= _MIN_TENSOR_BYTES]
+    if sum(sizes[tensor.name] for tensor in large) < _MIN_TOTAL_BYTES:
+        large = []
+    apart = {tensor.name for tensor in large}
+    for tensor in model.graph.initializer:
+        if tensor.name in named and tensor.name not in apart:
+            tensor.CopyFrom(numpy_helper.from_array(named[tensor.name], tensor.name))
+    if large:
         written = [place for each in sorted(file.parent.glob("*.onnx")) if each != file for place in _places(each)]
-        weights = file.with_suffix(WEIGHTS_SUFFIX)
-        with weights.open("wb") as stream:
+        file_of_weights = file.with_suffix(WEIGHTS_SUFFIX)
+        with file_of_weights.open("wb") as stream:
             for tensor in large:
-                place = next((each for each in written if each.contains(tensor.raw_data)), None)
+                content = named[tensor.name].tobytes() if tensor.name in named else tensor.raw_data
+                place = next((each for each in written if each.contains(content)), None)
                 if place is None:
                     stream.write(b"\0" * (-stream.tell() % _ALIGNMENT))
-                    place = _Place(weights, stream.tell(), len(tensor.raw_data))
-                    stream.write(tensor.raw_data)
+                    place = _Place(file_of_weights, stream.tell(), len(content))
+                    stream.write(content)
                     stream.flush()
                     written.append(place)
                 place.refer(tensor)
                 tensor.ClearField("raw_data")
-        if not weights.stat().st_size:
-            weights.unlink()
+        if not file_of_weights.stat().st_size:
+            file_of_weights.unlink()
     onnx.save(model, file)
+
+
+def _num_bytes(tensor: TensorProto, named: Weights) -> int:
+    return named[tensor.name].nbytes if tensor.name in named else len(tensor.raw_data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,10 @@ class ScaledMatrix:
     rows: Tensor
     scale: float
 
+    def constant(self, *, in_int8: bool) -> Tensor:
+        """Return the matrix times its scale; for int8, which is made of `rows`, zeros without memory of their own."""
+        return self.rows.new_zeros(1, 1).expand(self.rows.shape) if in_int8 else self.rows * self.scale
+
 
 class FusedProjection(nn.Module):
     """Projections of one input as one matrix product: [.., d_model] to their outputs side by side."""
@@ -69,14 +73,15 @@ class EmbeddingStep(nn.Module):
     model with token types, which are a part of the weight.
     """
 
-    def __init__(self, stack: TokenStack, max_tokens: int) -> None:
+    def __init__(self, stack: TokenStack, max_tokens: int, *, in_int8: bool = False) -> None:
         super().__init__()
-        scaled = stack.embedding.weight.detach() * stack.embedding_scale
+        matrix = ScaledMatrix(stack.embedding.weight.detach(), stack.embedding_scale)
+        is_scaled_only = stack.token_types is None
+        scaled = matrix.constant(in_int8=in_int8 and is_scaled_only)
         if stack.token_types is not None:
             scaled = scaled + stack.token_types.weight[0].detach()
         self.weight = nn.Parameter(scaled)
-        is_scaled_only = stack.token_types is None
-        self.matrix = ScaledMatrix(stack.embedding.weight.detach(), stack.embedding_scale) if is_scaled_only else None
+        self.matrix = matrix if is_scaled_only else None
         has_table = not isinstance(stack.positions, NoPositions)
         table = stack.positions(0, max_tokens).detach().to(scaled.dtype, copy=True) if has_table else None
         self.register_buffer("table", table)

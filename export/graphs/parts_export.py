@@ -25,7 +25,7 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
     rounded = within_float16(transformer)  # a copy: the bundle is verified against the unrounded model
     rows = Dim("rows", min=1, max=2**16)
     source_len = Dim("source_len", min=1, max=config.max_source_tokens)
-    encoder = traced(
+    encoder, encoder_weights = traced(
         EncoderPart(rounded).eval().to(dtype),
         (
             torch.zeros(EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, dtype=torch.int32),
@@ -36,11 +36,11 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
         [names.SOURCE_TOKENS, names.SOURCE_LENGTHS, names.SOURCE_WIDTH],
         [names.CROSS_KEYS_VALUES],
     )
-    save(encoder, folder / names.ENCODER_FILE, shapes)
+    save(encoder, folder / names.ENCODER_FILE, shapes, encoder_weights)
     rounded = within_float16(transformer)  # float32 again
     # Caches have their full length, so that no node reads their shape.
     caches = example_caches(transformer, EXAMPLE_ROWS, shapes.max_target_tokens, shapes.max_source_tokens, dtype)
-    decoder = traced(
+    decoder, decoder_weights = traced(
         DecoderPart(rounded).eval().to(dtype),
         (
             torch.zeros(EXAMPLE_ROWS, dtype=torch.int32),
@@ -56,7 +56,7 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
         ],
     )
     add_candidates(decoder, shapes, num_suppressed)
-    save(decoder, folder / names.DECODER_FILE, shapes)
+    save(decoder, folder / names.DECODER_FILE, shapes, decoder_weights)
     save(choose_graph(shapes, num_suppressed), folder / names.CHOOSE_FILE, shapes)
     save(rank_graph(shapes, dtype, num_suppressed), folder / names.RANK_FILE, shapes)
     save(move_graph(shapes), folder / names.MOVE_FILE, shapes)

@@ -124,11 +124,11 @@ class DecoderStepGraph(nn.Module):
     Face `generate`, which masks them after its softmax.
     """
 
-    def __init__(self, transformer: Transformer) -> None:
+    def __init__(self, transformer: Transformer, *, in_int8: bool = False) -> None:
         super().__init__()
         config = transformer.config
         decoder = transformer.decoder
-        self.embed = EmbeddingStep(decoder, config.max_target_tokens)
+        self.embed = EmbeddingStep(decoder, config.max_target_tokens, in_int8=in_int8)
         width = state_width(config)
         self.layers = nn.ModuleList(
             _RecurrentLayerStep(layer, width)
@@ -140,18 +140,27 @@ class DecoderStepGraph(nn.Module):
         bias_by_distance = decoder.relative_bias
         self.step_bias = None if bias_by_distance is None else StepBias(bias_by_distance, config.max_target_tokens)
         self.output_matrix = ScaledMatrix(transformer.output_projection.weight.detach(), config.output_scale)
-        weight = self.output_matrix.rows * self.output_matrix.scale
+        weight = self.output_matrix.rows
         no_bias = weight.new_zeros(weight.shape[0])
         bias = no_bias if transformer.output_bias is None else transformer.output_bias.detach()
         self.vocabulary = BlockedVocabulary.of(weight.shape[0])
         suppressed = list(config.suppressed_token_ids)
         self.mask = torch.zeros_like(bias)
         self.mask[suppressed] = -torch.inf
-        self.output_weight = nn.Parameter(self.vocabulary.pad(weight, 0.0).T.contiguous())
+        self.output_weight = nn.Parameter(self._columns(in_int8=in_int8))
         self.output_bias = nn.Parameter(self.vocabulary.pad(bias + self.mask, -torch.inf))
         self.bias = bias
-        self.suppressed_weight = nn.Parameter(weight[suppressed].T.contiguous()) if suppressed else None
+        self.suppressed_weight = (
+            nn.Parameter((weight[suppressed] * self.output_matrix.scale).T.contiguous()) if suppressed else None
+        )
         self.suppressed_bias = nn.Parameter(bias[suppressed])
+
+    def _columns(self, *, in_int8: bool) -> Tensor:
+        """Return the output projection [d_model, tokens, padded to whole blocks]."""
+        constant = self.output_matrix.constant(in_int8=in_int8)
+        if in_int8:
+            return constant[:1].expand(self.vocabulary.num_blocks * self.vocabulary.block_size, -1).T
+        return self.vocabulary.pad(constant, 0.0).T.contiguous()
 
     @property
     def scaled_matrices(self) -> dict[str, ScaledMatrix]:

@@ -1,5 +1,6 @@
 """Tracing of PyTorch modules to ONNX graphs."""
 
+import gc
 import logging
 import warnings
 from collections.abc import Iterator
@@ -7,13 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import onnx
+import onnx_ir
 import torch
 from torch import Tensor, nn
 
 from bundle import tensors as names
 from bundle.manifest import Shapes
 from export.graphs.attention import padded_head_dim
-from export.graphs.external_weights import write_graph
+from export.graphs.external_weights import MIN_DEFERRED_BYTES, Weights, write_graph
 from export.graphs.shapes import state_width
 from export.graphs.step_layout import LayerCaches
 from model.transformer import Transformer
@@ -56,8 +58,11 @@ def traced(
     dynamic_shapes: tuple[object, ...],
     input_names: list[str],
     output_names: list[str],
-) -> onnx.ModelProto:
-    """Return the graph of a module, traced with `inputs`."""
+) -> tuple[onnx.ModelProto, Weights]:
+    """Return the graph of a module, traced with `inputs`, and its large weights, which the graph only names.
+
+    These have the memory of the module.
+    """
     with torch.no_grad(), _quiet_exporter():
         program = torch.onnx.export(
             graph,
@@ -70,17 +75,25 @@ def traced(
             verbose=False,
         )
     assert program is not None
+    weights: Weights = {}
+    for name, value in program.model.graph.initializers.items():
+        if (tensor := value.const_value) is not None and tensor.nbytes >= MIN_DEFERRED_BYTES:
+            weights[name] = tensor.numpy()
+            shape = onnx_ir.Shape(tensor.numpy().shape)
+            value.const_value = onnx_ir.ExternalTensor("", 0, tensor.nbytes, tensor.dtype, shape=shape, name=name)
     model = program.model_proto
     # Shapes inferred by the exporter; those of the candidates are wrong.
     del model.graph.value_info[:]
     _remove_traces(model)
-    return model
+    del program
+    gc.collect()  # the program is a cycle, with all weights
+    return model, weights
 
 
-def save(model: onnx.ModelProto, file: Path, shapes: Shapes) -> None:
+def save(model: onnx.ModelProto, file: Path, shapes: Shapes, weights: Weights | None = None) -> None:
     """Write a graph with its sizes as metadata. The model loses weights that are written to a file of their own."""
     model.metadata_props.add(key=names.SHAPES_METADATA, value=shapes.model_dump_json())
-    write_graph(model, file)
+    write_graph(model, file, weights)
 
 
 @contextmanager

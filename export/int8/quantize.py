@@ -16,6 +16,7 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 from bundle import tensors as names
 from export.graphs.best_tokens_operator import BEST_TOKENS
 from export.graphs.dead_nodes import remove_unused
+from export.graphs.external_weights import Weights
 from export.graphs.fused_layers import ScaledMatrix
 from export.graphs.onnx_function import DOMAIN
 from export.graphs.ranking import BlockedVocabulary, Ranking
@@ -30,20 +31,26 @@ _MICROSOFT = "com.microsoft"
 
 
 def quantize_per_row(
-    model: ModelProto, matrices: Mapping[str, ScaledMatrix] | None = None, ranking: Ranking | None = None
+    model: ModelProto,
+    matrices: Mapping[str, ScaledMatrix] | None = None,
+    ranking: Ranking | None = None,
+    weights: Weights | None = None,
 ) -> ModelProto:
     """Replace every product with a constant matrix, and every embedding table, by its int8 counterpart.
 
     `matrices` are the originals of constants that the graph contains multiplied, by name. With `ranking`, the nodes
     from the output projection to candidates and normalisers become one operator, and scores become optional. The model
-    is changed in place.
+    is changed in place. `weights` are those that it only names.
     """
-    return _Quantizer(model, matrices or {}, ranking).run()
+    return _Quantizer(model, matrices or {}, ranking, weights or {}).run()
 
 
 class _Quantizer:
-    def __init__(self, model: ModelProto, matrices: Mapping[str, ScaledMatrix], ranking: Ranking | None) -> None:
+    def __init__(
+        self, model: ModelProto, matrices: Mapping[str, ScaledMatrix], ranking: Ranking | None, weights: Weights
+    ) -> None:
         self._matrices = matrices
+        self._weights = weights
         self._ranking = ranking
         self._model = model
         self._graph = model.graph
@@ -219,10 +226,9 @@ class _Quantizer:
         scale = np.float32(1)
         if name in self._matrices:
             columns, scale = self._matrices[name].rows.numpy().T, np.float32(self._matrices[name].scale)
-        elif self._is_embedding(name):
-            columns = numpy_helper.to_array(self._constants[name]).T
         else:
-            columns = numpy_helper.to_array(self._constants[name])
+            columns = self._weights[name] if name in self._weights else numpy_helper.to_array(self._constants[name])
+            columns = columns.T if self._is_embedding(name) else columns
         quantized, steps = quantize_in_pairs(columns)
         missing = num_columns - columns.shape[1]
         return np.pad(quantized, ((0, 0), (0, missing))), np.pad(steps * scale, (0, missing))

@@ -20,6 +20,7 @@ _INT8 = torch.iinfo(torch.int8)
 _SIGNED_LEVELS = 127
 _UNSIGNED_LEVELS = 255
 _LARGEST_PAIR = 128
+_BLOCK_OUTPUTS = 4096
 
 
 @torch.no_grad()
@@ -28,7 +29,8 @@ def rounded(transformer: Model) -> Model:
 
     Keys and values of the decoder must be in [-1, 1], see export.int8.key_value_ranges.
     """
-    twin = copy.deepcopy(transformer)
+    twin = copy.deepcopy(transformer, {id(parameter): parameter for parameter in transformer.parameters()})
+    rounded_weights: dict[int, nn.Parameter] = {}
     positive = {
         module.outer_proj
         for module in twin.modules()
@@ -36,8 +38,10 @@ def rounded(transformer: Model) -> Model:
     }
     for module in twin.modules():
         if isinstance(module, nn.Embedding | nn.Linear):
-            # A separate parameter: the output projection can share its weight with an embedding.
-            module.weight = nn.Parameter(_weights_in_steps(module.weight, _heaviest_pairs(module.weight)))
+            # The output projection can share its weight with embeddings.
+            if (key := id(module.weight)) not in rounded_weights:
+                rounded_weights[key] = nn.Parameter(_in_blocks(module.weight))
+            module.weight = rounded_weights[key]
         if isinstance(module, nn.Linear):
             levels = _UNSIGNED_LEVELS if module in positive else _SIGNED_LEVELS
             module.register_forward_pre_hook(lambda _, inputs, levels=levels: _in_steps(inputs[0], levels))
@@ -46,6 +50,15 @@ def rounded(transformer: Model) -> Model:
             for projection in (attention.key_proj, attention.value_proj):
                 projection.register_forward_hook(lambda _, __, output: _as_cached(output))
     return twin
+
+
+def _in_blocks(weight: Tensor) -> Tensor:
+    """Round a weight [outputs, inputs] some outputs at a time: a vocabulary has a gigabyte of them."""
+    result = torch.empty_like(weight)
+    for start in range(0, len(weight), _BLOCK_OUTPUTS):
+        block = weight[start : start + _BLOCK_OUTPUTS]
+        result[start : start + _BLOCK_OUTPUTS] = _weights_in_steps(block, _heaviest_pairs(block))
+    return result
 
 
 def _heaviest_pairs(weight: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[att
 from bundle import tensors as names
 from bundle.loading import Bundle, check_graph, load_bundle
 from bundle.manifest import MANIFEST_FILE
+from bundle.tensors import Precision
 from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES, TARGET_SENTENCEPIECE_FILE
 from export.checkpoint_checks import ExportError
 from export.exporter import export_bundle
@@ -44,6 +45,18 @@ def _assert_refused(checkpoint: Path, folder: Path, *reasons: str) -> None:
     for reason in reasons:
         assert reason in str(raised.value)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("precision", ["int8", "float32", "float16"])
+def test_a_bundle_does_not_depend_on_the_size_of_weights_that_its_graphs_only_name(
+    precision: Precision, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = tmp_path / "all" / "tiny", tmp_path / "none" / "tiny"
+    for num_bytes, folder in zip((0, 2**40), folders, strict=True):
+        monkeypatch.setattr("export.graphs.tracing.MIN_DEFERRED_BYTES", num_bytes)
+        export_bundle(checkpoint, folder, precision)
+    first, second = ({file.name: file.read_bytes() for file in folder.iterdir()} for folder in folders)
+    assert first == second
 
 
 def test_a_checkpoint_becomes_a_bundle_that_loads(float32_bundle: Bundle) -> None:

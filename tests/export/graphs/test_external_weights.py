@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from export.graphs.external_weights import write_graph
+from export.graphs.external_weights import Weights, write_graph
 
 ROWS = 700
 
@@ -49,6 +49,22 @@ def test_large_weights_are_in_a_file_of_their_own_and_equal_ones_only_once(tmp_p
         if each.raw_data
     }
     assert small == {"small"}
+
+
+@pytest.mark.parametrize("rows", [ROWS, 100])
+def test_weights_that_a_graph_only_names_are_written_as_its_own(rows: int, tmp_path: Path) -> None:
+    table = np.random.default_rng(1).standard_normal((rows, 512)).astype(np.float32)
+    own, named = _graph(table), _graph(table)
+    named.graph.initializer[0].ClearField("raw_data")
+    named.graph.initializer[0].data_location = TensorProto.EXTERNAL
+    weights: Weights = {"table": table}
+    for model, folder in ((own, tmp_path / "own"), (named, tmp_path / "named")):
+        folder.mkdir()
+        write_graph(model, folder / "encoder.onnx", weights if model is named else None)
+    files = sorted(path.name for path in (tmp_path / "own").iterdir())
+    assert len(files) == (2 if rows == ROWS else 1)
+    for file in files:
+        assert (tmp_path / "own" / file).read_bytes() == (tmp_path / "named" / file).read_bytes()
 
 
 def test_equal_weights_of_one_graph_are_written_once(tmp_path: Path) -> None:
