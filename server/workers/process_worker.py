@@ -30,8 +30,9 @@ _UNGUARDED = (
     '`if __name__ == "__main__":`'
 )
 
-# Not fork: this process has threads.
-_processes = multiprocessing.get_context("spawn")
+# Not forks of this process, which has threads, but of one that has only imported the engine: they share those pages.
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["server.workers.process_main"])
 
 
 class ProcessWorker:

@@ -52,9 +52,9 @@ def _engines(served: Served) -> list[psutil.Process]:
     """Return the worker processes, the oldest first."""
     server = psutil.Process(served.process.pid)
     workers = []
-    for each in server.children():
+    for each in server.children(recursive=True):
         with suppress(psutil.NoSuchProcess):  # or a zombie
-            if "spawn_main" in " ".join(each.cmdline()):
+            if each.ppid() != server.pid:  # a child of the process that forks them
                 workers.append((each.create_time(), each))
     return [worker for _, worker in sorted(workers, key=lambda each: each[0])]
 
