@@ -10,11 +10,12 @@ from server.text.segmentation.sentences import sentences
 _MIN_RATIO = 0.6  # characters of a translation to those of a source with several parts
 _MIN_RATIO_OF_ONE = 0.3  # of any other source
 _MIN_CHARACTERS = 40  # of a source whose length is compared
-_MIN_RATIO_OF_PART = 0.7  # of a part, to that of the whole
-_MIN_LOG_PROBABILITY = -1.1  # mean of the tokens of the translation of several parts
-# Of three and more parts, or of short ones: those are dropped more often, and models are sure of short sentences.
-_MIN_LOG_PROBABILITY_OF_MANY = -0.5
-_SHORT_PART = 40  # characters, on average
+_MIN_RATIO_OF_PART = 0.6  # of a part, to that of the whole
+_MIN_LOG_PROBABILITY = -1.2  # mean of the tokens of the translation of several parts
+# Of many parts, or of short ones: those are dropped more often, and models are sure of short sentences.
+_MIN_LOG_PROBABILITY_OF_MANY = -0.3
+_MANY_PARTS = 4
+_SHORT_PART = 50  # characters, on average
 _MIN_WORDS = 2  # in brackets or quotation marks, for a part of its own
 
 _INNER_MARK = re.compile(r"[.!?…;。！？；\n\r()\[\]\"“”„«»](?=[\s\S]*\w)")
@@ -60,7 +61,7 @@ def doubt(source: str, translation: str, languages: tuple[str, str], log_probabi
     spans = parts(source, languages[0]) if may_have_parts(source) else []
     if len(spans) < 2:
         return 0.0
-    has_many = len(spans) > 2 or len(source) < _SHORT_PART * len(spans)
+    has_many = len(spans) >= _MANY_PARTS or len(source) < _SHORT_PART * len(spans)
     limit = _MIN_LOG_PROBABILITY_OF_MANY if has_many else _MIN_LOG_PROBABILITY
     # The comparison with NaN is false, so the first one counts then.
     return max(shortness(source, translation, languages), log_probability / limit)
