@@ -8,12 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-from safetensors.torch import save_file
-
-from model.checkpoints.weights import parameter_shapes
-from model.config import TransformerConfig
-
 _LAYERS = {"m2m100-418m": 12, "nllb-600m": 12, "nllb-3.3b": 24, "bart-base": 6, "t5-base": 12}
 _PRE_NORM: dict[str, object] = {
     "norm_placement": "pre",
@@ -77,6 +71,13 @@ def settings_of(size: str, *, as_marian: bool = False) -> dict[str, object]:
 
 def write_checkpoint(size: str, folder: Path, *, as_marian: bool = False) -> RandomCheckpoint:
     """Write a random checkpoint of a size to `folder`."""
+    # Imported here: processes whose memory is measured import this module.
+    import torch
+    from safetensors.torch import save_file
+
+    from model.checkpoints.weights import parameter_shapes
+    from model.config import TransformerConfig
+
     settings = settings_of(size, as_marian=as_marian)
     shapes = parameter_shapes(TransformerConfig(**settings))  # type: ignore[arg-type]  # fields of these types
     generator = torch.Generator().manual_seed(1)
