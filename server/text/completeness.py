@@ -16,10 +16,12 @@ _MIN_LOG_PROBABILITY = -1.2  # mean of the tokens of the translation of several 
 _MIN_LOG_PROBABILITY_OF_MANY = -0.3
 _MANY_PARTS = 4
 _SHORT_PART = 50  # characters, on average
+_WIDE_LETTERS = 1.5  # what a Chinese, Japanese or Korean character counts more than a letter
 _MIN_WORDS = 2  # in brackets or quotation marks, for a part of its own
 
 _INNER_MARK = re.compile(r"[.!?…;。！？；\n\r()\[\]\"“”„«»](?=[\s\S]*\w)")
 _GROUP = re.compile(r"\(([^()]+)\)|\[([^\[\]]+)\]|[\"“„«»]([^\"“”„«»]+)[\"”“«»]")
+_WIDE = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SEMICOLON = re.compile(r"[;；]")
 _WORD = re.compile(r"\w+")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -72,21 +74,27 @@ def shortness(source: str, translation: str, languages: tuple[str, str]) -> floa
 
     Parts are compared if there are as many as in the source.
     """
-    ratio = len(translation) / max(len(source), 1)
+    ratio = _length(translation) / max(_length(source), 1)
     whole = _MIN_RATIO / max(ratio, 0.01)
     spans, translated = parts(source, languages[0]), parts(translation, languages[1])
     if len(spans) != len(translated):
         return whole
-    usual = _MIN_RATIO_OF_PART * ratio
+    usual = _MIN_RATIO_OF_PART * len(translation) / max(len(source), 1)
     compared = zip(spans, translated, strict=True)
     return max([whole, *(usual * (stop - begin) / (end - start) for (begin, stop), (start, end) in compared)])
 
 
 def lacks_parts(source: str, translation: str, languages: tuple[str, str]) -> bool:
     """Return whether a translation has fewer parts than its source, or is far too short."""
-    if len(source) >= _MIN_CHARACTERS and len(translation) < _MIN_RATIO_OF_ONE * len(source):
+    length = _length(source)
+    if length >= _MIN_CHARACTERS and _length(translation) < _MIN_RATIO_OF_ONE * length:
         return True
     return may_have_parts(source) and len(parts(translation, languages[1])) < len(parts(source, languages[0]))
+
+
+def _length(text: str) -> float:
+    """Return the characters of a text, as many as an alphabet would need."""
+    return len(text) if text.isascii() else len(text) + _WIDE_LETTERS * len(_WIDE.findall(text))
 
 
 def _regions(text: str) -> Iterator[Span]:

@@ -43,6 +43,13 @@ def test_a_missing_part_and_a_far_too_short_answer_are_lacking() -> None:
     assert not lacks_parts("Thank you very much.", "Danke.", LANGUAGES)
 
 
+def test_a_chinese_character_is_as_long_as_a_part_of_a_word() -> None:
+    source = "The government announced new measures against air pollution in large cities on Tuesday."
+    assert not lacks_parts(source, "政府周二宣布了治理大城市空气污染的新措施。", ("en", "zh"))
+    assert lacks_parts(source, "政府周二宣布。", ("en", "zh"))
+    assert lacks_parts("政府周二宣布了治理大城市空气污染的新措施。", "On Tuesday.", ("zh", "en"))
+
+
 def test_unlikely_translations_of_several_parts_are_doubtful() -> None:
     source, translation = "I am here today. Go away now!", "Ich bin heute hier. Geh jetzt weg!"
     assert doubt(source, translation, LANGUAGES, -0.2) < 1 < doubt(source, translation, LANGUAGES, -0.4)
