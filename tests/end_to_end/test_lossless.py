@@ -83,7 +83,7 @@ def test_an_answer_reports_the_means_that_kept_each_item(client: TestClient) -> 
     ).json()
     protected = answer["translations"][0]["details"]["protected"]
     assert [(item["text"], item["kind"]) for item in protected] == [("{name}", "placeholder"), ("7", "number")]
-    assert protected[0]["means"] in ("stand_in", "name", "required", "apart")
+    assert protected[0]["means"] in ("as_is", "stand_in", "name", "required", "apart")
     metrics = client.get("/metrics").text
     assert 'kvasir_protected_items_total{kind="placeholder"' in metrics
     answer = client.post("/v1/translate", json={"text": "Good morning.", "source": "en"}).json()
