@@ -31,9 +31,10 @@ _TEXTS = (
 
 
 def _reference(bundle: Bundle) -> ReferenceTokenizer:
+    source, target = (bundle.file(name) for name in (SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE))
     return ReferenceTokenizer(
-        source_spm=str(bundle.file(SOURCE_SENTENCEPIECE_FILE)),
-        target_spm=str(bundle.file(TARGET_SENTENCEPIECE_FILE)),
+        source_spm=str(source),
+        target_spm=str(target if target.is_file() else source),
         vocab=str(bundle.file(VOCABULARY_FILE)),
     )
 
