@@ -32,7 +32,7 @@ def write_graph(model: ModelProto, file: Path, weights: Weights | None = None) -
     """Write a graph, and its weights to `file` with another suffix if they are large. The model loses those weights.
 
     `weights` are those that the graph only names. Equal weights, of this graph or of another one in the folder, are
-    written once. Each tensor is freed as soon as it is written, so that no second copy of all weights exists.
+    written once. Each tensor leaves the graph or `weights` as soon as it is written.
     """
     named = weights or {}
     sizes = {tensor.name: _num_bytes(tensor, named) for tensor in model.graph.initializer}
@@ -48,7 +48,7 @@ def write_graph(model: ModelProto, file: Path, weights: Weights | None = None) -
         file_of_weights = file.with_suffix(WEIGHTS_SUFFIX)
         with file_of_weights.open("wb") as stream:
             for tensor in large:
-                content = named[tensor.name].tobytes() if tensor.name in named else tensor.raw_data
+                content = _bytes(named[tensor.name]) if tensor.name in named else tensor.raw_data
                 place = next((each for each in written if each.contains(content)), None)
                 if place is None:
                     stream.write(b"\0" * (-stream.tell() % _ALIGNMENT))
@@ -58,9 +58,14 @@ def write_graph(model: ModelProto, file: Path, weights: Weights | None = None) -
                     written.append(place)
                 place.refer(tensor)
                 tensor.ClearField("raw_data")
+                named.pop(tensor.name, None)
         if not file_of_weights.stat().st_size:
             file_of_weights.unlink()
     onnx.save(model, file)
+
+
+def _bytes(array: NDArray[np.generic]) -> memoryview:
+    return np.ascontiguousarray(array).data.cast("B")
 
 
 def _num_bytes(tensor: TensorProto, named: Weights) -> int:
@@ -75,7 +80,7 @@ class _Place:
     offset: int
     length: int
 
-    def contains(self, content: bytes) -> bool:
+    def contains(self, content: bytes | memoryview) -> bool:
         """Return whether the tensor consists of these bytes."""
         if self.length != len(content):
             return False
@@ -99,7 +104,7 @@ def _places(file: Path) -> Iterator[_Place]:
             yield _Place(file.parent / values["location"], int(values["offset"]), int(values["length"]))
 
 
-def _begins_with(stream: BinaryIO, content: bytes) -> bool:
+def _begins_with(stream: BinaryIO, content: bytes | memoryview) -> bool:
     # In blocks: both can be hundreds of megabytes.
     blocks = range(0, len(content), _BLOCK_BYTES)
     return all(stream.read(len(block := content[start : start + _BLOCK_BYTES])) == block for start in blocks)

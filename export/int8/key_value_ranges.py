@@ -8,7 +8,7 @@ in the cache.
 """
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -62,16 +62,16 @@ def decoder_attentions(layer: DecoderLayer | RecurrentDecoderLayer) -> tuple[Mul
 def _magnitudes(transformer: Transformer) -> tuple[list[KeysValues], list[KeysValues]]:
     """Return the magnitudes [heads * head_dim] of every layer's self- and cross-attention keys and values."""
     generator = torch.Generator().manual_seed(0)
-    own, cross = zip(*(_random_keys_values(transformer, length, generator) for length in _LENGTHS), strict=True)
+    own, cross = zip(*(_random_magnitudes(transformer, length, generator) for length in _LENGTHS), strict=True)
     return [_largest(layer) for layer in zip(*own, strict=True)], [
         _largest(layer) for layer in zip(*cross, strict=True)
     ]
 
 
-def _random_keys_values(
+def _random_magnitudes(
     transformer: Transformer, length: int, generator: torch.Generator
-) -> tuple[Sequence[KeysValues], Sequence[KeysValues]]:
-    """Return every layer's self- and cross-attention keys and values for random sentences of this length."""
+) -> tuple[list[KeysValues], list[KeysValues]]:
+    """Return the magnitudes of every layer's keys and values for random sentences of this length."""
     config = transformer.config
     rows = _TOKENS_OF_EACH // length
     source_len, target_len = min(length, config.max_source_tokens), min(length, config.max_target_tokens)
@@ -81,14 +81,17 @@ def _random_keys_values(
     mask = torch.ones_like(source, dtype=torch.bool)
     cross = transformer.decoder.project_memory(transformer.encode(source, mask))
     _, cache = transformer.decoder(target, cross, mask, None)  # without logits, a gigabyte with 256,000 tokens
-    return cache.self_attention, cross
+    return [_of_channels(*layer) for layer in cache.self_attention], [_of_channels(*layer) for layer in cross]
+
+
+def _of_channels(keys: Tensor, values: Tensor) -> KeysValues:
+    """Return the magnitudes [heads * head_dim] of keys and values [rows, heads, length, head_dim]."""
+    return keys.abs().amax(dim=(0, 2)).flatten(), values.abs().amax(dim=(0, 2)).flatten()
 
 
 def _largest(runs: Iterable[KeysValues]) -> KeysValues:
-    """Return the magnitudes [heads * head_dim] of keys and values [rows, heads, length, head_dim] of several runs."""
-    keys, values = (
-        torch.stack([each.abs().amax(dim=(0, 2)).flatten() for each in of]).amax(0) for of in zip(*runs, strict=True)
-    )
+    """Return the largest magnitudes of several runs."""
+    keys, values = (torch.stack(of).amax(0) for of in zip(*runs, strict=True))
     return keys, values
 
 

@@ -31,17 +31,22 @@ BIASED_SELF_ATTENTION = "BiasedSelfAttention"
 BIASED_SOURCE_ATTENTION = "BiasedSourceAttention"
 
 
-def in_panels(weight: NDArray[np.int8]) -> NDArray[np.int8]:
+def in_panels(weight: NDArray[np.int8], num_columns: int | None = None) -> NDArray[np.int8]:
     """Return a matrix [inputs, outputs] as [ceil(outputs / 64), ceil(inputs / 4), 64, 4], the order of reading.
 
-    One instruction multiplies four adjacent numbers of a column; zeros pad the last quad and the last panel.
+    One instruction multiplies four adjacent numbers of a column; zeros pad the last quad, the last panel, and the
+    matrix to `num_columns` outputs.
     """
     inputs, outputs = weight.shape
-    num_quads, num_panels = -(-inputs // QUAD), -(-outputs // PANEL_COLUMNS)
-    filled = np.zeros((num_quads * QUAD, num_panels * PANEL_COLUMNS), np.int8)
-    filled[:inputs, :outputs] = weight
-    quads = filled.reshape(num_quads, QUAD, num_panels, PANEL_COLUMNS)
-    return np.ascontiguousarray(quads.transpose(2, 0, 3, 1))
+    num_quads, num_panels = -(-inputs // QUAD), -(-(num_columns or outputs) // PANEL_COLUMNS)
+    panels = np.zeros((num_panels, num_quads, PANEL_COLUMNS, QUAD), np.int8)
+    # One after another: a temporary copy of a panel, not of a vocabulary.
+    for panel, start in zip(panels, range(0, outputs, PANEL_COLUMNS), strict=False):
+        columns = weight[:, start : start + PANEL_COLUMNS]
+        filled = np.zeros((num_quads * QUAD, PANEL_COLUMNS), np.int8)
+        filled[:inputs, : columns.shape[1]] = columns
+        panel[:] = filled.reshape(num_quads, QUAD, PANEL_COLUMNS).transpose(0, 2, 1)
+    return panels
 
 
 def add_functions(model: ModelProto) -> None:

@@ -6,7 +6,9 @@ instructions for uint8 x int8. Other processors have an instruction that adds tw
 weights are limited so that it never saturates, and results are equal on all processors.
 """
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
@@ -16,7 +18,7 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 from bundle import tensors as names
 from export.graphs.best_tokens_operator import BEST_TOKENS
 from export.graphs.dead_nodes import remove_unused
-from export.graphs.external_weights import Weights
+from export.graphs.external_weights import MIN_DEFERRED_BYTES, Weights
 from export.graphs.fused_layers import ScaledMatrix
 from export.graphs.onnx_function import DOMAIN
 from export.graphs.ranking import BlockedVocabulary, Ranking
@@ -40,17 +42,33 @@ def quantize_per_row(
 
     `matrices` are the originals of constants that the graph contains multiplied, by name. With `ranking`, the nodes
     from the output projection to candidates and normalisers become one operator, and scores become optional. The model
-    is changed in place. `weights` are those that it only names.
+    is changed in place. `weights` are those that it only names; its large matrices in int8 join them.
     """
-    return _Quantizer(model, matrices or {}, ranking, weights or {}).run()
+    return _Quantizer(model, matrices or {}, ranking, weights).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Int8Matrix:
+    """A matrix in panels, with the scale and the sum of each column."""
+
+    panels: NDArray[np.int8]
+    scales: NDArray[np.float32]
+    sums: NDArray[np.int32]
 
 
 class _Quantizer:
     def __init__(
-        self, model: ModelProto, matrices: Mapping[str, ScaledMatrix], ranking: Ranking | None, weights: Weights
+        self,
+        model: ModelProto,
+        matrices: Mapping[str, ScaledMatrix],
+        ranking: Ranking | None,
+        weights: Weights | None,
     ) -> None:
         self._matrices = matrices
-        self._weights = weights
+        self._weights = {} if weights is None else weights
+        self._min_deferred_bytes = math.inf if weights is None else MIN_DEFERRED_BYTES
+        # Tables that embeddings and output projection share, by address and number of columns.
+        self._shared: dict[tuple[int, int], _Int8Matrix] = {}
         self._ranking = ranking
         self._model = model
         self._graph = model.graph
@@ -165,17 +183,17 @@ class _Quantizer:
     def _factors(self, product: NodeProto) -> tuple[list[str], dict[str, int | float]]:
         """Return the first inputs of an operator with a product, and the attributes for quantising activations."""
         hidden, weight = product.input
-        quantized, scales = self._in_int8(weight, self._constants[weight].dims[1])
-        missing = -quantized.shape[0] % QUAD
+        matrix = self._in_int8(weight, self._constants[weight].dims[1])
+        missing = -self._constants[weight].dims[0] % QUAD
         # The output of a ReLU is not negative and needs no bit for a sign.
         is_positive = hidden in self._producers and self._producers[hidden].op_type == "Relu"
         if missing:
             hidden = self._pad(hidden, missing, product.output[0])
         inputs = [
             hidden,
-            self._add_constant(f"{weight}/panels", operators.in_panels(quantized)),
-            self._add_constant(f"{weight}/scales", scales),
-            self._add_constant(f"{weight}/sums", quantized.sum(axis=0, dtype=np.int32)),
+            self._add_constant(f"{weight}/panels", matrix.panels),
+            self._add_constant(f"{weight}/scales", matrix.scales),
+            self._add_constant(f"{weight}/sums", matrix.sums),
         ]
         return inputs, {
             "zero_point": 0 if is_positive else _ZERO_POINT,
@@ -213,25 +231,25 @@ class _Quantizer:
         num_tokens, width = self._constants[table].dims
         # As many columns as an output projection has, which consists of whole blocks.
         blocks = BlockedVocabulary.of(num_tokens)
-        quantized, scales = self._in_int8(table, blocks.num_blocks * blocks.block_size)
+        matrix = self._in_int8(table, blocks.num_blocks * blocks.block_size)
         inputs = [
             tokens,
-            self._add_constant(f"{table}/panels", operators.in_panels(quantized)),
-            self._add_constant(f"{table}/scales", scales[:num_tokens]),
+            self._add_constant(f"{table}/panels", matrix.panels),
+            self._add_constant(f"{table}/scales", matrix.scales[:num_tokens]),
         ]
         self._emit(operators.EMBED_TOKENS, inputs, [node.output[0]], domain=DOMAIN, width=width)
 
-    def _in_int8(self, name: str, num_columns: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-        """Return a constant as int8 [inputs, num_columns], padded with zeros, and a scale for each column."""
-        scale = np.float32(1)
-        if name in self._matrices:
-            columns, scale = self._matrices[name].rows.numpy().T, np.float32(self._matrices[name].scale)
-        else:
-            columns = self._weights[name] if name in self._weights else numpy_helper.to_array(self._constants[name])
-            columns = columns.T if self._is_embedding(name) else columns
-        quantized, steps = quantize_in_pairs(columns)
-        missing = num_columns - columns.shape[1]
-        return np.pad(quantized, ((0, 0), (0, missing))), np.pad(steps * scale, (0, missing))
+    def _in_int8(self, name: str, num_columns: int) -> _Int8Matrix:
+        """Return a constant in int8, padded with zeros to `num_columns`."""
+        if scaled := self._matrices.get(name):
+            key = scaled.rows.data_ptr(), num_columns
+            if key not in self._shared:
+                self._shared[key] = _int8_matrix(scaled.rows.numpy().T, num_columns)
+            shared = self._shared[key]
+            return replace(shared, scales=shared.scales * np.float32(scaled.scale))
+        stored = self._weights[name] if name in self._weights else numpy_helper.to_array(self._constants[name])
+        columns = np.asarray(stored, np.float32)
+        return _int8_matrix(columns.T if self._is_embedding(name) else columns, num_columns)
 
     def _emit(
         self,
@@ -247,7 +265,21 @@ class _Quantizer:
 
     def _add_constant(self, name: str, value: NDArray[np.generic] | np.generic) -> str:
         if name not in self._constants:
-            tensor = numpy_helper.from_array(np.asarray(value), name)
+            array = np.asarray(value)
+            if array.nbytes >= self._min_deferred_bytes:
+                self._weights[name] = array
+                data_type = helper.np_dtype_to_tensor_dtype(array.dtype)
+                tensor = onnx.TensorProto(name=name, dims=array.shape, data_type=data_type)
+                tensor.data_location = onnx.TensorProto.EXTERNAL
+            else:
+                tensor = numpy_helper.from_array(array, name)
             self._constants[name] = tensor
             self._graph.initializer.append(tensor)
         return name
+
+
+def _int8_matrix(columns: NDArray[np.float32], num_columns: int) -> _Int8Matrix:
+    quantized, scales = quantize_in_pairs(columns)
+    missing = (0, num_columns - columns.shape[1])
+    sums = quantized.sum(axis=0, dtype=np.int32)
+    return _Int8Matrix(operators.in_panels(quantized, num_columns), np.pad(scales, missing), np.pad(sums, missing))

@@ -13,9 +13,11 @@ from bundle import tensors as names
 from bundle.loading import Bundle
 from export.bundle_description import describe_bundle
 from export.exporter import export_decoder, export_encoder
+from export.verification import references
 from export.verification.differences import TOLERANCE, Verdict
 from export.verification.differences import difference as difference_of
 from export.verification.graph_runs import VerificationError
+from export.verification.int8_reference import rounded
 from export.verification.verify import verify_bundle
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
@@ -187,7 +189,7 @@ def test_unlucky_rounding_is_accepted_with_a_warning_and_a_wrong_graph_is_not() 
     rounded = values + rounding
 
     def verdict(found: NDArray[np.float32]) -> Verdict:
-        return difference_of("x", found, values, "int8", rounded).verdict
+        return difference_of("x", found, values, "int8", [rounded]).verdict
 
     assert verdict(rounded) is Verdict.USUAL
     flipped = rounded.copy()
@@ -205,6 +207,34 @@ def test_unlucky_rounding_is_accepted_with_a_warning_and_a_wrong_graph_is_not() 
     column[:, 7] *= 2
     assert verdict(column) is Verdict.WRONG
     assert verdict(np.full_like(rounded, np.nan)) is Verdict.WRONG
+
+
+def test_a_graph_is_right_where_it_is_as_near_to_models_that_round_as_they_are_to_one_another() -> None:
+    random = np.random.default_rng(1)
+    values = random.standard_normal((5, 50)).astype(np.float32)
+
+    def output(*, other_way: bool) -> NDArray[np.float32]:
+        """One number, rounded up or down, changes all of one row."""
+        rounded = values + random.normal(0, 0.02, values.shape).astype(np.float32)
+        rounded[3] += 0.3 * other_way
+        return rounded
+
+    up, down = (output(other_way=way) for way in (True, False))
+    both_ways = [output(other_way=way) for way in (False, True, True, False, False, False)]
+    for found in (up, down):
+        assert difference_of("x", found, values, "int8", both_ways).verdict is not Verdict.WRONG
+    assert difference_of("x", up, values, "int8", both_ways[:1]).verdict is Verdict.WRONG
+    one_way = [output(other_way=False) for _ in range(6)]
+    for wrong in (up, down * np.float32(1.2), np.full_like(down, np.nan)):
+        assert difference_of("x", wrong, values, "int8", one_way).verdict is Verdict.WRONG
+
+
+def test_an_int8_bundle_is_right_whichever_way_numbers_between_two_levels_are_rounded(
+    int8_bundle: Bundle, marian: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(100, 104):
+        monkeypatch.setattr(references, "rounded", lambda model, seed, first=seed: rounded(model, first + seed))
+        verify_bundle(int8_bundle, marian)
 
 
 @pytest.mark.parametrize("index", range(3))
