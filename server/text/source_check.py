@@ -17,8 +17,8 @@ _MAX_COST_OF_WORD = 5.5  # names cost much
 _MAX_SHORT_WORDS = 2
 _MAX_SHORT_CHARACTERS = 100
 _MIN_LETTERS = 3  # "OK" and "TV" cost much
-_MAX_REPETITIONS = 20  # of up to three words
-_MAX_DISTINCT = 3
+# Words that a text may have if it consists of one, two or three different ones.
+_MAX_REPETITIONS = {1: 5, 2: 20, 3: 20}
 _MIN_PROSE = 2
 _MAX_COSTED_WORDS = 12  # enough to recognise a sentence without words
 # A limit for the cost of a letter of the source and of a token of the translation, in nats. It rejects 5 % of the
@@ -58,7 +58,7 @@ class SourceCheck:
         """Return the reason to keep a sentence; None to translate it. `code` has what may be code in it."""
         words = text.lower().split()
         distinct = set(words)
-        is_repeated = len(words) > _MAX_REPETITIONS and len(distinct) <= _MAX_DISTINCT
+        is_repeated = len(words) > _MAX_REPETITIONS.get(len(distinct), len(words))
         if not is_repeated and len(distinct & self._prose) >= _MIN_PROSE and self._evidence.is_surely_source(distinct):
             return None  # nearly all sentences, and no code has so many of these words
         distinct = {word.strip(_PUNCTUATION) for word in distinct}

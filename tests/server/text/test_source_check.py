@@ -67,6 +67,8 @@ def test_ordinary_sentences_names_and_labels_are_translated(text: str) -> None:
         (ENGLISH, "?!", KeepReason.NO_WORDS),
         (ENGLISH, "sdfkjh sdfkjh skdjfh", KeepReason.UNINTELLIGIBLE),
         (ENGLISH, "house " * 200, KeepReason.UNINTELLIGIBLE),
+        (ENGLISH, "Tom " * 6, KeepReason.UNINTELLIGIBLE),
+        (ENGLISH, "no " * 5, None),
     ],
 )
 def test_other_sentences_are_kept_for_a_reason(check: SourceCheck, text: str, reason: KeepReason) -> None:
