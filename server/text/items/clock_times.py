@@ -1,9 +1,9 @@
 """Times of day and ranges of them, found again in a translation, and written as its language does.
 
-`7:30 pm`, `17 Uhr`, `9am–5pm`, `9–17 Uhr`, `10:30 CET`.
+`7:30 pm`, `17 Uhr`, `9am–5pm`, `9–17 Uhr`, `10:30 CET`, `8 Uhr abends`, `8 in the evening`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import regex
@@ -29,10 +29,16 @@ _GAP = "[ \u00a0\u202f]?"
 _MERIDIEM = r"(?:[AaPp]\.[Mm]\.|[AaPp][Mm]\b)"
 _HOUR = r"\d{1,2}(?:[:.]\d{2})?"
 _ZONES = r"(?:UTC|GMT|CES?T|ME(?:SZ|Z)|[ECMP][SD]T|BST|IST|JST|WES?T|EES?T)(?:[-+−]\d{1,2}(?::?\d{2})?)?(?!\w)"
+_PART_OF_DAY = (
+    r"(?:in the (?:morning|afternoon|evening)|at night|morgens|früh|vormittags|mittags|nachmittags|abends|nachts)\b"
+)
 
 # Up to `12 Uhr` a number is enough: translations write `at five`, `at 5 o'clock` and `5 a.m.` for it.
 CLOCK_TIME = (
-    rf"(?<![\w:.,/-]){_HOUR}(?:{_GAP}{_MERIDIEM})?{_GAP}[-–]{_GAP}{_HOUR}(?:{_GAP}{_MERIDIEM}| Uhr\b)"
+    rf"(?<![\w:.,/–-]){_HOUR}(?: Uhr| o['’]clock) {_PART_OF_DAY}"
+    # Elsewhere, `8 in the morning` may be eight people.
+    rf"|(?<=\b(?:about|after|around|at|before|by|from|since|till|until) ){_HOUR} {_PART_OF_DAY}"
+    rf"|(?<![\w:.,/-]){_HOUR}(?:{_GAP}{_MERIDIEM})?{_GAP}[-–]{_GAP}{_HOUR}(?:{_GAP}{_MERIDIEM}| Uhr\b)"
     rf"|(?<![\w:.,/-])\d{{1,2}}:\d{{2}}{_GAP}[-–]{_GAP}\d{{1,2}}:\d{{2}}(?![\w:])"
     rf"|(?<![\w:.])\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:{_GAP}{_MERIDIEM})?(?: {_ZONES})?(?![\w:])"
     rf"|(?<![\w:.,]){_HOUR}{_GAP}{_MERIDIEM}"
@@ -42,24 +48,27 @@ _ZONE = regex.compile(r" (?![AP]M\b)[A-Z]{2,4}(?:[-+−][\d:]+)?$")
 _ZONES_IN_GERMAN = {"CET": "MEZ", "CEST": "MESZ", "EET": "OEZ", "WET": "WEZ"}
 _DIGITS = regex.compile(r"\d++")
 _LETTER = regex.compile(r"([ap])\.?\s?m", regex.IGNORECASE)
+_PART = regex.compile(_PART_OF_DAY, regex.IGNORECASE)
 _JOINT = regex.compile(r"\s?[-–—]\s?")
 _NAMED = r"\d{1,2}(?:[:.]\d{2})?(?:\s?(?:[ap]\.?\s?m\b\.?|Uhr\b|h\b|o['’]clock))?"
 _RANGES = regex.compile(
     rf"(?<![\d:.,])(?P<first>{_NAMED})(?:\s?[-–—]\s?|{TO})(?P<last>{_NAMED})(?!\d)", regex.IGNORECASE
 )
 _TIMES = regex.compile(
-    r"(?<![\d:.,])\d{1,2}(?:(?:[:.]|\s?[h]\s?)\d{2}(?::\d{2})?|(?=\s?(?:[ap]\.?m\b|Uhr|h\b|o['’]clock)))"
-    r"(?:\s?(?:[ap]\.\s?m\.|[ap]m\b))?(?!\d)",
+    r"(?<![\d:.,])\d{1,2}(?:(?:[:.]|\s?[h]\s?)\d{2}(?::\d{2})?"
+    r"|(?=\s?(?:[ap]\.?m\b|Uhr|h\b|o['’]clock|in the|at night)))"
+    rf"(?:\s?(?:[ap]\.\s?m\.|[ap]m\b)|(?:\s(?:Uhr|o['’]clock))?\s{_PART_OF_DAY})?(?!\d)",
     regex.IGNORECASE,
 )
-# Words behind a time with twelve hours that say which half of the day it is in, or leave it open.
+# Words behind a time with twelve hours for a half of the day.
 _HALVES = (
     *("abend", "nachmittag", "morgen", "vormittag", "nacht", "mittag", "früh", "soir", "matin", "après-midi", "tarde"),
     *("mañana", "noche", "sera", "mattin", "pomeriggio", "manhã", "noite"),
-    *("afternoon", "evening", "at night", "o'clock", "o’clock"),
+    *("afternoon", "evening", "at night"),
 )
+_OPEN = ("o'clock", "o’clock")
 # Behind the hour in words.
-_CLOCK = r"\s(?:o['’]clock|[ap]\.?m\b\.?|in the (?:afternoon|evening)|at night)"
+_CLOCK = rf"\s(?:(?:o['’]clock|Uhr)(?:\s{_PART_OF_DAY})?|[ap]\.?m\b\.?|{_PART_OF_DAY})"
 _HALF_DAY = 12 * 3600
 
 
@@ -68,9 +77,24 @@ def seconds_of(time: str) -> int | None:
     hour, minute, second, *_ = *map(int, _DIGITS.findall(time)[:3]), 0, 0, 0
     if hour > 24 or minute > 59 or second > 59 or _DIGITS.search(time) is None:
         return None
-    meridiem = _LETTER.search(time)
-    hour = hour % 24 if meridiem is None else hour % 12 + (12 if meridiem[1].lower() == "p" else 0)
+    is_second_half = _is_second_half(time, hour)
+    hour = hour % 24 if is_second_half is None else hour % 12 + 12 * is_second_half
     return (hour * 60 + minute) * 60 + second
+
+
+def _is_second_half(time: str, hour: int) -> bool | None:
+    """Return whether a time with twelve hours is after noon; None if it has no word for that."""
+    if meridiem := _LETTER.search(time):
+        return meridiem[1].lower() == "p"
+    part = _PART.search(time)
+    if part is None or hour > 12:
+        return None
+    word = part.group().lower()
+    if word in ("at night", "nachts"):
+        return 6 <= hour < 12
+    if word == "mittags":
+        return hour != 11
+    return word in ("in the afternoon", "in the evening", "nachmittags", "abends")
 
 
 def localized_time(item: str, target: str) -> str:
@@ -85,7 +109,8 @@ def localized_time(item: str, target: str) -> str:
         names = german if target.partition("-")[0] == "de" else {name: code for code, name in german.items()}
         return f"{localized_time(item[: zone.start()], target)} {names.get(code, code)}"
     times = _times_of(item)
-    if times is None or not (item.endswith("Uhr") or (_has_meridiem(item) and _has_24_hours(target))):
+    names_half = _has_meridiem(item) or _PART.search(item) is not None
+    if times is None or not ("Uhr" in item or (names_half and _has_24_hours(target))):
         return item
     return "–".join(map(_with_24_hours, times))
 
@@ -118,27 +143,36 @@ def find_time(answer: Answer, item: str) -> Range | None:
         return answer.first(_RANGES, lambda found: _times_of(answer.text[slice(*found)]) == wanted)
     if zone is not None:
         return _find_with_zone(answer, wanted[0], zone.group()[1:])
-    has_half = _has_meridiem(item) or item.endswith("Uhr")
-    found = answer.first(_TIMES, lambda found: _is_same(answer.text, found, wanted[0], has_half=has_half))
-    if found is None and item.endswith("Uhr"):
-        words = spelled(wanted[0] // 3600 % 12, answer.target_language, is_ordinal=False)
-        found = None if words is None else answer.first(regex.compile(words.pattern + _CLOCK, regex.IGNORECASE))
-    return found
+    has_part = _PART.search(item) is not None
+    has_half = has_part or _has_meridiem(item) or item.endswith("Uhr")
+    words_behind = () if not has_half else _HALVES if has_part else (*_HALVES, *_OPEN)
+    found = answer.first(_TIMES, lambda found: _is_same(answer.text, found, wanted[0], words_behind))
+    if found is not None or not (has_part or item.endswith("Uhr")):
+        return found
+    hour = wanted[0] // 3600
+    words = spelled(hour % 12 or 12, answer.target_language, is_ordinal=False)
+    if words is None or wanted[0] % 3600:
+        return None
+    halves = (hour >= 12,) if has_part and hour > 12 else (None, hour >= 12)
+    return answer.first(
+        regex.compile(words.pattern + _CLOCK, regex.IGNORECASE),
+        lambda found: _is_second_half(answer.text[slice(*found)], hour % 12 or 12) in halves,
+    )
 
 
 def _find_with_zone(answer: Answer, time: int, zone: str) -> Range | None:
     behind = _zone_pattern(zone)
 
     def is_same(found: Range) -> bool:
-        return behind.match(answer.text, found[1]) is not None and _is_same(answer.text, found, time, has_half=False)
+        return behind.match(answer.text, found[1]) is not None and _is_same(answer.text, found, time)
 
     found = answer.first(_TIMES, is_same)
     match = None if found is None else behind.match(answer.text, found[1])
     return found if found is None or match is None else (found[0], match.end())
 
 
-def _is_same(text: str, found: Range, time: int, *, has_half: bool) -> bool:
-    """Return whether a time in a text is the one that is looked for; with `has_half`, 12 hours may be 24 there."""
+def _is_same(text: str, found: Range, time: int, words_behind: Sequence[str] = ()) -> bool:
+    """Return whether a time in a text is the one that is looked for; before these words it may have twelve hours."""
     written = text[slice(*found)]
     value = seconds_of(written)
     if value is None or (_has_meridiem(written) and not _may_have_meridiem(written)):
@@ -146,7 +180,7 @@ def _is_same(text: str, found: Range, time: int, *, has_half: bool) -> bool:
     if value == time:
         return True
     behind = text[found[1] : found[1] + 24].lower()
-    return has_half and value % _HALF_DAY == time % _HALF_DAY and any(word in behind for word in _HALVES)
+    return value % _HALF_DAY == time % _HALF_DAY and any(word in behind for word in words_behind)
 
 
 def _times_of(text: str) -> tuple[int, ...] | None:

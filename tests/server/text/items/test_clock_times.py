@@ -18,6 +18,15 @@ from server.text.items.survival import Answer
         ("19.30", 1170),
         ("0:05", 5),
         ("17 Uhr", 1020),
+        ("8 Uhr morgens", 480),
+        ("8 Uhr abends", 1200),
+        ("12 Uhr mittags", 720),
+        ("1 Uhr mittags", 780),
+        ("12 Uhr nachts", 0),
+        ("2 at night", 120),
+        ("11 o'clock at night", 1380),
+        ("3 in the afternoon", 900),
+        ("20 Uhr abends", 1200),
     ],
 )
 def test_a_time_is_a_second_of_the_day(time: str, minute: int) -> None:
@@ -41,6 +50,9 @@ def test_other_texts_are_no_times() -> None:
         "8.30–12.00 Uhr",
         "17 Uhr",
         "8.30 Uhr",
+        "8 Uhr früh",
+        "8:15 Uhr abends",
+        "8 o'clock in the evening",
     ],
 )
 def test_times_are_one_item(time: str) -> None:
@@ -52,12 +64,20 @@ def test_times_are_one_item(time: str) -> None:
     ("time", "source", "answer", "found"),
     [
         ("3:30 PM", "en", "um 15:30 Uhr.", "15:30"),
-        ("3:30 p.m.", "en", "um 3:30 Uhr nachmittags", "3:30"),
+        ("3:30 p.m.", "en", "um 3:30 Uhr nachmittags", "3:30 Uhr nachmittags"),
         ("17 Uhr", "de", "at 5 p.m. today", "5 p.m."),
         ("17 Uhr", "de", "at 5 o'clock", "5"),
         ("17 Uhr", "de", "at five o'clock", "five o'clock"),
         ("17 Uhr", "de", "at 17:00", "17:00"),
         ("15.30 Uhr", "de", "at 3:30 pm", "3:30 pm"),
+        ("8 Uhr abends", "de", "at 8 p.m.", "8 p.m."),
+        ("8 Uhr abends", "de", "at 8 in the evening.", "8 in the evening"),
+        ("8 Uhr abends", "de", "at eight o'clock in the evening", "eight o'clock in the evening"),
+        ("8 Uhr morgens", "de", "at eight o'clock", "eight o'clock"),
+        ("12 Uhr mittags", "de", "at twelve o'clock", "twelve o'clock"),
+        ("8 in the evening", "en", "um 20 Uhr", "20"),
+        ("8 in the evening", "en", "um acht Uhr abends", "acht Uhr abends"),
+        ("8 in the morning", "en", "um 8 Uhr morgens", "8 Uhr morgens"),
         ("9am-5pm", "en", "von 9 bis 17 Uhr", "9 bis 17 Uhr"),
         ("9-5 pm", "en", "9:00–17:00 Uhr", "9:00–17:00 Uhr"),
         ("10-11 am", "en", "10–11 Uhr", "10–11 Uhr"),
@@ -78,6 +98,13 @@ def test_a_time_is_found_with_either_clock(time: str, source: str, answer: str, 
         ("14 Uhr", "de", "at 14 a.m."),
         ("17 Uhr", "de", "at 5 a.m."),
         ("17 Uhr", "de", "at 5 in the morning"),
+        ("17 Uhr", "de", "at five a.m."),
+        ("8 Uhr morgens", "de", "at 8 p.m."),
+        ("8 Uhr abends", "de", "at 8 o'clock"),
+        ("8 Uhr abends", "de", "at eight o'clock"),
+        ("8 Uhr morgens", "de", "at 8 in the evening"),
+        ("8 in the evening", "en", "um acht Uhr morgens"),
+        ("8 in the evening", "en", "um 8 Uhr morgens"),
         ("3:30 PM", "en", "um 3:30 Uhr"),
         ("9am-5pm", "en", "von 9 bis 5 Uhr"),
         ("9–17 Uhr", "de", "open at 9 and 18"),
@@ -99,6 +126,8 @@ def test_another_time_is_lost(time: str, source: str, answer: str) -> None:
         ("17 Uhr", "en", "17:00"),
         ("9–17 Uhr", "en", "9:00–17:00"),
         ("8.30 Uhr", "en", "8:30"),
+        ("8 Uhr abends", "en", "20:00"),
+        ("8 in the evening", "de", "20:00"),
         ("19:30", "en", "19:30"),
         ("3:30 pm CET", "de", "15:30 MEZ"),
         ("67 pm", "de", "67 pm"),
@@ -106,6 +135,18 @@ def test_another_time_is_lost(time: str, source: str, answer: str) -> None:
 )
 def test_times_are_written_with_the_clock_of_the_target_language(time: str, target: str, written: str) -> None:
     assert localized_time(time, target) == written
+
+
+@pytest.mark.parametrize("text", ["We saw 8 in the morning.", "There were 3 at night.", "at 8 in the mornings"])
+def test_a_number_beside_a_part_of_the_day_may_be_no_time(text: str) -> None:
+    assert ItemKind.TIME not in {each.kind for each in find_items(text)}
+
+
+def test_an_hour_behind_a_preposition_and_before_a_part_of_the_day_is_a_time() -> None:
+    text = "We meet at 8 in the evening."
+    assert [(text[each.start : each.end], each.kind) for each in find_items(text)] == [
+        ("8 in the evening", ItemKind.TIME)
+    ]
 
 
 def test_ranges_in_the_notation_of_another_language_are_unusual() -> None:

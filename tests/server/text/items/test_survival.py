@@ -40,7 +40,7 @@ def _find(kind: str, item: str, answer: str, source: str = "en", target: str = "
         ("date", "2026-11-22", "am 22. November 2026", "22. November 2026"),
         ("date", "11/22/2026", "am 22.11.2026", "22.11.2026"),
         ("time", "7:30 pm", "um 19:30 Uhr", "19:30"),
-        ("time", "7:30 pm", "um 7:30 Uhr abends", "7:30"),
+        ("time", "7:30 pm", "um 7:30 Uhr abends", "7:30 Uhr abends"),
         ("time", "7 pm", "um 19 Uhr", "19"),
         ("identifier", "Ctrl+S", "mit Strg+S", "Strg+S"),
         ("identifier", "Umschalt + F5", "Shift+F5", "Shift+F5"),
