@@ -19,6 +19,7 @@ _MONTH_BEFORE = regex.compile(rf"(?<!\w){MONTH}\s?$")
 _LONGEST_MONTH = 16  # characters
 _MONTH_BEHIND = regex.compile(rf"\.?\s?{MONTH}")
 _WORD = r"\s?[^\s.,;:!?()\d\"“”„«»-][^\s.,;:!?()\"“”„«»]*"
+_NOTHING = regex.compile("(?!)")
 _CLAUSE_END = regex.compile(r"\s*(?:[.,;:!?)]|$)")
 
 
@@ -37,8 +38,9 @@ def with_edges(found: FoundItem, text: str, sentence: str, notation: Notation) -
 def with_rest(found: FoundItem, text: str, sentence: str) -> FoundItem:
     """Return an item that was put in the place of a number, with what the model wrote of its other words.
 
-    These are names of months beside a date and the clock behind a time; behind other items, as many words as they have,
-    if a clause ends behind both: `500 emergency.` for `500 Euro.`.
+    These are names of months beside a date and the clock behind a time; behind other items, a longer unit or suffix
+    (`100 mm` for `100 m`, `4711-Bug` for `4711-B`), and as many words as they have, if a clause ends behind both: `500
+    emergency.` for `500 Euro.`.
     """
     item, start, end = found.item, found.start, found.end
     if item.kind is ItemKind.TIME:
@@ -50,7 +52,10 @@ def with_rest(found: FoundItem, text: str, sentence: str) -> FoundItem:
             end = month.end()
         return replace(found, start=start, end=end)
     number = NUMBERS.search(item.text)
-    num_words = 0 if number is None else len(item.text[number.end() :].split())
+    rest_of_item = "" if number is None else item.text[number.end() :]
+    if (garbled := _garbled(rest_of_item).match(text, end)) is not None:
+        return replace(found, end=garbled.end())
+    num_words = len(rest_of_item.split())
     if item.kind not in NUMERIC or not num_words or _CLAUSE_END.match(sentence, item.start + len(item.shown)) is None:
         return found
     rest = regex.compile(rf"(?:{_WORD}){{1,{num_words}}}+(?={_CLAUSE_END.pattern})").match(text, end)
@@ -64,6 +69,17 @@ def with_ordinal(found: FoundItem, text: str, notation: Notation) -> FoundItem:
     if suffix is None or not number.isdecimal() or not notation.target.startswith("en"):
         return found
     return replace(found, end=suffix.end(), output=number + ordinal_suffix(int(number)))
+
+
+def _garbled(rest: str) -> "regex.Pattern[str]":
+    """Return a pattern of the rest of an item, behind its number, with letters that follow directly.
+
+    Behind a blank only the same letters and digits: `mit` is a word, and not the unit `m`.
+    """
+    end = regex.escape(rest.strip())
+    if not end:
+        return _NOTHING
+    return regex.compile(rf"{end}\w{{1,3}}(?!\w)" if rest[0] in "-/" else rf"\s?{end}(?:\d|{end}){{1,3}}(?!\w)")
 
 
 def _with_clock(found: FoundItem, text: str) -> FoundItem:

@@ -50,6 +50,9 @@ def test_an_answer_in_the_notation_of_the_target_stays_as_it_is(bundle: Bundle) 
         ("the “dog” jumps", "the “dog” jumps", "the „dog“ jumps"),
         ("the “dog” jumps", "the „dog“ jumps", "the „dog“ jumps"),
         ("Due on March 3, 2026.", "Due on March 3th, 2026.", "Due on 3. März 2026."),
+        ("He is 1.85 m tall.", "He is 1.85 m0 tall.", "He is 1,85 m tall."),
+        ("He ran the 100 m here.", "He ran the 100 mm here.", "He ran the 100 m here."),
+        ("It is 4711-B here.", "It is 4711-Bug here.", "It is 4711-B here."),
     ],
 )
 def test_an_item_is_written_in_the_notation_of_the_target(
