@@ -241,9 +241,9 @@ def _fetch(
         report(f"SHA-256: {digest}")
     else:
         address = str(path.resolve())
-    if path.is_file():
-        if not is_archive(path):
-            raise ValueError(f"{path} must be a folder or an archive (.zip, .tar.gz, .argosmodel)")
+    if path.is_file() and not is_archive(path):
+        raise ValueError(f"{path} must be a folder or an archive (.zip, .tar.gz, .argosmodel)")
+    if is_archive(path):
         path = extract(path, temporary / "extracted" / model.short)
     licence = card_licence(path) or read_metadata(path).licence
     report(f"licence: {licence or 'not stated'}")

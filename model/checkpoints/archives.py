@@ -1,12 +1,16 @@
-"""Extraction of downloaded archives, which are untrusted: ZIP (`.zip`, `.argosmodel`) and tar."""
+"""Extraction of downloaded archives, which are untrusted: ZIP (`.zip`, `.argosmodel`), tar, and folders of gzip files.
 
+Mozilla's repository of models has such folders: `model.ende.intgemm.alphas.bin.gz`, `vocab.ende.spm.gz`.
+"""
+
+import gzip
 import shutil
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Final
+from typing import IO, Final, cast
 
 MAX_FILES: Final = 10_000
 MAX_RATIO: Final = 50
@@ -16,7 +20,9 @@ _BLOCK: Final = 1 << 20
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file is an archive that `extract` reads."""
+    """Return whether a path is an archive that `extract` reads: a file, or a folder whose model is packed."""
+    if path.is_dir():
+        return any(each.is_file() and not each.with_suffix("").exists() for each in path.glob("model.*.gz"))
     return zipfile.is_zipfile(path) or tarfile.is_tarfile(path)
 
 
@@ -26,7 +32,8 @@ def extract(archive: Path, folder: Path) -> Path:
     Raises ValueError for paths that lead out of the folder, for too many files and for more bytes than the archive's
     size explains.
     """
-    limit = max(_MIN_LIMIT_BYTES, MAX_RATIO * archive.stat().st_size)
+    packed = archive.iterdir() if archive.is_dir() else [archive]
+    limit = max(_MIN_LIMIT_BYTES, MAX_RATIO * sum(each.stat().st_size for each in packed if each.is_file()))
     folder.mkdir(parents=True, exist_ok=True)
     num_bytes = 0
     try:
@@ -45,6 +52,7 @@ def extract(archive: Path, folder: Path) -> Path:
         zipfile.BadZipFile,
         tarfile.TarError,
         zlib.error,
+        gzip.BadGzipFile,
         EOFError,
         NotImplementedError,
         RuntimeError,
@@ -62,6 +70,13 @@ def extract(archive: Path, folder: Path) -> Path:
 
 
 def _members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    if archive.is_dir():
+        for path in sorted(archive.iterdir()):
+            if path.is_file():
+                is_packed = path.suffix == ".gz"
+                with cast(IO[bytes], gzip.open(path)) if is_packed else path.open("rb") as stream:
+                    yield path.stem if is_packed else path.name, stream
+        return
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as packed:
             for member in packed.infolist():

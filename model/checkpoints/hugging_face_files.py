@@ -106,11 +106,11 @@ def find_checkpoint(
     if isinstance(folder_or_hub_name, CheckpointFolder):
         return folder_or_hub_name
     path = Path(folder_or_hub_name)
-    if path.is_dir():
+    if path.is_dir() and not is_archive(path):
         return CheckpointFolder(path, path.resolve().name)
     if path.is_file() and path.suffix == ".pt":
         return CheckpointFolder(path.parent, path.stem, path.name)
-    if path.is_file() and is_archive(path):
+    if path.exists() and is_archive(path):
         folder = Path(tempfile.mkdtemp(prefix="kvasir-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         try:

@@ -1,3 +1,4 @@
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -80,6 +81,24 @@ def test_logits_equal_those_of_marians_formulas(name: str, tmp_path: Path) -> No
     assert checkpoint.config.has_recurrent_decoder == shape.is_recurrent
     assert checkpoint.tokenizer.kind == ("marian" if shape.has_two_vocabularies else "sentencepiece")
     _assert_equal(checkpoint, NumpyMarian(arrays, shape), (sizes[0], sizes[-1]))
+
+
+def test_a_folder_of_packed_files_is_read_like_the_files(student: Path, tmp_path: Path) -> None:
+    expected = read_checkpoint(student)
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    for path in student.iterdir():
+        (packed / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+    found = read_checkpoint(packed)
+    assert found.provenance.source == "packed"
+    assert found.config == expected.config
+    assert found.tokenizer.converted == expected.tokenizer.converted
+    assert all(torch.equal(found.weights[name], expected.weights[name]) for name in expected.weights)
+    assert sorted(path.suffix for path in packed.iterdir()) == [".gz"] * len(list(student.iterdir()))
+    weights = next(packed.glob("model.*.gz"))
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(CheckpointError, match="packed is damaged"):
+        read_checkpoint(packed)
 
 
 def test_unknown_tokens_are_generated_only_if_the_decoders_settings_allow_it(copied: Path) -> None:
