@@ -84,6 +84,7 @@ def export_bundle(
         report("no languages: the model generates texts; with --source and --target it translates")
     unknown_token_id = require_tokenizer(checkpoint, report)
     model = shared_model(checkpoint)
+    rescaled: Transformer | None = None
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         staging = Path(temporary) / "bundle"
@@ -94,10 +95,12 @@ def export_bundle(
             export_parts(model, staging, torch.float16)
         else:
             report("exporting the encoder")
-            export_encoder(model, staging / names.ENCODER_FILE, precision)
+            if isinstance(model, Transformer) and precision == "int8":
+                rescaled = with_unit_keys_values(model)
+            export_encoder(model, staging / names.ENCODER_FILE, precision, rescaled)
             if isinstance(model, Transformer):
                 report("exporting the decoder step")
-                export_decoder(model, staging / names.DECODER_FILE, precision)
+                export_decoder(model, staging / names.DECODER_FILE, precision, rescaled)
         for file, path in without_second_copy(checkpoint.tokenizer.files).items():
             shutil.copyfile(path, staging / file)
         for file, content in checkpoint.tokenizer.converted.items():
@@ -105,7 +108,7 @@ def export_bundle(
         report("comparing PyTorch with ONNX Runtime")
         config = describe_bundle(checkpoint, staging, precision, name or folder.name, unknown_token_id)
         unverified = save_manifest(staging, config)
-        verify_bundle(unverified, model, report)
+        verify_bundle(unverified, model, report, rescaled)
         if checkpoint.shortlist is not None:
             if precision == "float16":
                 report(f"{checkpoint.shortlist.name} is left out: a shortlist has no use on a GPU")
@@ -117,14 +120,16 @@ def export_bundle(
     return load_bundle(folder)
 
 
-def export_encoder(model: Transformer | EncoderModel, file: Path, precision: Precision) -> None:
-    """Write the encoder graph of layout `step` in float32 or int8."""
+def export_encoder(
+    model: Transformer | EncoderModel, file: Path, precision: Precision, rescaled: Transformer | None = None
+) -> None:
+    """Write the encoder graph of layout `step` in float32 or int8. `rescaled` has unit keys and values."""
     graph: EncoderOnlyGraph
     in_int8 = precision == "int8"
     if isinstance(model, EncoderModel):
         graph = EncoderOnlyGraph(model, in_int8=in_int8).eval()
     else:
-        graph = EncoderOutputsGraph(_in_ranges(model, precision), in_int8=in_int8).eval()
+        graph = EncoderOutputsGraph(rescaled or _in_ranges(model, precision), in_int8=in_int8).eval()
     rows, source_len = Dim("rows", min=1, max=2**16), Dim("source_len", min=1, max=model.config.max_source_tokens)
     tokens = torch.zeros(EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, dtype=torch.int32)
     lengths = torch.tensor([EXAMPLE_SOURCE_LEN, 3, 1], dtype=torch.int32)
@@ -142,10 +147,12 @@ def export_encoder(model: Transformer | EncoderModel, file: Path, precision: Pre
     save(traced_model, file, describe_shapes(model.config), weights)
 
 
-def export_decoder(transformer: Transformer, file: Path, precision: Precision) -> None:
-    """Write the decoder-step graph of layout `step` in float32 or int8."""
+def export_decoder(
+    transformer: Transformer, file: Path, precision: Precision, rescaled: Transformer | None = None
+) -> None:
+    """Write the decoder-step graph of layout `step` in float32 or int8. `rescaled` has unit keys and values."""
     in_int8 = precision == "int8"
-    graph = DecoderStepGraph(_in_ranges(transformer, precision), in_int8=in_int8).eval()
+    graph = DecoderStepGraph(rescaled or _in_ranges(transformer, precision), in_int8=in_int8).eval()
     num_layers = transformer.config.num_decoder_layers
     # At run time every row has its buffer's full length; the graph accepts any length.
     caches = example_caches(transformer, EXAMPLE_ROWS, 9, 11)

@@ -54,13 +54,21 @@ class References:
     """
 
     @torch.no_grad()
-    def __init__(self, transformer: Transformer | EncoderModel, precision: Precision, sentences: Sentences) -> None:
+    def __init__(
+        self,
+        transformer: Transformer | EncoderModel,
+        precision: Precision,
+        sentences: Sentences,
+        rescaled: Transformer | None = None,
+    ) -> None:
         self._sentences = sentences
         self._exact = self._in_ranges = _run(transformer, sentences)
         self._rounded: list[_Outputs] = []
         if precision == "int8":
             # An int8 bundle has the keys and values of an equivalent model with rescaled channels.
-            self._model = with_unit_keys_values(transformer) if isinstance(transformer, Transformer) else transformer
+            self._model = rescaled or transformer
+            if rescaled is None and isinstance(transformer, Transformer):
+                self._model = with_unit_keys_values(transformer)
             self._in_ranges = _run(self._model, sentences)
             self.add_rounded_model()
 

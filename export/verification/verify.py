@@ -32,15 +32,19 @@ LOGIT_ROWS = ((), (3, 0))  # whole rows in every second step; usually none are r
 
 
 def verify_bundle(
-    bundle: Bundle, transformer: Transformer | EncoderModel, report: Callable[[str], None] = lambda _: None
+    bundle: Bundle,
+    transformer: Transformer | EncoderModel,
+    report: Callable[[str], None] = lambda _: None,
+    rescaled: Transformer | None = None,
 ) -> list[Difference]:
     """Compare every output of both graphs with the model's, without and with native operators.
 
-    Returns the differences; `report` receives a warning if int8 is inaccurate for this model. Raises
+    Returns the differences; `report` receives a warning if int8 is inaccurate for this model. `rescaled` is the model
+    with unit keys and values; its keys and values are compared, and the logits of `transformer`. Raises
     `VerificationError` with the outputs that a correct graph cannot have.
     """
     sentences = _random_sentences(bundle.config.shapes, transformer.config)
-    references = References(transformer, bundle.config.precision, sentences)
+    references = References(transformer, bundle.config.precision, sentences, rescaled)
     differences, wrong = _compare(bundle, sentences, references)
     for num_others in _OTHER_ROUNDED_MODELS if bundle.config.precision == "int8" else ():
         if not wrong:
