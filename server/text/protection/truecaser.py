@@ -206,8 +206,8 @@ class Truecaser:
         inside = {match.group() for match in _WORD_INSIDE.finditer(text)}
         gains = [self._gain(word) for word in words[1:] if word in inside and word[:1].isupper() and word[1:].islower()]
         evidence = [gain for gain in gains if gain > max(self._margin, 1.0)]
-        if len(evidence) > 1:
-            return True
+        if len(evidence) > 1 or self.language in _NOUNS_HAVE_CAPITALS:
+            return len(evidence) > 1  # one may be a noun: Guten Morgen
         if not evidence or len(words) > _FEW_WORDS:
             return bool(evidence) and evidence[0] >= _CLEAR
         # A few words may be a name: Bill Gates, The Times, Frau Klein.

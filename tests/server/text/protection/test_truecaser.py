@@ -10,7 +10,7 @@ _KNOWN = {
     "en": "the a I man dies after car crash in Berlin smoking is not allowed here stop right now open door USA he Tom "
     "important message gates Bill EU sign and what time it live house Apple watch times",
     "de": "das Haus rauchen verboten ist der Mann sie Straße Fußball Mädchen spielen Hund und Tür nicht Sie öffne "
-    "Herr klein NATO grünen die gesperrt warten",
+    "Herr klein NATO grünen die gesperrt warten morgen",
 }
 
 
@@ -28,7 +28,7 @@ def _truecaser(language: str) -> Truecaser:
         ("en", "Smoking Is Not Allowed Here.", Casing.TITLE),
         ("en", "Man Dies after Car Crash in Berlin", Casing.TITLE),
         ("de", "Schritt 2: Warten Sie 30 Sekunden.", Casing.USUAL),
-        ("de", "Rauchen Verboten", Casing.TITLE),
+        ("de", "Rauchen Ist Verboten", Casing.TITLE),
         ("de", "Die Straße Ist Gesperrt", Casing.TITLE),
         ("en", "what time is it?", Casing.LOWER),
         ("de", "das haus", Casing.LOWER),
@@ -37,6 +37,8 @@ def _truecaser(language: str) -> Truecaser:
         ("en", "The Times", Casing.USUAL),
         ("en", "Apple Watch", Casing.USUAL),
         ("de", "Herr Klein", Casing.USUAL),
+        ("de", "Guten Morgen!", Casing.USUAL),
+        ("de", "Guten Morgen Herr Müller", Casing.USUAL),
         ("de", "Die Grünen", Casing.USUAL),
         ("de", "Haus und Hund", Casing.USUAL),
         ("en", "iPhone", Casing.USUAL),
