@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from server.text.segmentation.sentences import sentences
 
@@ -17,6 +17,7 @@ _MIN_LOG_PROBABILITY_OF_MANY = -0.3
 _MANY_PARTS = 4
 _SHORT_PART = 50  # characters, on average
 _WIDE_LETTERS = 1.5  # what a Chinese, Japanese or Korean character counts more than a letter
+_MIN_SHARED = 0.2  # trigrams of letters
 _MIN_WORDS = 2  # in brackets or quotation marks, for a part of its own
 
 _INNER_MARK = re.compile(r"[.!?…;。！？；\n\r()\[\]\"“”„«»](?=[\s\S]*\w)")
@@ -82,6 +83,17 @@ def shortness(source: str, translation: str, languages: tuple[str, str]) -> floa
     usual = _MIN_RATIO_OF_PART * len(translation) / max(len(source), 1)
     compared = zip(spans, translated, strict=True)
     return max([whole, *(usual * (stop - begin) / (end - start) for (begin, stop), (start, end) in compared)])
+
+
+def lacks_any(translation: str, translated_parts: Iterable[str]) -> bool:
+    """Return whether a translation has hardly anything of the translation of one of its parts by itself."""
+    there = _trigrams(translation)
+    return any(len(own & there) < _MIN_SHARED * len(own) for own in map(_trigrams, translated_parts))
+
+
+def _trigrams(text: str) -> set[str]:
+    letters = "".join(_LETTER.findall(text.lower()))
+    return {letters[start : start + 3] for start in range(len(letters) - 2)}
 
 
 def lacks_parts(source: str, translation: str, languages: tuple[str, str]) -> bool:

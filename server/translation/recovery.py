@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from server.interface.interruption import checkpoint
 from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
-from server.text.completeness import SENTENCE_ENDS, doubt, lacks_parts, may_have_parts, parts, shortness
+from server.text.completeness import SENTENCE_ENDS, doubt, lacks_any, lacks_parts, may_have_parts, parts, shortness
 from server.text.items.quotation_marks import with_marks_of
 from server.text.protection.protected import with_outputs
 from server.text.tokenizers.tokenizer import Tokenizer
@@ -146,6 +146,7 @@ class Recovery:
     def _join(self, suspect: Suspect, spans: Sequence[tuple[int, int]], completions: Mapping[int, Completion]) -> None:
         """Put the translations of the parts in their places, unless they have less of the source than before."""
         written, position = "", 0
+        alone: list[str] = []
         source, target = self._languages
         between = with_marks_of(target, suspect.source, source)
         for request, (start, end) in zip(suspect.part_requests, spans, strict=True):
@@ -153,10 +154,11 @@ class Recovery:
             if suspect.source[end - 1] not in SENTENCE_ENDS:
                 translation = translation.rstrip(SENTENCE_ENDS)
             written += between[position:start] + translation
+            alone.append(translation)
             position = end
         written += between[position:]
         hypotheses = [completions[each.id].hypotheses[0] for each in suspect.part_requests]
-        if self.is_better(written, hypotheses, suspect):
+        if lacks_any(suspect.translation, alone) or self.is_better(written, hypotheses, suspect):
             lengths = [num_tokens(each) for each in hypotheses]
             suspect.hypothesis = Hypothesis(
                 [token for each in hypotheses for token in each.token_ids],

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from server.text.completeness import doubt, lacks_parts, may_have_parts, parts, shortness
+from server.text.completeness import doubt, lacks_any, lacks_parts, may_have_parts, parts, shortness
 
 LANGUAGES = ("en", "de")
 
@@ -76,3 +76,10 @@ def test_a_part_that_is_much_shorter_than_the_others_is_doubtful() -> None:
     assert shortness(source, "Also lege ich das Buch weg. Tom begann zu essen.", LANGUAGES) < 1
     assert shortness(source, "Also lege ich das Buch weg. Tom begann. Er aß.", LANGUAGES) < 1
     assert shortness(source, "Ich lege das. Tom begann.", LANGUAGES) > 1
+
+
+def test_a_translation_that_has_hardly_anything_of_the_translation_of_a_part_lacks_it() -> None:
+    alone = ["The dog sleeps.", "It is raining today."]
+    assert not lacks_any("The dog is sleeping. Today it rains.", alone)
+    assert lacks_any("The dog is sleeping. Yes.", alone)
+    assert not lacks_any("", ["ab", "?"])
