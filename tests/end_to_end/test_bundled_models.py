@@ -14,7 +14,11 @@ MODELS = DEFAULT_MODEL.parent
 MAX_BYTES = 40_000_000
 EVERYDAY = {
     "en-de": {"Good morning.": "Guten Morgen.", "Where is the station?": "Wo ist der Bahnhof?"},
-    "de-en": {"Wo ist der Bahnhof?": "Where is the station?", "Vielen Dank!": "Thank you so much."},
+    "de-en": {
+        "Wo ist der Bahnhof?": "Where is the station?",
+        "Vielen Dank!": "Thank you!",
+        "Guten Morgen!": "Good morning!",
+    },
 }
 
 
