@@ -111,6 +111,11 @@ class Recovery:
             return False
         if self._is_incomplete(suspect.source, suspect.translation, suspect.hypothesis):
             return True
+        # A part that ended in a loop is no sign of what is missing.
+        have_ended = all(each.finish_reason is FinishReason.STOP for each in hypotheses)
+        alone = (self._tokenizer.decode(each.token_ids) for each in hypotheses)
+        if have_ended and lacks_any(suspect.translation, alone):
+            return True
         was_short = shortness(suspect.source, suspect.translation, self._languages) >= 1
         if was_short != (shortness(suspect.source, translation, self._languages) >= 1):
             return was_short
@@ -146,7 +151,6 @@ class Recovery:
     def _join(self, suspect: Suspect, spans: Sequence[tuple[int, int]], completions: Mapping[int, Completion]) -> None:
         """Put the translations of the parts in their places, unless they have less of the source than before."""
         written, position = "", 0
-        alone: list[str] = []
         source, target = self._languages
         between = with_marks_of(target, suspect.source, source)
         for request, (start, end) in zip(suspect.part_requests, spans, strict=True):
@@ -154,11 +158,10 @@ class Recovery:
             if suspect.source[end - 1] not in SENTENCE_ENDS:
                 translation = translation.rstrip(SENTENCE_ENDS)
             written += between[position:start] + translation
-            alone.append(translation)
             position = end
         written += between[position:]
         hypotheses = [completions[each.id].hypotheses[0] for each in suspect.part_requests]
-        if lacks_any(suspect.translation, alone) or self.is_better(written, hypotheses, suspect):
+        if self.is_better(written, hypotheses, suspect):
             lengths = [num_tokens(each) for each in hypotheses]
             suspect.hypothesis = Hypothesis(
                 [token for each in hypotheses for token in each.token_ids],

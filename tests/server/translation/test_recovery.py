@@ -86,6 +86,29 @@ def test_parts_are_decoded_with_two_beams_in_the_same_call(engine: Skipping) -> 
     assert all(each.accepted_earlier for each in second)
 
 
+class Repeating(EchoGenerator):
+    """A model that writes a part again in place of the next, and is surer of that than of either alone."""
+
+    finish_reason_of_parts = FinishReason.STOP
+
+    def _complete(self, request: Request) -> Completion:
+        tokenizer = open_tokenizer(self.bundle)
+        text = tokenizer.decode(request.source[:-1].tolist())
+        is_whole = "dog" in text and "tea" in text
+        tokens = tokenizer.encode_target("Where is the tea; tea?" if is_whole else text)
+        reason = FinishReason.STOP if is_whole else self.finish_reason_of_parts
+        log_probability = (-0.5 if is_whole else -0.9) * len(tokens)
+        hypothesis = Hypothesis(tokens, log_probability, log_probability, reason)
+        return replace(super()._complete(request), hypotheses=[hypothesis])
+
+
+def test_parts_replace_a_translation_that_has_nothing_of_one_of_them(echo: EchoGenerator) -> None:
+    engine, text = Repeating(echo.bundle), "Where is the tea; dog?"
+    assert _translate(engine, text).text == text
+    engine.finish_reason_of_parts = FinishReason.LENGTH
+    assert _translate(engine, text).text == "Where is the tea; tea?"
+
+
 @pytest.mark.parametrize("text", [TEXT, f"{FIRST[:-1]}; {SECOND}", f"{FIRST} ({SECOND[:-1]})", f'"{FIRST}" "{SECOND}"'])
 def test_parts_recover_a_sentence_with_all_that_stands_between_them(engine: Skipping, text: str) -> None:
     translation = _translate(engine, text)
