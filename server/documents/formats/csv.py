@@ -1,9 +1,10 @@
 """Tables as text: every cell with a text in it. Delimiters, quotes and line ends stay as they are written."""
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import BinaryIO
+
+import regex
 
 from server.documents.formats.csv_delimiter import detect_delimiter
 from server.documents.formats.csv_heading import read_heading
@@ -15,12 +16,12 @@ from server.interface.errors import DocumentTooComplex
 _WINDOW_CELLS = 5000
 _MAX_COLUMNS = 16_384  # of the rows that decide about a heading, as in spreadsheets
 # Numbers and dates with letters in them, as programs write them: 1.5e-3, 2024-01-31T10:00:00Z, 31-Jan-2024, 10:30 pm.
-_VALUE = re.compile(
+_VALUE = regex.compile(
     r"\s*+(?:[+-]?[0-9.,']*[0-9]e[+-]?[0-9]+"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.,]+(?:Z|[+-][0-9:]+)?"
     r"|[0-9]{1,2}[ ./-][a-z]{3}[ ./-](?:[0-9]{2}|[0-9]{4})"
     r"|[0-9]{1,2}(?::[0-9]{2}){0,2} ?[ap]\.?m\.?)\s*+",
-    re.IGNORECASE,
+    regex.IGNORECASE,
 )
 
 
@@ -74,9 +75,9 @@ def _columns(cells: Sequence[str], delimiter: str, column: int) -> tuple[list[in
     return columns, column
 
 
-def _rows(text: str, delimiter: str) -> Iterator[list[re.Match[str]]]:
+def _rows(text: str, delimiter: str) -> Iterator[list[regex.Match[str]]]:
     """Yield rows. Raises `DocumentTooComplex` for one with too many cells."""
-    cells: list[re.Match[str]] = []
+    cells: list[regex.Match[str]] = []
     for cell in _cells(text, delimiter):
         cells.append(cell)
         if not (delimiter and cell[0].endswith(delimiter)):
@@ -95,23 +96,23 @@ def _is_text(content: str) -> bool:
     return any(map(str.isalpha, content)) and not content.lstrip().startswith("=") and _VALUE.fullmatch(content) is None
 
 
-def _cells(text: str, delimiter: str) -> Iterator[re.Match[str]]:
+def _cells(text: str, delimiter: str) -> Iterator[regex.Match[str]]:
     """Yield cells with their ends; together they are the text.
 
     The csv module does not report how a cell is written. A quote that is not closed at the end of a cell is a plain
     character. Linear: a search for the closing quote ends at the next lone quote, and no other begins before that.
     """
-    end = rf"(?:{f'{re.escape(delimiter)}|' if delimiter else ''}\r\n|\r|\n|\Z)"
+    end = rf"(?:{f'{regex.escape(delimiter)}|' if delimiter else ''}\r\n|\r|\n|\Z)"
     quoted = rf'(?P<before> *+")(?P<quoted>(?:[^"]++|"")*+)"(?= *+{end})'
-    return re.finditer(rf"(?:{quoted})?+(?P<rest>[^{re.escape(delimiter)}\r\n]*+){end}", text)
+    return regex.finditer(rf"(?:{quoted})?+(?P<rest>[^{regex.escape(delimiter)}\r\n]*+){end}", text)
 
 
-def _content(cell: re.Match[str]) -> str:
+def _content(cell: regex.Match[str]) -> str:
     quoted, rest = cell.group("quoted", "rest")
     return rest if quoted is None else quoted.replace('""', '"')
 
 
-def _written(cell: re.Match[str], content: str, delimiter: str) -> str:
+def _written(cell: regex.Match[str], content: str, delimiter: str) -> str:
     """Return a cell with other content, in quotes if it had some or needs them now."""
     old = _content(cell)
     escaped = content.replace('"', '""')

@@ -1,27 +1,28 @@
 """Detection of a table's delimiter: the reading with equally long rows and clean cells wins."""
 
-import re
 from collections import Counter
 from dataclasses import dataclass
+
+import regex
 
 from server.interface.errors import InvalidDocument, InvalidRequest
 
 DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_NAMES = {"tab": "\t", r"\t": "\t"}
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINE_END = regex.compile(r"\r\n|\r|\n")
 # A cell of a wrong reading begins in the middle of a sentence, or has quotes at the delimiters of the right reading, or
 # these delimiters themselves. A delimiter counts only against those that are more frequent in sentences.
 _ALWAYS_WRONG = r"\A(?!\s+\Z)\s|[,;\t|] *\"|\" *[,;\t|]"
 _WRONG = {
-    "\t": re.compile(_ALWAYS_WRONG),
-    "|": re.compile(rf"{_ALWAYS_WRONG}|\t"),
-    ";": re.compile(rf"{_ALWAYS_WRONG}|[\t|]"),
-    ",": re.compile(rf"{_ALWAYS_WRONG}|[\t|]"),
+    "\t": regex.compile(_ALWAYS_WRONG),
+    "|": regex.compile(rf"{_ALWAYS_WRONG}|\t"),
+    ";": regex.compile(rf"{_ALWAYS_WRONG}|[\t|]"),
+    ",": regex.compile(rf"{_ALWAYS_WRONG}|[\t|]"),
 }
 # Without white space behind it, a mark separates cells or the parts of an address or a list. Digits around a comma: a
 # decimal comma.
-_DOUBTFUL = {";": re.compile(r"(?<!\d),(?=\S)|,(?=[^\s\d])"), ",": re.compile(r";(?=\S)")}
+_DOUBTFUL = {";": regex.compile(r"(?<!\d),(?=\S)|,(?=[^\s\d])"), ",": regex.compile(r";(?=\S)")}
 _MAX_JUDGED_CELLS = 2000  # in which cleanness is judged; the length of rows is judged in all of the table
 _MIN_SCORE = 0.55  # below, the lines are no rows: a single column
 _MIN_LEAD = 0.05  # between the best two readings
@@ -91,6 +92,6 @@ def _without_quoted(text: str, delimiter: str) -> str:
     """Return the table with an empty cell for each quoted one: its content decides nothing."""
     if '"' not in text:
         return text
-    border = rf"{re.escape(delimiter)}\r\n"
+    border = rf"{regex.escape(delimiter)}\r\n"
     # Begins where a cell begins, and ends where one ends; a quote that is not closed is a plain character.
-    return re.sub(rf'(?:\A|(?<=[{border}])) *+"(?:[^"]++|"")*+" *+(?=[{border}]|\Z)', "", text)
+    return regex.sub(rf'(?:\A|(?<=[{border}])) *+"(?:[^"]++|"")*+" *+(?=[{border}]|\Z)', "", text)

@@ -1,15 +1,16 @@
 """Heading of a table: whether its first row has one, and the columns that it names."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+
+import regex
 
 from server.interface.errors import InvalidDocument
 
 _ROWS = 200  # that are compared with the first one
 _MAX_NAME_CHARACTERS = 60
-_IDENTIFIER = re.compile(r"[a-z][a-z0-9]*+(?:[_.-][a-z0-9]++)*+|[a-z]++(?:[A-Z][a-z0-9]*+)++")
+_IDENTIFIER = regex.compile(r"[a-z][a-z0-9]*+(?:[_.-][a-z0-9]++)*+|[a-z]++(?:[A-Z][a-z0-9]*+)++")
 # Names of columns, one of which makes a row of identifiers a heading: other words in lower case may be data.
 _USUAL_NAMES = frozenset(
     (

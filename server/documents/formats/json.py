@@ -1,9 +1,10 @@
 """JSON: the texts among the values. Keys, numbers and all white space stay as they are written."""
 
 import json
-import re
 from collections.abc import Iterator
 from typing import BinaryIO
+
+import regex
 
 from server.documents.fragment import Rewrite
 from server.documents.input.encoding import read_text
@@ -12,7 +13,7 @@ from server.documents.markup.text_values import TextValue, is_for_programs, is_t
 from server.interface.errors import InvalidDocument
 
 # Possessive, so that every character is read once. In a well-formed document every quote begins or ends a string.
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"(?P<key>\s*+:)?+')
+_STRING = regex.compile(r'"(?:[^"\\]++|\\.)*+"(?P<key>\s*+:)?+')
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:

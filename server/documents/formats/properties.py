@@ -1,8 +1,9 @@
 """Java properties: the values. Keys, comments, continued lines and escapes stay unless their value changes."""
 
-import re
 from collections.abc import Iterator
 from typing import BinaryIO
+
+import regex
 
 from server.documents.fragment import Rewrite
 from server.documents.input.encoding import read_text
@@ -11,11 +12,11 @@ from server.documents.markup.text_values import TextValue, is_text, rewritten_va
 
 _END = r"(?:\r\n|\n|\r|\Z)"
 # https://docs.oracle.com/javase/8/docs/api/java/util/Properties.html#load-java.io.Reader-
-_ENTRY = re.compile(
+_ENTRY = regex.compile(
     rf"[ \t\f]*+(?:[#!][^\r\n]*+|(?P<key>(?:[^\\\s=:]|\\(?:\r\n|[\s\S]))*+)[ \t\f]*+[=:]?+[ \t\f]*+"
     rf"(?P<value>(?:[^\\\r\n]++|\\(?:\r\n|[\s\S]))*+\\?+)){_END}"
 )
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(\r\n|\n|\r)[ \t\f]*+|([\s\S]))")
+_ESCAPE = regex.compile(r"\\(?:u([0-9a-fA-F]{4})|(\r\n|\n|\r)[ \t\f]*+|([\s\S]))")
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _WRITTEN = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
 
@@ -55,7 +56,7 @@ def _unescaped(value: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _escaped_character(escape: re.Match[str]) -> str:
+def _escaped_character(escape: regex.Match[str]) -> str:
     if escape[1]:
         return chr(int(escape[1], 16))
     return "" if escape[2] else _NAMED.get(escape[3], escape[3])

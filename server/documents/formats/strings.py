@@ -1,8 +1,9 @@
 """Apple .strings tables: the value of each `"key" = "value";`. Comments and keys stay."""
 
-import re
 from collections.abc import Iterator
 from typing import BinaryIO
+
+import regex
 
 from server.documents.fragment import Rewrite
 from server.documents.input.encoding import read_text
@@ -10,11 +11,11 @@ from server.documents.input.limits import FileLimits
 from server.documents.markup.text_values import TextValue, is_text, rewritten_values
 from server.interface.errors import InvalidDocument
 
-_SPACE = re.compile(r"(?:\s++|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\r\n]*+)*+")
+_SPACE = regex.compile(r"(?:\s++|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\r\n]*+)*+")
 _QUOTED = r'"(?:[^"\\]++|\\[\s\S])*+"'
-_KEY = re.compile(rf"{_QUOTED}|[\w.\-/$:]++")
-_VALUE = re.compile(_QUOTED)
-_ESCAPE = re.compile(r"\\(?:[Uu]([0-9a-fA-F]{4})|([0-7]{1,3})|([\s\S]))")
+_KEY = regex.compile(rf"{_QUOTED}|[\w.\-/$:]++")
+_VALUE = regex.compile(_QUOTED)
+_ESCAPE = regex.compile(r"\\(?:[Uu]([0-9a-fA-F]{4})|([0-7]{1,3})|([\s\S]))")
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -59,7 +60,7 @@ def _skip(text: str, position: int) -> int:
     return space.end() if space else position
 
 
-def _escaped_character(escape: re.Match[str]) -> str:
+def _escaped_character(escape: regex.Match[str]) -> str:
     if escape[1]:
         return chr(int(escape[1], 16))
     return chr(int(escape[2], 8)) if escape[2] else _NAMED.get(escape[3], escape[3])

@@ -1,9 +1,9 @@
 """YAML: the texts among the values. Comments, keys, anchors, tags, quotes and indentation stay as they are written."""
 
-import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
+import regex
 import yaml
 
 from server.documents.fragment import Rewrite
@@ -20,15 +20,15 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LINE_ENDS, _SAME_WIDTH = "\x85\u2028\u2029", "\U0010fff0\U0010fff1\U0010fff2"
 _TO_TEXT, _FROM_TEXT = str.maketrans(_LINE_ENDS, _SAME_WIDTH), str.maketrans(_SAME_WIDTH, _LINE_ENDS)
 _INDICATORS = tuple("-?:,[]{}#&*!|>'\"%@`= \t")
-_CONSTANT = re.compile(r"(?i)(?:true|false|yes|no|on|off|null|~|y|n|[-+]?[0-9.][0-9_.e+:-]*)")
+_CONSTANT = regex.compile(r"(?i)(?:true|false|yes|no|on|off|null|~|y|n|[-+]?[0-9.][0-9_.e+:-]*)")
 _STYLES = {"|", ">"}
-_ESCAPED = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]')
+_ESCAPED = regex.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]')
 _STARTS = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _ENDS = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 _NODES = (*_STARTS, yaml.ScalarEvent, yaml.AliasEvent)
 # Anchor and tag of a value, which are part of its event.
-_PROPERTIES = re.compile(r"(?:[&!]\S*+(?:\s++|#[^\n]*+)*+)++")
-_HEADER = re.compile(r"[|>][^\r\n]*(?:\r\n|\r|\n)")
+_PROPERTIES = regex.compile(r"(?:[&!]\S*+(?:\s++|#[^\n]*+)*+)++")
+_HEADER = regex.compile(r"[|>][^\r\n]*(?:\r\n|\r|\n)")
 
 
 class _Scalar(NamedTuple):
@@ -106,7 +106,7 @@ def _block_values(raw: str, scalar: _Scalar) -> Iterator[TextValue]:
     if header is None or not is_text(scalar.text):
         return
     position = header.end()
-    for line in re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", raw[position:]):
+    for line in regex.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", raw[position:]):
         text = line.strip()
         if text:
             begin = scalar.begin + position + line.index(text)
@@ -125,7 +125,7 @@ def _writer(style: str | None) -> Callable[[str], str]:
     return write
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape(found: regex.Match[str]) -> str:
     named = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
     return named.get(found[0]) or f"\\u{ord(found[0]):04x}"
 

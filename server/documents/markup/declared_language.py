@@ -1,12 +1,13 @@
 """Attributes that declare the language of a text: those of the document's language become that of the translation."""
 
-import re
 from collections.abc import Iterator
+
+import regex
 
 from server.documents.markup.items import Item, Kind
 
-_START_TAG = re.compile(r"<[A-Za-z](?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+>")
-_ATTRIBUTE = re.compile(r"(\s(?:xml:)?lang\s*+=\s*+)(\"[^\"]*+\"|'[^']*+'|[^\s>\"']++)", re.IGNORECASE)
+_START_TAG = regex.compile(r"<[A-Za-z](?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+>")
+_ATTRIBUTE = regex.compile(r"(\s(?:xml:)?lang\s*+=\s*+)(\"[^\"]*+\"|'[^']*+'|[^\s>\"']++)", regex.IGNORECASE)
 
 
 def with_language(items: Iterator[Item], language: str | None) -> Iterator[Item]:
@@ -19,10 +20,10 @@ def with_language(items: Iterator[Item], language: str | None) -> Iterator[Item]
         return
     declared: str | None = None
 
-    def replaced(attribute: re.Match[str]) -> str:
+    def replaced(attribute: regex.Match[str]) -> str:
         nonlocal declared
         value = attribute[2].strip("\"'")
-        primary = re.split("[-_]", value)[0].lower()
+        primary = regex.split("[-_]", value)[0].lower()
         declared = declared if declared is not None else primary
         return f'{attribute[1]}"{language}"' if primary and primary == declared else attribute[0]
 

@@ -1,11 +1,11 @@
 """Messages of programs: their lines, and the texts inside plural and select arguments of ICU MessageFormat."""
 
-import re
+import regex
 
-_LINE = re.compile(r"(\r\n|\n|\r)")
-_COMPLEX = re.compile(r"\{\s*+[\w.]++\s*+,\s*+(?:plural|select|selectordinal)\s*+,")
+_LINE = regex.compile(r"(\r\n|\n|\r)")
+_COMPLEX = regex.compile(r"\{\s*+[\w.]++\s*+,\s*+(?:plural|select|selectordinal)\s*+,")
 # The selector of a text: `one {`, `=0 {`, `other {`, with `offset:1` in front.
-_SELECTOR = re.compile(r"\s*+(?:offset:\d++\s*+)?+(?:=\d++|[\w-]++)\s*+\{")
+_SELECTOR = regex.compile(r"\s*+(?:offset:\d++\s*+)?+(?:=\d++|[\w-]++)\s*+\{")
 _MAX_DEPTH = 8
 
 # Whether a part is translated, and the part; joined they are the message.
@@ -53,7 +53,7 @@ def _argument(text: str, begin: int, parts: Parts, depth: int) -> int | None:
         if end is None:
             return None
         position = end
-    closing = re.compile(r"\s*+\}").match(text, position)
+    closing = regex.compile(r"\s*+\}").match(text, position)
     if closing is None:
         return None
     parts.append((False, closing[0]))

@@ -5,19 +5,20 @@ open at the end of a paragraph is opened again in every later one. The scan errs
 build the tree; limits of the process that parses catch the rest.
 """
 
-import re
 from collections import Counter
+
+import regex
 
 from server.interface.errors import DocumentTooComplex
 
-_TOKEN = re.compile(
+_TOKEN = regex.compile(
     r"<!--.*?(?:-->|\Z)"
     r"|<(?P<raw>script|style|textarea|title|xmp|iframe|noembed|noframes)\b.*?(?:</(?P=raw)|\Z)"
     r"|<(?P<end>/?)(?P<name>[a-zA-Z][^\s/>]*+)"
     r"(?P<attributes>(?:[^>=]++|=\s*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))?+)*+)",
-    re.IGNORECASE | re.DOTALL,
+    regex.IGNORECASE | regex.DOTALL,
 )
-_QUOTED = re.compile(r"\"[^\"]*+\"|'[^']*+'")
+_QUOTED = regex.compile(r"\"[^\"]*+\"|'[^']*+'")
 _FORMATTING = frozenset(
     ("a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u")
 )
@@ -131,13 +132,13 @@ def check_page_cost(text: str) -> None:
             )
 
 
-def _check_attributes(token: re.Match[str], text: str) -> None:
-    num_attributes = len(re.split(r"[\s/]+", _QUOTED.sub("", token["attributes"]).strip()))
+def _check_attributes(token: regex.Match[str], text: str) -> None:
+    num_attributes = len(regex.split(r"[\s/]+", _QUOTED.sub("", token["attributes"]).strip()))
     if num_attributes > _MAX_ATTRIBUTES:
         raise DocumentTooComplex(
             f"a tag may have {_MAX_ATTRIBUTES} attributes. The one in line {_line(token, text)} has {num_attributes}"
         )
 
 
-def _line(token: re.Match[str], text: str) -> int:
+def _line(token: regex.Match[str], text: str) -> int:
     return text.count("\n", 0, token.start()) + 1

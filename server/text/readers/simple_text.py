@@ -25,4 +25,4 @@ def simple_text_pattern(is_known: Callable[[str], bool]) -> re.Pattern[str]:
         *[rf"(?<=[{small_letters}])(?<!mailto):(?!\S)"] * is_known(":"),
         *[rf"(?<=[{small_letters}])-(?=[{small_letters}{capitals}])"] * is_known("-"),
     ]
-    return re.compile(rf"{simple}(?:(?:{'|'.join(others)}){simple})*+\Z")
+    return re.compile(rf"{simple}(?:(?:{'|'.join(others)}){simple})*\Z")

@@ -1,9 +1,10 @@
 """Reader of XML: cuts the source at the positions of Expat's events, and expands no entity."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.parsers import expat
+
+import regex
 
 from server.interface.errors import InvalidRequest
 from server.interface.interruption import checkpoint
@@ -14,7 +15,7 @@ from server.text.readers.pieces import MarkupOptions, Piece, Role, split_byte_or
 _FRONT, _BACK = b"<kvasir>", b"</kvasir>"
 _MAX_DEPTH = 1000
 # White space, comments and processing instructions may stand in front of a document type. Possessive: read once.
-_PROLOG = re.compile(
+_PROLOG = regex.compile(
     r"(?:[ \t\r\n]++|<!--(?:[^-]++|-(?!-))*+-->|<\?(?!xml[ \t\r\n])(?:[^?]++|\?(?!>))*+\?>)*+<!DOCTYPE[ \t\r\n]"
 )
 

@@ -4,9 +4,10 @@ A prompt that matches no template is rejected: an instruction must not be transl
 """
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import regex
 
 from server.text.unicode_text import replace_lone_surrogates
 
@@ -46,8 +47,8 @@ class Prompt:
 class _Template:
     """Patterns of the whole system message and of the whole user message of one program."""
 
-    system: re.Pattern[str] | None
-    user: re.Pattern[str]
+    system: regex.Pattern[str] | None
+    user: regex.Pattern[str]
 
     def match(self, system: str, user: str) -> Prompt | None:
         found_in_system = None if self.system is None else self.system.fullmatch(system)
@@ -61,9 +62,9 @@ class _Template:
         return _parts(values["text"], source, values["target"])
 
 
-def _pattern(template: str) -> re.Pattern[str]:
-    pieces = re.split(f"({'|'.join(map(re.escape, _PARTS))})", template)
-    return re.compile("(?>" + "".join(_PARTS.get(piece) or re.escape(piece) for piece in pieces), re.DOTALL)
+def _pattern(template: str) -> regex.Pattern[str]:
+    pieces = regex.split(f"({'|'.join(map(regex.escape, _PARTS))})", template)
+    return regex.compile("(?>" + "".join(_PARTS.get(piece) or regex.escape(piece) for piece in pieces), regex.DOTALL)
 
 
 def _template(user: str, system: str | None = None) -> _Template:
