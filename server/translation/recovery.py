@@ -9,6 +9,7 @@ from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.text.completeness import SENTENCE_ENDS, doubt, lacks_any, lacks_parts, may_have_parts, parts, shortness
 from server.text.items.quotation_marks import with_marks_of
+from server.text.protection.capitals import upper, with_first
 from server.text.protection.protected import with_outputs
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
@@ -155,6 +156,8 @@ class Recovery:
         between = with_marks_of(target, suspect.source, source)
         for request, (start, end) in zip(suspect.part_requests, spans, strict=True):
             translation = self._tokenizer.decode(completions[request.id].hypotheses[0].token_ids)
+            if suspect.source[start].isupper() and written.rstrip()[-1:] in SENTENCE_ENDS:
+                translation = with_first(translation, upper, target)
             if suspect.source[end - 1] not in SENTENCE_ENDS:
                 translation = translation.rstrip(SENTENCE_ENDS)
             written += between[position:start] + translation

@@ -116,6 +116,26 @@ def test_parts_recover_a_sentence_with_all_that_stands_between_them(engine: Skip
     assert len(translation.recovered) == 1
 
 
+class WithoutCapitals(Skipping):
+    """A model that begins with a small letter."""
+
+    def _complete(self, request: Request) -> Completion:
+        completion = super()._complete(request)
+        tokenizer = open_tokenizer(self.bundle)
+        written = tokenizer.decode(completion.hypotheses[0].token_ids)
+        hypothesis = replace(completion.hypotheses[0], token_ids=tokenizer.encode_target(written.lower()))
+        return replace(completion, hypotheses=[hypothesis])
+
+
+def test_a_part_that_is_a_sentence_begins_with_a_capital_as_its_source_does(echo: EchoGenerator) -> None:
+    assert _translate(WithoutCapitals(echo.bundle), TEXT).text == TEXT
+
+
+def test_a_noun_with_a_capital_inside_a_sentence_may_become_one_without(echo: EchoGenerator) -> None:
+    translation = _translate(WithoutCapitals(echo.bundle), f"{FIRST[:-1]}; {SECOND}")
+    assert translation.text == f"{FIRST[:-1]}; {SECOND.lower()}"
+
+
 @pytest.mark.parametrize("is_plain", [True, False])
 def test_a_sentence_of_a_divided_text_is_recovered(
     engine: Skipping, monkeypatch: pytest.MonkeyPatch, is_plain: bool
