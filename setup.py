@@ -30,6 +30,7 @@ _INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
         "kernels_portable": ("-mcpu=x86_64",),
         "kernels_avx2": ("-mcpu=x86_64_v3",),
         "kernels_avx512vnni": ("-mcpu=x86_64_v4+avx512vnni", "-mprefer-vector-width=512"),
+        "kernels_amx": ("-mcpu=x86_64_v4+avx512vnni+amx_tile+amx_int8", "-mprefer-vector-width=512"),
     },
 }
 _SOURCES = Path("kernels", "source")

@@ -1,8 +1,8 @@
 """Registration of the native operators with ONNX Runtime sessions.
 
 The environment variable KVASIR_KERNELS is read when sessions are opened, here and by the library: "off", or the
-instruction set to use ("avx512vnni", "avx2", "portable") instead of the best one. "portable" runs everywhere and is
-several times slower than ONNX Runtime's own operators, so it is never the default.
+instruction set to use ("amx", "avx512vnni", "avx2", "portable") instead of the best one. "portable" runs everywhere
+and is several times slower than ONNX Runtime's own operators, so it is never the default.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ ONNX_RUNTIME = "onnxruntime"
 _SETTING = "KVASIR_KERNELS"
 _OFF = "off"
 _PORTABLE = "portable"
-_NAMES = ("avx512vnni", "avx2", _PORTABLE)
+_NAMES = ("amx", "avx512vnni", "avx2", _PORTABLE)
 
 
 class KernelsUnavailable(Exception):

@@ -121,7 +121,9 @@ Status *compute_cached_attention(void *data, Context *context) {
     RETURN_IF_ERROR(create_output(context, 0, output_dimensions, fused.num_dimensions, &attended));
     for (int kind = 0; kind < 2; kind++) {
         RETURN_IF_ERROR(create_output(context, (size_t)kind + 1, dimensions, 4, &present[kind]));
-        if (present[kind] != caches[kind].data) memcpy(present[kind], caches[kind].data, (size_t)caches[kind].size);
+        /* Without rows there may be no memory. */
+        if (tasks.rows == 0 || present[kind] == caches[kind].data) continue;
+        memcpy(present[kind], caches[kind].data, (size_t)caches[kind].size);
     }
     tasks.keys = present[0];
     tasks.values = present[1];

@@ -8,8 +8,12 @@ extern const Kernels kernels_portable;
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
-extern const Kernels kernels_avx2, kernels_avx512vnni;
+extern const Kernels kernels_avx2, kernels_avx512vnni, kernels_amx;
 
 /* Bits of CPUID leaves 1 and 7, and of XCR0, the register with the parts of the state that the system saves. Source: Intel
  * 64 and IA-32 Architectures Software Developer's Manual, volumes 1 (chapter 13) and 2 (CPUID). */
@@ -17,11 +21,23 @@ enum {
     FMA = 1 << 12, OSXSAVE = 1 << 27,                             /* leaf 1, ECX */
     AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512CD = 1 << 28, AVX512BW = 1 << 30, /* leaf 7, EBX */
     AVX512VNNI = 1 << 11,                                         /* leaf 7, ECX */
-    YMM_STATE = 0x06, ZMM_STATE = 0xe6,
+    AMX_TILE = 1 << 24, AMX_INT8 = 1 << 25,                       /* leaf 7, EDX */
+    YMM_STATE = 0x06, ZMM_STATE = 0xe6, TILE_STATE = 0x60000,
 };
 #define AVX512VL (1u << 31) /* leaf 7, EBX */
 
 static int has_all(uint32_t bits, uint32_t wanted) { return (bits & wanted) == wanted; }
+
+/* Linux lets a process use tiles only after it has asked; threads and forked processes inherit that. Source:
+ * Documentation/arch/x86/xstate.rst of Linux. */
+static int may_use_tiles(void) {
+#if defined(__linux__)
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+    return 0;
+#endif
+}
 
 static int can_run(const Kernels *kernels) {
     uint32_t eax, ebx, ecx, edx, state, state_high;
@@ -30,11 +46,15 @@ static int can_run(const Kernels *kernels) {
     __asm__("xgetbv" : "=a"(state), "=d"(state_high) : "c"(0));
     if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || !has_all(ebx, AVX2)) return 0;
     if (kernels == &kernels_avx2) return has_all(state, YMM_STATE);
-    return has_all(state, ZMM_STATE) && has_all(ebx, AVX512F | AVX512DQ | AVX512CD | AVX512BW | AVX512VL) &&
-           has_all(ecx, AVX512VNNI);
+    if (!has_all(state, ZMM_STATE) || !has_all(ebx, AVX512F | AVX512DQ | AVX512CD | AVX512BW | AVX512VL) ||
+        !has_all(ecx, AVX512VNNI)) {
+        return 0;
+    }
+    return kernels == &kernels_avx512vnni ||
+           (has_all(state, TILE_STATE) && has_all(edx, AMX_TILE | AMX_INT8) && may_use_tiles());
 }
 
-static const Kernels *const all[] = {&kernels_avx512vnni, &kernels_avx2, &kernels_portable};
+static const Kernels *const all[] = {&kernels_amx, &kernels_avx512vnni, &kernels_avx2, &kernels_portable};
 #else
 static int can_run(const Kernels *kernels) { return kernels != NULL; }
 

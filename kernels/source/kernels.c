@@ -6,13 +6,20 @@
 #include "quantization.h"
 #include "ranking.h"
 
-#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#if defined(__AMX_INT8__)
+#include "tiles.h"
+#define NAME "amx"
+#define MULTIPLY multiply_in_tiles
+#elif defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define NAME "avx512vnni"
 #elif defined(__AVX2__)
 #define NAME "avx2"
 #else
 #define NAME "portable"
 #endif
+#ifndef MULTIPLY
+#define MULTIPLY multiply
+#endif
 
-const Kernels KERNELS = {NAME, quantize, multiply, multiply_listed, normalize,
+const Kernels KERNELS = {NAME, quantize, MULTIPLY, multiply_listed, normalize,
                          append, attend, attend_in_source, rank, add_sums};

@@ -8,6 +8,7 @@
 #define PANEL_COLUMNS 64
 #define MAX_HEAD_DIM 256
 #define CACHE_LINE 64 /* bytes */
+#define ROWS_IN_MEMORY 16
 
 typedef struct {
     int64_t rows, inputs, outputs;
@@ -15,7 +16,7 @@ typedef struct {
     const float *scales;       /* [outputs] factors of the columns' int8 numbers */
     const int32_t *sums;       /* [outputs] sums of the columns' int8 numbers */
     const float *bias;         /* [outputs] */
-    const uint8_t *quantized;  /* [rows, inputs] */
+    const uint8_t *quantized;  /* [rows, inputs], in memory for a multiple of ROWS_IN_MEMORY rows */
     const float *row_scales;   /* [rows] */
     int32_t zero_point;
     int relu;
@@ -89,7 +90,7 @@ typedef struct {
     Sum (*add_sums)(Sum earlier, Sum later);
 } Kernels;
 
-/* Return the best table that this processor can run, or the named one ("avx512vnni", "avx2", "portable"), or NULL. */
+/* Return the best table that this processor can run, or the named one ("amx", "avx512vnni", "avx2", "portable"), or NULL. */
 const Kernels *choose_kernels(const char *name);
 
 #endif

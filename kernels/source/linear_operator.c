@@ -56,7 +56,8 @@ Status *linear_inputs(const Context *context, const LinearKernel *kernel, Tensor
 }
 
 Status *quantize_rows(const LinearKernel *kernel, const Tensor *hidden, Linear *linear) {
-    uint8_t *quantized = reserve(&quantized_scratch, (size_t)(linear->rows * linear->inputs) + 64);
+    uint8_t *quantized =
+        reserve(&quantized_scratch, (size_t)((linear->rows + ROWS_IN_MEMORY - 1) * linear->inputs) + CACHE_LINE);
     float *row_scales = reserve(&scale_scratch, (size_t)linear->rows * sizeof(float) + 64);
     REQUIRE(quantized != NULL && row_scales != NULL, "out of memory");
     kernels->quantize(hidden->data, linear->rows, linear->inputs, kernel->zero_point == 0, quantized, row_scales);

@@ -49,22 +49,43 @@ ALWAYS_INLINE ints multiply_four(ints sums, int32_t row, const int8_t *columns) 
 #endif
 }
 
+/* What belongs to 16 columns. `width` of them exist, which can be zero or less. */
+typedef struct {
+    int64_t width;
+    ints of_zero_point; /* added to the sums */
+    floats scales, bias;
+} Columns;
+
+ALWAYS_INLINE Columns read_columns(const Linear *linear, int64_t at, int is_whole) {
+    Columns columns = {.width = is_whole ? LANES : at_most_lanes(linear->outputs - at)};
+    if (columns.width <= 0) return columns;
+    memcpy(&columns.of_zero_point, linear->sums + at, (size_t)columns.width * sizeof(int32_t));
+    columns.of_zero_point *= -linear->zero_point;
+    columns.scales = load_some(linear->scales + at, columns.width, 0.0f);
+    columns.bias = load_some(linear->bias + at, columns.width, 0.0f);
+    return columns;
+}
+
+/* Write a row's numbers in 16 columns from `at` on, from their sums. */
+ALWAYS_INLINE void write_sums(const Linear *linear, const Columns *columns, ints sums, int64_t row, int64_t at, int relu,
+                              int residual) {
+    const int64_t index = row * linear->outputs + at;
+    floats value = __builtin_convertvector(sums, floats);
+    value = multiply_add(value, columns->scales * spread(linear->row_scales[row]), columns->bias);
+    if (relu) value = larger(value, spread(0.0f));
+    if (residual) value += load_some(linear->residual + index, columns->width, 0.0f);
+    store_some(linear->output + index, value, columns->width);
+}
+
 /* `count` rows with GROUPS x 16 columns of a panel from `column` on. `count`, `is_whole` (all columns exist), `relu` and
  * `residual` are constants where this is inlined. */
 ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int64_t first_row, int64_t column,
                                  int count, int is_whole, int relu, int residual) {
-    const int64_t inputs = linear->inputs, outputs = linear->outputs;
+    const int64_t inputs = linear->inputs;
     ints sums[ROWS][GROUPS];
 #pragma clang loop unroll(full)
     for (int group = 0; group < GROUPS; group++) {
-        int64_t width = is_whole ? LANES : at_most_lanes(outputs - column - group * LANES);
-        ints of_zero_point = {0};
-        if (is_whole) {
-            memcpy(&of_zero_point, linear->sums + column + group * LANES, sizeof of_zero_point);
-        } else if (width > 0) {
-            memcpy(&of_zero_point, linear->sums + column + group * LANES, (size_t)width * sizeof(int32_t));
-        }
-        of_zero_point *= -linear->zero_point;
+        const ints of_zero_point = read_columns(linear, column + group * LANES, is_whole).of_zero_point;
 #pragma clang loop unroll(full)
         for (int row = 0; row < count; row++) sums[row][group] = of_zero_point;
     }
@@ -84,18 +105,11 @@ ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int
 #pragma clang loop unroll(full)
     for (int group = 0; group < GROUPS; group++) {
         const int64_t at = column + group * LANES;
-        const int64_t width = is_whole ? LANES : at_most_lanes(outputs - at);
-        if (width <= 0) return;
-        const floats scales = load_some(linear->scales + at, width, 0.0f);
-        const floats bias = load_some(linear->bias + at, width, 0.0f);
+        const Columns columns = read_columns(linear, at, is_whole);
+        if (columns.width <= 0) return;
 #pragma clang loop unroll(full)
         for (int row = 0; row < count; row++) {
-            const int64_t index = (first_row + row) * outputs + at;
-            floats value = __builtin_convertvector(sums[row][group], floats);
-            value = multiply_add(value, scales * spread(linear->row_scales[first_row + row]), bias);
-            if (relu) value = larger(value, spread(0.0f));
-            if (residual) value += load_some(linear->residual + index, width, 0.0f);
-            store_some(linear->output + index, value, width);
+            write_sums(linear, &columns, sums[row][group], first_row + row, at, relu, residual);
         }
     }
 }
@@ -111,15 +125,14 @@ ALWAYS_INLINE void fetch_part(const int8_t *columns, int64_t inputs, int64_t par
     }
 }
 
-/* `next` are the columns that are needed after these, or NULL. */
-ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight, const int8_t *next, int64_t column,
-                                     int is_whole, int relu, int residual) {
-    const int64_t blocks = linear->rows / ROWS;
-    for (int64_t block = 0; block < blocks; block++) {
+/* The rows from `row` on. `next` are the columns that are needed after these, or NULL. */
+ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight, const int8_t *next, int64_t row,
+                                     int64_t column, int is_whole, int relu, int residual) {
+    const int64_t blocks = (linear->rows - row) / ROWS;
+    for (int64_t block = 0; block < blocks; block++, row += ROWS) {
         if (next) fetch_part(next, linear->inputs, block, blocks);
-        multiply_rows(linear, weight, block * ROWS, column, ROWS, is_whole, relu, residual);
+        multiply_rows(linear, weight, row, column, ROWS, is_whole, relu, residual);
     }
-    const int64_t row = blocks * ROWS;
     switch (linear->rows - row) {
 #if ROWS > 5
         case 5: multiply_rows(linear, weight, row, column, 5, is_whole, relu, residual); break;
@@ -152,13 +165,13 @@ static void multiply(const Linear *linear, int64_t first_panel, int64_t end_pane
         /* Across the border of a panel too: a thread usually gets neighbouring panels. */
         const int8_t *next = columns_at(linear, column + GROUPS * LANES);
         if (column + GROUPS * LANES > linear->outputs) {
-            if (weight) multiply_all_rows(linear, weight, NULL, column, 0, linear->relu, linear->residual != 0);
+            if (weight) multiply_all_rows(linear, weight, NULL, 0, column, 0, linear->relu, linear->residual != 0);
         } else if (linear->relu) {
-            multiply_all_rows(linear, weight, next, column, 1, 1, 0);
+            multiply_all_rows(linear, weight, next, 0, column, 1, 1, 0);
         } else if (linear->residual) {
-            multiply_all_rows(linear, weight, next, column, 1, 0, 1);
+            multiply_all_rows(linear, weight, next, 0, column, 1, 0, 1);
         } else {
-            multiply_all_rows(linear, weight, next, column, 1, 0, 0);
+            multiply_all_rows(linear, weight, next, 0, column, 1, 0, 0);
         }
     }
 }

@@ -29,11 +29,13 @@ _FLAGS = (
     "-ffp-contract=off",
     "-fno-math-errno",
     "-Wno-psabi",
+    "-Wno-pass-failed",
 )
 _INSTRUCTION_SETS: dict[str, tuple[str, ...]] = {
     "kernels_portable": (),
     "kernels_avx2": ("-march=x86-64-v3",),
     "kernels_avx512vnni": ("-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"),
+    "kernels_amx": ("-march=x86-64-v4", "-mavx512vnni", "-mamx-int8", "-mprefer-vector-width=512"),
 }
 _TESTS = ("tests/kernels", "tests/kernels/fuzz_shapes.py")
 

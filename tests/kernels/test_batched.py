@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.kernels.batches import LARGE, MAKERS, SMALL, Batch
+from tests.kernels.batches import LARGE, MAKERS, SMALL, Batch, Sizes
 from tests.kernels.instruction_sets import INSTRUCTION_SETS
 from tests.kernels.operator_sessions import Numbers, OneOperator
 
@@ -46,12 +46,13 @@ def test_threads_that_share_the_work_give_the_same_bits(maker: str) -> None:
         _assert_same_bits(alone, {name: array[[row]] for name, array in expected.items()})
 
 
+@pytest.mark.parametrize("sizes", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("maker", MAKERS)
-def test_every_instruction_set_gives_the_same_bits(maker: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = MAKERS[maker](SMALL)
+def test_every_instruction_set_gives_the_same_bits(maker: str, sizes: Sizes, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = MAKERS[maker](sizes)
     found = []
     for name in INSTRUCTION_SETS:
         monkeypatch.setenv("KVASIR_KERNELS", name)
-        found.append(_open(batch).run(batch.of(list(range(SMALL.num_rows)))))
+        found.append(_open(batch).run(batch.of(list(range(sizes.num_rows)))))
     for other in found[1:]:
         _assert_same_bits(other, found[0])
