@@ -58,7 +58,7 @@ def describe_bundle(
             names.SOURCE_LENGTHS,
             *([names.SOURCE_WIDTH] if layout == "parts" else []),
         ),
-        encoder_outputs=encoder_outputs(config, layout),
+        encoder_outputs=encoder_outputs(config),
         decoder_inputs=names.decoder_input_names(num_layers, layout, recurrent=recurrent) if num_layers else (),
         decoder_outputs=names.decoder_output_names(
             num_layers, layout, recurrent=recurrent, has_suppressed=has_suppressed
@@ -76,10 +76,10 @@ def describe_bundle(
     )
 
 
-def encoder_outputs(config: TransformerConfig, layout: Layout) -> tuple[str, ...]:
-    """Return the outputs of the encoder graph, in order. Layout `parts` has no hidden states."""
+def encoder_outputs(config: TransformerConfig) -> tuple[str, ...]:
+    """Return the outputs of the encoder graph, in order."""
     keys_values = () if config.is_encoder_only else (names.CROSS_KEYS_VALUES,)
-    return keys_values if layout == "parts" else (*keys_values, names.HIDDEN_STATES)
+    return (*keys_values, names.HIDDEN_STATES)
 
 
 def _generation(checkpoint: Checkpoint) -> GenerationDescription | None:

@@ -138,7 +138,7 @@ def export_encoder(
         (tokens, lengths),
         ({0: rows, 1: source_len}, {0: rows}),
         [names.SOURCE_TOKENS, names.SOURCE_LENGTHS],
-        list(encoder_outputs(model.config, "step")),
+        list(encoder_outputs(model.config)),
     )
     matrices = graph.scaled_matrices
     del graph

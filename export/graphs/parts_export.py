@@ -34,7 +34,7 @@ def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> 
         ),
         ({0: rows, 1: source_len}, {0: rows}, {}),
         [names.SOURCE_TOKENS, names.SOURCE_LENGTHS, names.SOURCE_WIDTH],
-        [names.CROSS_KEYS_VALUES],
+        [names.CROSS_KEYS_VALUES, names.HIDDEN_STATES],
     )
     save(encoder, folder / names.ENCODER_FILE, shapes, encoder_weights)
     rounded = within_float16(transformer)  # float32 again

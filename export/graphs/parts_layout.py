@@ -31,10 +31,10 @@ _SLICE_CONSTANTS = {
 class EncoderPart(EncoderGraph):
     """`EncoderGraph` with rows and positions as two axes, and the number of positions as an input (int32 scalar)."""
 
-    def forward(  # type: ignore[override]  # one input more
+    def forward(  # type: ignore[override]  # one input and one output more
         self, source_tokens: Tensor, source_lengths: Tensor, source_width: Tensor
-    ) -> Tensor:
-        """Return cross-attention keys and values of every decoder layer."""
+    ) -> tuple[Tensor, Tensor]:
+        """Return cross-attention keys and values of every decoder layer, and hidden states."""
         hidden = self.embed(source_tokens)
         last_positions = source_lengths - 1
         position_bias = None if self.source_bias is None else self.source_bias(source_tokens.shape[1])
@@ -42,7 +42,7 @@ class EncoderPart(EncoderGraph):
             hidden = layer(hidden, last_positions, source_width, position_bias)
         if self.final_norm is not None:
             hidden = self.final_norm(hidden)
-        return self._split(self.keys_values(hidden)).permute(2, 0, 3, 1, 4)
+        return self._split(self.keys_values(hidden)).permute(2, 0, 3, 1, 4), hidden
 
     def _split(self, keys_values: Tensor) -> Tensor:
         sizes = (self.planes, self.heads.count, self.heads.padded_dim)

@@ -68,8 +68,8 @@ class _Parts:
     def encode(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> Arrays:
         width = np.array(tokens.shape[1], np.int32)
         inputs = {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths, names.SOURCE_WIDTH: width}
-        (cross,) = self._encoder.run(None, inputs)
-        return {names.CROSS_KEYS_VALUES: cross}
+        outputs = self._config.encoder_outputs
+        return dict(zip(outputs, self._encoder.run(outputs, inputs), strict=True))
 
     def step(self, inputs: Mapping[str, NDArray[Any]]) -> Arrays:
         """Rank all tokens, and compare the candidates of the graphs with them."""

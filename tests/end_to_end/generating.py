@@ -95,6 +95,7 @@ def serve_generating(folder: Path) -> Iterator[Generating]:
         _add_settings(checkpoint)
         export_bundle(checkpoint.folder, bundles / family, "float32")
         checkpoints[family] = checkpoint
+    export_bundle(checkpoints["t5"].folder, bundles / "t5-float16", "float16")
     encoder = _export_encoder(folder, bundles)
     settings = Settings(
         model=[bundles, DEFAULT_MODEL], engine_processes=False, replicas=1, threads=1, cache_sentences=0

@@ -52,7 +52,22 @@ def batches(lengths: Sequence[int], max_padded_tokens: int) -> list[list[int]]:
     return runs
 
 
-def pooled(
+def embedded_in_runs(
+    sources: Sequence[TokenIds],
+    poolings: Sequence[Pooling],
+    max_padded_tokens: int,
+    encode: Callable[[NDArray[np.int32], NDArray[np.int32]], Sequence[NDArray[np.float32]]],
+    end_of_sequence: int,
+) -> list[NDArray[np.float32]]:
+    """Return the embedding of each source, from runs of `encode` that return hidden states."""
+    hidden = encoded_in_runs(sources, max_padded_tokens, encode)
+    return [
+        _pooled(states, source, pooling, end_of_sequence)
+        for states, source, pooling in zip(hidden, sources, poolings, strict=True)
+    ]
+
+
+def _pooled(
     hidden: NDArray[np.float32], source: TokenIds, pooling: Pooling, end_of_sequence: int
 ) -> NDArray[np.float32]:
     """Return the embedding [d_model] of a source from its hidden states [source_len, d_model].

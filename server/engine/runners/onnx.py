@@ -16,7 +16,7 @@ from kernels.log_probabilities import LogProbabilities
 from kernels.onnx_registration import KernelsUnavailable, register
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates, check_finite
-from server.engine.runners.encoder_runs import encoded_in_runs, pooled
+from server.engine.runners.encoder_runs import embedded_in_runs, encoded_in_runs
 from server.engine.token_lists import TokenLists
 from server.interface.request import Pooling, TokenIds
 
@@ -105,11 +105,7 @@ class OnnxRunner:
     def embed(self, sources: Sequence[TokenIds], poolings: Sequence[Pooling]) -> list[NDArray[np.float32]]:
         """Embed sentences in encoder runs like those of `encode`."""
         end = self._sessions.bundle.config.special_tokens.end_of_sequence
-        hidden = encoded_in_runs(sources, self._max_encoder_tokens, self._hidden_run)
-        return [
-            pooled(states, source, pooling, end)
-            for states, source, pooling in zip(hidden, sources, poolings, strict=True)
-        ]
+        return embedded_in_runs(sources, poolings, self._max_encoder_tokens, self._hidden_run, end)
 
     def _hidden_run(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> list[NDArray[np.float32]]:
         (hidden,) = self._sessions.encoder.run(

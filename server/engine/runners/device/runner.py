@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import onnxruntime as ort
 from numpy.typing import NDArray
 
 from bundle import tensors as names
@@ -21,9 +22,10 @@ from server.engine.model_runner import NO_ROWS, Candidates, check_finite
 from server.engine.runners.device.bound_steps import BoundStep, StepBuffers
 from server.engine.runners.device.buckets import Captures, bucket
 from server.engine.runners.device.cache import DeviceCache, EncodedRow
+from server.engine.runners.device.memory import Block
 from server.engine.runners.device.row_mover import Mover
 from server.engine.runners.device.sessions import DeviceSessions, run_options
-from server.engine.runners.encoder_runs import encoded_in_runs
+from server.engine.runners.encoder_runs import embedded_in_runs, encoded_in_runs
 from server.interface.request import Pooling, TokenIds
 
 _DTYPES: dict[names.Precision, type[np.floating]] = {"float32": np.float32, "float16": np.float16}
@@ -81,8 +83,18 @@ class DeviceRunner:
         self._changes_seen = 0
 
     def embed(self, sources: Sequence[TokenIds], poolings: Sequence[Pooling]) -> list[NDArray[np.float32]]:
-        """Raise NotImplementedError: graphs of layout `parts` return no hidden states."""
-        raise NotImplementedError
+        """Embed sentences in encoder runs like those of `encode`."""
+        end = self._sessions.bundle.config.special_tokens.end_of_sequence
+        return embedded_in_runs(sources, poolings, self._max_encoder_tokens, self._hidden_run, end)
+
+    def _hidden_run(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> list[NDArray[np.float32]]:
+        binding, inputs = self._encoder_inputs(tokens, lengths)
+        binding.bind_output(names.HIDDEN_STATES)
+        self._sessions.encoder.run_with_iobinding(binding, run_options())
+        binding.synchronize_outputs()
+        del inputs
+        hidden = binding.copy_outputs_to_cpu()[0].astype(np.float32)
+        return [hidden[row, :length] for row, length in enumerate(lengths.tolist())]
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """Encode sentences of similar length together, at most `max_encoder_tokens` padded tokens a run."""
@@ -94,17 +106,25 @@ class DeviceRunner:
         whole = (2 * shapes.num_layers, rows, shapes.num_heads, width, shapes.head_dim)
         num_bytes = int(np.prod(whole)) * np.dtype(self._dtype).itemsize
         planes = self._mover.planes(rows, width, self._mover.pool.take(num_bytes))
+        binding, inputs = self._encoder_inputs(tokens, lengths)
+        binding.bind_output(names.CROSS_KEYS_VALUES, self._memory.ort_name, 0, self._dtype, whole, planes.block.address)
+        self._sessions.encoder.run_with_iobinding(binding, run_options())
+        del inputs
+        return [EncodedRow(planes, row, length) for row, length in enumerate(lengths.tolist())]
+
+    def _encoder_inputs(
+        self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]
+    ) -> tuple[ort.IOBinding, list[Block]]:
+        """Return a binding with the inputs of an encoder run, and their memory, which is held until it is queued."""
         binding, device = self._sessions.encoder.io_binding(), self._memory.ort_name
-        inputs = []  # held until the run is in the queue
+        inputs = []
         for name, array in ((names.SOURCE_TOKENS, tokens), (names.SOURCE_LENGTHS, lengths)):
             block = self._mover.pool.take(array.nbytes)
             self._memory.upload(block.address, array)
             binding.bind_input(name, device, 0, np.int32, array.shape, block.address)
             inputs.append(block)
-        binding.bind_cpu_input(names.SOURCE_WIDTH, np.array(width, np.int32))
-        binding.bind_output(names.CROSS_KEYS_VALUES, device, 0, self._dtype, whole, planes.block.address)
-        self._sessions.encoder.run_with_iobinding(binding, run_options())
-        return [EncodedRow(planes, row, length) for row, length in enumerate(lengths.tolist())]
+        binding.bind_cpu_input(names.SOURCE_WIDTH, np.array(tokens.shape[1], np.int32))
+        return binding, inputs
 
     def decode(
         self,
