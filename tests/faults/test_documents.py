@@ -100,6 +100,12 @@ def test_processor_time_and_memory_of_a_document_are_limited() -> None:
     assert outcome(LARGE_PAGE, ".html", 60.0, 100) == "document_memory_limit"
 
 
+def test_text_that_a_library_cannot_read_is_not_logged(capfd: pytest.CaptureFixture[str]) -> None:
+    content = pdf(line("a word", 72, 700) + "BT /F1 12 Tf [(a) /secret] TJ ET\n")
+    assert outcome(content, ".pdf", CPU_SECONDS, MEGABYTES) == "done"
+    assert "secret" not in capfd.readouterr().err
+
+
 def run(folder: Path, scenario: Callable[[DocumentStore], Awaitable[None]], cpu_seconds: float = 60.0) -> None:
     async def main() -> None:
         store = DocumentStore(StoreOptions(process_limits=ProcessLimits(cpu_seconds), folder=folder))

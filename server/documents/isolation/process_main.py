@@ -4,6 +4,7 @@ The process holds the tree of a document; the serving process only sees its text
 or the process with it.
 """
 
+import logging
 import resource
 import signal
 import socket
@@ -39,6 +40,8 @@ def run(socket_number: int, max_memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # The time limit of a document must end the process even inside a parser, so it keeps its default action.
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    # Libraries log the text that they cannot read, and the server's log has no texts.
+    logging.disable()
     with socket.socket(fileno=socket_number) as connection, connection.makefile("rwb") as stream:
         _limit_memory(max_memory_bytes)
         server = _DocumentServer(cast(BinaryIO, stream))
