@@ -26,8 +26,8 @@ from server.workers.thread_lending import ThreadLending
 
 _log = logging.getLogger("kvasir")
 
-# Leave one CPU's share to the event loop: probes must be answered while all engines run.
-_ENGINE_NICENESS = 5
+# The event loop goes first: it rejects requests and answers probes while all engines run.
+_ENGINE_NICENESS = 10
 
 # Each engine process has a copy of its model, except weights that are mapped into memory; engine threads share one.
 _MAX_COPIED_BYTES = 256_000_000
