@@ -2,14 +2,16 @@
 
     python -m benchmarks.service.refusals [--clients 400] [--pause 0.5] [--seconds 20]
 
-Each client sends one sentence, waits for the answer and then for `--pause` seconds. The clients share the processors
-with the server: "generator late" is the delay of a timer in their process, which is part of every other time. The last
-line has the processor time of the server's event loop and of the clients.
+Each client sends one sentence of 3 to 24 words, waits for the answer and then for `--pause` seconds. Sentences of one
+length would all end in the same step, and their answers delay each other. The clients share the processors with the
+server: "generator late" is the delay of a timer in their process, which is part of every other time. The last line has
+the processor time of the server's event loop and of the clients.
 """
 
 import asyncio
 import json
 import os
+import random
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +29,7 @@ _PROBE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 _PROBE_SECONDS = 0.05
 _WARM_UP_SECONDS = 1.0
 _TIMER_SECONDS = 0.01
+_WORDS = "the old man sat at the window of this house and looked at the rain that fell on all the gardens of our town"
 
 
 def main(
@@ -79,7 +82,7 @@ async def _load(
         await asyncio.sleep(wait * number / max(num_clients, 1))  # clients do not send all at once
         count = 0
         while (sent := time.monotonic()) < end:
-            writer.write(_PROBE if name else _sentence(languages, f"{number}-{count}"))
+            writer.write(_PROBE if name else _sentence(languages, number * 10_000 + count))
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             length = next(line for line in head.split(b"\r\n") if line.startswith(b"content-length:"))
             await reader.readexactly(int(length.partition(b":")[2]))
@@ -104,8 +107,9 @@ async def _load(
     return found
 
 
-def _sentence(languages: tuple[str, str], number: str) -> bytes:
-    text = f"The old man sat at the window of house {number} and looked at the rain."
+def _sentence(languages: tuple[str, str], seed: int) -> bytes:
+    words, chance = _WORDS.split(), random.Random(seed)  # noqa: S311 - no secret
+    text = " ".join(chance.choices(words, k=chance.randint(3, len(words)))).capitalize() + "."
     body = json.dumps({"text": text, "source": languages[0], "target": languages[1]}).encode()
     head = "POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body

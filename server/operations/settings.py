@@ -202,7 +202,7 @@ class Settings(BaseSettings):
         Field(
             ge=MAX_BEAM_SIZE, le=1024, description="sentences (with beam search: beams) that an engine decodes at once"
         ),
-    ] = 32
+    ] = 64
     max_waiting_requests: Annotated[
         int,
         Field(
