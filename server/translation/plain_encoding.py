@@ -126,12 +126,17 @@ class PlainTextEncoder:
             checkpoint()
             if not any(map(str.isalnum, part)):
                 return True  # not decoded, so it may be of any length
-            sources[part] = source = self._encoder.tokens(part)
-            return len(source) <= self._max_tokens
+            source = self._encoder.tokens(part)
+            if len(source) > self._max_tokens:
+                return False
+            sources[part] = source
+            return True
 
         for piece in divided(sentence, fits):
             if piece.has_words and not self._have_usual_casing((piece.text,)):
                 return False
-            self._add(index, piece, sources[piece.text] if piece.has_words else None)
+            if piece.has_words and piece.text not in sources:  # nothing makes it fit
+                sources[piece.text] = self._encoder.tokens(piece.text)
+            self._add(index, piece, sources.get(piece.text) if piece.has_words else None)
             self._encoded.num_splits += piece.continues
         return True

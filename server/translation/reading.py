@@ -165,8 +165,11 @@ class TextReader:
             checkpoint()
             if not any(map(str.isalnum, part)):
                 return True  # not decoded, so it may be of any length
-            sources[part] = self._tokenizer.encode(part, request.target, request.source)
-            return len(sources[part]) <= self._max_tokens
+            tokens = self._tokenizer.encode(part, request.target, request.source)
+            if len(tokens) > self._max_tokens:
+                return False
+            sources[part] = tokens
+            return True
 
         unit = Unit(text, text, (), (), str)
         segments = [whole(text)] if is_whole else split(text, request.source, fits)

@@ -90,6 +90,21 @@ def test_text_without_spaces_is_divided_between_graphemes() -> None:
     assert _texts(segments) == [family * 2] * 3
 
 
+@pytest.mark.parametrize("text", ["a" * 200_000, "a-b-" * 50_000, "word " * 40_000, "-" * 5000 + "a" * 50_000])
+def test_a_long_sentence_is_divided_without_counting_all_of_it_for_every_piece(text: str) -> None:
+    num_counted = 0
+
+    def fits(part: str) -> bool:
+        nonlocal num_counted
+        num_counted += len(part)
+        return len(part) <= 100
+
+    segments = split(text, "en", fits)
+    assert join(segments, _texts(segments)) == text
+    assert all(len(segment.text) in range(96, 101) for segment in segments[:-1])
+    assert num_counted < 200 * len(text)
+
+
 def test_text_that_cannot_be_divided_is_left_to_the_caller() -> None:
     assert _texts(split("abc", "en", lambda _: False)) == ["a", "b", "c"]
 
