@@ -100,15 +100,15 @@ class EventStream(Response, Generic[OutcomeT]):
                 return
             self._record.late_status = plain.status_code
             if not isinstance(error, ClientGone):
-                await self._end(send, "error", bytes(plain.body).decode())
+                await self._end(send, "error", bytes(plain.body))
         except Exception:
             if self._has_begun:
                 failure = EngineFailed("the server failed on this request; its log has the cause")
-                await self._end(send, "error", bytes(error_response(failure).body).decode())
+                await self._end(send, "error", bytes(error_response(failure).body))
             raise
 
-    async def _stream(self, send: Send) -> str:
-        """Send all text events. Return the data of the last event."""
+    async def _stream(self, send: Send) -> bytes:
+        """Send all text events. Return the data of the last event, as JSON."""
         feed = TextStream()
         translation = asyncio.create_task(self._translate(feed))
         translation.add_done_callback(lambda _: feed.wake())
@@ -124,9 +124,8 @@ class EventStream(Response, Generic[OutcomeT]):
             while feed.has_news:
                 await self._send_pieces(send, feed.take(SENTENCES_AT_ONCE))
             content = await json_off_loop(partial(self._answer, done))
-            timings = _json({"timings": self._record.timings()})
-            separator = "" if content == b"{}" else ","
-            return f"{content[:-1].decode()}{separator}{timings[1:]}"
+            timings = _json({"timings": self._record.timings()}).encode()
+            return b"".join((content[:-1], b"" if content == b"{}" else b",", timings[1:]))
         finally:
             translation.cancel()
             await asyncio.gather(translation, return_exceptions=True)
@@ -143,8 +142,9 @@ class EventStream(Response, Generic[OutcomeT]):
             self._metrics.stream_continued(now - self._last_text)
         self._last_text = now
 
-    async def _end(self, send: Send, event: str, data: str) -> None:
-        await self._send(send, format_sse_event(event=event, data_str=data))
+    async def _end(self, send: Send, event: str, data: bytes) -> None:
+        # JSON has no line breaks to be escaped; to look for them in 20 MB would hold the event loop for 0.15 s.
+        await self._send(send, b"event: %b\ndata: %b\n\n" % (event.encode(), data))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send(self, send: Send, chunk: bytes) -> None:
