@@ -215,8 +215,10 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
         rf"|{NUMBER}(?:{_GAP}{MAGNITUDES})?{_GAP}(?:{CURRENCY_SIGNS}|{CURRENCY_CODES}|{CURRENCY_WORDS})(?![\w%])",
     ),
     (ItemKind.PERCENTAGE, rf"{NUMBER}{_GAP}[%‰](?!\w)"),
+    # 1A of Meteor-1A, which is no current; the name before it may be translated
+    (ItemKind.CODE, r"(?<=\p{Ll}-)\d{1,6}+[A-Z]{1,3}+(?!\w)"),
     (ItemKind.QUANTITY, rf"(?!\d{{4}}s){NUMBER}{_GAP}(?:{UNITS})(?![\w%/])"),
-    # 1A X200 B2B AB-1234 INV/2024/001 4711-XY, and not 2nd, 1990s, 80er
+    # 1A X200 B2B AB-1234 INV/2024/001 4711-XY -1B, and not 2nd, 1990s, 80er
     (
         ItemKind.CODE,
         rf"(?<![\w.,/-])(?:[A-Z]{{1,8}}(?:[-/]\d[A-Za-z\d]*+)(?:[-/][A-Za-z\d]++)*+|"
@@ -225,6 +227,7 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
         r"[abf](?!\w)))(?![\w])",
     ),
     (ItemKind.CODE, r"(?<![\w.,/-])\d++(?:[-/]\d++){2,}+(?![\w/-]|[.,]\d)"),
+    (ItemKind.CODE, r"(?<![\w.,)\]'’/-])[-−]\d{1,6}+[A-Z]{1,3}+(?!\w)"),
     # the 1990s
     (ItemKind.NUMBER, r"(?<![\w.,/:-])(?:1\d|20)\d0(?:s|er)(?!\w)"),
     # 6.02e23 1.5×10^-3
