@@ -113,6 +113,9 @@ class JoinedConnection(HttpToolsProtocol):
         self.is_lost = True
         if self._on_loss is not None:
             self._on_loss()
+        # A connection and its requests refer to each other, and full garbage collections are rare.
+        self.pipeline.clear()
+        self.cycle = self.scope = None  # type: ignore[assignment]
 
     def on_headers_complete(self) -> None:
         """Start the request, or queue it behind the one that the connection sent before."""

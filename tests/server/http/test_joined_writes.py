@@ -1,19 +1,26 @@
 """Responses leave in as few writes as possible, and only valid ones leave."""
 
 import asyncio
+import contextlib
+import gc
 import logging
+import weakref
 from collections.abc import Awaitable, Callable
 from unittest.mock import Mock
 
 import pytest
 import uvicorn
+import uvloop
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from server.http.connection import ConnectionLimits, limited_connection
+from server.http.connection_table import ConnectionTable
 from server.http.joined_writes import JoinedConnection
 from server.http.requests.disconnect import unless_disconnected
 from server.interface.errors import ClientGone
+from server.operations.metrics import Metrics
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 _GET = b"GET /a%20b?c=d HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -111,3 +118,47 @@ def test_the_loss_of_a_connection_cancels_what_its_client_waits_for() -> None:
 
     assert _written(app, loses_connection=True) == []
     assert len(ended) == 2
+
+
+@pytest.mark.parametrize("reads_all", [True, False])
+def test_a_closed_connection_is_freed_without_a_garbage_collection(*, reads_all: bool) -> None:
+    made: list[weakref.ref[JoinedConnection]] = []
+    has_begun = asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun.set()
+        with contextlib.suppress(ClientGone):
+            await unless_disconnected(Request(scope, receive, send), asyncio.sleep(0 if reads_all else 60))
+        await _app([(b"content-length", b"5")], b"hello")(scope, receive, send)
+
+    async def run() -> None:
+        config = uvicorn.Config(app, log_config=None, ws="none", lifespan="off")
+        config.load()
+        config.loaded_app = app
+        state, table = ServerState(), ConnectionTable(10, 1)
+        connection_class = limited_connection(ConnectionLimits(1000, 60, 60, 60), Metrics(), table)
+
+        def connect() -> JoinedConnection:
+            connection = connection_class(config, state, {})
+            made.append(weakref.ref(connection))
+            return connection
+
+        server = await asyncio.get_running_loop().create_server(connect, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(_GET)
+        if reads_all:
+            assert (await reader.read(1000)).endswith(b"hello")
+        await has_begun.wait()
+        tasks = list(state.tasks)
+        writer.close()
+        await asyncio.gather(writer.wait_closed(), *tasks)
+        server.close()
+        await server.wait_closed()
+
+    gc.disable()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run())
+            assert [connection() for connection in made] == [None]
+    finally:
+        gc.enable()
