@@ -8,6 +8,8 @@ import asyncio
 import gc
 from collections.abc import Callable
 
+from server.workers.unused_memory import return_free_pages
+
 _NEVER = 1_000_000_000
 _INTERVAL_SECONDS = 1.0
 _IDLE_SECONDS = 600.0  # between collections: a request may come just then, and full caches take 80 ms
@@ -28,7 +30,7 @@ def defer_full_collections() -> None:
 async def collect_when_idle(is_idle: Callable[[], bool], is_light: Callable[[], bool]) -> None:
     """Collect all garbage now and then, if possible while `is_idle`, else while the running requests are small.
 
-    Runs until it is cancelled.
+    Free memory then goes back to the operating system. Runs until it is cancelled.
     """
     loop = asyncio.get_running_loop()
     last = loop.time()
@@ -36,6 +38,7 @@ async def collect_when_idle(is_idle: Callable[[], bool], is_light: Callable[[], 
         await asyncio.sleep(_INTERVAL_SECONDS)
         if is_due(gc.get_count()[2], loop.time() - last, is_idle=is_idle(), is_light=is_light()):
             gc.collect()
+            await asyncio.to_thread(return_free_pages)
             last = loop.time()
 
 

@@ -168,6 +168,8 @@ class OnDemandEngine:
 async def _close(engine: EngineClient) -> None:
     await asyncio.to_thread(engine.close)
     del engine
-    gc.unfreeze()  # the server excludes what was loaded at its start
+    has_frozen = gc.get_freeze_count() > 0  # a server excludes what was loaded at its start
+    gc.unfreeze()
     await asyncio.to_thread(return_unused_memory)
-    gc.freeze()
+    if has_frozen:
+        gc.freeze()

@@ -1,8 +1,10 @@
 import asyncio
 import gc
+import sys
 import weakref
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from server.operations import garbage_collection
@@ -68,3 +70,26 @@ def test_old_cycles_are_freed_by_the_task_alone(monkeypatch: pytest.MonkeyPatch)
         task.cancel()
 
     asyncio.run(run())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other allocators return memory by themselves, or never")
+@pytest.mark.usefixtures("thresholds")
+def test_memory_freed_by_an_idle_server_returns_to_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage_collection, "_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr(garbage_collection, "is_due", lambda *_, is_idle, is_light: is_idle)
+    memory = psutil.Process().memory_info
+    blocks = [bytearray(2000) for _ in range(40_000)]
+    last = bytearray(2000)  # the allocator keeps everything below it
+    full = memory().rss
+    del blocks
+    assert full - memory().rss < 20_000_000
+
+    async def run() -> None:
+        task = asyncio.create_task(collect_when_idle(lambda: True, lambda: True))
+        async with asyncio.timeout(60):
+            while full - memory().rss < 60_000_000:  # noqa: ASYNC110 - a thread returns it
+                await asyncio.sleep(0)
+        task.cancel()
+
+    asyncio.run(run())
+    assert last
