@@ -57,6 +57,7 @@ class LimitedConnection(JoinedConnection):
     _body_bytes = 0
     _has_boundary = False  # the current piece begins a message or ends its head
     _has_ignored_upgrade = False
+    _unparsed = b""  # received behind requests that wait for their turn
     _rejection: Rejection | None = None
     _is_rejected = False
     _read_timer: asyncio.TimerHandle | None = None
@@ -90,12 +91,24 @@ class LimitedConnection(JoinedConnection):
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser in small pieces, so that a head over the limit is rejected before it is gathered."""
-        self._unset_keepalive_if_required()
         self._num_received += len(data)
+        self._parse(self._unparsed + data if self._unparsed else data)
+
+    def _parse(self, data: bytes) -> None:
+        """Parse what was received, up to requests that wait for their turn. The rest is parsed when they are answered.
+
+        A client that sends requests faster than it reads the responses must not fill the memory.
+        """
+        self._unset_keepalive_if_required()
+        self._unparsed = b""
         if self._phase is _Phase.IDLE:
             self._enter(_Phase.HEAD)
         for start in range(0, len(data), _PIECE_BYTES):
             if self._is_rejected or self.transport.is_closing():
+                return
+            if self.pipeline:
+                self._unparsed = data[start:]
+                self.flow.pause_reading()
                 return
             self._feed(data[start : start + _PIECE_BYTES])
 
@@ -163,6 +176,10 @@ class LimitedConnection(JoinedConnection):
             message = f"HTTP/1.1 is required. Given: HTTP/{version}"
             self._rejection = Rejection(426, "unsupported_http_version", message, ((b"upgrade", b"HTTP/1.1"),))
             raise ValueError(message)
+        num_hosts = sum(name == b"host" for name, _ in self.headers)
+        if num_hosts > 1 or (not num_hosts and version == "1.1"):  # RFC 9112, section 3.2
+            self._rejection = Rejection(400, "invalid_request", f"one `Host` header is required. Given: {num_hosts}")
+            raise ValueError(self._rejection.message)
         if self._is_excess and self.url not in _PROBES:
             self._rejection = TOO_MANY_CONNECTIONS
             raise ValueError(TOO_MANY_CONNECTIONS.message)
@@ -189,6 +206,10 @@ class LimitedConnection(JoinedConnection):
     def on_response_complete(self) -> None:
         """Watch the rest of the response, which may be unsent when the connection is closed."""
         super().on_response_complete()
+        if self._unparsed and not self.pipeline and not self.transport.is_closing():
+            self._parse(self._unparsed)
+        if self.pipeline:  # uvicorn reads on after each response
+            self.flow.pause_reading()
         if self._phase is _Phase.IDLE and not self._has_request:
             self.table.set_idle(self, is_idle=True)
         if self.transport.get_write_buffer_size():
@@ -210,14 +231,15 @@ class LimitedConnection(JoinedConnection):
         self._read_timer = self.loop.call_later(seconds, self._on_read_timeout)
 
     def _on_read_timeout(self) -> None:
+        if self.flow.read_paused:  # by the application, or by requests that wait for their turn
+            self._read_began = self.loop.time()
+        allowed = self.limits.head_seconds
         if self._phase is _Phase.BODY:
-            if self.flow.read_paused:  # the application is not reading
-                self._read_began = self.loop.time()
             allowed = self.limits.body_seconds + self._body_bytes / _MIN_BODY_BYTES_PER_SECOND
-            remaining = self._read_began + allowed - self.loop.time()
-            if remaining > 0:
-                self._read_timer = self.loop.call_later(remaining, self._on_read_timeout)
-                return
+        remaining = self._read_began + allowed - self.loop.time()
+        if remaining > 0:
+            self._read_timer = self.loop.call_later(remaining, self._on_read_timeout)
+            return
         if not self._num_received:
             self.transport.close()  # a connection opened in advance
             return

@@ -29,6 +29,7 @@ class JoinedResponse(RequestResponseCycle):
     """
 
     _head = b""  # to be written with the next part of the body
+    _ends_with_connection = False  # HTTP/1.0 has no chunks
 
     async def send(self, message: "ASGISendEvent") -> None:
         """Send the head or a part of the body. Waits while the client does not read."""
@@ -66,8 +67,10 @@ class JoinedResponse(RequestResponseCycle):
         if not self.keep_alive and not closes:
             lines.append(b"connection: close\r\n")
         if self.chunked_encoding is None and self.scope["method"] != "HEAD" and status not in _BODILESS:
-            self.chunked_encoding = True
-            lines.append(b"transfer-encoding: chunked\r\n")
+            self._ends_with_connection = self.scope["http_version"] == "1.0"
+            self.chunked_encoding = not self._ends_with_connection
+            if self.chunked_encoding:
+                lines.append(b"transfer-encoding: chunked\r\n")
         lines.append(b"\r\n")
         return b"".join(lines)
 
@@ -77,6 +80,8 @@ class JoinedResponse(RequestResponseCycle):
         elif self.chunked_encoding:
             framed = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
             framed += b"" if more_body else b"0\r\n\r\n"
+        elif self._ends_with_connection:
+            framed = body
         else:
             framed = body
             self.expected_content_length -= len(body)

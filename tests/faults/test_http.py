@@ -2,14 +2,13 @@
 
 import contextlib
 import json
-import socket
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.servers import PATIENCE_SECONDS, Served, started
+from tests.faults.raw_requests import connect, exchange, post, read_all, resident_bytes
 
 SOON_SECONDS = 2.0  # a probe answers within milliseconds, even on a busy machine within this
 _SENTENCE = "I would like to go home now."
@@ -23,39 +22,6 @@ def served() -> Iterator[Served]:
     )
 
 
-def _connection(served: Served) -> socket.socket:
-    host, port = served.url.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS)
-
-
-def _answer(connection: socket.socket) -> bytes:
-    """Everything until the server closes the connection."""
-    received = b""
-    with contextlib.suppress(ConnectionResetError):
-        while chunk := connection.recv(1 << 16):
-            received += chunk
-    return received
-
-
-def _sent(served: Served, request: bytes) -> bytes:
-    with _connection(served) as connection:
-        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
-            connection.sendall(request)
-        return _answer(connection)
-
-
-def _post(path: str, body: bytes, content_type: str, *headers: str) -> bytes:
-    lines = (
-        f"POST {path} HTTP/1.1",
-        "Host: localhost",
-        f"Content-Type: {content_type}",
-        f"Content-Length: {len(body)}",
-        "Connection: close",
-        *headers,
-    )
-    return "\r\n".join((*lines, "", "")).encode() + body
-
-
 def _assert_prompt(served: Served) -> None:
     begun = time.monotonic()
     with served.client() as client:
@@ -63,41 +29,36 @@ def _assert_prompt(served: Served) -> None:
     assert time.monotonic() - begun < SOON_SECONDS
 
 
-def _resident_bytes(served: Served) -> int:
-    status = Path(f"/proc/{served.process.pid}/status").read_text(encoding="utf-8")
-    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS"))
-
-
 @pytest.mark.parametrize("charset", ["punycode", "undefined", "idna", "no-such-codec"])
 def test_a_form_cannot_choose_its_codec(served: Served, charset: str) -> None:
     part = b'--b\r\nContent-Disposition: form-data; name="q"\r\n\r\n' + b"a" * 240_000 + b"\r\n--b--\r\n"
-    with _connection(served) as connection:
-        connection.sendall(_post("/translate", part, f"multipart/form-data; boundary=b; charset={charset}"))
+    with connect(served) as connection:
+        connection.sendall(post("/translate", part, f"multipart/form-data; boundary=b; charset={charset}"))
         _assert_prompt(served)
-        answer = _answer(connection)
+        answer = read_all(connection)
     assert b" 400 " in answer
     assert b"must be UTF-8" in answer
 
 
 def test_a_part_of_a_form_cannot_choose_its_codec(served: Served) -> None:
     head = b'--b\r\nContent-Disposition: form-data; name="q"\r\nContent-Type: text/plain; charset=utf-7\r\n\r\n'
-    answer = _sent(served, _post("/translate", head + b"x\r\n--b--\r\n", "multipart/form-data; boundary=b"))
+    answer = exchange(served, post("/translate", head + b"x\r\n--b--\r\n", "multipart/form-data; boundary=b"))
     assert b" 400 " in answer
     assert b"must be UTF-8" in answer
 
 
 def test_responses_that_are_not_read_are_bounded_and_their_connections_are_aborted(served: Served) -> None:
     fields = {"text": [_SENTENCE] * 1000, "return_attention": True, "num_token_alternatives": 8}
-    request = _post("/v1/translate", json.dumps(fields).encode(), "application/json")
-    before = _resident_bytes(served)
+    request = post("/v1/translate", json.dumps(fields).encode(), "application/json")
+    before = resident_bytes(served)
     with contextlib.ExitStack() as stack:
         for _ in range(12):
-            stack.enter_context(_connection(served)).sendall(request)
+            stack.enter_context(connect(served)).sendall(request)
         give_up = time.monotonic() + PATIENCE_SECONDS
         while not _aborted(served):
             assert time.monotonic() < give_up
             time.sleep(0.1)
-        assert _resident_bytes(served) - before < 200_000_000
+        assert resident_bytes(served) - before < 200_000_000
 
 
 def _aborted(served: Served) -> bool:
@@ -118,7 +79,7 @@ def _aborted(served: Served) -> bool:
     ids=["header", "address", "chunk-extension", "trailer"],
 )
 def test_what_is_not_a_body_is_rejected_before_it_is_gathered(served: Served, begun: bytes) -> None:
-    answer = _sent(served, begun + b"a" * 2_000_000)
+    answer = exchange(served, begun + b"a" * 2_000_000)
     # Its end is lost where the server resets a connection with unread bytes.
     assert not answer or b" 431 " in answer
     _assert_prompt(served)
@@ -126,7 +87,7 @@ def test_what_is_not_a_body_is_rejected_before_it_is_gathered(served: Served, be
 
 def test_many_chunk_extensions_are_rejected(served: Served) -> None:
     head = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-    answer = _sent(served, head + (b"1;" + b"a" * 1000 + b"\r\nx\r\n") * 2000)
+    answer = exchange(served, head + (b"1;" + b"a" * 1000 + b"\r\nx\r\n") * 2000)
     assert not answer or b" 431 " in answer
 
 
@@ -140,13 +101,13 @@ def test_many_chunk_extensions_are_rejected(served: Served) -> None:
     ids=["nothing", "head", "body"],
 )
 def test_a_request_that_never_ends_is_closed(served: Served, begun: bytes, status: bytes) -> None:
-    answer = _sent(served, begun)
+    answer = exchange(served, begun)
     assert status in answer
     assert bool(status) == bool(answer)
 
 
 def test_a_malformed_request_has_the_error_format_and_is_counted(served: Served) -> None:
-    answer = _sent(served, b"\x16\x03\x01 this is TLS\r\n\r\n")
+    answer = exchange(served, b"\x16\x03\x01 this is TLS\r\n\r\n")
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert json.loads(body)["error"]["code"] == "invalid_request"
@@ -157,29 +118,29 @@ def test_a_malformed_request_has_the_error_format_and_is_counted(served: Served)
 
 @pytest.mark.parametrize("request_line", [b"GET /health/live", b"GET /health/live HTTP/0.9"])
 def test_http_0_9_is_rejected(served: Served, request_line: bytes) -> None:
-    assert _sent(served, request_line + b"\r\n\r\n").startswith(b"HTTP/1.1 426 ")
+    assert exchange(served, request_line + b"\r\n\r\n").startswith(b"HTTP/1.1 426 ")
 
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_an_upgrade_to_http_2_is_ignored_and_the_body_is_read(served: Served, chunked: bool) -> None:
     body = json.dumps({"text": _SENTENCE}).encode()
     headers = ("Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA")
-    request = _post("/v1/translate", body, "application/json", *headers)
+    request = post("/v1/translate", body, "application/json", *headers)
     request = request.replace(b"Connection: close", b"Connection: close, Upgrade, HTTP2-Settings")
     if chunked:
         request = request.replace(b"Content-Length: %d" % len(body), b"Transfer-Encoding: chunked")
         request = request.replace(body, b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
-    answer = _sent(served, request)
+    answer = exchange(served, request)
     assert b" 200 " in answer
     assert b'"translations"' in answer
 
 
 def test_a_long_prefix_is_rejected_before_it_is_tokenized(served: Served) -> None:
     fields = {"text": "a", "target_prefix": "word " * 780_000}
-    with _connection(served) as connection:
-        connection.sendall(_post("/v1/translate", json.dumps(fields).encode(), "application/json"))
+    with connect(served) as connection:
+        connection.sendall(post("/v1/translate", json.dumps(fields).encode(), "application/json"))
         _assert_prompt(served)
-        answer = _answer(connection)
+        answer = read_all(connection)
     assert b" 422 " in answer
     assert b"text_too_long" in answer
 
@@ -187,7 +148,7 @@ def test_a_long_prefix_is_rejected_before_it_is_tokenized(served: Served) -> Non
 def test_uploads_are_rejected_before_their_body_is_read(served: Served) -> None:
     head = "POST /v1/documents HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=b\r\n"
     begun = (head + "Content-Length: 1000000\r\n\r\n--b\r\n").encode()
-    with _connection(served) as one, _connection(served) as two, _connection(served) as three:
+    with connect(served) as one, connect(served) as two, connect(served) as three:
         one.sendall(begun)
         two.sendall(begun)
         time.sleep(0.3)

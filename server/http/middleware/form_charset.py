@@ -44,7 +44,12 @@ class FormCharset:
             return
         boundary = options.get(b"boundary")
         if media_type == b"multipart/form-data" and boundary:
-            receive = _checked(receive, boundary)
+            try:
+                receive = _checked(receive, boundary)
+            except FormParserError:  # Starlette's parser raises it, too, and does not handle it
+                error = InvalidRequest("the boundary of a form must have at most 256 bytes")
+                await unread_error_response(error, self._formats.of(scope), scope)(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
 

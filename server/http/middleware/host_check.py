@@ -81,7 +81,10 @@ def _is_ip_address(name: str) -> bool:
 
 
 def _is_foreign(scope: Scope, origin: str, host: str) -> bool:
-    address = urlsplit(origin)
+    try:
+        address = urlsplit(origin)
+    except ValueError:
+        return True
     if address.scheme not in ("http", "https") and origin != "null":
         return False  # a browser extension, which the user has installed
     if site := header(scope, b"sec-fetch-site"):

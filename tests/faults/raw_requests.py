@@ -1,0 +1,49 @@
+"""Requests as bytes, for those that no HTTP client sends."""
+
+import contextlib
+import socket
+from pathlib import Path
+
+from tests.end_to_end.servers import PATIENCE_SECONDS, Served
+
+
+def connect(served: Served) -> socket.socket:
+    """Open a connection to a server."""
+    host, port = served.url.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Return everything that a server sends until it closes the connection."""
+    received = b""
+    with contextlib.suppress(ConnectionResetError):
+        while chunk := connection.recv(1 << 16):
+            received += chunk
+    return received
+
+
+def exchange(served: Served, request: bytes) -> bytes:
+    """Send bytes on a connection of their own; return what the server sends."""
+    with connect(served) as connection:
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+            connection.sendall(request)
+        return read_all(connection)
+
+
+def post(path: str, body: bytes, content_type: str, *headers: str) -> bytes:
+    """Return a request whose connection ends with the response."""
+    lines = (
+        f"POST {path} HTTP/1.1",
+        "Host: localhost",
+        f"Content-Type: {content_type}",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        *headers,
+    )
+    return "\r\n".join((*lines, "", "")).encode() + body
+
+
+def resident_bytes(served: Served) -> int:
+    """Return the resident memory of the server's first process."""
+    status = Path(f"/proc/{served.process.pid}/status").read_text(encoding="utf-8")
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS"))

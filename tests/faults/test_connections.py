@@ -1,0 +1,85 @@
+"""Connections and headers as no browser sends them: each once took the server's memory, or was answered with a 500."""
+
+import contextlib
+import json
+import select
+from collections.abc import Iterator
+
+import pytest
+
+from tests.end_to_end.servers import Served, started
+from tests.faults.raw_requests import connect, exchange, post, resident_bytes
+
+_PROBE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+_BODY = json.dumps({"text": "Good morning."}).encode()
+_HEADERS = (
+    *("Accept", "Accept-Encoding", "Accept-Language", "Authorization", "Content-Encoding", "Content-Language"),
+    *("Content-Type", "Cookie", "Expect", "Forwarded", "Host", "If-Modified-Since", "If-None-Match", "Origin"),
+    *("Range", "Referer", "Sec-Fetch-Site", "TE", "traceparent", "tracestate", "Upgrade", "X-API-Token"),
+    *("X-ClientTraceId", "X-Forwarded-For", "X-Forwarded-Proto", "X-Goog-Api-Key", "X-Request-ID"),
+)
+_VALUES = (
+    *("", "http://[", "http://[::1", "http://a:b:c", "moz-extension://[", "null", "//", "[", "]x", ":", "%00", "\xff"),
+    *("1e308", "q=nan", "*;q=-1", ";;=", 'W/"', "bytes=-1", "Thu, 99 Zzz 9999", "ff-00-00-00", "localhost:x"),
+    *(
+        "application/json; charset=punycode",
+        'multipart/form-data; boundary=""',
+        "multipart/form-data; boundary*=a''%ff",
+    ),
+    "multipart/form-data; boundary=" + "b" * 1000,
+)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    yield from started("--threads", "1")
+
+
+def test_requests_that_are_sent_faster_than_their_responses_are_read_take_no_memory(served: Served) -> None:
+    before, requests = resident_bytes(served), _PROBE * 1000
+    num_sent = 0
+    with connect(served) as connection:
+        connection.setblocking(False)
+        while num_sent < 50_000_000 and select.select([], [connection], [], 2)[1]:
+            with contextlib.suppress(BlockingIOError):
+                num_sent += connection.send(requests)
+        assert num_sent < 50_000_000
+        assert resident_bytes(served) - before < 50_000_000
+
+
+def test_requests_sent_at_once_are_answered_in_their_order(served: Served) -> None:
+    request = post("/v1/translate", _BODY, "application/json").replace(b"Connection: close\r\n", b"")
+    last = _PROBE.replace(b"live", b"ready").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    answer = exchange(served, (_PROBE * 50 + request) * 20 + last)
+    assert answer.count(b"HTTP/1.1 200 ") == 51 * 20 + 1
+    kinds = [b"translations" in each for each in answer.split(b"HTTP/1.1 200 ")[1:]]
+    assert kinds == ([False] * 50 + [True]) * 20 + [False]
+
+
+def test_no_value_of_a_header_is_an_error_of_the_server(served: Served) -> None:
+    statuses: dict[int, int] = {}
+    for name in _HEADERS:
+        for value in _VALUES:
+            request = post("/v1/translate", _BODY, "application/json")
+            lines = [line for line in request.split(b"\r\n") if not line.lower().startswith(name.lower().encode())]
+            lines.insert(1, f"{name}: {value}".encode("latin-1"))
+            answer = exchange(served, b"\r\n".join(lines))
+            status = int(answer.split(maxsplit=2)[1])
+            statuses[status] = statuses.get(status, 0) + 1
+            assert status < 500, (name, value)
+    assert statuses[200] > len(_HEADERS)
+
+
+@pytest.mark.parametrize("hosts", [[], ["localhost", "localhost"], ["localhost", "attacker.example"]])
+def test_a_request_has_one_host(served: Served, hosts: list[str]) -> None:
+    lines = "".join(f"Host: {host}\r\n" for host in hosts)
+    assert exchange(served, f"GET /v1/models HTTP/1.1\r\n{lines}\r\n".encode()).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_stream_over_http_1_0_has_no_chunks(served: Served) -> None:
+    body = json.dumps({"text": "Good morning.", "stream": True}).encode()
+    head, _, events = exchange(
+        served, post("/v1/translate", body, "application/json").replace(b"HTTP/1.1", b"HTTP/1.0")
+    ).partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head.lower()
+    assert events.startswith(b"event: text\ndata: {")
