@@ -10,6 +10,7 @@ import uvicorn
 
 from server.cli.listening import address_of
 from server.http.admin.app import close_admin_app, create_admin_app
+from server.http.connection import LimitedConnection
 from server.http.state import ServerState
 
 _log = logging.getLogger("kvasir")
@@ -18,8 +19,8 @@ _log = logging.getLogger("kvasir")
 class AdminServer:
     """Serves administration on a socket of its own, in the event loop of the server."""
 
-    def __init__(self, state: ServerState, listening: socket.socket) -> None:
-        """Raises ValueError if the file of keys is unusable."""
+    def __init__(self, state: ServerState, listening: socket.socket, http: type[LimitedConnection]) -> None:
+        """`http` is the class of its connections. Raises ValueError if the file of keys is unusable."""
         self._app = create_admin_app(state)
         self._socket = listening
         config = uvicorn.Config(
@@ -27,6 +28,7 @@ class AdminServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            http=http,
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=1,

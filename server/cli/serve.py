@@ -25,7 +25,7 @@ from server.cli.listening import address_of, bound_sockets, bound_unix_socket
 from server.cli.tls import TlsCertificate
 from server.http.app import create_app
 from server.http.connection import ConnectionLimits, limited_connection
-from server.http.connection_table import connection_table
+from server.http.connection_table import ConnectionTable, connection_table
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.operations.garbage_collection import collect_when_idle, defer_full_collections
@@ -40,6 +40,7 @@ _log = logging.getLogger("kvasir")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _MAX_HEAD_BYTES = 64 * 1024
+_MAX_ADMIN_CONNECTIONS = 32
 _SWITCH_SECONDS = 0.001
 _ACCEPT_SECONDS = 0.02
 _LAST_SECONDS = 0.5  # for requests on connections that began at the end of the drain
@@ -52,6 +53,8 @@ def serve(settings: Settings) -> int:
     Raises `BundleError` or OSError before it listens.
     """
     configure_logging(settings.log_level, settings.log_format)
+    # Until models can be compared with their folders; else a reload during the start would end the process.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     for variable, meant in unknown_variables(os.environ).items():
         _log.warning("unknown environment variable", extra={"variable": variable, "similar": meant})
     certificate = None
@@ -108,7 +111,11 @@ def _serve(
     )
     config.load()
     config.ssl = None if certificate is None else certificate.context
-    admin = None if admin_socket is None else AdminServer(app.state.server, admin_socket)
+    admin = None
+    if admin_socket is not None:
+        admin_table = ConnectionTable(_MAX_ADMIN_CONNECTIONS, num_reserved=_MAX_ADMIN_CONNECTIONS)
+        http = limited_connection(_connection_limits(settings), observer, admin_table)
+        admin = AdminServer(app.state.server, admin_socket, http)
     server = _DrainingServer(config, app, certificate, admin)
     server.run(sockets)
     return 1 if server.num_lost else 0

@@ -4,6 +4,8 @@ import itertools
 import json
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +18,7 @@ from typer.testing import CliRunner
 import kvasir
 from bundle.manifest import MANIFEST_FILE
 from server.operations.defaults import DEFAULT_MODEL
-from tests.end_to_end.servers import PATIENCE_SECONDS, Served, relabelled, started, until
+from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, Served, relabelled, started, until
 
 _TEXT = "Where is the station? We met at noon near the old bridge."
 
@@ -128,6 +130,29 @@ def test_a_signal_applies_what_the_folders_contain(server: Served, admin: httpx2
     with server.client() as client:
         assert client.post("/v1/translate", json={"text": _TEXT, "target": "fr"}).status_code == 200
         assert client.post("/v1/translate", json={"text": "Ja.", "source": "de", "target": "en"}).status_code == 422
+
+
+def test_a_signal_during_the_start_does_not_end_the_server() -> None:
+    command = [sys.executable, "-m", "kvasir", "serve", "--port", "0", "--threads", "1"]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            for line in process.stderr:
+                if json.loads(line)["message"] == "loading models":
+                    process.send_signal(signal.SIGHUP)
+                if json.loads(line)["message"] == "listening":
+                    break
+            process.send_signal(signal.SIGTERM)
+            process.stderr.read()
+            assert process.wait(PATIENCE_SECONDS) == 0
+        finally:
+            process.kill()
+
+
+def test_the_port_for_administration_has_the_limits_of_the_other_one(server: Served, admin: httpx2.Client) -> None:
+    answer = admin.get("/admin/models", headers={"X": "a" * 100_000})
+    assert answer.status_code == 431
+    assert admin.get("/admin/models").status_code == 200
 
 
 def test_the_load_is_shown_in_a_terminal(server: Served, admin: httpx2.Client) -> None:
