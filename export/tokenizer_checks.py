@@ -7,7 +7,9 @@ from pathlib import Path
 from sentencepiece import SentencePieceProcessor
 from tokenizers import Tokenizer
 
+from bundle.bpe_codes import read_bpe_codes
 from bundle.tokenizer_files import (
+    BPE_CODES_FILE,
     REQUIRED_TOKENIZER_FILES,
     SOURCE_SENTENCEPIECE_FILE,
     TARGET_SENTENCEPIECE_FILE,
@@ -98,6 +100,19 @@ def _check_tokenizer_json(checkpoint: Checkpoint, report: Report) -> int:
     return checkpoint.config.pad_token_id if unknown is None else int(unknown)
 
 
+def _check_moses_bpe(checkpoint: Checkpoint, report: Report) -> int:
+    codes = checkpoint.tokenizer.files[BPE_CODES_FILE]
+    try:
+        read_bpe_codes(codes.read_bytes(), codes.name)
+    except ValueError as error:
+        raise ExportError(f"{checkpoint.provenance.source}: {error}") from error
+    vocabulary = _vocabulary(checkpoint, VOCABULARY_FILE)
+    if UNKNOWN_TOKEN not in vocabulary:
+        raise ExportError(f"{checkpoint.provenance.source}: the vocabulary has no {UNKNOWN_TOKEN}")
+    _require_embeddings(checkpoint, max(vocabulary.values()))
+    return vocabulary[UNKNOWN_TOKEN]
+
+
 def _check_bytes(checkpoint: Checkpoint, report: Report) -> int:
     _require_embeddings(checkpoint, _UNKNOWN_OF_BYTES + _NUM_BYTES)
     return _UNKNOWN_OF_BYTES
@@ -117,6 +132,7 @@ CHECKS: Mapping[TokenizerKind, Callable[[Checkpoint, Report], int]] = {
     "marian": _check_marian,
     "sentencepiece": _check_sentencepiece,
     "tokenizer_json": _check_tokenizer_json,
+    "moses_bpe": _check_moses_bpe,
     "bytes": _check_bytes,
 }
 """Each check returns the id of the unknown token."""

@@ -12,6 +12,7 @@ from model.checkpoints.hugging_face_files import read_settings
 _PAIR = ("source.spm", "target.spm")
 _SINGLE = ("sentencepiece.model", "sentencepiece.bpe.model", "spiece.model", "spm.model", "source.spm")
 _JSON = "tokenizer.json"
+_BPE_CODES = "bpe.model"
 _VOCABULARY, _TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 _UNKNOWN = "<unk>"
 _OPENNMT_PADDING = "<blank>"
@@ -41,7 +42,7 @@ class Vocabularies:
 def read_tokenizer(
     folder: Path, vocabularies: Vocabularies, special: SpecialNames, *, begins_source: bool
 ) -> TokenizerFiles:
-    """Return the tokenizer: two SentencePiece models, tokenizer.json or one SentencePiece model.
+    """Return the tokenizer: two SentencePiece models, tokenizer.json, one SentencePiece model, or BPE.
 
     Models converted from transformers end a source with the end-of-sequence token, although their settings do not name
     it: its tokenizers add it. `begins_source` is the same for the beginning.
@@ -62,14 +63,11 @@ def read_tokenizer(
     for name in _SINGLE:
         if (folder / name).is_file():
             return TokenizerFiles("sentencepiece", {"source.spm": folder / name}, template, converted)
-    if (folder / "bpe.model").is_file():
-        raise CheckpointError(
-            f"{folder.name}: bpe.model needs a Moses tokenizer, which is not supported; packages with "
-            "sentencepiece.model are"
-        )
+    if (folder / _BPE_CODES).is_file():
+        return TokenizerFiles("moses_bpe", {_BPE_CODES: folder / _BPE_CODES}, template, converted)
     raise CheckpointError(
         f"{folder.name} has no tokenizer; copy one of these into the folder: {' and '.join(_PAIR)}, {_JSON}, "
-        f"{', '.join(_SINGLE[:-1])}"
+        f"{', '.join(_SINGLE[:-1])}, {_BPE_CODES}"
     )
 
 

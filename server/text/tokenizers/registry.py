@@ -9,6 +9,7 @@ from bundle.tokenizer_files import TokenizerKind
 from server.interface.word_tokens import WordTokens
 from server.text.tokenizers.byte_tokens import ByteTokenizer
 from server.text.tokenizers.marian import MarianTokenizer
+from server.text.tokenizers.moses_bpe import MosesBpeTokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.tokenizers.tokenizer_json import JsonTokenizer
 from server.text.tokenizers.word_tokens import word_tokens
@@ -17,6 +18,7 @@ TOKENIZERS: Final[Mapping[TokenizerKind, Callable[[Bundle], Tokenizer]]] = {
     "marian": MarianTokenizer,
     "sentencepiece": MarianTokenizer,
     "tokenizer_json": JsonTokenizer,
+    "moses_bpe": MosesBpeTokenizer,
     "bytes": ByteTokenizer,
 }
 
