@@ -15,16 +15,16 @@ _TITLES = "mr mrs ms dr prof maj sgt capt mt ft"  # in names, in texts of any la
 _INSIDE = {
     "en": "dr mr mrs ms mx prof rev hon gen col lt lt.col maj sgt cpl capt cmdr adm pvt gov sen rep pres supt st "
     "ste mt messrs mmes e.g i.e viz cf approx ca v vs esp incl excl dept univ assn bros bldg rm apt intl natl "
-    "min max avg asst assoc insp det atty amb",
-    "de": "u o fa dr prof dipl dipl.-ing dipl.-kfm ing med jur phil rer.nat h.c hr hrn frl st hl z.b z.bsp zb d.h "
+    "min max avg est asst assoc insp det atty amb",
+    "de": "u o fa dr prof dipl ing med jur phil rer.nat h.c hr hrn frl st hl z.b z.bsp zb d.h "
     "dh u.a i.d.r i.a i.allg i.e bspw bzw bzgl ca circa rd insg ggf vgl evtl inkl exkl einschl zzgl abzgl max "
     "mind min gem lt betr bes sog v.a v.d a.d o.g s.o s.u m.e u.u z.t z.zt o.ä gez geb verh gest ehem allg "
-    "entspr mio mrd tsd tel urspr lat griech engl franz dt österr wg zw versch hrsg hg red i.v fr",
+    "entspr tel urspr lat griech engl franz dt österr wg zw versch hrsg hg red i.v fr",
     "fr": "M MM dr pr prof me mgr st ste gal gén col cdt cne lt cap env approx c.-à-d càd p.ex par.ex cf v.g bd "
     "boul av rte éd coll dir trad min max tél s.m mme mmes mlle mlles bibl adj adv resp dépt arr",
     "es": "sr sra srta sres sras srtas dr dra dres D d.ª dª dña prof profa lic ing arq gral gen cap cnel tte sgto "
-    "cmte alm sto sta fr hno hna mons pbro excmo excma ilmo ilma rvdo ud uds vd vds p.ej pej aprox ca máx mín "
-    "avda av avd pza pl ctra urb dpto depto dcho izda tel teléf fax ed edit cf cfr vid núm núms nº dir min "
+    "cmte alm sto sta fr hno hna mons pbro excmo excma ilmo ilma rvdo lcdo lcda ntra ntro ud uds vd vds p.ej pej aprox "
+    "ca máx mín avda av avd pza pl ctra urb dpto depto dcho izda tel teléf fax ed edit cf cfr vid núm núms nº dir min "
     "prov s.m s.a.r m.ª mª atte admón pdte pdta vdo sec subsec fdo adj adv gob dip sen",
     "it": "sig sigg sig.ra sig.na sig.ri dott dott.ssa dr dr.ssa prof prof.ssa ing avv sen geom rag arch gen col "
     "cap magg ten serg com.te comm cav mons rev S ss spett egr gent gent.mo gent.ma ill.mo chiar.mo preg cfr "
@@ -57,7 +57,8 @@ _LAST = {
 _EITHER = {
     "en": "inc ltd corp co llc bros jr sr esq ph.d m.d b.a m.a d.c u.s u.k u.n e.u u.s.a a.m p.m a.d b.c c.e b.c.e "
     "ave blvd rd sq hwy st oz lb lbs ft tbsp tsp gal yd min sec hr hrs yr yrs",
-    "de": "str pl co kg ag v.chr n.chr a.m min std sek jh jhd jhdt st mo di mi do fr sa so jr sen",
+    "de": "mio mrd tsd dipl.-ing dipl.-kfm str pl co kg ag v.chr n.chr a.m min std sek jh jhd jhdt st mo di mi do fr "
+    "sa so jr sen",
     "fr": "cie jr sr av.j.-c apr.j.-c j.-c p.-d.g h min ha kg éts op.cit loc.cit ibid suiv",
     "es": "s.a s.l s.r.l cía cia ee.uu rr.hh jj.oo cc.aa ff.aa a.c d.c a.m p.m jr kg km m cm h min op.cit ibid hnos "
     "cto",
@@ -77,8 +78,8 @@ _NUMBERED = {
     "sept oct nov déc lun mar mer jeu ven sam dim h vers",
     "es": "n.º n.os nº núm núms pág págs p pp fig figs art arts cap caps vol vols t ed lib sec tab ref tel ej op "
     "ene feb mar abr may jun jul ago sep sept oct nov dic lun mié jue vie sáb dom apdo párr km c.p",
-    "it": "n nn num pag pagg p pp fig figg art artt cap capp vol voll t ed sez tab rif tel es op par co lett all "
-    "gen feb mar apr mag giu lug ago set sett ott nov dic lun mart mer gio ven sab dom",
+    "it": "n nn num sec secc pag pagg p pp fig figg art artt cap capp vol voll t ed sez tab rif tel es op par co "
+    "lett all gen feb mar apr mag giu lug ago set sett ott nov dic lun mart mer gio ven sab dom",
     "pt": "n n.º n.os nº núm pág págs p pp fig figs art arts cap caps vol vols t ed liv sec séc tab ref tel ex op "
     "inc jan fev mar abr mai jun jul ago set out nov dez seg ter qua qui sex sáb dom al par",
     "nl": "nr nrs blz bladz pag p pp fig afb tab hfst h hs art artt par dl deel bd vol jrg ed tel vs jan feb mrt "

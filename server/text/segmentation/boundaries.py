@@ -26,6 +26,8 @@ _WORD_BEFORE = regex.compile(r"[\p{L}\p{M}\p{N}ºª°&#+'’\-.]*+$")
 _CHAIN_BEFORE = regex.compile(
     r"(?<![\p{L}\p{M}\p{N}.])(?:[\p{L}\p{M}.\-]{1,5}\.[\u00a0\u202f ]){1,3}[\p{L}\p{M}.ºª\-]{1,6}$"
 )
+_CONTINUATION = regex.compile(r"[:;,](?=\s|$)")  # `Ex. : le chat`
+_SPANISH_OPENER = regex.compile(r"[\"'“«‘(\[—–-]*[¿¡]")
 _DUTCH_ARTICLE = regex.compile(r"\s*['’][stnmr]\s+\p{Lu}")
 _ROMAN = regex.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})|X+")
 _ORDINAL_LANGUAGES = frozenset({"de", "pl"})  # a number with a full stop is an ordinal number
@@ -38,6 +40,20 @@ _SOUNDS_AND_UNITS = frozenset(
     ("hm", "hmm", "hmmm", "mm", "mmm", "pst", "psst", "sh", "shh", "brr", "grr", "km", "kg", "cm", "mg", "ml", "kw")
 )
 _ORDINAL = regex.compile(r"\d{1,2}")  # longer ones are rare, and a year ends a sentence
+# `5 km. Madrid` is rare, and behind an abbreviation that counts (`S. 4.`) a number is no ordinal.
+_MEASURE = regex.compile(
+    r"\d[\u00a0\u202f ]?(?:h|min|sec|sek|std|hrs?|yrs?|[kcm]?m|[km]?g|ha|[mcd]?l|ft|yd|oz|lbs?|gal)$"
+)
+_NUMBERED_BEFORE = regex.compile(r"(?P<word>[\p{L}º.]{1,12})\.[\u00a0\u202f ]\d{1,2}$")
+_FIRST_PERSONS = {"de": "Ich", "fr": "Je", "es": "Yo", "it": "Io", "pt": "Eu", "nl": "Ik", "pl": "Ja"}
+_LONGEST_TITLE = 4  # letters: "At 10 a.m. Prof. Green arrived."
+_MIDDAY = frozenset(("a.m", "p.m"))
+# Behind a time: a day, a month or a time zone.
+_BEHIND_TIME = regex.compile(
+    r"[A-Z]{2,4}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|Jan\p{L}*|Febr?\p{L}*|March|April|May|June?|July?|"
+    r"Aug\p{L}*|Sept?\p{L}*|Oct\p{L}*|Nov\p{L}*|Dec\p{L}*|Eastern|Central|Pacific|Mountain|Greenwich|Zulu|Local"
+)
+_ADVERBIAL = regex.compile(r"\W*(?:At|By|Around|About|Before|After|Since|Until|Till|From)\W(?:[^\s,]+\s){0,4}[^\s,]+")
 _SCORE = regex.compile(r"(?<!\d)\d{1,3} \p{Ll}{1,4} \d{1,3}$")
 _LIST_MARKER = regex.compile(r"[\s\"'“„«»(\[*•–—-]*+(?:\d{1,3}|\p{Ll}|[IVX]{1,5})")
 # A word in small letters before a full stop, and a word with a capital behind it: what most sentences have.
@@ -45,6 +61,7 @@ _USUAL_END = re.compile(r"(?:^|[^.]) ([a-zß-öø-ÿ]{3,20})\Z")
 _USUAL_BEGINNING = re.compile(r"[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]")
 _USUAL_REACH = 23  # characters of the longest match of `_USUAL_END`
 _SMALL_BEGINNING = regex.compile(r"[^\p{L}\p{N}]*+\p{Ll}(?!\p{Lu})")
+_ONE_WORD = regex.compile(r"\W*+\w*+")
 _FEW_WORDS = regex.compile(r"\W*+(?:\w++\W++){0,2}\w*+")
 
 
@@ -55,6 +72,8 @@ class BoundaryRules:
         code = language.partition("-")[0].lower()
         self._has_ordinals = code in _ORDINAL_LANGUAGES
         self._is_english = code == "en"
+        self._first_person = _FIRST_PERSONS.get(code, "I")
+        self._has_names_inside = code in ("de", "en")  # capitals of nouns, of days and of many adjectives
         self._table = abbreviations
         first_parts = (part.partition(".")[0] for part in abbreviations.parts)
         self._abbreviations = frozenset().union(
@@ -81,8 +100,12 @@ class BoundaryRules:
         has_stop = following is not None and following["stop"] == "."
         if not word and following is not None and following.end() == len(line):
             return False  # a closing mark behind a space
+        if _CONTINUATION.match(line, match.end()):
+            return False
         if _begins_small(word) and not self._may_begin_small(line, start, match):
             return False
+        if _SPANISH_OPENER.match(line, match.end()):
+            return True
         if match["mark"][0] == "…" or match["mark"].startswith(".."):
             return self._ends_after_ellipsis(line, start, match, word)
         if match["mark"] != "." or match["closers"]:
@@ -97,6 +120,13 @@ class BoundaryRules:
         forms = _forms(before, written)
         if self._is_inside(forms, word, has_stop):
             return False
+        if not _MIDDAY.isdisjoint(forms):
+            # "At 10 a.m. Tom arrived."
+            is_adverbial = is_beginning and _ADVERBIAL.fullmatch(before) is not None
+            is_title = has_stop and len(word) <= _LONGEST_TITLE
+            return not (is_title or is_adverbial or _BEHIND_TIME.fullmatch(word))
+        if _MEASURE.search(before):
+            return not word[:1].isdigit()  # 5 ft. 3 in.
         if self._is_undecided(before, written, forms):
             # A list of items that begin alike: "Vitamin C. Vitamin D."
             return self._is_starter(word) or (is_beginning and before.split()[:1] == [word])
@@ -127,12 +157,16 @@ class BoundaryRules:
         return not match["closers"] and _SMALL_BEGINNING.match(line, start, start + _REACH) is not None
 
     def _ends_after_ellipsis(self, line: str, start: int, match: "regex.Match[str]", word: str) -> bool:
-        """Return whether an ellipsis ends a sentence: not behind its first words, nor before the pronoun `I`."""
+        """Return whether an ellipsis ends a sentence: not before "I", nor often behind its first words."""
         if match["closers"]:
             return True
-        if self._is_english and word.replace("’", "'").partition("'")[0] == "I":
+        is_first_person = word.replace("’", "'").partition("'")[0] == self._first_person
+        before = line[start : match.start()][: _REACH + 1]
+        if len(before) > _REACH or not _FEW_WORDS.fullmatch(before):
+            return not (self._is_english and is_first_person)
+        if is_first_person:
             return False
-        return match.start() - start > _REACH or not _FEW_WORDS.fullmatch(line[start : match.start()])
+        return self._is_starter(word) or not (self._has_names_inside or _ONE_WORD.fullmatch(before))
 
     def _is_inside(self, forms: set[str], word: str, has_stop: bool) -> bool:
         """Return whether the full stop belongs to an abbreviation that never ends a sentence before `word`."""
@@ -146,7 +180,7 @@ class BoundaryRules:
 
     def _is_undecided(self, before: str, written: str, forms: set[str]) -> bool:
         """Return whether the full stop may belong to the word before it or to the sentence, or to both."""
-        if not forms.isdisjoint(self._table.last):
+        if not forms.isdisjoint(self._table.last) or self._is_counted(before):
             return False
         if not forms.isdisjoint(self._table.either) or _ACRONYM.fullmatch(written):
             return True
@@ -157,6 +191,12 @@ class BoundaryRules:
         # Words without vowels are abbreviations, except acronyms, units and sounds.
         is_word = written.isalpha() and not written.isupper() and written.lower() not in _SOUNDS_AND_UNITS
         return is_word and not _VOWEL.search(written)
+
+    def _is_counted(self, before: str) -> bool:
+        """Return whether a number stands behind an abbreviation that counts: `S. 4`, `Hauptstr. 5`."""
+        counted = _NUMBERED_BEFORE.search(before)
+        word = "" if counted is None else counted["word"].lower()
+        return bool(word) and (word in self._table.numbered or word.endswith(self._table.numbered_endings))
 
     def _is_starter(self, word: str) -> bool:
         """Return whether a word, or its part before an apostrophe, usually begins sentences."""

@@ -11,7 +11,9 @@ STARTERS = {
     "might must have has had not no yes please let every each all some many most both few several another other "
     "today tomorrow yesterday later soon once still also even "
     "only just maybe perhaps finally meanwhile moreover therefore thus instead more others use call see ask go come "
-    "read write turn open",
+    "read write turn open bring take make put get give keep let look try wait stop remember check click press save "
+    "send "
+    "buy tell thanks thank really well sorry sure okay did had",
     "de": "der die das den dem des ein eine einen einem einer eines er sie es wir ihr ich du man sein seine ihre unser "
     "unsere mein meine dein deine dieser diese dieses diesen diesem jener jene jeder jede jedes alle viele einige "
     "manche keine kein keiner niemand jemand nichts alles etwas hier da dort dann danach darauf daher deshalb deswegen "
@@ -20,7 +22,9 @@ STARTERS = {
     "zu zum zur über unter zwischen durch gegen ohne um was wer wie wo wann warum welche welcher welches wohin ja nein "
     "nicht bitte ist sind war waren hat haben hatte wird werden wurde kann können muss soll so sonst zwar immer oft "
     "manchmal vielleicht davon darin dadurch trotzdem außerdem allerdings jedoch zuerst zuletzt endlich leider laut "
-    "wegen trotz komm geh sieh siehe andere beide mehr",
+    "wegen trotz komm geh sieh siehe andere beide mehr danke wirklich genau klar schade gut aha ach oje nimm nehmen "
+    "rufen fragen lesen schreiben "
+    "kommen gehen",
     "fr": "le la les l un une des du de d ce cet cette ces c il elle ils elles on nous vous je j tu son sa ses leur "
     "leurs mon ma mes ton ta tes notre nos votre vos qui que qu quoi dont où quand comment pourquoi combien quel "
     "quelle puis ensuite alors mais et ou or donc car ni si lorsque lorsqu parce puisque comme après avant depuis "
@@ -28,7 +32,7 @@ STARTERS = {
     "chez toujours jamais rien personne tout tous toute toutes chaque plusieurs certains certaines aucun aucune "
     "quelques beaucoup peu plus moins non oui ne n voilà voici est sont était ont a fut malgré cependant pourtant "
     "toutefois enfin d'abord ainsi peut-être merci cela ça ceux celui celle y autre autres même seul seule soyez venez "
-    "allez voir voyez",
+    "allez voir voyez vraiment bravo attends attendez prenez venez regarde regardez quoi bien d'accord",
     "es": "el la los las lo un una unos unas él ella ellos ellas yo tú usted ustedes nosotros su sus mi mis tu tus "
     "nuestro nuestra este esta estos estas ese esa esos esas aquel aquella esto eso le les me te se nos que qué quien "
     "quién cuando cuándo donde dónde como cómo por porque para pero y o u e ni si sí no luego después entonces antes "
@@ -36,7 +40,8 @@ STARTERS = {
     "durante aquí ahí allí allá nada nadie todo todos toda todas cada muchos muchas pocos varios algunos algunas "
     "ningún ninguno otro otra otros otras más menos muy es son era fue fueron está están ha han había hay quizás "
     "tal vez sin además finalmente así aunque mientras gracias véase espere vive tiene murió costó fue hubo cuál "
-    "cuáles cuánto",
+    "cuáles cuánto gana trabaja quiere dice hace va viene llega puede debe sabe vaya venga espera mira seguro verdad "
+    "bueno vale",
     "it": "il lo la i gli le l un uno una un' del della dei delle degli dello egli lui lei loro noi voi io tu esso "
     "essa essi suo sua suoi sue mio mia miei mie tuo tua nostro nostra vostro questo questa questi queste quello "
     "quella quelli quelle ciò che chi cosa quando dove come perché quanto quale ma e ed o oppure se però quindi "
@@ -44,14 +49,16 @@ STARTERS = {
     "nelle di da dal dalla a al alla ai alle con senza su sul sulla per tra fra verso contro qui qua lì là nulla "
     "niente nessuno tutto tutti tutta tutte ogni molti molte pochi alcuni alcune altri altre altro più meno non sì no "
     "è sono era erano fu furono ha hanno aveva c'è ci si vi gli mi ti ne forse infine inoltre così mentre benché "
-    "grazie dopo",
+    "grazie dopo davvero guadagna lavora vive vuole dice fa va viene può deve sa ha aveva aspetta guarda certo bene "
+    "scusa ecco",
     "pt": "o a os as um uma uns umas ele ela eles elas eu tu você vocês nós seu sua seus suas meu minha meus minhas "
     "teu tua nosso nossa este esta estes estas esse essa esses essas aquele aquela isto isso aquilo lhe lhes me te se "
     "que quem quando onde como por porque para mas e ou nem sim não depois então antes agora hoje ontem amanhã já "
     "ainda também em no na nos nas de do da dos das ao à aos às com sem sobre entre desde até durante aqui ali lá nada "
     "ninguém tudo todos todas toda cada muitos muitas poucos vários alguns algumas nenhum outro outra outros outras "
     "mais menos muito é são era foi foram está estão tem há talvez além finalmente assim embora enquanto obrigado veja "
-    "espere vive morreu custou qual quais quanto roma",
+    "espere vive morreu custou qual quais quanto roma gosta trabalha quer diz faz vai vem pode deve sabe mora espere "
+    "olha olhe sério claro bem",
     "nl": "de het een hij zij ze wij we jij je u ik jullie hun haar zijn mijn jouw onze ons dit dat deze die er hier "
     "daar dan toen nu vandaag morgen gisteren later straks al nog ook maar en of want dus omdat als toen terwijl "
     "hoewel voordat nadat sinds totdat in op aan bij van voor met zonder naar uit over onder tussen door tegen om te "
