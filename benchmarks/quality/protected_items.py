@@ -70,18 +70,22 @@ _TEMPLATES: dict[str, tuple[str, ...]] = {
 }
 _FIXED: dict[ItemKind, tuple[str, ...]] = {
     ItemKind.PHONE: ("+49 30 {2}{3}4567", "555-{4}", "(030) {3}{4}", "030/{4}{3}"),
-    ItemKind.ACCOUNT: ("DE89 3704 0044 0532 {4} 00", "4111 1111 {4} {4}"),
-    ItemKind.VERSION: ("v{1}.{1}", "{1}.{1}.{1}", "v{1}.{1}.{1}-rc1"),
+    ItemKind.ACCOUNT: ("**** **** **** {4}", "DE89 3704 0044 0532 {4} 00", "4111 1111 {4} {4}"),
+    ItemKind.VERSION: ("{1}.{1}.{1}-beta+{3}", "v{1}.{1}", "{1}.{1}.{1}", "v{1}.{1}.{1}-rc1"),
     ItemKind.CODE: ("AB-{4}", "X{3}", "{4}-XY", "PO{4}A"),
     ItemKind.EMAIL: ("tom{2}@example.com", "info@my-site.co.uk"),
     ItemKind.URL: (
         "https://example.com/a?b={2}&d=e#f", "www.example.org", "example.com/help", "http://localhost:8{3}/x",
+        "example.com/help/{2}#top",
     ),
-    ItemKind.PATH: ("/usr/local/bin", "src/main/java", "C:\\Temp\\x{1}", "\\\\server\\share\\a", "docs/page{1}.md"),
+    ItemKind.PATH: (
+        "/usr/local/bin", "src/main/java", "C:\\Temp\\x{1}", "\\\\server\\share\\a", "docs/page{1}.md",
+        "C:\\Program Files\\App",
+    ),
     ItemKind.FILE: ("report.pdf", "data.tar.gz", "IMG_{4}.PNG", "Brief an Oma.docx"),
     ItemKind.NAME: ("@tom_w", "@maria{2}"),
     ItemKind.TAG: ("#music", "#topic{1}"),
-    ItemKind.IDENTIFIER: ("max_length", "--verbose"),
+    ItemKind.IDENTIFIER: ("max_length", "--verbose", "USB-C", "10^{1}", "Xy{1}!k#{1}"),
     ItemKind.PLACEHOLDER: (
         "%s", "%1$s", "%(name)s", "{name}", "{0}", "{{ count }}", "%1", "%n", "%L1", ":name", "@:key", "$(date)",
         "${HOME}", "%{name}", "$PATH",
@@ -89,33 +93,33 @@ _FIXED: dict[ItemKind, tuple[str, ...]] = {
     ItemKind.ENTITY: ("&nbsp;", "&amp;"),
     ItemKind.CODE_SPAN: ("`git status`", "`x = {1}`"),
     ItemKind.SYMBOL: ("🎉", "❤"),
-    ItemKind.SIGN: ("“the dog”", '"Tom"', "the house — the old one —", "the tea …", "a < b"),
+    ItemKind.SIGN: ("“the dog”", '"Tom"', "the house — the old one —", "the tea …", "a < b", "~{2} of them"),
 }  # fmt: skip
 _NUMERIC: dict[str, dict[ItemKind, tuple[str, ...]]] = {
     "en": {
         ItemKind.NUMBER: (
             "{1}", "{2}", "{3}", "{4}", "{2},{3}", "1.{1}", "0.{2}", "1,{3}.{2}", "19{2}", "1.{1} million", "{1}th",
-            "{1}.{1}e{1}",
+            "{1}.{1}e{1}", "No. {1}",
         ),
         ItemKind.PERCENTAGE: ("{2} %", "{2}%", "{1}.{1}%"),
-        ItemKind.MONEY: ("${2}", "€{2}.50", "${2},000", "USD {2}", "$1.{1} million"),
+        ItemKind.MONEY: ("${2}", "€{2}.50", "${2},000", "USD {2}", "$1.{1} million", "£{2}k"),
         ItemKind.QUANTITY: ("{2} km", "{1}.{1} kg", "{3} MB", "-{1} °C"),
         ItemKind.DATE: ("20{2}-11-22", "11/2{1}/2024", "May {1}, 20{2}", "{1} March 20{2}", "June {1}th", "July 20{2}"),
         ItemKind.TIME: ("{1}:30 pm", "1{1}:05", "{1} a.m.", "1{1}:05 UTC"),
-        ItemKind.RANGE: ("{1}-{2}", "1{1}–{2} km", "{1}:{1}", "1/{1}"),
+        ItemKind.RANGE: ("{1}-{2}", "1{1}–{2} km", "{1}:{1}", "1/{1}", "${1}–${2}", "{1} ½"),
         ItemKind.NUMERAL: ("Henry VIII", "Part IV"),
     },
     "de": {
         ItemKind.NUMBER: (
             "{1}", "{2}", "{3}", "{4}", "{2}.{3}", "1,{1}", "0,{2}",
-            "1.{3},{2}", "19{2}", "1,{1} Millionen",
+            "1.{3},{2}", "19{2}", "1,{1} Millionen", "Nr. {1}",
         ),
         ItemKind.PERCENTAGE: ("{2} %", "{2}%", "{1},{1} %"),
-        ItemKind.MONEY: ("{2} €", "{2},50 €", "{2}.000 $", "EUR {2}"),
+        ItemKind.MONEY: ("{2} €", "{2},50 €", "{2}.000 $", "EUR {2}", "{2},- €"),
         ItemKind.QUANTITY: ("{2} km", "{1},{1} kg", "{3} MB", "-{1} °C"),
         ItemKind.DATE: ("20{2}-11-22", "2{1}.11.2024", "{1}. Mai 20{2}", "{1}. Oktober", "März 20{2}"),
         ItemKind.TIME: ("{1}:30", "1{1}:05", "1{1}:05 MEZ"),
-        ItemKind.RANGE: ("{1}-{2}", "1{1}–{2} km", "{1}:{1}", "1/{1}"),
+        ItemKind.RANGE: ("{1}-{2}", "1{1}–{2} km", "{1}:{1}", "1/{1}", "{1}–{2} €", "{1} ½"),
         ItemKind.NUMERAL: ("Heinrich VIII", "Teil IV"),
     },
 }  # fmt: skip

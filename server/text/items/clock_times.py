@@ -40,7 +40,7 @@ CLOCK_TIME = (
     rf"|(?<=\b(?:about|after|around|at|before|by|from|since|till|until) ){_HOUR} {_PART_OF_DAY}"
     rf"|(?<![\w:.,/-]){_HOUR}(?:{_GAP}{_MERIDIEM})?{_GAP}[-–]{_GAP}{_HOUR}(?:{_GAP}{_MERIDIEM}| Uhr\b)"
     rf"|(?<![\w:.,/-])\d{{1,2}}:\d{{2}}{_GAP}[-–]{_GAP}\d{{1,2}}:\d{{2}}(?![\w:])"
-    rf"|(?<![\w:.])\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:{_GAP}{_MERIDIEM})?(?: {_ZONES})?(?![\w:])"
+    rf"|(?<![\w:.])\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:{_GAP}{_MERIDIEM}| Uhr\b)?(?: {_ZONES})?(?![\w:])"
     rf"|(?<![\w:.,]){_HOUR}{_GAP}{_MERIDIEM}"
     r"|(?<![\w:.,/–-])(?:\d{1,2}\.\d{2}|1[3-9]|2[0-3]) ?Uhr\b"
 )
@@ -57,7 +57,7 @@ _RANGES = regex.compile(
 _TIMES = regex.compile(
     r"(?<![\d:.,])\d{1,2}(?:(?:[:.]|\s?[h]\s?)\d{2}(?::\d{2})?"
     r"|(?=\s?(?:[ap]\.?m\b|Uhr|h\b|o['’]clock|in the|at night)))"
-    rf"(?:\s?(?:[ap]\.\s?m\.|[ap]m\b)|(?:\s(?:Uhr|o['’]clock))?\s{_PART_OF_DAY})?(?!\d)",
+    rf"(?:\s?(?:[ap]\.\s?m\b\.?|[ap]m\b)|(?:\s(?:Uhr|o['’]clock))?\s{_PART_OF_DAY})?(?!\d)",
     regex.IGNORECASE,
 )
 # Words behind a time with twelve hours for a half of the day.

@@ -5,9 +5,10 @@ from functools import lru_cache
 import regex
 
 from server.text.items.patterns import KEY_NAMES
-from server.text.items.words import TO, is_percent, spelled, unit_pattern
+from server.text.items.words import TO, currency_pattern, is_percent, spelled, unit_pattern
 
 _RANGE = regex.compile(r"([\d.,]+)(\D)([\d.,]+)\s?(\D*)")
+CURRENCY_SIGN = regex.compile(r"[$€£¥]")
 _SCIENTIFIC = regex.compile(r"(.+?)([eE]|\s?[×x·*]\s?10\^?)([-+−⁻⁺]?[\d⁰¹²³⁴-⁹]+)")
 _VULGAR = dict(zip("¼½¾⅓⅔⅛⅜⅝⅞", ("1/4", "1/2", "3/4", "1/3", "2/3", "1/8", "3/8", "5/8", "7/8"), strict=True))
 _HALF = r"half|halve|halb\w*|demi\w*|moitié|medi[oa]|mezz[oa]|mei[oa]|metade|pół|połow\w*"
@@ -38,9 +39,15 @@ def plain_range(text: str) -> tuple[str, str, str] | None:
     return first.replace(",", "."), sign, second.replace(",", ".")
 
 
+def range_currency(item: str) -> str:
+    """Return the currency sign of a range such as `$5-10` or `5–10 €`; an empty text if it has none."""
+    sign = CURRENCY_SIGN.search(item)
+    return "" if sign is None else sign.group()
+
+
 def may_have_range(item: str, text: str, target: str) -> bool:
     """Return whether a text has the numbers of a range: without them, `range_pattern` needs no compilation, of 1 ms."""
-    match = _RANGE.fullmatch(item)
+    match = _RANGE.fullmatch(CURRENCY_SIGN.sub("", item).strip())
     if match is None or item == "1/2":
         return True
     numbers = {_digits(number) for number in _NUMBERS.findall(text)}
@@ -60,10 +67,18 @@ def range_pattern(item: str, target: str) -> "regex.Pattern[str]":
         first, second = fraction.split("/")
         written = rf"{item[-1]}|{first}\s?[/⁄]\s?{second}" + (f"|{_HALF}" if fraction == "1/2" and not whole else "")
         return regex.compile(rf"(?<![\d\w]){whole}\s?(?:{written})(?!\d)", regex.IGNORECASE)
-    match = _RANGE.fullmatch(item)
+    currency = range_currency(item)
+    match = _RANGE.fullmatch(CURRENCY_SIGN.sub("", item).strip())
     if match is None:
         return regex.compile(regex.escape(item))
     first, joint, second, unit = match.groups()
+    if currency:
+        either = rf"(?:{currency_pattern(currency, target).pattern})"
+        numbers = rf"{_number(first, target)}(?:\s?{either})?{_JOINTS[joint]}(?:{either}\s?)?{_number(second, target)}"
+        digits = r"(?![.,]?\d)"
+        return regex.compile(
+            rf"(?<!\w){either}\s?{numbers}{digits}|(?<![\w.,]){numbers}{digits}\s?{either}(?!\w)", regex.IGNORECASE
+        )
     behind = "(?![\\d\\p{L}]|[.,]\\d)"
     if unit and is_percent(unit):
         behind = r"\s?(?:[%‰]|Prozent|percent|per cent|pour cent|por ciento|per cento|procent|por cento)"

@@ -6,18 +6,20 @@ import regex
 from babel.numbers import format_decimal
 
 from server.text.items.clock_times import localized_time
+from server.text.items.compounds import range_currency
 from server.text.items.kinds import NUMERIC, ItemKind
 from server.text.items.matching import find_items
 from server.text.items.numbers import (
     DECADES,
     is_negative,
     locale_of,
+    ordinal_suffix,
     readings,
     separators,
     value_in,
     without_ordinal,
 )
-from server.text.items.patterns import CURRENCY_CODES, CURRENCY_SIGNS, CURRENCY_WORDS, NUMBERS
+from server.text.items.patterns import CURRENCY_CODES, CURRENCY_SIGNS, CURRENCY_WORDS, NUMBERS, NUMERO_SIGN
 from server.text.items.words import currency_word, magnitude_at, magnitudes, without_magnitude
 from server.text.items.written_dates import is_written, localized_date
 
@@ -38,6 +40,7 @@ _ORDINAL_ENDS = {
     "pt": "º",
     "nl": "e",
 }
+_NUMEROS = {"de": "Nr. ", "fr": "n° ", "es": "n.º ", "it": "n. ", "pt": "n.º ", "nl": "nr. ", "pl": "nr "}
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
@@ -50,7 +53,9 @@ def localized(kind: ItemKind, item: str, source: str, target: str) -> str:
     if kind is ItemKind.DATE:
         return localized_date(item, target) if is_written(item) else _date(item, source, target)
     if kind is ItemKind.RANGE:
-        return NUMBERS.sub(lambda number: localized_number(number.group(), source, target), item)
+        numbers = NUMBERS.sub(lambda number: localized_number(number.group(), source, target), item)
+        currency = range_currency(item)
+        return _with_currency(numbers.replace(currency, "").strip(), currency, target) if currency else numbers
     if kind is ItemKind.NUMERAL:
         return item.rstrip(".")
     if kind is ItemKind.WORD and (found := next(find_items(item), None)) and (found.start, found.end) == (0, len(item)):
@@ -80,6 +85,18 @@ def localized_number(number: str, source: str, target: str) -> str:
     return number[: len(number) - len(digits)] + to_group.join(groups) + (to_decimal if point else "") + fraction
 
 
+def ordinal(number: str, language: str) -> str:
+    """Return an ordinal number as a language writes it; the number itself where that is not known."""
+    if language.startswith("en"):
+        return number + ordinal_suffix(int(number))
+    return number + _ORDINAL_ENDS.get(language.partition("-")[0], "")
+
+
+def numero(language: str) -> str:
+    """Return the abbreviation of "number" before one, with the space behind it; the English one by default."""
+    return _NUMEROS.get(language.partition("-")[0], "No. ")
+
+
 def _is_group(sign: str, group: str) -> bool:
     return sign == group or (sign.isspace() and group.isspace()) or (sign in "'’" and group in "'’")
 
@@ -94,6 +111,8 @@ def _numeric(kind: ItemKind, item: str, source: str, target: str) -> str:
         sign = behind.strip()
         space = locale_of(target).percent_formats[None].pattern.partition("%")[0][-1:]
         return number + (space if space.isspace() else "") + sign
+    if kind is ItemKind.NUMBER and regex.fullmatch(NUMERO_SIGN, before):
+        return numero(target) + number
     if kind is ItemKind.NUMBER and behind in DECADES.values():
         return number + DECADES.get(target.partition("-")[0], "")
     if kind is ItemKind.NUMBER and behind and not without_ordinal(behind):
@@ -139,7 +158,8 @@ def _date(item: str, source: str, target: str) -> str:
     if match is None:
         return item
     first, _, second, year = match.groups()
-    is_month_first = _order(source) == "mdy"
+    # Some writers of English name the day first.
+    is_month_first = int(first) <= 12 and (_order(source) == "mdy" or int(second) > 12)
     month, day = (first, second) if is_month_first else (second, first)
     # With both numbers up to 12, a writer may have used the other order.
     if int(month) > 12 or (int(day) <= 12 and day != month) or _order(target) not in ("mdy", "dmy"):

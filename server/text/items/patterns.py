@@ -12,6 +12,7 @@ from server.text.items.clock_times import CLOCK_TIME
 from server.text.items.kinds import ItemKind
 from server.text.items.written_dates import WRITTEN_DATE
 
+NUMERO_SIGN = r"(?<!\w)(?:[Nn][ro]\.|№|[Nn]°|[Nn]\.\s?º)\s?"
 _GAP = "[ \u00a0\u202f]?"
 
 # Not behind a letter, a digit or a separator of digits. `1 250` is one number, `2014 350` is two.
@@ -30,6 +31,7 @@ UNITS = (
     r"ps)?|[Mkm]?bps|"
     r"[kMG]?Hz|[kMGm]?Wh?|[kmµ]?V|[mk]?Ah?|[kM]?J|kcal|[kMh]?Pa|dB|°\s?[CF]|°|px|pt|dpi|ppm|[mµn]?s"
 )
+_AMOUNT = r"(?:\d{1,3}+(?:[.,]\d{3})++(?!\d)|\d{1,6}+)(?:[.,]\d{1,2}+(?!\d))?+"
 CURRENCY_CODES = r"(?:USD|EUR|GBP|CHF|JPY|CNY|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|RUB|TRY|INR|BRL|MXN|ZAR|KRW|ILS)"
 CURRENCY_SIGNS = r"(?:(?:US|A|AU|C|CA|NZ|HK|S)?\$|[€£¥₹₽₩₺₴])"
 CURRENCY_WORDS = (
@@ -76,6 +78,12 @@ _WORD_PAIRS = (
 NAME_WITH_SIGNS = (
     r"(?<![\w#+.])[A-Z](?:\+\+|\#)(?![\w#+])|(?<![\w.])\.NET(?!\w)"
     rf"|(?<![\w/&'’-])(?!{_WORD_PAIRS}[/&])[A-Z]{{1,5}}\d?(?:[/&][A-Z]{{1,5}}\d?){{1,3}}+(?![\w/&])"
+)
+# 10^6, n^2, Xy7!k#2
+_WITH_SIGNS_INSIDE = (
+    r"(?<![\w^])\w++\^[-−]?\w++"
+    r"|(?<![\w!$*~+=#@&%./\\-])(?=\w{1,40}+[!*~#]\w)(?=[\w!$*~+=#@-]{0,40}?\d)"
+    r"(?=[\w!$*~+=#@-]{0,40}?\p{L})[\w!$*~+=#@-]{1,80}(?<=\w)"
 )
 # x², CO₂, 10⁻³: tokenizers read them as x2, CO2, 10-3.
 SMALL_DIGITS = "⁰¹²³⁴-⁹₀-₉"
@@ -140,10 +148,19 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     (ItemKind.PLACEHOLDER, r"(?<![\w@])@(?:\.[a-z]++)?:[\w-]++(?:\.[\w-]++)*+"),
     (ItemKind.PLACEHOLDER, r"(?<![\w:/])::?(?:[a-z_]\w++|[A-Z]\w*?[a-z]\w++|[A-Z][A-Z0-9_]{2,})(?![\w:]|/)"),
     (ItemKind.PLACEHOLDER, r"\[\[[^\[\]\n]*+\]\]|__[A-Za-z0-9_]+?__"),
+    # example.com/help
+    (
+        ItemKind.URL,
+        rf""
+        rf"(?<![\w@.-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,62}}+)\.){{1,8}}+(?<=\.){_TOP_LEVEL}(?:(?::\d{{1,5}}+)?/(?:{_ADDRESS})?)(?!\w)"
+        rf"|(?<![\w@.-])(?:[a-z0-9][a-z0-9-]{{0,62}}+\.){{1,8}}+(?<=\.)(?:{_TOP_LEVEL})\b(?!\.?\w)",
+    ),
     # \\server\share c:\temp ~/a/b ./a/b /usr/bin src/main/java
     (
         ItemKind.PATH,
-        r"(?<![\w\\])\\\\[\w.$-]++(?:\\[\w.$@~+-]++)++\\?|\b[A-Za-z]:\\(?:[\w$@~+-]++(?:\.[\w$@~+-]++)*+\\?)*+",
+        r"(?<![\w\\])\\\\[\w.$-]++(?:\\[\w.$@~+-]++)++\\?|"
+        # A name of a folder may have blanks: C:\Program Files (x86)\app
+        r"\b[A-Za-z]:\\(?:[\w$@~+.-]++(?: [\w().-]++){1,3}+\\|[\w$@~+-]++(?:\.[\w$@~+-]++)*+\\?)*+",
     ),
     (
         ItemKind.PATH,
@@ -156,13 +173,6 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
         r"no|not)/))(?=[\w.-]*[^\W\d])[\w.-]*[\w-](?:/[\w.-]*[\w-]){2,}+/?(?![\w/])",
     ),
     (ItemKind.PATH, rf"(?<![\w/.-])(?:[\w-]{{1,64}}+/){{1,16}}+[\w-]{{1,255}}+(?:\.[\w-]{{1,64}}+)*?{_FILE_END}"),
-    # example.com/help
-    (
-        ItemKind.URL,
-        rf""
-        rf"(?<![\w@.-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,62}}+)\.){{1,8}}+(?<=\.){_TOP_LEVEL}(?:(?::\d{{1,5}}+)?/(?:{_ADDRESS})?)(?!\w)"
-        rf"|(?<![\w@.-])(?:[a-z0-9][a-z0-9-]{{0,62}}+\.){{1,8}}+(?<=\.)(?:{_TOP_LEVEL})\b(?!\.?\w)",
-    ),
     # Brief an Oma.docx
     (
         ItemKind.FILE,
@@ -174,7 +184,9 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     (ItemKind.IDENTIFIER, r"(?<![\w-])--[a-z][\w-]*"),
     (ItemKind.IDENTIFIER, r"\b\w[^\W_]*+_\w++"),
     (ItemKind.IDENTIFIER, NAME_WITH_SIGNS),
+    (ItemKind.IDENTIFIER, r"(?<![\w-])[A-Z]{2,5}-[A-Z](?![\w-])"),  # USB-C
     (ItemKind.IDENTIFIER, KEYS),
+    (ItemKind.IDENTIFIER, _WITH_SIGNS_INSIDE),
     (ItemKind.IDENTIFIER, _WITH_SMALL_DIGITS),
     (ItemKind.DATE, WRITTEN_DATE),
     (
@@ -186,6 +198,8 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     (ItemKind.TIME, CLOCK_TIME),
     (ItemKind.ACCOUNT, r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}+(?: ?[A-Z0-9]{1,3})?(?!\w)"),
     (ItemKind.ACCOUNT, r"(?<![\w.,-])\d{4}(?:([ -])\d{4}){2,3}+(?![\w-]|[.,]\d)"),
+    # **** **** **** 1234
+    (ItemKind.ACCOUNT, r"(?<![\w*•])(?:(?:\*{4}|•{4}|[xX]{4})[ -]?){1,4}+\d{2,4}(?!\w)"),
     (
         ItemKind.PHONE,
         r"(?<![\w.,/-])(?:\+|00)[1-9](?:[ \u00a0()/.-]{0,2}\d){6,14}+(?![\w-])"
@@ -193,26 +207,32 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
         r"|(?<![\w.,/-])0\d{1,5}(?:[ ]?[/-][ ]?|[ ])\d(?:[ -]?\d){3,11}+(?![\w-]|[.,]\d)"
         r"|(?<![\w.,/-])(?:\d{3}[-. ])?\d{3}[-.]\d{4}(?![\w-]|[.,]\d)",
     ),
+    # $5-10 $5–$10
+    (
+        ItemKind.RANGE,
+        rf"(?<![\w.,/:-])[$€£¥]{_AMOUNT}[-–][$€£¥]?{_AMOUNT}(?!{_GAP}{MAGNITUDES}|[\w/:–-]|[.,]\d)"
+        rf"|(?<![\p{{L}}\d_.,/:$€£¥–-]){_AMOUNT}[-–]{_AMOUNT}{_GAP}[€£$¥](?!\w)",
+    ),
     # 3-5 10–12 km 16:9 1/2 ½
     (
         ItemKind.RANGE,
         rf"(?<![\p{{L}}\d_.,/:$€£-])\d{{1,4}}+(?:[.,]\d{{1,2}})?(?:[-–]|:(?=\d{{1,2}}(?!\d))|/)\d{{1,4}}+(?:[.,]\d{{1,2}})?"
-        rf"(?![\w/:–-]|[.,]\d)(?:{_GAP}(?:{UNITS}|[%‰€£$])(?!\w))?|(?<!\d)\d{{0,4}}+[¼½¾⅓⅔⅛⅜⅝⅞]",
+        rf"(?![\w/:–-]|[.,]\d)(?:{_GAP}(?:{UNITS}|[%‰€£$])(?!\w))?|(?<!\d)(?:\d{{1,4}}+ ?)?[¼½¾⅓⅔⅛⅜⅝⅞]",
     ),
     (
         ItemKind.VERSION,
         rf"(?<=(?<![\w.]){_NUMBERED} )\d{{1,3}}\.\d{{1,2}}"
         rf"(?![\w.,]*\d|\w|{_GAP}(?:{UNITS}|{MAGNITUDES}|[%‰€£$])(?!\w))",
     ),
-    (ItemKind.VERSION, r"\bv\d+(?:\.\d+)*(?:[-+]\w[\w.]*(?<!\.))?(?!\w)"),
+    (ItemKind.VERSION, r"\bv\d+(?:\.\d+)*(?:[-+]\w[\w.]*(?<!\.)){0,2}+(?!\w)"),
     (
         ItemKind.VERSION,
-        r"(?<![\w.,])(?!\d{1,3}(?:\.\d{3})++(?![.\d]))\d+(?:\.\d+){2,}(?:[-+]\w[\w.]*(?<!\.))?(?![\w,]\d)",
+        r"(?<![\w.,])(?!\d{1,3}(?:\.\d{3})++(?!\.?\d))\d+(?:\.\d+){2,}(?:[-+]\w[\w.]*(?<!\.)){0,2}+(?![\w,]\d)",
     ),
     (
         ItemKind.MONEY,
         rf"{_CURRENCY}{_GAP}{NUMBER}(?:{_GAP}{MAGNITUDES}|[kKMmB](?!\w))?"
-        rf"|{NUMBER}(?:{_GAP}{MAGNITUDES})?{_GAP}(?:{CURRENCY_SIGNS}|{CURRENCY_CODES}|{CURRENCY_WORDS})(?![\w%])",
+        rf"|{NUMBER}(?:,[-–]{{1,2}}|{_GAP}{MAGNITUDES})?{_GAP}(?:{CURRENCY_SIGNS}|{CURRENCY_CODES}|{CURRENCY_WORDS})(?![\w%])",
     ),
     (ItemKind.PERCENTAGE, rf"{NUMBER}{_GAP}[%‰](?!\w)"),
     # 1A of Meteor-1A, which is no current; the name before it may be translated
@@ -228,6 +248,10 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     ),
     (ItemKind.CODE, r"(?<![\w.,/-])\d++(?:[-/]\d++){2,}+(?![\w/-]|[.,]\d)"),
     (ItemKind.CODE, r"(?<![\w.,)\]'’/-])[-−]\d{1,6}+[A-Z]{1,3}+(?!\w)"),
+    # 802.11ac
+    (ItemKind.CODE, r"(?<![\w.,])\d++\.\d++(?!st|nd|rd|th|er|x)[a-z]{1,2}(?!\w)"),
+    # No. 5
+    (ItemKind.NUMBER, rf"{NUMERO_SIGN}\d++(?![\w/-]|[.,:]\d)"),
     # the 1990s
     (ItemKind.NUMBER, r"(?<![\w.,/:-])(?:1\d|20)\d0(?:s|er)(?!\w)"),
     # 6.02e23 1.5×10^-3
@@ -248,7 +272,7 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     ),
     (ItemKind.SIGN, BRACKETS),
     (ItemKind.SIGN, SINGLE_QUOTES),
-    (ItemKind.SIGN, r"[€£¥§©®™×÷±≤≥≠≈→←⇒↔∞√∑°₹₽]|(?<!\S)[<>=](?!\S)|(?<!\w)\$(?!\w)"),
+    (ItemKind.SIGN, r"[€£¥§©®™×÷±≤≥≠≈→←⇒↔∞√∑°₹₽]|(?<!\S)[<>=](?!\S)|~(?=\d)|(?<!\w)\$(?!\w)"),
 )
 NUMBERS = regex.compile(NUMBER)
 # A text without a match of this pattern has no item of these kinds. A search takes a tenth of theirs.
@@ -262,5 +286,5 @@ NEEDED: Mapping[str, frozenset[ItemKind]] = {
     r"\.\w|://|www\.|mailto:|tel:": frozenset((ItemKind.URL, ItemKind.FILE)),
     r"[%$@:{\[_]": frozenset((ItemKind.PLACEHOLDER,)),
     r"[/\\]": frozenset((ItemKind.PATH,)),
-    rf"--|[_#+&/{SMALL_DIGITS}]|\.NET": frozenset((ItemKind.IDENTIFIER,)),
+    rf"--|[_#+&/^{SMALL_DIGITS}]|\.NET|\w[!*~]\w|[A-Z]-[A-Z]": frozenset((ItemKind.IDENTIFIER,)),
 }

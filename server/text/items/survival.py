@@ -162,7 +162,7 @@ def _verbatim(answer: Answer, item: str) -> Range | None:
 
 
 def _digits(answer: Answer, item: str) -> Range | None:
-    return answer.first(digits_pattern(item))
+    return _verbatim(answer, item) if item[0] in "*•xX" else answer.first(digits_pattern(item))
 
 
 def _address(answer: Answer, item: str) -> Range | None:

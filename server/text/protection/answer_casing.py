@@ -8,6 +8,7 @@ from server.text.protection.free_words import PlacementScores, TargetWords
 from server.text.protection.truecaser import CasedWords, Truecaser
 from server.text.protection.word_alignment import Links, Range
 
+_BEFORE_SENTENCES = frozenset(':.!?…"“„»«')
 CaseOf = Callable[[int, str], str]  # from a word at a position of the answer to the same word in its final case
 
 
@@ -17,6 +18,17 @@ class CaseRules:
 
     source: Truecaser
     target: Truecaser
+
+    def with_first_letter(self, text: str, source: str, start: int, is_continuation: bool) -> str:
+        """Return an answer of equal length whose first word has the case that its place in the source asks for."""
+        is_small = not source[start].isupper()
+        if is_continuation:
+            begins = source[max(start - 3, 0) : start].rstrip()[-1:] in _BEFORE_SENTENCES
+            # German nouns have capitals anywhere.
+            is_kept = begins or not (is_small or self.source.language.startswith("de"))
+            return text if is_kept else self.target.first_as_inside(text)
+        capital = upper(text[:1], self.target.language)
+        return text if is_small or text[1:2].isupper() or len(capital) != 1 else capital + text[1:]
 
     def case_of(self, cased: CasedWords, text: str, words: Sequence[Range], links: Callable[[], Links]) -> CaseOf:
         """Return the function that writes the words of an answer `text` in the case of their source."""

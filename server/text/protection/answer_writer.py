@@ -7,6 +7,8 @@ from server.text.protection.sign_placement import PlacedSign
 from server.text.protection.word_alignment import Range, words_of
 from server.text.readers.units import OBJECT
 
+_ENDS_OF_CLAUSES = frozenset(",.;:!?")
+
 
 @dataclass(slots=True)
 class AnswerWriter:
@@ -44,7 +46,8 @@ class AnswerWriter:
         """Write a sign where no word of the answer stands for it."""
         self.text += " " * (sign.has_space_before and self.text[-1:] not in ("", " "))
         self.write_protected(sign.position, sign.output, sign.shown, sign.word)
-        needs_space = sign.has_space_behind and not self.answer[sign.position : sign.position + 1].isspace()
+        behind = self.answer[sign.position : sign.position + 1]
+        needs_space = sign.has_space_behind and not behind.isspace() and behind not in _ENDS_OF_CLAUSES
         self.text += " " * (needs_space and sign.position < len(self.answer))
 
     def write_answer(self, end: int) -> None:

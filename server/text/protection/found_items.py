@@ -8,24 +8,27 @@ from itertools import pairwise
 import regex
 
 from server.text.items.clock_times import is_unusual_time
-from server.text.items.compounds import scientific_pattern
+from server.text.items.compounds import CURRENCY_SIGN, scientific_pattern
 from server.text.items.kinds import NUMERIC, PLACED, VALUES, ItemKind
 from server.text.items.notation import localized_number
 from server.text.items.numbers import separators, value_in
 from server.text.items.patterns import NUMBERS
 from server.text.items.quotation_marks import DOUBLE_MARKS
 from server.text.items.survival import Answer
-from server.text.items.words import has_number_word
+from server.text.items.words import currency_pattern, has_number_word
 from server.text.items.written_dates import is_unusual_date, is_written
 from server.text.protection.found_item import FoundItem, Notation
-from server.text.protection.item_edges import with_edges, with_ordinal, with_rest
+from server.text.protection.item_edges import with_edges, with_ordinal, with_rest, with_spaces, with_unit
 from server.text.protection.means import Means
 from server.text.protection.model_input import InputItem
 from server.text.protection.substitutes import find_substitute, substitute_number
 from server.text.protection.word_alignment import Range
 
 _READ_AS_NUMBERS = (Means.AS_IS, Means.STAND_IN)
-_SIGNS_BESIDE = regex.compile(r"(?:[$€£¥] ?)?\d[\d.,'’ \u00a0\u202f]*(?<=\d)(?: ?[$€£¥%])?")
+# Currencies, and what models write for those that they have seldom seen.
+_SIGNS = r"[$€£¥%°|\ufffd]"
+_SIGNS_BESIDE = regex.compile(rf"(?:{_SIGNS} ?)?\d[\d.,'’–\u00a0\u202f -]*(?<=\d)(?: ?{_SIGNS}(?!\w))?")
+_RETRIED = 60  # characters of a sentence that is decoded again for one currency; longer ones have one attempt
 _CORRECTABLE = (VALUES - {ItemKind.NUMERAL}) | {ItemKind.CODE, ItemKind.VERSION}
 
 
@@ -155,7 +158,8 @@ def _instead_of_copy(item: InputItem, text: str, sentence: str, span: Range, not
     if kind in NUMERIC and NUMBERS.fullmatch(written) is not None:
         match = NUMBERS.search(item.text)
         is_copied = match is not None and written == match.group() and not _reads_alike(written, notation)
-        if is_copied or _is_foreign(written, notation):
+        has_zero = written[0] == "0" != item.text[0] and written.isdecimal() and len(written) > 1  # 07 for 7
+        if is_copied or has_zero or _is_foreign(written, notation):
             return notation.of_number(item.text)
         return written
     is_unusual = (kind is ItemKind.TIME and is_unusual_time(written, notation.target)) or (
@@ -178,6 +182,11 @@ def _reads_alike(number: str, notation: Notation) -> bool:
 def _correct(text: str, sentence: str, answer: Answer, result: FoundItems, notation: Notation) -> None:
     """Put lost numbers in the places of as many other numbers, if all numbers then have the order of the source."""
     lost = [item for item in result.lost if item.means in _READ_AS_NUMBERS and item.span.kind in _CORRECTABLE]
+    if len(sentence) <= _RETRIED and any(_lacks_currency(text, item, answer) for item in lost):
+        # By its name, the model knows it. The other numbers can be corrected then.
+        others = [item for item in lost if not _lacks_currency(text, item, answer)]
+        result.lost = [item for item in result.lost if item not in others]
+        return
     free = answer.free_numbers()
     if not lost or len(lost) != len(free):
         return
@@ -188,6 +197,12 @@ def _correct(text: str, sentence: str, answer: Answer, result: FoundItems, notat
         return
     result.found += corrected
     result.lost = [item for item in result.lost if item not in lost]
+
+
+def _lacks_currency(text: str, item: InputItem, answer: Answer) -> bool:
+    """Return whether an answer lacks the currency of an item that the model read with its sign."""
+    sign = CURRENCY_SIGN.search(item.text) if item.kind is ItemKind.MONEY and item.means is Means.AS_IS else None
+    return sign is not None and currency_pattern(sign.group(), answer.target_language).search(text) is None
 
 
 def _has_stand_in(text: str, lost: Sequence[InputItem], found: Sequence[FoundItem]) -> bool:
@@ -207,9 +222,14 @@ def _corrected(text: str, sentence: str, item: InputItem, span: Range, notation:
         candidate = text[: span[0]] + number + text[span[1] :]
         [found] = Answer(candidate, notation.source, notation.target).find([(kind, item.text)])
         if found is not None and found[0] == span[0]:
-            return with_ordinal(FoundItem(item, *span, number, Means.CORRECTED), text, notation)
+            corrected = FoundItem(item, *span, number, Means.CORRECTED)
+            if kind is ItemKind.QUANTITY:
+                return with_unit(corrected, text, sentence)
+            return with_ordinal(corrected, text, notation)
+    if kind in NUMERIC or CURRENCY_SIGN.search(item.text):
         # Another sign beside the number belongs to what the model made of the item.
         beside = _SIGNS_BESIDE.search(text, max(span[0] - 2, 0), span[1] + 2)
         if beside is not None and beside.start() <= span[0] and beside.end() >= span[1]:
             span = beside.span()
-    return with_rest(FoundItem(item, *span, notation.of(kind, item.text), Means.CORRECTED), text, sentence)
+    corrected = FoundItem(item, *span, notation.of(kind, item.text), Means.CORRECTED)
+    return with_spaces(with_rest(corrected, text, sentence), text, sentence)

@@ -6,20 +6,29 @@ from unicodedata import normalize
 import regex
 
 from server.text.items.kinds import NUMERIC, ItemKind
-from server.text.items.numbers import ordinal_suffix
-from server.text.items.patterns import NUMBERS
+from server.text.items.notation import numero, ordinal
+from server.text.items.patterns import CURRENCY_WORDS, NUMBERS, NUMERO_SIGN
 from server.text.items.written_dates import MONTH
 from server.text.protection.found_item import FoundItem, Notation
 
 # Models that often read times write these behind scores, too.
 CLOCK = regex.compile(r"\s(?:Uhr|[ap]\.?m\b(?:\.(?!$))?|o['’]clock)(?!\w)", regex.IGNORECASE)
 _BEHIND_TIME = regex.compile(r"(?:\s?[ap]\.?|\.)m\b(?:\.(?!$))?|\s(?:o['’])?clock\b|(?P<hour> Uhr\b)", regex.IGNORECASE)
+NUMERO = regex.compile(NUMERO_SIGN)
 _ENGLISH_ORDINAL = regex.compile(r"(?:st|nd|rd|th)(?!\w)")
 _MONTH_BEFORE = regex.compile(rf"(?<!\w){MONTH}\s?$")
 _LONGEST_MONTH = 16  # characters
+_ABBREVIATED_MONTH_BEFORE = regex.compile(r"(?<!\w)(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?\s$")
+_YEAR = regex.compile(r"(?<!\d)\d{4}(?!\d)")
+_LIST = regex.compile(r"\W*\d{1,2}\.\s")
+_ORDINAL_DOT = regex.compile(r"\.(?=\s\p{L}|,\s)")
+# What models write for `No.` and `Nr.`; "nein" is their translation of "no".
+_NUMERO_BEFORE = regex.compile(r"(?<!\w)(?:nein\.?|no\.|nr\.?|№|n[°º]|n\.\s?º)\s?$", regex.IGNORECASE)
 _MONTH_BEHIND = regex.compile(rf"\.?\s?{MONTH}")
 _WORD = r"\s?[^\s.,;:!?()\d\"“”„«»-][^\s.,;:!?()\"“”„«»]*"
 _NOTHING = regex.compile("(?!)")
+_SPACE_BEFORE_MARK = regex.compile(r"\s(?=[.,;:!?)])")
+_CURRENCY_BEHIND = regex.compile(rf"\s{CURRENCY_WORDS}(?!\w)|\.?\s[°\ufffd](?!\w)")
 _CLAUSE_END = regex.compile(r"\s*(?:[.,;:!?)]|$)")
 
 
@@ -28,11 +37,16 @@ def with_edges(found: FoundItem, text: str, sentence: str, notation: Notation) -
     kind = found.item.kind
     if kind is ItemKind.RANGE and CLOCK.search(sentence) is None and (clock := CLOCK.match(text, found.end)):
         return replace(found, end=clock.end())
-    if kind is ItemKind.DATE and (suffix := _ENGLISH_ORDINAL.match(text, found.end)):
-        return replace(found, end=suffix.end())
+    if kind is ItemKind.DATE:
+        return _with_date(found, text)
     if kind is ItemKind.QUANTITY:
-        return _with_small_digits(found, text)
-    return with_ordinal(found, text, notation)
+        return with_unit(found, text, sentence)
+    if kind is ItemKind.NUMBER:
+        found = _with_numero(found, text, notation)
+        if _is_counter(found, sentence, text) and (suffix := _ENGLISH_ORDINAL.match(text, found.end)):
+            return replace(found, end=suffix.end())
+        return with_ordinal(_with_german_ordinal(found, text, sentence, notation), text, notation)
+    return found
 
 
 def with_rest(found: FoundItem, text: str, sentence: str) -> FoundItem:
@@ -50,11 +64,13 @@ def with_rest(found: FoundItem, text: str, sentence: str) -> FoundItem:
             start = month.start()
         elif (month := _MONTH_BEHIND.match(text, end)) is not None:
             end = month.end()
-        return replace(found, start=start, end=end)
+        return _with_date(replace(found, start=start, end=end), text)
     number = NUMBERS.search(item.text)
     rest_of_item = "" if number is None else item.text[number.end() :]
     if (garbled := _garbled(rest_of_item).match(text, end)) is not None:
         return replace(found, end=garbled.end())
+    if item.kind is ItemKind.MONEY and (currency := _CURRENCY_BEHIND.match(text, end)) is not None:
+        return replace(found, end=currency.end())
     num_words = len(rest_of_item.split())
     if item.kind not in NUMERIC or not num_words or _CLAUSE_END.match(sentence, item.start + len(item.shown)) is None:
         return found
@@ -66,9 +82,78 @@ def with_ordinal(found: FoundItem, text: str, notation: Notation) -> FoundItem:
     """Return a found number with the suffix of an English ordinal that it needs, if it has one: `21st`, not `21th`."""
     suffix = _ENGLISH_ORDINAL.match(text, found.end)
     number = found.output or ""
-    if suffix is None or not number.isdecimal() or not notation.target.startswith("en"):
+    if suffix is None or not number.isdecimal() or not (notation.localizes or notation.target.startswith("en")):
         return found
-    return replace(found, end=suffix.end(), output=number + ordinal_suffix(int(number)))
+    return replace(found, end=suffix.end(), output=ordinal(number, notation.target))
+
+
+def with_unit(found: FoundItem, text: str, sentence: str) -> FoundItem:
+    """Return a quantity with its unit as the source has it, if the answer has other capitals, or letters behind it."""
+    found = _with_small_digits(found, text)
+    number = NUMBERS.search(found.item.text)
+    unit = "" if number is None else found.item.text[number.end() :].strip()
+    written = regex.compile(rf"(\s?){regex.escape(unit)}(?!\w)", regex.IGNORECASE).match(text, found.end)
+    if len(unit) < 2 or written is None:
+        return found
+    consonants = "".join(set(filter(str.isalpha, unit.lower())) - set("aeiou"))
+    rest = regex.compile(rf"\s[{consonants}]{{2,4}}(?!\w)").match(text, written.end()) if consonants else None
+    if rest is not None and rest.group() not in sentence:
+        return replace(found, end=rest.end(), output=f"{found.output}{written[1]}{unit}")
+    if written.group().strip() == unit:
+        return found
+    return replace(found, end=written.end(), output=f"{found.output}{written[1]}{unit}")
+
+
+def _with_date(found: FoundItem, text: str) -> FoundItem:
+    """Return a date with what the model wrote of it a second time: `Feb` before it, its year behind it."""
+    start, end = found.start, found.end
+    if found.item.text[:1].isalpha() and text[start : start + 1].isdecimal():
+        month = _ABBREVIATED_MONTH_BEFORE.search(text, max(start - _LONGEST_MONTH, 0), start)
+        start = start if month is None else month.start()
+    if suffix := _ENGLISH_ORDINAL.match(text, end):
+        end = suffix.end()
+    year = _YEAR.search(found.item.text)
+    if year is not None and (repeated := regex.compile(rf"(?:,?\s{year.group()}(?!\d))+").match(text, end)):
+        end = repeated.end()
+    return replace(found, start=start, end=end)
+
+
+def _is_counter(found: FoundItem, sentence: str, text: str) -> bool:
+    """Return whether a number stands in brackets of its own: `(2)`."""
+    item = found.item
+    return sentence[item.start - 1 : item.start] == "(" and sentence[item.start + len(item.shown) :][:1] == ")"
+
+
+def _with_german_ordinal(found: FoundItem, text: str, sentence: str, notation: Notation) -> FoundItem:
+    """Return a number with the full stop of an ordinal that the model copied: `the 3rd place` for `the 3. place`."""
+    end, number = found.item.start + len(found.item.shown), found.output or ""
+    is_list = _LIST.match(sentence) is not None
+    is_ordinal = (
+        found.item.start > 0 and not is_list and notation.source.startswith("de") and _ORDINAL_DOT.match(sentence, end)
+    )
+    if not (is_ordinal and notation.localizes) or not number.isdecimal() or not _ORDINAL_DOT.match(text, found.end):
+        return found
+    return replace(found, end=found.end + 1, output=ordinal(number, notation.target))
+
+
+def _with_numero(found: FoundItem, text: str, notation: Notation) -> FoundItem:
+    """Return a number with the abbreviation of "number" before it as the target language writes it."""
+    sign = NUMERO.match(found.item.text)
+    written = None if sign is None else _NUMERO_BEFORE.search(text, max(found.start - 10, 0), found.start)
+    if written is None or not notation.localizes:
+        return found
+    return replace(found, start=written.start(), output=f"{numero(notation.target)}{found.output}")
+
+
+def with_spaces(found: FoundItem, text: str, sentence: str) -> FoundItem:
+    """Return an item with a space between it and a word before it, and without one before a mark behind it."""
+    output, end = found.output or "", found.end
+    if text[found.start - 1 : found.start].isalnum() and output[:1] != " ":
+        output = f" {output}"
+    behind = _SPACE_BEFORE_MARK.match(text, end)
+    if behind is not None and not sentence[found.item.start + len(found.item.shown) :][:1].isspace():
+        end = behind.end()
+    return replace(found, end=end, output=output)
 
 
 def _garbled(rest: str) -> "regex.Pattern[str]":

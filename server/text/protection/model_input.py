@@ -61,7 +61,7 @@ def model_input(
     other names.
     """
     start, end = span
-    items = _items(unit, span, means, round_)
+    items = _items(unit, span, means, round_, truecaser.language)
     if items is None:
         return None
     shown = {(each.start, each.end): item for each, item in zip(unit.protected_in(start, end), items, strict=True)}
@@ -107,7 +107,7 @@ def unit_words(unit: Unit, span: Range) -> list[Range]:
 
 
 def _items(
-    unit: Unit, span: Range, means: Sequence[Means], round_: int
+    unit: Unit, span: Range, means: Sequence[Means], round_: int, language: str
 ) -> list[tuple[ProtectedSpan, Means, ItemKind, str]] | None:
     sentence = unit.text[span[0] : span[1]]
     found: list[tuple[ProtectedSpan, Means, ItemKind, str]] = []
@@ -116,7 +116,7 @@ def _items(
         text = unit.text[each.start : each.end]
         kind = each.kind
         if its_means is Means.STAND_IN:
-            chosen = choose_stand_in(kind, text, sentence, used)
+            chosen = choose_stand_in(kind, text, sentence, used, language)
             if chosen is None:
                 its_means = Means.NAME
             else:

@@ -16,7 +16,7 @@ from server.text.protection.found_items import find_items, with_equal_marks
 from server.text.protection.means import KeptItem, Means, NegationMeans
 from server.text.protection.model_input import InputItem, ModelInput, unit_words
 from server.text.protection.protected import Losses, Restored, TokenAttention
-from server.text.protection.sign_placement import ELLIPSES, PlacedSign, place_signs
+from server.text.protection.sign_placement import ELLIPSES, PlacedSign, may_be_added, place_signs
 from server.text.protection.tag_placement import Block, fits
 from server.text.protection.word_alignment import Links, Range, by_words, identity_links, links, words_of
 from server.text.readers.units import OBJECT, Unit
@@ -134,8 +134,8 @@ class ProtectedSentence:
         signs = [item for item in items if item.means is Means.PLACED]
         lost = result.lost
         if corrects:
-            signs += [item for item in lost if item.kind in PLACED]
-            lost = [item for item in lost if item.kind not in PLACED]
+            signs += [item for item in lost if may_be_added(item)]
+            lost = [item for item in lost if not may_be_added(item)]
         if lost:
             return Losses(self._indices(lost))
         if result.has_invented and not corrects:
@@ -143,6 +143,9 @@ class ProtectedSentence:
         if signs and self._ends_with_ellipsis(signs) and all(each.end < len(text) for each in result.found):
             text = text.removesuffix(".")
         found = sorted(result.found, key=lambda each: each.start)
+        has_usual_case = self.input.cased.casing is Casing.USUAL and not (found and found[0].start == 0)
+        if self.is_continuation or (items and has_usual_case):
+            text = self.cases.with_first_letter(text, self.unit.text, self.span[0], self.is_continuation)
         found = with_equal_marks(found, signs, text, self.text, self.notation)
         parts = self._parts(text, found, sorted(signs, key=lambda item: item.word), attention)
         spans = [self.unit_words[part.word if isinstance(part, PlacedSign) else part.item.word] for part in parts]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from server.text.items.kinds import PLACED, ItemKind
 from server.text.items.quotation_marks import DOUBLE_MARKS, quotation_mark
 from server.text.protection.model_input import InputItem
 from server.text.protection.word_alignment import Links, Range
@@ -26,6 +27,14 @@ class PlacedSign:
     word: int
     has_space_before: bool
     has_space_behind: bool
+
+
+def may_be_added(item: InputItem) -> bool:
+    """Return whether an item that an answer lost can be placed in this answer.
+
+    Of entities, and of the sign in `~20`, models write parts or other signs, which would stay beside it.
+    """
+    return item.kind in PLACED and item.kind is not ItemKind.ENTITY and item.text != "~"
 
 
 def place_signs(

@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 
 import regex
 
-from server.text.items.compounds import scientific_pattern
+from server.text.items.compounds import CURRENCY_SIGN, scientific_pattern
 from server.text.items.kinds import NUMERIC, ItemKind
 from server.text.items.patterns import NUMBERS
+from server.text.items.words import currency_word
 from server.text.items.written_dates import is_written
 
 # In the order of how reliably the default model copies them; docs/decisions/text.md has the numbers.
@@ -44,10 +45,12 @@ def choose_substitutes(count: int, sentence: str, round_: int) -> list[str] | No
     return chosen if len(chosen) == count <= MAX_SUBSTITUTES else None
 
 
-def choose_stand_in(kind: ItemKind, item: str, sentence: str, used: Collection[str]) -> tuple[ItemKind, str] | None:
+def choose_stand_in(
+    kind: ItemKind, item: str, sentence: str, used: Collection[str], language: str
+) -> tuple[ItemKind, str] | None:
     """Return a stand-in with its kind, neither in the sentence nor among those `used`; None if there is none.
 
-    A number keeps its unit, its currency, and whatever else stands in its item.
+    A number keeps its unit and whatever else stands in its item; the sign of a currency becomes its name.
     """
     is_number = kind in NUMERIC or kind in _AS_NUMBERS
     for candidate in _NUMBERS if is_number else _MADE_UP.get(kind, ()):
@@ -62,7 +65,12 @@ def choose_stand_in(kind: ItemKind, item: str, sentence: str, used: Collection[s
             return kind, candidate
         if match is None or regex.fullmatch(r"(?:st|nd|rd|th|er|re|e|è|ème|\.?[ºª])", item[match.end() :]):
             return None
-        return kind, item[: match.start()] + candidate + item[match.end() :]
+        before, behind = item[: match.start()], item[match.end() :]
+        sign = CURRENCY_SIGN.search(before + behind)
+        if sign is None:
+            return kind, before + candidate + behind
+        rest = behind.replace(sign.group(), "").strip(" ,-–\u00a0\u202f")
+        return kind, " ".join(filter(None, (candidate, rest, currency_word(sign.group(), candidate, language))))
     return None
 
 

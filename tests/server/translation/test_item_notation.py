@@ -6,6 +6,7 @@ import pytest
 
 from bundle.loading import Bundle
 from server.interface.decoding_options import DecodingOptions
+from server.text.protection import found_items
 from server.text.protection.means import Means
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
@@ -52,6 +53,17 @@ def test_an_answer_in_the_notation_of_the_target_stays_as_it_is(bundle: Bundle) 
         ("Due on March 3, 2026.", "Due on March 3th, 2026.", "Due on 3. März 2026."),
         ("He is 1.85 m tall.", "He is 1.85 m0 tall.", "He is 1,85 m tall."),
         ("He ran the 100 m here.", "He ran the 100 mm here.", "He ran the 100 m here."),
+        ("Question 7: is it?", "Frage 07: is it?", "Frage 7: is it?"),
+        ("No. 7 is here.", "Nein. 7 is here.", "Nr. 7 is here."),
+        ("Is no. 4711 here?", "Is nein. 4711 here?", "Is Nr. 4711 here?"),
+        ("3rd place is here.", "3rd Ort is here.", "3. Ort is here."),
+        ("the dog (2) is here.", "the dog (2nd) is here.", "the dog (2) is here."),
+        ("Was it Feb 16, 1989 here?", "Was it Feb 16.02.1989, 1989 here?", "Was it 16.02.1989 here?"),
+        ("It needs 970 kWh here.", "It needs 970 KWh here.", "It needs 970 kWh here."),
+        ("It is 3.5 km here.", "It is 3 km kmm here.", "It is 3,5 km here."),
+        ("It is 3 kWh here.", "It is 3 kWh kh here.", "It is 3 kWh here."),
+        ("the 4711 here.", "the 4711 here.", "the 4711 here."),
+        ("The 4711 is here.", "is the 4711 here.", "Is the 4711 here."),
         ("It is 4711-B here.", "It is 4711-Bug here.", "It is 4711-B here."),
     ],
 )
@@ -60,6 +72,20 @@ def test_an_item_is_written_in_the_notation_of_the_target(
 ) -> None:
     [found] = _translate(Answering(bundle, {text: answer}), text)
     assert found.text == translation
+
+
+def test_a_currency_that_the_model_misread_is_sent_by_its_name(bundle: Bundle) -> None:
+    answers = {"They paid $15.": "They paid%16 .", "They paid 350 dollars.": "They paid 350 Dollar."}
+    [found] = _translate(Answering(bundle, answers), "They paid $15.")
+    assert found.text == "They paid 15 Dollar."
+    assert [item.means for item in found.protected] == [Means.STAND_IN]
+
+
+def test_a_misread_currency_of_a_long_sentence_is_corrected(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(found_items, "_RETRIED", 10)
+    [found] = _translate(Answering(bundle, {"They paid $15.": "They paid%16 ."}), "They paid $15.")
+    assert found.text == "They paid 15\u00a0$."
+    assert [item.means for item in found.protected] == [Means.CORRECTED]
 
 
 @pytest.mark.parametrize(

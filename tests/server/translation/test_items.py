@@ -108,10 +108,10 @@ def test_a_model_that_copies_everything_is_left_alone(bundle: Bundle, sentences:
 
 
 def test_a_model_that_drops_every_third_number_loses_nothing(bundle: Bundle, sentences: list[str]) -> None:
-    translations = _translate(Rewriting(bundle, _without_every_third_number()), *sentences[:500])
+    translations = _translate(Rewriting(bundle, _without_every_third_number()), *sentences)
     lost = [
         (sentence, each.text)
-        for sentence, each in zip(sentences, translations, strict=False)
+        for sentence, each in zip(sentences, translations, strict=True)
         if _num_lost(sentence, each.text)
     ]
     assert not lost
