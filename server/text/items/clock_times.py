@@ -9,6 +9,7 @@ from typing import Protocol
 import regex
 
 from server.text.items.numbers import locale_of
+from server.text.items.spoken_times import SPOKEN_TIME, in_words, spoken_minutes
 from server.text.items.words import TO, spelled
 
 Range = tuple[int, int]  # of characters
@@ -42,7 +43,7 @@ CLOCK_TIME = (
     rf"|(?<![\w:.,/-])\d{{1,2}}:\d{{2}}{_GAP}[-–]{_GAP}\d{{1,2}}:\d{{2}}(?![\w:])"
     rf"|(?<![\w:.])\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:{_GAP}{_MERIDIEM}| Uhr\b)?(?: {_ZONES})?(?![\w:])"
     rf"|(?<![\w:.,]){_HOUR}{_GAP}{_MERIDIEM}"
-    r"|(?<![\w:.,/–-])(?:\d{1,2}\.\d{2}|1[3-9]|2[0-3]) ?Uhr\b"
+    rf"|(?<![\w:.,/–-])(?:\d{{1,2}}\.\d{{2}}|1[3-9]|2[0-3]) ?Uhr\b|{SPOKEN_TIME}"
 )
 _ZONE = regex.compile(r" (?![AP]M\b)[A-Z]{2,4}(?:[-+−][\d:]+)?$")
 _ZONES_IN_GERMAN = {"CET": "MEZ", "CEST": "MESZ", "EET": "OEZ", "WET": "WEZ"}
@@ -50,16 +51,28 @@ _DIGITS = regex.compile(r"\d++")
 _LETTER = regex.compile(r"([ap])\.?\s?m", regex.IGNORECASE)
 _PART = regex.compile(_PART_OF_DAY, regex.IGNORECASE)
 _JOINT = regex.compile(r"\s?[-–—]\s?")
-_NAMED = r"\d{1,2}(?:[:.]\d{2})?(?:\s?(?:[ap]\.?\s?m\b\.?|Uhr\b|h\b|o['’]clock))?"
-_RANGES = regex.compile(
-    rf"(?<![\d:.,])(?P<first>{_NAMED})(?:\s?[-–—]\s?|{TO})(?P<last>{_NAMED})(?!\d)", regex.IGNORECASE
-)
-_TIMES = regex.compile(
-    r"(?<![\d:.,])\d{1,2}(?:(?:[:.]|\s?[h]\s?)\d{2}(?::\d{2})?"
-    r"|(?=\s?(?:[ap]\.?m\b|Uhr|h\b|o['’]clock|in the|at night)))"
-    rf"(?:\s?(?:[ap]\.\s?m\b\.?|[ap]m\b)|(?:\s(?:Uhr|o['’]clock))?\s{_PART_OF_DAY})?(?!\d)",
-    regex.IGNORECASE,
-)
+
+
+def _ranges(meridiem: str) -> "regex.Pattern[str]":
+    named = rf"\d{{1,2}}(?:[:.]\d{{2}})?(?:\s?(?:{meridiem}|Uhr\b|h\b|o['’]clock))?"
+    return regex.compile(
+        rf"(?<![\d:.,])(?P<first>{named})(?:\s?[-–—]\s?|{TO})(?P<last>{named})(?!\d)", regex.IGNORECASE
+    )
+
+
+def _times(meridiem: str) -> "regex.Pattern[str]":
+    return regex.compile(
+        r"(?<![\d:.,])\d{1,2}(?:(?:[:.]|\s?[h]\s?)\d{2}(?::\d{2})?"
+        rf"|(?=\s?(?:{meridiem}|Uhr|h\b|o['’]clock|in the|at night)))"
+        rf"(?:\s?(?:{meridiem})|(?:\s(?:Uhr|o['’]clock))?\s{_PART_OF_DAY})?(?!\d)",
+        regex.IGNORECASE,
+    )
+
+
+# Elsewhere than in English, `am` is a word: "um 15:30 am Montag".
+_ENGLISH, _ELSEWHERE = r"[ap]\.?\s?m\b\.?", r"[ap]\.\s?m\b\.?|pm\b"
+_RANGES, _TIMES = _ranges(_ENGLISH), _times(_ENGLISH)
+_RANGES_ELSEWHERE, _TIMES_ELSEWHERE = _ranges(_ELSEWHERE), _times(_ELSEWHERE)
 # Words behind a time with twelve hours for a half of the day.
 _HALVES = (
     *("abend", "nachmittag", "morgen", "vormittag", "nacht", "mittag", "früh", "soir", "matin", "après-midi", "tarde"),
@@ -69,6 +82,7 @@ _HALVES = (
 _OPEN = ("o'clock", "o’clock")
 # Behind the hour in words.
 _CLOCK = rf"\s(?:(?:o['’]clock|Uhr)(?:\s{_PART_OF_DAY})?|[ap]\.?m\b\.?|{_PART_OF_DAY})"
+_SPOKEN = regex.compile(SPOKEN_TIME)
 _HALF_DAY = 12 * 3600
 
 
@@ -102,6 +116,8 @@ def localized_time(item: str, target: str) -> str:
 
     `17 Uhr` becomes `17:00` everywhere.
     """
+    if (minutes := spoken_minutes(item)) is not None:
+        return in_words(minutes, target)
     zone = _ZONE.search(item)
     if zone is not None:
         code = zone.group()[1:]
@@ -135,18 +151,21 @@ def is_unusual_time(written: str, target: str) -> bool:
 
 def find_time(answer: Answer, item: str) -> Range | None:
     """Return where an answer has a time, or a range of them."""
+    if (minutes := spoken_minutes(item)) is not None:
+        return _find_spoken(answer, minutes)
     zone = _ZONE.search(item)
     wanted = _times_of(item if zone is None else item[: zone.start()])
     if wanted is None:
         return answer.first(regex.compile(rf"(?<!\w){regex.escape(item)}(?!\w)"))
     if len(wanted) == 2:
-        return answer.first(_RANGES, lambda found: _times_of(answer.text[slice(*found)]) == wanted)
+        ranges = _RANGES if answer.target_language.startswith("en") else _RANGES_ELSEWHERE
+        return answer.first(ranges, lambda found: _times_of(answer.text[slice(*found)]) == wanted)
     if zone is not None:
         return _find_with_zone(answer, wanted[0], zone.group()[1:])
     has_part = _PART.search(item) is not None
     has_half = has_part or _has_meridiem(item) or item.endswith("Uhr")
     words_behind = () if not has_half else _HALVES if has_part else (*_HALVES, *_OPEN)
-    found = answer.first(_TIMES, lambda found: _is_same(answer.text, found, wanted[0], words_behind))
+    found = answer.first(_times_in(answer), lambda found: _is_same(answer.text, found, wanted[0], words_behind))
     if found is not None or not (has_part or item.endswith("Uhr")):
         return found
     hour = wanted[0] // 3600
@@ -160,13 +179,28 @@ def find_time(answer: Answer, item: str) -> Range | None:
     )
 
 
+def _times_in(answer: Answer) -> "regex.Pattern[str]":
+    return _TIMES if answer.target_language.startswith("en") else _TIMES_ELSEWHERE
+
+
+def _find_spoken(answer: Answer, minutes: int) -> Range | None:
+    """Find a time of twelve hours, in words or in digits."""
+    written = answer.first(_SPOKEN, lambda found: spoken_minutes(answer.text[slice(*found)]) == minutes)
+
+    def is_same(found: Range) -> bool:
+        value = seconds_of(answer.text[slice(*found)])
+        return value is not None and value % _HALF_DAY == minutes * 60
+
+    return written or answer.first(_times_in(answer), is_same)
+
+
 def _find_with_zone(answer: Answer, time: int, zone: str) -> Range | None:
     behind = _zone_pattern(zone)
 
     def is_same(found: Range) -> bool:
         return behind.match(answer.text, found[1]) is not None and _is_same(answer.text, found, time)
 
-    found = answer.first(_TIMES, is_same)
+    found = answer.first(_times_in(answer), is_same)
     match = None if found is None else behind.match(answer.text, found[1])
     return found if found is None or match is None else (found[0], match.end())
 

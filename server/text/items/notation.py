@@ -55,7 +55,7 @@ def localized(kind: ItemKind, item: str, source: str, target: str) -> str:
     if kind is ItemKind.RANGE:
         numbers = NUMBERS.sub(lambda number: localized_number(number.group(), source, target), item)
         currency = range_currency(item)
-        return _with_currency(numbers.replace(currency, "").strip(), currency, target) if currency else numbers
+        return with_currency(numbers.replace(currency, "").strip(), currency, target) if currency else numbers
     if kind is ItemKind.NUMERAL:
         return item.rstrip(".")
     if kind is ItemKind.WORD and (found := next(find_items(item), None)) and (found.start, found.end) == (0, len(item)):
@@ -126,7 +126,7 @@ def _numeric(kind: ItemKind, item: str, source: str, target: str) -> str:
     if kind is ItemKind.MONEY and (word := _CURRENCY_WORD.search(behind)):
         return f"{number} {currency_word(word.group(), match.group(), target)}"
     if kind is ItemKind.MONEY and (currency := _MONEY.search(before) or _MONEY.search(behind)):
-        return _with_currency(number, currency.group(), target)
+        return with_currency(number, currency.group(), target)
     return before + number + behind
 
 
@@ -136,7 +136,8 @@ def _thousands(number: str, source: str, target: str) -> str:
     return ("-" if is_negative(number) else "") + str(format_decimal(value.scaleb(3), locale=locale_of(target)))
 
 
-def _with_currency(number: str, currency: str, target: str) -> str:
+def with_currency(number: str, currency: str, target: str) -> str:
+    """Return an amount with the sign or the code of its currency where the target language has it."""
     pattern = locale_of(target).currency_formats["standard"].pattern.partition(";")[0]
     if pattern.startswith("¤"):
         space = _NO_BREAK if currency.isalpha() or pattern[1:2].isspace() else ""

@@ -277,7 +277,7 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
 NUMBERS = regex.compile(NUMBER)
 # A text without a match of this pattern has no item of these kinds. A search takes a tenth of theirs.
 NEEDED: Mapping[str, frozenset[ItemKind]] = {
-    r"\d": frozenset(
+    r"\d|(?i:half past|quarter (?:past|to)|\bhalb|viertel (?:nach|vor)) ": frozenset(
         (
             *(ItemKind.DATE, ItemKind.TIME, ItemKind.ACCOUNT, ItemKind.PHONE, ItemKind.VERSION, ItemKind.MONEY),
             *(ItemKind.PERCENTAGE, ItemKind.QUANTITY, ItemKind.CODE, ItemKind.NUMBER),

@@ -14,11 +14,12 @@ from server.text.items.notation import localized_number
 from server.text.items.numbers import separators, value_in
 from server.text.items.patterns import NUMBERS
 from server.text.items.quotation_marks import DOUBLE_MARKS
+from server.text.items.spoken_times import spoken_minutes
 from server.text.items.survival import Answer
 from server.text.items.words import currency_pattern, has_number_word
 from server.text.items.written_dates import is_unusual_date, is_written
 from server.text.protection.found_item import FoundItem, Notation
-from server.text.protection.item_edges import with_edges, with_ordinal, with_rest, with_spaces, with_unit
+from server.text.protection.item_edges import with_edges, with_ordinal, with_rest, with_spaces, with_unit, without_clock
 from server.text.protection.means import Means
 from server.text.protection.model_input import InputItem
 from server.text.protection.substitutes import find_substitute, substitute_number
@@ -72,7 +73,8 @@ def find_items(
         if span is None or (item.means is Means.STAND_IN and not _is_unique(text, item, span)):
             result.lost.append(item)
         elif item.means is Means.STAND_IN:
-            result.found.append(FoundItem(item, *span, _instead_of_stand_in(item, notation), item.means))
+            found = FoundItem(item, *span, _instead_of_stand_in(item, notation), item.means)
+            result.found.append(without_clock(found, text, notation))
         else:
             output = _instead_of_copy(item, text, sentence, span, notation)
             result.found.append(with_edges(FoundItem(item, *span, output, item.means), text, sentence, notation))
@@ -190,7 +192,10 @@ def _correct(text: str, sentence: str, answer: Answer, result: FoundItems, notat
     free = answer.free_numbers()
     if not lost or len(lost) != len(free):
         return
-    corrected = [_corrected(text, sentence, item, span, notation) for item, span in zip(lost, free, strict=True)]
+    pairs = list(zip(lost, free, strict=True))
+    if any(spoken_minutes(item.text) is not None and ":" not in text[slice(*span)] for item, span in pairs):
+        return  # "fourteen to 7" for "Viertel nach 7"
+    corrected = [_corrected(text, sentence, item, span, notation) for item, span in pairs]
     numbers = [each for each in result.found if each.item.span.kind in _CORRECTABLE]
     by_source = sorted([*numbers, *corrected], key=lambda each: each.item.word)
     if any(first.start > second.start for first, second in pairwise(by_source)) or _has_stand_in(text, lost, by_source):
@@ -232,4 +237,4 @@ def _corrected(text: str, sentence: str, item: InputItem, span: Range, notation:
         if beside is not None and beside.start() <= span[0] and beside.end() >= span[1]:
             span = beside.span()
     corrected = FoundItem(item, *span, notation.of(kind, item.text), Means.CORRECTED)
-    return with_spaces(with_rest(corrected, text, sentence), text, sentence)
+    return with_spaces(with_rest(corrected, text, sentence, notation), text, sentence)

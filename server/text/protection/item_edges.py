@@ -5,9 +5,11 @@ from unicodedata import normalize
 
 import regex
 
+from server.text.items.compounds import CURRENCY_SIGN
 from server.text.items.kinds import NUMERIC, ItemKind
-from server.text.items.notation import numero, ordinal
-from server.text.items.patterns import CURRENCY_WORDS, NUMBERS, NUMERO_SIGN
+from server.text.items.notation import numero, ordinal, with_currency
+from server.text.items.patterns import CURRENCY_WORDS, MAGNITUDES, NUMBERS, NUMERO_SIGN
+from server.text.items.spoken_times import spoken_minutes
 from server.text.items.written_dates import MONTH
 from server.text.protection.found_item import FoundItem, Notation
 
@@ -15,6 +17,7 @@ from server.text.protection.found_item import FoundItem, Notation
 CLOCK = regex.compile(r"\s(?:Uhr|[ap]\.?m\b(?:\.(?!$))?|o['’]clock)(?!\w)", regex.IGNORECASE)
 _BEHIND_TIME = regex.compile(r"(?:\s?[ap]\.?|\.)m\b(?:\.(?!$))?|\s(?:o['’])?clock\b|(?P<hour> Uhr\b)", regex.IGNORECASE)
 NUMERO = regex.compile(NUMERO_SIGN)
+_NUMERO_END = regex.compile(rf"{NUMERO_SIGN}$")
 _ENGLISH_ORDINAL = regex.compile(r"(?:st|nd|rd|th)(?!\w)")
 _MONTH_BEFORE = regex.compile(rf"(?<!\w){MONTH}\s?$")
 _LONGEST_MONTH = 16  # characters
@@ -29,27 +32,33 @@ _WORD = r"\s?[^\s.,;:!?()\d\"“”„«»-][^\s.,;:!?()\"“”„«»]*"
 _NOTHING = regex.compile("(?!)")
 _SPACE_BEFORE_MARK = regex.compile(r"\s(?=[.,;:!?)])")
 _CURRENCY_BEHIND = regex.compile(rf"\s{CURRENCY_WORDS}(?!\w)|\.?\s[°\ufffd](?!\w)")
+_MAGNITUDE_AND_SIGN = regex.compile(
+    rf"(?P<magnitude>[ \u00a0\u202f]{MAGNITUDES})?(?:[ \u00a0\u202f]?(?P<sign>[$€£¥]))?(?!\w)"
+)
 _CLAUSE_END = regex.compile(r"\s*(?:[.,;:!?)]|$)")
 
 
 def with_edges(found: FoundItem, text: str, sentence: str, notation: Notation) -> FoundItem:
     """Return an item that the model copied from its input `sentence`, with all that belongs to it in an answer."""
     kind = found.item.kind
-    if kind is ItemKind.RANGE and CLOCK.search(sentence) is None and (clock := CLOCK.match(text, found.end)):
+    is_clocked = kind in (ItemKind.RANGE, ItemKind.DATE) and CLOCK.search(sentence) is None
+    if is_clocked and (clock := _clock(CLOCK, text, found.end, notation)):
         return replace(found, end=clock.end())
+    found = _with_numero(found, text, sentence, notation)
     if kind is ItemKind.DATE:
         return _with_date(found, text)
     if kind is ItemKind.QUANTITY:
         return with_unit(found, text, sentence)
+    if kind is ItemKind.MONEY:
+        return _with_currency_sign(found, text, notation)
     if kind is ItemKind.NUMBER:
-        found = _with_numero(found, text, notation)
         if _is_counter(found, sentence, text) and (suffix := _ENGLISH_ORDINAL.match(text, found.end)):
             return replace(found, end=suffix.end())
         return with_ordinal(_with_german_ordinal(found, text, sentence, notation), text, notation)
     return found
 
 
-def with_rest(found: FoundItem, text: str, sentence: str) -> FoundItem:
+def with_rest(found: FoundItem, text: str, sentence: str, notation: Notation) -> FoundItem:
     """Return an item that was put in the place of a number, with what the model wrote of its other words.
 
     These are names of months beside a date and the clock behind a time; behind other items, a longer unit or suffix
@@ -58,13 +67,15 @@ def with_rest(found: FoundItem, text: str, sentence: str) -> FoundItem:
     """
     item, start, end = found.item, found.start, found.end
     if item.kind is ItemKind.TIME:
-        return _with_clock(found, text)
+        return _with_clock(found, text, notation)
     if item.kind is ItemKind.DATE:
         if (month := _MONTH_BEFORE.search(text, max(start - _LONGEST_MONTH, 0), start)) is not None:
             start = month.start()
         elif (month := _MONTH_BEHIND.match(text, end)) is not None:
             end = month.end()
-        return _with_date(replace(found, start=start, end=end), text)
+        found = _with_date(replace(found, start=start, end=end), text)
+        clock = _clock(CLOCK, text, found.end, notation) if CLOCK.search(sentence) is None else None
+        return found if clock is None else replace(found, end=clock.end())
     number = NUMBERS.search(item.text)
     rest_of_item = "" if number is None else item.text[number.end() :]
     if (garbled := _garbled(rest_of_item).match(text, end)) is not None:
@@ -76,6 +87,13 @@ def with_rest(found: FoundItem, text: str, sentence: str) -> FoundItem:
         return found
     rest = regex.compile(rf"(?:{_WORD}){{1,{num_words}}}+(?={_CLAUSE_END.pattern})").match(text, end)
     return found if rest is None else replace(found, end=rest.end())
+
+
+def without_clock(found: FoundItem, text: str, notation: Notation) -> FoundItem:
+    """Return a time in words with the `Uhr` that the model wrote behind what stood for it."""
+    is_spoken = spoken_minutes(found.item.text) is not None
+    clock = _clock(CLOCK, text, found.end, notation) if is_spoken else None
+    return found if clock is None else replace(found, end=clock.end())
 
 
 def with_ordinal(found: FoundItem, text: str, notation: Notation) -> FoundItem:
@@ -102,6 +120,24 @@ def with_unit(found: FoundItem, text: str, sentence: str) -> FoundItem:
     if written.group().strip() == unit:
         return found
     return replace(found, end=written.end(), output=f"{found.output}{written[1]}{unit}")
+
+
+def _with_currency_sign(found: FoundItem, text: str, notation: Notation) -> FoundItem:
+    """Return an amount whose currency sign the model left where its source has it, with the sign in its place."""
+    sign = CURRENCY_SIGN.search(found.item.text)
+    if sign is None or not notation.localizes:
+        return found
+    before = text[found.start - 1 : found.start] == sign.group()
+    behind = _MAGNITUDE_AND_SIGN.match(text, found.end)
+    has_sign_behind = behind is not None and behind["sign"] == sign.group()
+    if not (before or has_sign_behind):
+        return found
+    end = found.end if behind is None or not (has_sign_behind or behind["magnitude"]) else behind.end()
+    magnitude = "" if behind is None else behind["magnitude"] or ""
+    amount = f"{found.output}{magnitude}"
+    return replace(
+        found, start=found.start - before, end=end, output=with_currency(amount, sign.group(), notation.target)
+    )
 
 
 def _with_date(found: FoundItem, text: str) -> FoundItem:
@@ -136,9 +172,10 @@ def _with_german_ordinal(found: FoundItem, text: str, sentence: str, notation: N
     return replace(found, end=found.end + 1, output=ordinal(number, notation.target))
 
 
-def _with_numero(found: FoundItem, text: str, notation: Notation) -> FoundItem:
-    """Return a number with the abbreviation of "number" before it as the target language writes it."""
-    sign = NUMERO.match(found.item.text)
+def _with_numero(found: FoundItem, text: str, sentence: str, notation: Notation) -> FoundItem:
+    """Return a number or a code with the abbreviation of "number" before it as the target language writes it."""
+    start = found.item.start
+    sign = NUMERO.match(found.item.text) or _NUMERO_END.search(sentence, max(start - 6, 0), start)
     written = None if sign is None else _NUMERO_BEFORE.search(text, max(found.start - 10, 0), found.start)
     if written is None or not notation.localizes:
         return found
@@ -167,11 +204,20 @@ def _garbled(rest: str) -> "regex.Pattern[str]":
     return regex.compile(rf"{end}\w{{1,3}}(?!\w)" if rest[0] in "-/" else rf"\s?{end}(?:\d|{end}){{1,3}}(?!\w)")
 
 
-def _with_clock(found: FoundItem, text: str) -> FoundItem:
+def _clock(pattern: "regex.Pattern[str]", text: str, position: int, notation: Notation) -> "regex.Match[str] | None":
+    """Return what stands for a clock at a position of an answer; elsewhere than in English, `am` is a word."""
+    match = pattern.match(text, position)
+    is_word = match is not None and match.group().strip().lower() == "am" and not notation.target.startswith("en")
+    return None if is_word else match
+
+
+def _with_clock(found: FoundItem, text: str, notation: Notation) -> FoundItem:
     """Return a time with what stands behind it: a meridiem was that of the other time, `Uhr` stands before a zone."""
-    behind = _BEHIND_TIME.match(text, found.end)
+    behind = _clock(_BEHIND_TIME, text, found.end, notation)
     if behind is None or found.output is None or found.output[-1:].lower() == "m":
         return found
+    if not any(map(str.isdecimal, found.output)):
+        return replace(found, end=behind.end())
     time, space, zone = found.output.partition(" ")
     return replace(found, end=behind.end(), output=f"{time}{behind['hour'] or ''}{space}{zone}")
 

@@ -10,6 +10,7 @@ import regex
 from server.interface.interruption import checkpoint
 from server.text.items.kinds import PLACED, ItemKind
 from server.text.items.matching import find_items
+from server.text.items.spoken_times import has_spoken_time
 from server.text.readers.unknown_characters import UnknownCharacters
 
 
@@ -46,7 +47,7 @@ _MAX_CHARACTERS = 2000
 
 def find_placeholders(text: str, unknown: UnknownCharacters) -> list[Found]:
     """Return what must survive of a text, in its order and without overlaps."""
-    if unknown.simple_text.match(text):
+    if unknown.simple_text.match(text) and not has_spoken_time(text):
         return []
     found = _merged(_marks(text), _items(text, unknown))
     return found if unknown.all_known(text) else _merged(found, _lost(text, unknown))

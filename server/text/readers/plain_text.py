@@ -10,6 +10,7 @@ import regex
 
 from server.interface.interruption import checkpoint
 from server.text.items.patterns import BRACKETS, FILE_ENDINGS, KEYS, NAME_WITH_SIGNS, REMARKS, SINGLE_QUOTES
+from server.text.items.spoken_times import has_spoken_time
 from server.text.items.written_dates import MONTH
 from server.text.readers.placeholders import Found, find_placeholders
 from server.text.readers.unit_builder import UnitBuilder
@@ -48,7 +49,9 @@ _INLINE = regex.compile(
 
 def may_be_special(text: str, unknown: UnknownCharacters) -> bool:
     """Return whether a plain translation of a text might lose something; fast, and True if in doubt."""
-    return unknown.simple_text.match(text) is None and bool(
+    if unknown.simple_text.match(text) is not None:
+        return has_spoken_time(text)
+    return bool(
         _SPECIAL.search(text)
         or "mailto:" in text
         or ("/" in text and (_PATH.search(text) or _NAME.search(text)))
@@ -61,6 +64,7 @@ def may_be_special(text: str, unknown: UnknownCharacters) -> bool:
         or (":" in text and _KEY.search(text))
         or ("." in text and _DOT.search(text) and _FILE.search(text))
         or _BULLET.search(text)
+        or has_spoken_time(text)
         or not unknown.all_known(text)
     )
 

@@ -55,6 +55,16 @@ def test_an_answer_in_the_notation_of_the_target_stays_as_it_is(bundle: Bundle) 
         ("He ran the 100 m here.", "He ran the 100 mm here.", "He ran the 100 m here."),
         ("Question 7: is it?", "Frage 07: is it?", "Frage 7: is it?"),
         ("No. 7 is here.", "Nein. 7 is here.", "Nr. 7 is here."),
+        ("It is no. 2024-118.", "It is nein. 2024-118.", "It is Nr. 2024-118."),
+        ("It is $1,250.50 now.", "It is $1.250,50 now.", "It is 1.250,50\u00a0$ now."),
+        ("It is $60,000 now.", "It is $60.000 $ now.", "It is 60.000\u00a0$ now."),
+        ("It is $2 million now.", "It is $2 Millionen now.", "It is 2 Millionen\u00a0$ now."),
+        ("It was 3:2 on the house.", "It was 3:2 am house.", "It was 3:2 am house."),
+        ("It was 3:2 on the house.", "It was 3:2 pm house.", "It was 3:2 house."),
+        ("Is it 3:30 pm on it?", "Is it 4:30 am house?", "Is it 15:30 am house?"),
+        ("Closed on January 2 here.", "Closed on 3. Januar Uhr here.", "Closed on 2. Januar here."),
+        ("the dog jumps at half past two", "the dog jumps at 2:30", "the dog jumps at 2:30"),
+        ("the dog jumps at half past two", "the dog jumps at 1:30", "the dog jumps at halb drei"),
         ("Is no. 4711 here?", "Is nein. 4711 here?", "Is Nr. 4711 here?"),
         ("3rd place is here.", "3rd Ort is here.", "3. Ort is here."),
         ("the dog (2) is here.", "the dog (2nd) is here.", "the dog (2) is here."),
@@ -79,6 +89,12 @@ def test_a_currency_that_the_model_misread_is_sent_by_its_name(bundle: Bundle) -
     [found] = _translate(Answering(bundle, answers), "They paid $15.")
     assert found.text == "They paid 15 Dollar."
     assert [item.means for item in found.protected] == [Means.STAND_IN]
+
+
+def test_a_time_in_words_has_no_clock_behind_it(bundle: Bundle) -> None:
+    answers = {"Is it half past two?": "Is it 2?", "Is it 350?": "Is it 350 Uhr?"}
+    [found] = _translate(Answering(bundle, answers), "Is it half past two?")
+    assert found.text == "Is it halb drei?"
 
 
 def test_a_misread_currency_of_a_long_sentence_is_corrected(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:

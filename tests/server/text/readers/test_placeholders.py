@@ -85,6 +85,18 @@ def test_items_and_nothing_else_are_found(text: str, kept: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Meet me at half past two.", ["half past two"]),
+        ("Halb drei ist zu spät.", ["Halb drei"]),
+        ("Deshalb acht, ein Viertel vor Ort, a quarter to nine of them.", []),
+    ],
+)
+def test_a_text_of_words_alone_may_have_a_time(text: str, kept: list[str]) -> None:
+    assert (_found(text), may_be_special(text, UNKNOWN)) == (kept, bool(kept))
+
+
+@pytest.mark.parametrize(
     ("kind", "samples"),
     [
         (ItemKind.URL, "https://a.b ftp://a.b file://a www.example.fr mailto:me example.com/help a.org a.com/b/4#top"),
