@@ -38,6 +38,7 @@ Range = tuple[int, int]  # of characters
 _DATES = regex.compile(r"(?<![\w])\d{1,4}(?P<sign>[./-])\s?\d{1,2}(?P=sign)\s?\d{1,4}(?!\d)")
 _CURRENCY = regex.compile(rf"{CURRENCY_SIGNS}|{CURRENCY_CODES}|{CURRENCY_WORDS}")
 _NEAR = 28  # characters between a number and the name of its currency, with a magnitude between them
+_OWN_WORDS = regex.compile(rf"(?:(?!{CURRENCY_SIGNS}\d)\D)*+")  # those of the next number are not
 _MAX_SPELLED = 12
 # Letters right behind a number, unless they are those of an ordinal, of a decade or of a compound.
 _GLUED = regex.compile(
@@ -125,7 +126,8 @@ class Answer:
 
     def has_currency(self, number: _Number, currency: str) -> bool:
         """Return whether a currency stands beside a number, perhaps behind a magnitude."""
-        around = self.text[max(number.start - 5, 0) : number.start] + " " + self._behind(number)
+        own = _OWN_WORDS.match(self._behind(number))
+        around = self.text[max(number.start - 5, 0) : number.start] + " " + ("" if own is None else own.group())
         return currency_pattern(currency, self.target_language).search(around) is not None
 
     def has_unit(self, number: _Number, unit: str) -> bool:

@@ -20,6 +20,7 @@ NUMERO = regex.compile(NUMERO_SIGN)
 _NUMERO_END = regex.compile(rf"{NUMERO_SIGN}$")
 _ENGLISH_ORDINAL = regex.compile(r"(?:st|nd|rd|th)(?!\w)")
 _MONTH_BEFORE = regex.compile(rf"(?<!\w){MONTH}\s?$")
+_MAX_STARS = 40  # characters, of a hidden card number
 _LONGEST_MONTH = 16  # characters
 _ABBREVIATED_MONTH_BEFORE = regex.compile(r"(?<!\w)(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?\s$")
 _YEAR = regex.compile(r"(?<!\d)\d{4}(?!\d)")
@@ -31,7 +32,10 @@ _MONTH_BEHIND = regex.compile(rf"\.?\s?{MONTH}")
 _WORD = r"\s?[^\s.,;:!?()\d\"“”„«»-][^\s.,;:!?()\"“”„«»]*"
 _NOTHING = regex.compile("(?!)")
 _SPACE_BEFORE_MARK = regex.compile(r"\s(?=[.,;:!?)])")
-_CURRENCY_BEHIND = regex.compile(rf"\s{CURRENCY_WORDS}(?!\w)|\.?\s[°\ufffd](?!\w)")
+_CURRENCY_BEHIND = regex.compile(
+    rf"(?:\s(?:Mrd|Mio)\.)?(?:\s(?:US[ -]\w+|{CURRENCY_WORDS})(?!\w)|\.?\s[°\ufffd](?!\w))"
+)
+_STARS_BEFORE = regex.compile(r"[*•][*•\s-]*$")
 _MAGNITUDE_AND_SIGN = regex.compile(
     rf"(?P<magnitude>[ \u00a0\u202f]{MAGNITUDES})?(?:[ \u00a0\u202f]?(?P<sign>[$€£¥]))?(?!\w)"
 )
@@ -76,6 +80,8 @@ def with_rest(found: FoundItem, text: str, sentence: str, notation: Notation) ->
         found = _with_date(replace(found, start=start, end=end), text)
         clock = _clock(CLOCK, text, found.end, notation) if CLOCK.search(sentence) is None else None
         return found if clock is None else replace(found, end=clock.end())
+    if item.text[0] in "*•" and (stars := _STARS_BEFORE.search(text, max(start - _MAX_STARS, 0), start)) is not None:
+        return replace(found, start=stars.start())
     number = NUMBERS.search(item.text)
     rest_of_item = "" if number is None else item.text[number.end() :]
     if (garbled := _garbled(rest_of_item).match(text, end)) is not None:
@@ -114,7 +120,7 @@ def with_unit(found: FoundItem, text: str, sentence: str) -> FoundItem:
     if len(unit) < 2 or written is None:
         return found
     consonants = "".join(set(filter(str.isalpha, unit.lower())) - set("aeiou"))
-    rest = regex.compile(rf"\s[{consonants}]{{2,4}}(?!\w)").match(text, written.end()) if consonants else None
+    rest = regex.compile(rf"\s[{consonants}/]{{2,6}}(?!\w)").match(text, written.end()) if consonants else None
     if rest is not None and rest.group() not in sentence:
         return replace(found, end=rest.end(), output=f"{found.output}{written[1]}{unit}")
     if written.group().strip() == unit:

@@ -60,6 +60,8 @@ def test_an_answer_in_the_notation_of_the_target_stays_as_it_is(bundle: Bundle) 
         ("It is $60,000 now.", "It is $60.000 $ now.", "It is 60.000\u00a0$ now."),
         ("It is $2 million now.", "It is $2 Millionen now.", "It is 2 Millionen\u00a0$ now."),
         ("It was 3:2 on the house.", "It was 3:2 am house.", "It was 3:2 am house."),
+        ("It is **** 1234 here.", "It is **** ** * 12 here.", "It is **** 1234 here."),
+        ("It is 3.5 km/h here.", "It is 3 km/h km/hm here.", "It is 3,5 km/h here."),
         ("It was 3:2 on the house.", "It was 3:2 pm house.", "It was 3:2 house."),
         ("Is it 3:30 pm on it?", "Is it 4:30 am house?", "Is it 15:30 am house?"),
         ("Closed on January 2 here.", "Closed on 3. Januar Uhr here.", "Closed on 2. Januar here."),

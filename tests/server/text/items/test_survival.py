@@ -86,6 +86,7 @@ def test_a_range_as_it_is_usually_written_or_lost_needs_no_pattern_of_its_own() 
         ("date", "07/04/1990", "am 07.04/1990"),
         ("range", "9-17", "um 9:17 Uhr"),
         ("range", "$5-10", "5–10 %"),
+        ("money", "$94", "94 und 2001 $883"),
         ("range", "3 ½", "3 oder ½"),
         ("account", "**** **** 1234", "Karte ******** 1234"),
         ("money", "£45k", "45 £"),
