@@ -108,7 +108,9 @@ def with_ordinal(found: FoundItem, text: str, notation: Notation) -> FoundItem:
     number = found.output or ""
     if suffix is None or not number.isdecimal() or not (notation.localizes or notation.target.startswith("en")):
         return found
-    return replace(found, end=suffix.end(), output=ordinal(number, notation.target))
+    output, end = ordinal(number, notation.target), suffix.end()
+    is_doubled = output.endswith(".") and text[end : end + 1] == "."  # of the sentence
+    return replace(found, end=end + is_doubled, output=output)
 
 
 def with_unit(found: FoundItem, text: str, sentence: str) -> FoundItem:

@@ -69,6 +69,7 @@ def test_an_answer_in_the_notation_of_the_target_stays_as_it_is(bundle: Bundle) 
         ("the dog jumps at half past two", "the dog jumps at 1:30", "the dog jumps at halb drei"),
         ("Is no. 4711 here?", "Is nein. 4711 here?", "Is Nr. 4711 here?"),
         ("3rd place is here.", "3rd Ort is here.", "3. Ort is here."),
+        ("The dog is 3rd.", "The dog is 3rd.", "The dog is 3."),
         ("the dog (2) is here.", "the dog (2nd) is here.", "the dog (2) is here."),
         ("Was it Feb 16, 1989 here?", "Was it Feb 16.02.1989, 1989 here?", "Was it 16.02.1989 here?"),
         ("It needs 970 kWh here.", "It needs 970 KWh here.", "It needs 970 kWh here."),
