@@ -16,7 +16,7 @@ from server.translation.embedding import Embedder
 from server.translation.formality_choice import FormalityChoice
 from server.translation.generation import Generator
 from server.translation.limits import TranslationLimits
-from server.translation.plain_texts import NO_NEGATIONS, LostNegations, PlainTextPath
+from server.translation.plain_texts import NO_NEGATIONS, LostNegations, PlainTextPath, has_plain_options
 from server.translation.protection_strategies import ByParts, Escalation
 from server.translation.quality import QualityCheck
 from server.translation.reading import SegmentedTexts, TextReader
@@ -83,10 +83,11 @@ class Pipeline:
         arrived = self._clock()
         self._limits.check_size(request)
         deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, self._clock)
-        if stream is None and (plain := await self._plain_texts.translate(request, deadline, arrived)) is not None:
+        may_be_plain = stream is None and has_plain_options(request)
+        if may_be_plain and (plain := await self._plain_texts.translate(request, deadline, arrived)) is not None:
             result, lost = plain
             return await self._with_negations(result, lost, request, deadline) if lost else result
-        return await self._translate_any(request, stream, deadline, arrived)
+        return await self._translate_any(request, stream, deadline, arrived, is_special=may_be_plain)
 
     async def _with_negations(
         self, result: TranslationResult, lost: LostNegations, request: TranslationRequest, deadline: Deadline
@@ -115,10 +116,15 @@ class Pipeline:
         deadline: Deadline,
         arrived: float,
         lost: LostNegations = NO_NEGATIONS,
+        *,
+        is_special: bool = False,
     ) -> TranslationResult:
-        """Translate texts that may have something to protect. An earlier search `lost` negations of some sentences."""
+        """Translate texts that may have something to protect, and surely have if they are known to be special.
+
+        An earlier search `lost` negations of some sentences.
+        """
         quality = self._quality(request, is_streamed=stream is not None)
-        texts = await self._read(request, deadline)
+        texts = await self._read(request, deadline, is_special=is_special)
         for sentence in texts.sentences if lost else ():
             sentence.negation_means = lost.get((sentence.text, sentence.written), sentence.negation_means)
         output = TextOutput(stream, texts, self._tokenizer)
@@ -218,9 +224,9 @@ class Pipeline:
                     continue
             sentence.parts, sentence.jobs = parts, jobs
 
-    async def _read(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts:
+    async def _read(self, request: TranslationRequest, deadline: Deadline, *, is_special: bool) -> SegmentedTexts:
         """Return the segmented texts, with the kinds of items that the model never copies."""
-        texts = await self._reader.read(request, deadline)
+        texts = await self._reader.read(request, deadline, is_special=is_special)
         if self._copy_check is not None and not texts.is_plain:
             async with deadline.interrupts():
                 kinds = await self._copy_check.never_copied(request.source, request.target, texts.item_kinds())

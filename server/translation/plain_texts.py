@@ -63,10 +63,8 @@ class PlainTextPath:
     ) -> tuple[TranslationResult, LostNegations] | None:
         """Return the translations, and the sentences that lost a negation: their texts need the general path.
 
-        Returns None if a text or an option needs the general path.
+        Returns None if a text needs the general path. `request` must have plain options.
         """
-        if not _has_plain_options(request):
-            return None
         quality = QualityCheck.of(request, self._limits, self._config, self._tokenizer)
         size = request.num_characters + _TEXT_CHARACTERS * len(request.texts)
         run = self._reader.runner(request, size, True, deadline)
@@ -256,7 +254,7 @@ def _lost_negations(encoded: EncodedTexts, lost: Collection[int]) -> LostNegatio
     }
 
 
-def _has_plain_options(request: TranslationRequest) -> bool:
+def has_plain_options(request: TranslationRequest) -> bool:
     """Return whether no option needs more than the text of the best hypothesis, sentence by sentence."""
     options = request.options
     return (

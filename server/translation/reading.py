@@ -78,14 +78,17 @@ class TextReader:
         self._unknown = UnknownCharacters(tokenizer.known_characters)
         self._truecasers: dict[tuple[str, bool], Truecaser] = {}
 
-    async def read(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts:
+    async def read(
+        self, request: TranslationRequest, deadline: Deadline, *, is_special: bool = False
+    ) -> SegmentedTexts:
         """Return the segmented texts: plain ones if a plain translation would lose nothing of any text.
 
-        Raises `InvalidRequest` for XML that is not well-formed, and `DeadlineExceeded`.
+        With `is_special` some are known to be special, so that no time is spent on a look for those. Raises
+        `InvalidRequest` for XML that is not well-formed, and `DeadlineExceeded`.
         """
         run = self.runner(request, request.num_characters, True, deadline)
         # The look for special texts is short, so that plain ones do not wait for those that are read.
-        if (plain := await run(self._plain_unless_special, request, run)) is not None:
+        if not is_special and (plain := await run(self._plain_unless_special, request, run)) is not None:
             return plain
         if (protected := await self._protected_unless_plain(request, deadline)) is not None:
             return protected
