@@ -220,7 +220,9 @@ class TextReader:
             return True
         while _MASK * 4 in text:
             text = text.replace(_MASK * 4, _NAME)
-        return self._tokenizer.count_tokens(text) <= self._max_tokens
+        # A sentence in small letters gets a capital, which may take more tokens.
+        forms = {text, text[:1].upper() + text[1:]}
+        return all(self._tokenizer.count_tokens(form) <= self._max_tokens for form in forms)
 
 
 def _exact_terms(request: TranslationRequest) -> Glossary | None:

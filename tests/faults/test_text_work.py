@@ -8,9 +8,11 @@ from itertools import count
 
 import pytest
 
-from bundle.loading import Bundle
+from benchmarks.service.echo import EchoEngine
+from bundle.loading import Bundle, load_bundle
 from server.interface.errors import DeadlineExceeded
 from server.interface.interruption import checkpoint
+from server.operations.defaults import DEFAULT_MODEL
 from server.text.items.kinds import ItemKind
 from server.text.items.survival import Answer
 from server.text.language_detection import Detector
@@ -69,6 +71,11 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     return make_bundle(tmp_path_factory.mktemp("letters"), sentences=LETTERS)
 
 
+@pytest.fixture(scope="module")
+def default_bundle() -> Bundle:
+    return load_bundle(DEFAULT_MODEL)
+
+
 def _row(piece: str) -> str:
     return piece * (NUM_CHARACTERS // len(piece))
 
@@ -102,6 +109,14 @@ def test_symbols_are_neither_divided_nor_tokenized(bundle: Bundle, name: str, mo
     result = asyncio.run(Pipeline(engine, TranslationLimits()).translate(TranslationRequest((text,), "en", "de")))
     assert result.translations[0].text == text
     assert not engine.batches
+
+
+@pytest.mark.parametrize("num_words", range(60, 260, 5))
+def test_a_long_word_that_gets_a_capital_is_still_short_enough(num_words: int, default_bundle: Bundle) -> None:
+    """The capital took tokens that nothing had counted, and a document with such a word was rejected as a whole."""
+    pipeline = Pipeline(EchoEngine(default_bundle), TranslationLimits())
+    request = TranslationRequest(("word" * num_words,), "en", "de")
+    assert asyncio.run(pipeline.translate(request)).translations[0].text
 
 
 def test_a_time_limit_ends_language_detection(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
