@@ -129,10 +129,11 @@ class Piecewise:
             if any(unit.text[at].isalpha() for at in words):
                 first, last = words[0], words[-1] + 1
                 yield unchanged(unit, (position, first))
-                built = model_input(unit, (first, last), unit_words(unit, (first, last)), (), self.cases.source, 0)
+                spans = unit_words(unit, (first, last))
+                built = model_input(unit, (first, last), spans, (), self.cases.source, 0)
                 assert built is not None, "a fragment has no items"
                 yield ProtectedSentence(
-                    unit, (first, last), unit_words(unit, (first, last)), built, self.notation, self.cases,
+                    unit, (first, last), spans, built, self.notation, self.cases,
                     is_fragment=True, is_continuation=is_continuation,
                 )  # fmt: skip
                 position, is_continuation = last, True

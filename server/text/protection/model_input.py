@@ -98,8 +98,9 @@ def unit_words(unit: Unit, span: Range) -> list[Range]:
     position = span[0]
     protected = [(each.start, each.end) for each in unit.protected_in(*span)]
     for start, end in (*protected, (span[1], span[1])):
-        between = words_of(unit.text[position:start], [cut - position for cut in unit.cuts(position, start)])
-        found += [(position + first, position + last) for first, last in between]
+        if start > position:
+            between = words_of(unit.text[position:start], [cut - position for cut in unit.cuts(position, start)])
+            found += [(position + first, position + last) for first, last in between]
         if end > start:
             found.append((start, end))
         position = end

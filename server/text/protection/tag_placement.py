@@ -116,10 +116,14 @@ class _Words:
         last = bisect_left(self._first_source, inside.stop)
         values: list[float] = []
         for block, begin in zip(self._blocks[first:last], self._first_source[first:last], strict=True):
-            columns = block.links[:, max(inside.start - begin, 0) : inside.stop - begin]
-            scores = columns.sum(axis=1) - np.float32(0.5)
-            scores[list(block.protected)] *= CERTAIN
-            values += scores.tolist()
+            if inside.start <= begin and begin + len(block.source) <= inside.stop:
+                scores = [0.5] * len(block.target)  # rows sum to 1
+            else:
+                columns = block.links[:, max(inside.start - begin, 0) : inside.stop - begin]
+                scores = (columns.sum(axis=1) - np.float32(0.5)).tolist()
+            for index in block.protected:
+                scores[index] *= CERTAIN
+            values += scores
         return PlacementScores(self._first_target[first], values)
 
     def image(self, word: int) -> int:

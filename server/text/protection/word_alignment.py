@@ -62,10 +62,12 @@ def links(
 def identity_links(num_words: int) -> Links:
     """Return the alignment of words with themselves: a read-only view of one diagonal, as sentences may be long."""
     diagonal = np.zeros(max(2 * num_words - 1, 0), np.float32)
-    if num_words:
-        diagonal[num_words - 1] = 1
-        return np.lib.stride_tricks.sliding_window_view(diagonal, num_words)[::-1]
-    return np.zeros((0, 0), np.float32)
+    diagonal[num_words - 1 : num_words] = 1
+    # Not `sliding_window_view`, which takes 25 us more: a text may have a thousand pieces that are not decoded.
+    step, start = diagonal.itemsize, max(num_words - 1, 0)
+    view: Links = np.ndarray((num_words, num_words), np.float32, diagonal, start * step, (-step, step))
+    view.flags.writeable = False
+    return view
 
 
 def by_words(
