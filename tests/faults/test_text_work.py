@@ -71,11 +71,6 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     return make_bundle(tmp_path_factory.mktemp("letters"), sentences=LETTERS)
 
 
-@pytest.fixture(scope="module")
-def default_bundle() -> Bundle:
-    return load_bundle(DEFAULT_MODEL)
-
-
 def _row(piece: str) -> str:
     return piece * (NUM_CHARACTERS // len(piece))
 
@@ -111,12 +106,11 @@ def test_symbols_are_neither_divided_nor_tokenized(bundle: Bundle, name: str, mo
     assert not engine.batches
 
 
-@pytest.mark.parametrize("num_words", range(60, 260, 5))
-def test_a_long_word_that_gets_a_capital_is_still_short_enough(num_words: int, default_bundle: Bundle) -> None:
-    """The capital took tokens that nothing had counted, and a document with such a word was rejected as a whole."""
-    pipeline = Pipeline(EchoEngine(default_bundle), TranslationLimits())
-    request = TranslationRequest(("word" * num_words,), "en", "de")
-    assert asyncio.run(pipeline.translate(request)).translations[0].text
+def test_a_long_part_that_gets_a_capital_is_still_short_enough() -> None:
+    """The capital took a token that nothing had counted, and a document with such a part was rejected as a whole."""
+    pipeline = Pipeline(EchoEngine(load_bundle(DEFAULT_MODEL)), TranslationLimits())
+    request = TranslationRequest(("word" * 40 + ",\u00e9" + ", " * 150 + "a",), "en", "de")
+    assert "word" in asyncio.run(pipeline.translate(request)).translations[0].text
 
 
 def test_a_time_limit_ends_language_detection(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
