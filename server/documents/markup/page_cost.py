@@ -31,14 +31,14 @@ _BLOCKS = frozenset(
         "section", "ul",
     )
 )  # fmt: skip
-_COUNTED = _FORMATTING | _BLOCKS | {"select", "option"}
+_COUNTED = _FORMATTING | _BLOCKS | {"br", "select", "option"}
 _MAX_ATTRIBUTES = 500  # parsers compare each attribute of a tag with all others
 _MIN_COUNTED_CHARACTERS = 2 * _MAX_ATTRIBUTES
 _MAX_OPTIONS = 5000  # the parser walks through a list once for each of its options
 _COPIES_PER_ELEMENT = 4  # repeated formatting elements allowed for each tag of a page
 _FREE_COPIES = 20_000
 _MAX_EQUAL_FORMATS = 3  # parsers keep so many equal formatting elements open
-_FREE_BLOCKS, _CHARACTERS_PER_BLOCK = 20_000, 10  # a closed list item of one letter has ten characters
+_FREE_BLOCKS, _CHARACTERS_PER_BLOCK = 20_000, 20  # with line breaks: each takes 40 us to read and to write
 _MAX_OPEN = 1000  # formatting elements, and blocks: browsers nest 512 elements
 
 
@@ -113,11 +113,9 @@ def check_page_cost(text: str) -> None:
                 del blocks[_MAX_OPEN:]
                 num_copies += formatting.num_carried
                 num_blocks += 1
-                if num_blocks > max_blocks:
-                    raise DocumentTooComplex(
-                        f"a page of {len(text)} characters may have {max_blocks} paragraphs and blocks. It has more"
-                    )
-        elif name in ("select", "option"):
+        elif name == "br":
+            num_blocks += 1
+        else:
             in_select = not is_end if name == "select" else in_select
             num_options = num_options + in_select if name == "option" else 0
             if num_options > _MAX_OPTIONS:
@@ -125,6 +123,11 @@ def check_page_cost(text: str) -> None:
                     f"a list of a page may have {_MAX_OPTIONS} options. The one that ends in line "
                     f"{_line(token, text)} has more"
                 )
+        if num_blocks > max_blocks:
+            raise DocumentTooComplex(
+                f"a page of {len(text)} characters may have {max_blocks} paragraphs, blocks and line breaks. "
+                "It has more"
+            )
         if formatting.num_open > _MAX_OPEN or num_copies > _FREE_COPIES + _COPIES_PER_ELEMENT * num_tags:
             raise DocumentTooComplex(
                 f"the page leaves {formatting.num_open} formatting elements open in line {_line(token, text)}, and "
