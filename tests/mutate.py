@@ -67,13 +67,21 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_coalescing.py",
         f"{_WORKERS}/test_streaming.py",
     ),
-    "server/engine/decoding/constrained_beam_search.py": (f"{_DECODING}/test_options.py",),
+    "server/engine/decoding/constrained_beam_search.py": (
+        f"{_DECODING}/test_options.py",
+        f"{_DECODING}/test_loop_detection.py",
+    ),
+    "server/engine/decoding/sampler.py": (f"{_DECODING}/test_options.py",),
     "server/engine/decoding/phrase_matching.py": (
         f"{_DECODING}/test_constrained_beam_search.py",
         f"{_DECODING}/test_options.py",
     ),
     "server/engine/decoding/logits_processors.py": (f"{_DECODING}/test_options.py",),
-    "server/engine/decoding/candidate_selection.py": (f"{_DECODING}/test_beam_search.py",),
+    "server/engine/decoding/candidate_selection.py": (
+        f"{_DECODING}/test_beam_search.py",
+        f"{_DECODING}/test_constrained_beam_search.py",
+        f"{_DECODING}/test_options.py",
+    ),
     "server/engine/decoding/beam_search.py": (
         f"{_DECODING}/test_native_searches.py",
         f"{_DECODING}/test_loop_detection.py",

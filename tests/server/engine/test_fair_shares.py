@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from server.engine.fair_shares import FairShares, QueuedCall
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.interface.errors import QueueFull
 from server.interface.request import Request, SentenceParams
@@ -131,3 +132,13 @@ def test_clients_of_dropped_requests_are_not_kept() -> None:
     server.scheduler.admit(0, server.now)
     assert not server.scheduler._shares._num_present
     assert not server.scheduler._shares._num_waiting
+
+
+def test_long_calls_of_a_client_alone_take_turns() -> None:
+    shares = FairShares()
+    times = [[shares.queue(call, 1, pace=10.0) for _ in range(20)] for call in (_call(shares, 0.0), _call(shares, 0.1))]
+    assert times[1][-1] - times[0][-1] == pytest.approx(0.1)
+
+
+def _call(shares: FairShares, arrived: float) -> QueuedCall:
+    return shares.begin_call("alone", arrived)

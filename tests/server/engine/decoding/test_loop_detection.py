@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -78,6 +80,16 @@ def test_a_looping_beam_becomes_a_hypothesis_and_the_others_continue() -> None:
     assert [each.token_ids for each in done.hypotheses] == [[A] * 4, [B]]
     assert [each.finish_reason for each in done.hypotheses] == [FinishReason.REPETITION, FinishReason.STOP]
     assert np.exp(done.hypotheses[0].log_probability) == pytest.approx(0.9**4)
+
+
+def test_a_looping_beam_with_its_required_phrase_becomes_a_hypothesis_and_one_without_it_ends() -> None:
+    def table(_: Tokens, prefix: Tokens) -> LogProbs:
+        return np.log(np.array([0.0, 1.0, 0.0] if B in prefix else [0.0, 0.6, 0.4]) + 1e-30).astype(np.float32)
+
+    params = replace(sentence_params(2, 0.0, 20, 1, max_repetitions=3), required_phrases=((B,),))
+    [done] = FakeEngine(table).run([request((A, END), params)])
+    assert [each.token_ids for each in done.hypotheses] == [[B, A, A, A, A]]
+    assert done.hypotheses[0].finish_reason is FinishReason.REPETITION
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 4])
