@@ -1,6 +1,7 @@
 """The command `kvasir keys`: create, list, limit and revoke API keys."""
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ import typer
 
 from server.cli.help_pages import PlainCommand, plain_app
 from server.cli.one_line_errors import one_line_errors
-from server.operations.api_keys.key_file import ApiKey, KeyFile, KeyLimits, Usage
+from server.operations.api_keys.key_file import LIMITS, ApiKey, KeyFile, KeyLimits, Usage
 
 app = plain_app("Create, list, limit and revoke API keys. A running server applies changes within a second.")
 
@@ -24,11 +25,19 @@ _CharactersPerDay = Annotated[
     int | None,
     typer.Option(min=0, metavar="NUMBER", help="Characters a day, from 0:00 UTC; 0: no limit.", show_default=False),
 ]
+_WaitingSentences = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="NUMBER", help="Sentences in the queue of a model; 0: no limit.", show_default=False),
+]
+_Documents = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="NUMBER", help="Documents queued and stored; 0: no limit.", show_default=False),
+]
 _TABLE = {
     "id": ["id"],
     "name": ["name"],
     "status": ["status"],
-    "requests/min": ["requests_per_minute"],
+    "requests/min / waiting / documents": ["requests_per_minute", "waiting_sentences", "documents"],
     "characters today / limit": ["characters_today", "characters_per_day"],
     "in all: requests / characters": ["requests", "characters"],
 }
@@ -41,6 +50,8 @@ def add(
     file: _File,
     requests_per_minute: _RequestsPerMinute = None,
     characters_per_day: _CharactersPerDay = None,
+    waiting_sentences: _WaitingSentences = None,
+    documents: _Documents = None,
     expires_in_days: Annotated[
         float | None,
         typer.Option(min=0.001, max=36500, metavar="DAYS", help="Days until the key expires.", show_default=False),
@@ -48,7 +59,8 @@ def add(
 ) -> None:
     """Create a key and print it. It cannot be shown again; the file, created if missing, has a hash of it only."""
     expires = None if expires_in_days is None else datetime.now(UTC) + timedelta(days=expires_in_days)
-    limits = KeyLimits(requests_per_minute or None, characters_per_day or None)
+    given = (requests_per_minute, characters_per_day, waiting_sentences, documents)
+    limits = KeyLimits(*(limit or None for limit in given))
     with one_line_errors():
         key, text = KeyFile(file).add(name, limits, expires)
     typer.echo(f"key {key.id} for {name}; keep it, it is not shown again:", err=True)
@@ -94,20 +106,19 @@ def limit(
     file: _File,
     requests_per_minute: _RequestsPerMinute = None,
     characters_per_day: _CharactersPerDay = None,
+    waiting_sentences: _WaitingSentences = None,
+    documents: _Documents = None,
 ) -> None:
     """Change limits of a key; those not given stay."""
-    given = {"requests_per_minute": requests_per_minute, "characters_per_day": characters_per_day}
-    changes = {name: value or None for name, value in given.items() if value is not None}
+    given = zip(LIMITS, (requests_per_minute, characters_per_day, waiting_sentences, documents), strict=True)
+    changes = {name: value or None for name, value in given if value is not None}
     with one_line_errors():
         if not changes:
-            raise ValueError("give a limit to change: --requests-per-minute or --characters-per-day")
+            raise ValueError("give a limit to change, such as --requests-per-minute")
         key = _existing(file).limit(key_id, changes)
     limits = [
         f"{'no limit of' if value is None else value} {name.replace('_', ' ')}"
-        for name, value in (
-            ("requests_per_minute", key.limits.requests_per_minute),
-            ("characters_per_day", key.limits.characters_per_day),
-        )
+        for name, value in asdict(key.limits).items()
     ]
     typer.echo(f"key {key.id} of {key.name}: {', '.join(limits)}")
 
@@ -126,8 +137,7 @@ def _row(key: ApiKey, today: Usage, in_all: Usage) -> dict[str, str | int | None
         "status": "valid" if is_valid else "expired" if key.revoked is None else "revoked",
         "created": key.created.date().isoformat(),
         "expires": None if key.expires is None else key.expires.date().isoformat(),
-        "requests_per_minute": key.limits.requests_per_minute,
-        "characters_per_day": key.limits.characters_per_day,
+        **asdict(key.limits),
         "requests_today": today.requests,
         "characters_today": today.characters,
         "requests": in_all.requests,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from server.documents.jobs import StoredJob
+from server.interface.client_identity import limits_of_client
 from server.interface.errors import QueueFull
 
 _RETRY_SECONDS = 10.0  # while no document has an estimated end
@@ -56,7 +57,7 @@ class DocumentCapacity:
         self._uploads.discard(upload)
 
     def make_room(self, client: str, num_bytes: int) -> None:
-        """Remove finished documents until another one fits.
+        """Remove finished documents until another one fits, those of this client first if it has too many.
 
         Raises `QueueFull` if too many are unfinished, in all or of this client, or if their files are too large. The
         only document of all may be larger than the limit of all files.
@@ -64,13 +65,21 @@ class DocumentCapacity:
         limits, unfinished = self._limits, [job for job in self._jobs() if job.finished is None]
         pending: list[StoredJob | Upload] = [*unfinished, *self._uploads]
         clients = Counter([each.client for each in pending])
-        if clients[client] >= limits.max_of_client:
-            raise self._full(f"this client has {clients[client]} of {limits.max_of_client} unfinished documents")
+        own_limit = limits_of_client.get().documents
+        max_unfinished = limits.max_of_client if own_limit is None else min(limits.max_of_client, own_limit)
+        if clients[client] >= max_unfinished:
+            raise self._full(f"this client has {clients[client]} of {max_unfinished} unfinished documents")
         if clients.total() >= limits.max_documents:
             raise self._full(f"the server has {clients.total()} of {limits.max_documents} unfinished documents")
         held = sum([each.num_bytes for each in pending])
         if held and held + num_bytes > limits.max_bytes:
             raise self._full(f"unfinished documents have {held} of {limits.max_bytes} bytes")
+        if own_limit is not None:
+            done = [job for job in self._jobs() if job.finished is not None and job.client == client]
+            for job in sorted(done, key=lambda job: job.finished or 0.0)[
+                : max(len(done) + clients[client] + 1 - own_limit, 0)
+            ]:
+                self._remove(job)
         while len(self._jobs()) + len(self._uploads) >= limits.max_documents or (
             self._num_bytes() + num_bytes > limits.max_bytes
         ):

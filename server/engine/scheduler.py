@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from server.engine.fair_shares import FairShares, QueuedCall
 from server.engine.overload import DelayControl, Pace
+from server.interface.client_identity import limits_of_client
 from server.interface.errors import QueueFull
 from server.interface.request import FinishReason, Request
 
@@ -245,13 +246,20 @@ class Scheduler:
         return dropped
 
     def _check_admission(self, now: float, client: str) -> None:
-        """Raise `QueueFull` for a call that begins `now` if the queue is full, or has been too slow for a while.
+        """Raise `QueueFull` for a call that begins `now` if the queue is full or was too slow for a while.
+
+        Also if the client has a limit of its own and reached it.
 
         A full queue still takes calls of clients that have less than their share of it.
         """
         waiting, max_waiting = len(self._waiting), self._limits.max_waiting
+        own, own_limit = self._shares.num_waiting(client), limits_of_client.get().waiting_sentences
+        if own_limit is not None and own >= own_limit:
+            retry_after = self._retry_after_seconds()
+            message = f"this client has {own} of {own_limit} sentences waiting; retry after {math.ceil(retry_after)} s"
+            raise QueueFull(message, retry_after)
         num_clients = self._shares.num_clients(client)
-        has_its_share = self._shares.num_waiting(client) >= max_waiting // num_clients
+        has_its_share = own >= max_waiting // num_clients
         if waiting >= max_waiting and (has_its_share or waiting >= _MAX_EXCESS * max_waiting):
             retry_after = self._retry_after_seconds()
             raise QueueFull(

@@ -1,5 +1,21 @@
 """The client of the running call: its API key or address. Requests of one client share its part of the engine."""
 
 from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """Limits of one client beside those of the server. None is no limit.
+
+    `waiting_sentences` are those in the queue of a model, `documents` are queued, in progress and stored ones.
+    """
+
+    waiting_sentences: int | None = None
+    documents: int | None = None
+
+
+NO_LIMITS = ClientLimits()
 
 client_of_call: ContextVar[str] = ContextVar("client_of_call", default="")
+limits_of_client: ContextVar[ClientLimits] = ContextVar("limits_of_client", default=NO_LIMITS)

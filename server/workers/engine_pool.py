@@ -14,7 +14,7 @@ from server.engine.model_runner import ModelRunner
 from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.engine.stream_tracker import StreamUpdate
-from server.interface.client_identity import client_of_call
+from server.interface.client_identity import client_of_call, limits_of_client
 from server.interface.errors import Draining, EngineFailed
 from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, FinishReason, Request, check_all_tokens
@@ -224,7 +224,9 @@ class EnginePool:
             call.loop.call_at(deadline + _TIMER_SECONDS, self._wake)
             for deadline in {request.deadline for request in requests if request.deadline is not None}
         ]
-        feeder = CallFeeder(self._scheduler, requests, call, self._max_call_sentences, self._wake)
+        own_limit = limits_of_client.get().waiting_sentences or self._max_call_sentences
+        max_present = min(own_limit, self._max_call_sentences)
+        feeder = CallFeeder(self._scheduler, requests, call, max_present, self._wake)
         try:
             feeder.start(client_of_call.get())
             completions = await call.completions()

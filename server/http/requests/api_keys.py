@@ -8,7 +8,7 @@ from fastapi import Request
 from server.documents.rewriting import Translate, TranslateTexts
 from server.http.requests.parameters import read_parameters
 from server.http.state import RequestRecord, ServerState, request_record, server_state
-from server.interface.client_identity import client_of_call
+from server.interface.client_identity import ClientLimits, client_of_call, limits_of_client
 from server.interface.errors import MissingApiKey
 
 
@@ -22,6 +22,7 @@ def begin_request(server: ServerState, record: RequestRecord, text: str) -> None
     server.key_gate.begin_request(key)
     record.key, record.client = key, f"key {key.id}"
     client_of_call.set(record.client)
+    limits_of_client.set(ClientLimits(key.limits.waiting_sentences, key.limits.documents))
 
 
 def key_in_body(parameter: str, is_open: Callable[[str], bool]) -> Callable[[Request], Awaitable[None]]:

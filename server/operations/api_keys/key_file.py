@@ -9,7 +9,7 @@ import hmac
 import secrets
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -22,7 +22,8 @@ _BUSY_SECONDS = 0.5
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, secret_sha256 TEXT NOT NULL, created TEXT NOT NULL,
-    expires TEXT, revoked TEXT, requests_per_minute INTEGER, characters_per_day INTEGER
+    expires TEXT, revoked TEXT, requests_per_minute INTEGER, characters_per_day INTEGER,
+    waiting_sentences INTEGER, documents INTEGER
 );
 CREATE TABLE IF NOT EXISTS usage (
     key TEXT NOT NULL REFERENCES keys (id) ON DELETE CASCADE, day TEXT NOT NULL,
@@ -37,6 +38,11 @@ class KeyLimits:
 
     requests_per_minute: int | None = None
     characters_per_day: int | None = None
+    waiting_sentences: int | None = None
+    documents: int | None = None
+
+
+LIMITS = tuple(field.name for field in fields(KeyLimits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,10 @@ class KeyFile:
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA foreign_keys = ON")
             self._database.executescript(_SCHEMA)
+            present = {row[1] for row in self._database.execute("PRAGMA table_info(keys)")}
+            for column in ("waiting_sentences", "documents"):
+                if column not in present:  # a file of an earlier version
+                    self._database.execute(f"ALTER TABLE keys ADD COLUMN {column} INTEGER")
             path.chmod(0o600)
         except (sqlite3.Error, OSError) as error:
             raise ValueError(f"{path} cannot be used as a file of API keys: {error}") from error
@@ -98,15 +108,14 @@ class KeyFile:
         key = ApiKey(secrets.token_hex(_ID_BYTES), name, _digest(secret), _now(), expires, None, limits)
         with self._database:
             self._database.execute(
-                "INSERT INTO keys VALUES (?, ?, ?, ?, ?, NULL, ?, ?)",
+                "INSERT INTO keys VALUES (?, ?, ?, ?, ?, NULL, ?, ?, ?, ?)",
                 (
                     key.id,
                     name,
                     key.secret_sha256,
                     key.created.isoformat(),
                     None if expires is None else expires.isoformat(),
-                    limits.requests_per_minute,
-                    limits.characters_per_day,
+                    *astuple(limits),
                 ),
             )
         return key, f"{_PREFIX}-{key.id}-{secret}"
@@ -129,8 +138,9 @@ class KeyFile:
         limits = replace(self._find(key_id).limits, **changes)
         with self._database:
             self._database.execute(
-                "UPDATE keys SET requests_per_minute = ?, characters_per_day = ? WHERE id = ?",
-                (limits.requests_per_minute, limits.characters_per_day, key_id),
+                "UPDATE keys SET requests_per_minute = ?, characters_per_day = ?, waiting_sentences = ?, documents = ? "
+                "WHERE id = ?",
+                (*astuple(limits), key_id),
             )
         return self._find(key_id)
 
@@ -173,8 +183,8 @@ def parts_of(text: str) -> tuple[str, str] | None:
     return (key_id, secret) if prefix == _PREFIX and secret else None
 
 
-def _key(row: tuple[str, str, str, str, str | None, str | None, int | None, int | None]) -> ApiKey:
-    key_id, name, digest, created, expires, revoked, requests, characters = row
+def _key(row: tuple[str, str, str, str, str | None, str | None, *tuple[int | None, ...]]) -> ApiKey:
+    key_id, name, digest, created, expires, revoked, *limits = row
     return ApiKey(
         key_id,
         name,
@@ -182,7 +192,7 @@ def _key(row: tuple[str, str, str, str, str | None, str | None, int | None, int 
         datetime.fromisoformat(created),
         None if expires is None else datetime.fromisoformat(expires),
         None if revoked is None else datetime.fromisoformat(revoked),
-        KeyLimits(requests, characters),
+        KeyLimits(*limits),
     )
 
 

@@ -151,6 +151,25 @@ def test_a_document_is_charged_and_stops_at_the_limit(client: TestClient, keys: 
     assert job["error"]["code"] == "quota_exceeded"
 
 
+def test_a_key_keeps_as_many_documents_as_it_may(client: TestClient, keys: KeyFile) -> None:
+    texts = {name: keys.add(name, KeyLimits(documents=limit))[1] for name, limit in (("two", 2), ("any", None))}
+    stored: dict[str, list[str]] = {name: [] for name in texts}
+    for name in ("any", "two", "two", "two", "any"):
+        file = {"file": ("a.txt", io.BytesIO(b"Hello."), "text/plain")}
+        fields, headers = {"source": "en", "target": "de"}, _bearer(texts[name])
+        answer = client.post("/v1/documents", data=fields, files=file, headers=headers)
+        assert answer.status_code == 202, answer.text
+        stored[name].append(answer.json()["id"])
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while client.get(f"/v1/documents/{stored[name][-1]}", headers=headers).json()["status"] != "done":
+            assert time.monotonic() < give_up
+    found = {
+        name: [client.get(f"/v1/documents/{each}", headers=_bearer(texts[name])).status_code for each in ids]
+        for name, ids in stored.items()
+    }
+    assert found == {"any": [200, 200], "two": [404, 200, 200]}
+
+
 def test_no_key_stands_in_metrics_or_logs(client: TestClient, key: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     client.post("/translate", params={"api_key": key}, json={"q": "a", "source": "en", "target": "de"})

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from server.interface.client_identity import NO_LIMITS, ClientLimits, client_of_call, limits_of_client
 from server.interface.errors import Draining, QueueFull
 from server.workers.engine_pool import EnginePool
 from server.workers.pool_options import PoolOptions
@@ -78,3 +79,28 @@ def test_a_long_call_ends_when_the_pool_closes() -> None:
         assert pool.status().waiting <= MAX_OF_A_CALL
 
     run(scenario)
+
+
+def test_a_client_with_a_limit_has_no_more_sentences_waiting() -> None:
+    pool = _pool()
+
+    async def scenario() -> None:
+        limits_of_client.set(ClientLimits(waiting_sentences=7))
+        client_of_call.set("limited")
+        calls = [asyncio.create_task(pool.generate([ask(2 + number % 9) for number in range(30)]))]
+        await queued(pool, 7)
+        with pytest.raises(QueueFull, match="this client has 7 of 7 sentences waiting"):
+            pool.check_admission()
+        with pytest.raises(QueueFull, match="this client has 7 of 7 sentences waiting"):
+            await pool.generate([ask(5)])
+        client_of_call.set("other")
+        limits_of_client.set(NO_LIMITS)
+        calls.append(asyncio.create_task(pool.generate([ask(5) for _ in range(9)])))
+        await queued(pool, 16)
+        pool.start()
+        assert [len(each) for each in await asyncio.gather(*calls)] == [30, 9]
+
+    try:
+        run(scenario)
+    finally:
+        pool.close()

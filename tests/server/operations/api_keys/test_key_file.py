@@ -1,3 +1,4 @@
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -85,3 +86,15 @@ def test_a_file_of_something_else_is_reported(path: Path) -> None:
     path.write_text("no database " * 100)
     with pytest.raises(ValueError, match=r"keys\.sqlite cannot be used as a file of API keys"):
         KeyFile(path)
+
+
+def test_a_file_without_the_newer_limits_keeps_its_keys(path: Path) -> None:
+    key, _ = KeyFile(path).add("team", KeyLimits(60, 1000))
+    with sqlite3.connect(path) as database:
+        for column in ("documents", "waiting_sentences"):
+            database.execute(f"ALTER TABLE keys DROP COLUMN {column}")
+    file = KeyFile(path)
+    assert file.all()[key.id] == key
+    assert file.limit(key.id, {"documents": 3, "waiting_sentences": 5}).limits == KeyLimits(60, 1000, 5, 3)
+    assert KeyFile(path).all()[key.id].limits == KeyLimits(60, 1000, 5, 3)
+    assert KeyFile(path).add("other", KeyLimits(documents=2))[0].limits == KeyLimits(None, None, None, 2)
