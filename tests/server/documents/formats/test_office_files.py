@@ -244,3 +244,17 @@ def test_nothing_is_parsed_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) ->
     translated(word_document(), ".docx", LOUD)
     assert threads
     assert threading.main_thread() not in threads
+
+
+def test_tabs_and_line_breaks_of_a_word_document_separate_texts() -> None:
+    seen: list[str] = []
+
+    async def remembered(texts: Sequence[str]) -> list[str]:
+        seen.extend(texts)
+        return list(texts)
+
+    document, content = docx.Document(), io.BytesIO()
+    document.add_paragraph("Good morning.\tHello.\nGoodbye.")
+    document.save(content)
+    translated(content.getvalue(), ".docx", Translate(remembered, remembered))
+    assert {"Good morning.", "Hello.", "Goodbye."} <= set(seen)
