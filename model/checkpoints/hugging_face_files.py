@@ -129,7 +129,7 @@ def read_settings(path: Path, *, required: bool = True) -> Settings:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CheckpointError(f"{path} is missing, so {path.parent} is not a checkpoint") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: not readable as JSON: {error}") from error
     if not isinstance(values, dict):
         raise CheckpointError(f"{path} must contain a JSON object. Given: {type(values).__name__}")

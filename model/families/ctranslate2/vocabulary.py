@@ -66,7 +66,9 @@ def _tokens(folder: Path, name: str) -> list[str] | None:
             return None
         # Only line feeds end a line: tokens can be other separators.
         lines = path.read_bytes().decode("utf-8").split("\n")
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except CheckpointError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path.name} is damaged: {error}") from error
     if lines and not lines[-1]:
         lines.pop()

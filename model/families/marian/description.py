@@ -14,6 +14,7 @@ from model.checkpoints.hugging_face_files import Settings
 from model.config import Activation, NormPlacement
 
 LAYER_NORM_EPSILON: Final = 1e-6
+_MAX_LEVELS: Final = 32
 _ACTIVATIONS: Final[Mapping[str, Activation]] = {"relu": "relu", "swish": "silu"}
 # Steps before and after a sub-layer without dropout: a(dd), n(ormalise).
 _PLACEMENTS: Final[Mapping[tuple[str, str], NormPlacement]] = {("", "an"): "post", ("n", "a"): "pre"}
@@ -117,9 +118,21 @@ for _type, _pattern, _first in (
 def read_yaml(text: str, file_name: str) -> dict[str, object]:
     """Return the fields of a YAML text. Raises `CheckpointError` if it is not a mapping."""
     try:
+        _require_few_levels(text, file_name)
         values = yaml.load(text, Loader=_Yaml)  # noqa: S506 -- it is a safe loader
-    except yaml.YAMLError as error:
+    except CheckpointError:
+        raise
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a number with thousands of digits
         raise CheckpointError(f"{file_name} is not YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(values, dict):
         raise CheckpointError(f"{file_name} must be a mapping of fields. Given: {type(values).__name__}")
     return {str(name): value for name, value in values.items()}
+
+
+def _require_few_levels(text: str, file_name: str) -> None:
+    """Raise `CheckpointError` for deep nesting: the loader is recursive, and would end the process."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Yaml):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_LEVELS:
+            raise CheckpointError(f"{file_name} must have at most {_MAX_LEVELS} levels of nesting")

@@ -69,7 +69,7 @@ def _pieces(path: Path) -> dict[str, int]:
         return {piece: index for index, piece in enumerate(text.removesuffix("\n").split("\n"))}
     try:
         listed: object = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         listed = read_yaml(text, path.name)
     if not isinstance(listed, dict) or not all(type(number) is int for number in listed.values()):
         raise CheckpointError(f"{path.name} must number its pieces")

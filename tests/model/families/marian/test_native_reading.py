@@ -258,3 +258,14 @@ def test_yaml_of_a_vocabulary_is_read_as_its_tokens() -> None:
     assert read_yaml(values, "model.yml") == {"a": True, "b": 1e-6, "c": -5, "d": None, "e": ["x", 0.5]}
     with pytest.raises(CheckpointError, match=r"model.yml is not YAML"):
         read_yaml("a: [", "model.yml")
+
+
+@pytest.mark.parametrize("name", ["metadata.json", "model_info.json", "decoder.yml", "vocab.yml"])
+@pytest.mark.parametrize("content", ['{"a":' + "[" * 100_000, "- " * 100_000, "9" * 5000])
+def test_deep_nesting_and_endless_numbers_are_rejected(copied: Path, name: str, content: str) -> None:
+    if name == "vocab.yml":  # instead of the SentencePiece model
+        for path in copied.glob("*.spm"):
+            path.unlink()
+    (copied / name).write_text(content)
+    with pytest.raises(CheckpointError):
+        read_checkpoint(copied)
