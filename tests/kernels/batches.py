@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from export.graphs.best_tokens_operator import BEST_TOKENS
+from export.graphs.best_tokens_operator import BEST_LISTED_TOKENS, BEST_TOKENS
 from export.int8 import operators
 from tests.kernels.arithmetic import STEP, Matrix, random_rows
 from tests.kernels.operator_sessions import Arrays
@@ -72,6 +72,35 @@ def best_tokens(sizes: Sizes) -> Batch:
     return Batch(BEST_TOKENS, attributes, inputs, ("hidden",))
 
 
+def best_listed_tokens(sizes: Sizes) -> Batch:
+    """Rows with the tokens of a list, of several lengths, and rows with all of them."""
+    random, every = np.random.default_rng(4), best_tokens(sizes)
+    capacity, num_lists = min(sizes.vocab, 40 + 8 * sizes.positions), sizes.num_rows // 2 + 1
+    chosen = [random.choice(sizes.vocab, capacity, replace=False) for _ in range(num_lists)]
+    # Columns after the end of a list are not read.
+    lengths = random.integers(capacity // 2, capacity + 1, num_lists).astype(np.int32)
+    lists = np.full((num_lists, capacity), 10**8, np.int32)
+    for row, (columns, length) in enumerate(zip(chosen, lengths, strict=True)):
+        lists[row, :length] = np.sort(columns[:length])
+    list_of_row = random.integers(-1, num_lists, sizes.num_rows).astype(np.int32)
+    inputs = every.inputs | {"lists": lists, "lengths": lengths, "list_of_row": list_of_row}
+    return Batch(BEST_LISTED_TOKENS, every.attributes, inputs, ("hidden", "list_of_row"))
+
+
+def embed_tokens(sizes: Sizes) -> Batch:
+    """Tokens anywhere in the panels, the last one too."""
+    random = np.random.default_rng(5)
+    matrix = random.integers(-127, 128, (sizes.inputs, sizes.vocab)).astype(np.int8)
+    tokens = random.integers(0, sizes.vocab, (sizes.num_rows, 1)).astype(np.int32)
+    tokens[-1] = sizes.vocab - 1
+    inputs: Arrays = {
+        "tokens": tokens,
+        "weight": operators.in_panels(matrix),
+        "scales": random.uniform(1e-3, 1e-1, sizes.vocab).astype(np.float32),
+    }
+    return Batch(operators.EMBED_TOKENS, {"width": sizes.inputs}, inputs, ("tokens",))
+
+
 def self_attention(sizes: Sizes) -> Batch:
     """Rows that are at different positions."""
     random, width = np.random.default_rng(2), HEADS * sizes.head_dim
@@ -112,6 +141,8 @@ def source_attention(sizes: Sizes) -> Batch:
 MAKERS: dict[str, Callable[[Sizes], Batch]] = {
     operators.LINEAR_ADD_NORMALIZATION: linear,
     BEST_TOKENS: best_tokens,
+    BEST_LISTED_TOKENS: best_listed_tokens,
+    operators.EMBED_TOKENS: embed_tokens,
     operators.SELF_ATTENTION: self_attention,
     operators.CROSS_ATTENTION: cross_attention,
     operators.SOURCE_ATTENTION: source_attention,
