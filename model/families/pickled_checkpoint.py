@@ -36,7 +36,7 @@ def load_pickled(path: Path) -> dict[str, object]:
             f"{path.name} contains objects other than weights and options, which are not loaded because they can run "
             f"code: {reason or error}; save it again with a current version of the toolkit"
         ) from error
-    except (OSError, EOFError, RuntimeError, ValueError, KeyError) as error:
+    except (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{path.name}: not readable (damaged, truncated or another format): {error}") from error
     if not isinstance(content, dict):
         raise CheckpointError(f"{path.name} must contain a checkpoint by names. Given: {type(content).__name__}")

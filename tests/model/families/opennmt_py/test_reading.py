@@ -165,7 +165,7 @@ def test_a_checkpoint_that_cannot_be_read_is_an_error(
 def test_a_truncated_or_foreign_file_is_an_error(tmp_path: Path) -> None:
     file, _ = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
     whole = file.read_bytes()
-    for content in (whole[:1000], whole[:-1000], b"", b"PK\3\4", b"text"):
+    for content in (whole[:1000], whole[:-1000], b"", b"PK\3\4", b"text", b"\x80\x02e."):
         file.write_bytes(content)
         with pytest.raises(CheckpointError, match=r"model\.pt"):
             read_checkpoint(file)
