@@ -1,8 +1,8 @@
-"""Export of a bundle to a Marian checkpoint in Hugging Face's layout."""
+"""Export of a bundle to a Marian checkpoint: in Hugging Face's layout, or in Marian's own with a recurrent decoder."""
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from bundle.loading import load_bundle
@@ -10,7 +10,9 @@ from bundle.manifest import BundleError
 from export.checkpoint_checks import ExportError
 from export.recovery.reading import read_bundle
 from export.verification.verify import verify_bundle
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.weights import build_model
+from model.families.marian.npz_writing import require_marian_npz, write_marian_npz
 from model.families.marian.writing import require_marian, write_marian
 from model.transformer import Transformer
 
@@ -30,7 +32,7 @@ def export_checkpoint(bundle_folder: Path, folder: Path, report: Callable[[str],
     report("reading the weights of the bundle")
     checkpoint = read_bundle(bundle_folder)
     try:
-        require_marian(checkpoint.config)
+        (require_marian_npz if checkpoint.config.has_recurrent_decoder else require_marian)(checkpoint.config)
     except ValueError as error:
         raise ExportError(f"{bundle_folder}: {error}") from error
     model = build_model(checkpoint)
@@ -40,10 +42,9 @@ def export_checkpoint(bundle_folder: Path, folder: Path, report: Callable[[str],
         verify_bundle(bundle, model)
     else:
         report("a float16 bundle runs on a GPU only and is not compared with its checkpoint")
-    sources, targets = checkpoint.languages.source, checkpoint.languages.target
-    if len(sources) > 1:
+    if len(sources := checkpoint.languages.source) > 1:
         report(f"the checkpoint names one source language of {', '.join(sources)}; repeat --source in the next export")
-    _write(model, folder, sources[0] if sources else "", targets[0] if targets else "", checkpoint.tokenizer.files)
+    _write(checkpoint, model, folder, report)
 
 
 def _report_losses(precision: str, report: Callable[[str], None]) -> None:
@@ -53,13 +54,21 @@ def _report_losses(precision: str, report: Callable[[str], None]) -> None:
         report("the weights are float16: of the float32 weights before the first export, their roundings remain")
 
 
-def _write(model: Transformer, folder: Path, source: str, target: str, tokenizer: Mapping[str, Path]) -> None:
+def _write(checkpoint: Checkpoint, model: Transformer, folder: Path, report: Callable[[str], None]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         staging = Path(temporary) / "checkpoint"
-        write_marian(model, staging, source, target)
-        for name, path in tokenizer.items():
-            shutil.copyfile(path, staging / name)
+        if checkpoint.config.has_recurrent_decoder:
+            write_marian_npz(checkpoint, staging, report)
+            if checkpoint.shortlist is not None:
+                shutil.copyfile(checkpoint.shortlist, staging / "lex.s2t.bin")
+        else:
+            source, target = (
+                side[0] if side else "" for side in (checkpoint.languages.source, checkpoint.languages.target)
+            )
+            write_marian(model, staging, source, target)
+            for name, path in checkpoint.tokenizer.files.items():
+                shutil.copyfile(path, staging / name)
         if folder.exists():
             folder.rmdir()
         staging.rename(folder)

@@ -116,13 +116,27 @@ class _Reader:
 
     def _decoder_layer(self, theirs: str, ours: str) -> Iterator[tuple[str, Matrix]]:
         graph, shape = self._decoder, self._config.decoder_shape
-        names = [f"{ours}self_attention.{name}_proj" for name in ("query", "key", "value")]
-        yield from self._fused(graph, f"{theirs}self_queries_keys_values", names, shape)
-        yield from self._heads_output(graph, f"{theirs}self_output", f"{ours}self_attention.out_proj", shape)
+        is_recurrent = self._config.has_recurrent_decoder
+        if is_recurrent:
+            yield from self._recurrence(f"{theirs}inputs_gates", f"{ours}recurrence.")
+        else:
+            names = [f"{ours}self_attention.{name}_proj" for name in ("query", "key", "value")]
+            yield from self._fused(graph, f"{theirs}self_queries_keys_values", names, shape)
+            yield from self._heads_output(graph, f"{theirs}self_output", f"{ours}self_attention.out_proj", shape)
         yield from self._fused(graph, f"{theirs}cross_queries", [f"{ours}cross_attention.query_proj"], shape)
         yield from self._heads_output(graph, f"{theirs}cross_output", f"{ours}cross_attention.out_proj", shape)
         yield from self._feed_forward(graph, theirs, ours)
-        yield from self._layer_norms(graph, theirs, ours, ("self_attention", "cross_attention", "feed_forward"))
+        first = "recurrence" if is_recurrent else "self_attention"
+        yield from self._layer_norms(graph, theirs, ours, (first, "cross_attention", "feed_forward"))
+
+    def _recurrence(self, name: str, parameters: str) -> Iterator[tuple[str, Matrix]]:
+        """Separate inputs and gates, and remove the zeros that widen the state."""
+        d_model = self._config.d_model
+        matrix = self._decoder.matrix(f"{name}.weight", d_model)
+        width = matrix.shape[1] // 2
+        yield f"{parameters}input_proj.weight", matrix[:, :d_model].T
+        yield f"{parameters}forget_proj.weight", matrix[:, width : width + d_model].T
+        yield f"{parameters}forget_proj.bias", self._bias(self._decoder, name, 2 * width)[width : width + d_model]
 
     def _fused(
         self, graph: GraphWeights, name: str, parameters: Sequence[str], shape: StackShape

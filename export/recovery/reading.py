@@ -14,6 +14,7 @@ from model.checkpoints.errors import CheckpointError
 from model.checkpoints.hugging_face_files import CheckpointFolder, Settings, read_settings
 from model.checkpoints.weights import parameter_shapes, select_weights
 from model.config import Activation, SinusoidLayout, TransformerConfig
+from model.families.marian.native_reading import MarianNative
 from model.families.marian.reading import TOKENIZER_FILES
 from model.positions import sinusoidal_positions
 
@@ -84,8 +85,10 @@ def _require_tokenizer(manifest: Settings, folder: CheckpointFolder) -> None:
     """Raise `CheckpointError` for a model whose texts Marian's tokenizer does not encode."""
     kind = _section(manifest, "tokenizer").text("kind", "marian")
     missing = [name for name in ("source.spm", "vocab.json") if not (folder.path / name).is_file()]
-    if kind != "marian" or missing or manifest.values.get("generation") is not None:
-        family = _section(manifest, "provenance").text("family", "unknown")
+    family = _section(manifest, "provenance").text("family", "unknown")
+    # Firefox's models have one vocabulary for both languages.
+    is_known = kind == "marian" or (kind == "sentencepiece" and family == MarianNative.name)
+    if not is_known or missing or manifest.values.get("generation") is not None:
         raise CheckpointError(
             f"{folder.path}: only bundles of Marian models become checkpoints again. Given: a model of the family "
             f"{family} with a tokenizer of kind {kind}; keep the checkpoint that it was exported from"
@@ -132,6 +135,7 @@ def _config(manifest: Settings, encoder: GraphWeights, decoder: GraphWeights) ->
             decoder_feed_forward_width=widths[1],
             num_encoder_layers=num_layers[0],
             num_decoder_layers=num_layers[1],
+            decoder="ssru" if shapes.integer("state_width", 0) else "self_attention",
             activation=_activation(encoder),
             norm_placement="pre" if _is_pre_norm(encoder) else "post",
             final_norm="final_norm.weight" in encoder,

@@ -47,6 +47,7 @@ class _OneStep:
         self._encoder_outputs = bundle.config.encoder_outputs
         shapes = bundle.config.shapes
         self._outputs = names.decoder_output_names(shapes.num_decoder_layers, recurrent=shapes.is_recurrent)
+        self._has_shortlist = bundle.config.has_shortlist
 
     def encode(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> Arrays:
         inputs = {names.SOURCE_TOKENS: tokens, names.SOURCE_LENGTHS: lengths}
@@ -54,7 +55,12 @@ class _OneStep:
 
     def step(self, inputs: Mapping[str, NDArray[Any]]) -> Arrays:
         (decoder,) = self._decoder
-        return dict(zip(self._outputs, decoder.run(self._outputs, dict(inputs)), strict=True))
+        given = dict(inputs)
+        if self._has_shortlist:  # all tokens of every row are compared
+            every_row = np.full(len(inputs[names.PAST_LENGTHS]), -1, np.int32)
+            unused = np.zeros((1, 1), np.int32), np.ones(1, np.int32)
+            given |= dict(zip(names.LIST_INPUTS, (*unused, every_row), strict=True))
+        return dict(zip(self._outputs, decoder.run(self._outputs, given), strict=True))
 
 
 class _Parts:

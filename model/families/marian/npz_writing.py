@@ -27,7 +27,7 @@ Weights = dict[str, NDArray[np.generic]]
 _ATTENTIONS = {"self_attention": "self", "cross_attention": "context"}
 _PROJECTIONS = {"query_proj": "q", "key_proj": "k", "value_proj": "v", "out_proj": "o"}
 _ACTIVATIONS = {"relu": "relu", "silu": "swish"}
-_END, _UNKNOWN = "</s>", "<unk>"
+_END, _UNKNOWN, _UNKNOWN_ID = "</s>", "<unk>", 1
 # Marian requires every field of a Transformer, used or not.
 UNUSED_FIELDS: Final[Mapping[str, object]] = {
     "bert-train-type-embeddings": True,
@@ -89,7 +89,8 @@ def write_marian_npz(checkpoint: Checkpoint, folder: Path, report: Callable[[str
         raise CheckpointError(f"{folder} must be an empty or missing folder")
     if config.sinusoid_layout == "halves":
         report("Marian computes other sinusoids than the checkpoint's library: some translations will differ")
-    extra = set(config.suppressed_token_ids) - {config.pad_token_id}
+    allows_unknown = _UNKNOWN_ID not in config.suppressed_token_ids
+    extra = set(config.suppressed_token_ids) - {config.pad_token_id, _UNKNOWN_ID}
     if extra:
         report(f"Marian generates tokens that the checkpoint suppresses: {sorted(extra)}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +102,10 @@ def write_marian_npz(checkpoint: Checkpoint, folder: Path, report: Callable[[str
     for name, path in checkpoint.tokenizer.files.items():
         if name.endswith(".spm"):
             (folder / name).write_bytes(path.read_bytes())
-    _write_decoder(folder, names)
+    _write_decoder(folder, names, allows_unknown=allows_unknown)
+    languages = checkpoint.languages
+    if languages.source and languages.target:
+        _write_languages(folder, languages.source[0], languages.target[0])
     _write_model(folder, config, checkpoint.weights, (len(vocabularies[0]), len(vocabularies[1])))
 
 
@@ -113,18 +117,22 @@ def write_student(model: Transformer, folder: Path, source_language: str, target
     config = model.config
     require_marian_npz(config)
     weights = {name: parameter.detach().cpu() for name, parameter in model.named_parameters()}
-    _write_decoder(folder, ["vocab.json", "vocab.json"])
-    metadata = {"sourceLanguage": source_language, "targetLanguage": target_language}
-    (folder / "metadata.json").write_text(json.dumps(metadata) + "\n", "utf-8")
+    _write_decoder(folder, ["vocab.json", "vocab.json"], allows_unknown=True)
+    _write_languages(folder, source_language, target_language)
     _write_model(folder, config, weights, (config.pad_token_id, config.pad_token_id))
 
 
-def _write_decoder(folder: Path, vocabularies: list[str]) -> None:
+def _write_languages(folder: Path, source: str, target: str) -> None:
+    metadata = {"sourceLanguage": source, "targetLanguage": target}
+    (folder / "metadata.json").write_text(json.dumps(metadata) + "\n", "utf-8")
+
+
+def _write_decoder(folder: Path, vocabularies: list[str], *, allows_unknown: bool) -> None:
     settings = {
         "relative-paths": True,
         "models": [MODEL_FILE],
         "vocabs": vocabularies,
-        "allow-unk": True,  # other libraries generate this token, too
+        "allow-unk": allows_unknown,  # other libraries generate this token, too
         "beam-size": 4,
         "normalize": 1,
     }

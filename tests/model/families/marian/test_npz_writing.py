@@ -37,6 +37,7 @@ def test_another_reader_of_the_format_decodes_the_same_tokens(checkpoint: Checkp
     assert {path.name for path in folder.iterdir()} == {
         "model.npz",
         "decoder.yml",
+        "metadata.json",
         "vocab.yml",
         "source.spm",
         "target.spm",
