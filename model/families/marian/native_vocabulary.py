@@ -58,9 +58,9 @@ def _pieces(path: Path) -> dict[str, int]:
     if path.suffix == ".spm":
         try:
             model = SentencePieceProcessor(model_proto=content)
-        except RuntimeError as error:
-            raise CheckpointError(f"{path.name} is not a SentencePiece model") from error
-        return {model.id_to_piece(index): index for index in range(model.get_piece_size())}
+            return {model.id_to_piece(index): index for index in range(model.get_piece_size())}
+        except (RuntimeError, UnicodeDecodeError) as error:
+            raise CheckpointError(f"{path.name} is not a SentencePiece model, or damaged") from error
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -269,3 +269,10 @@ def test_deep_nesting_and_endless_numbers_are_rejected(copied: Path, name: str, 
     (copied / name).write_text(content)
     with pytest.raises(CheckpointError):
         read_checkpoint(copied)
+
+
+def test_a_vocabulary_with_pieces_that_are_no_utf8_is_rejected(copied: Path) -> None:
+    path = copied / "vocab.ende.spm"
+    path.write_bytes(path.read_bytes().replace("▁".encode(), b"\xe2\x96\x20", 1))
+    with pytest.raises(CheckpointError, match=r"vocab\.ende\.spm is not a SentencePiece model, or damaged"):
+        read_checkpoint(copied)
