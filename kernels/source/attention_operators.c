@@ -53,8 +53,9 @@ static void attend_task(void *data, size_t task) {
     CachedTasks *all = data;
     const CachedAttention *attention = &all->attention;
     const int64_t width = attention->heads * attention->head_dim, plane = width * attention->cache_len;
-    float *scores = reserve(&score_scratch, (size_t)(attention->cache_len + 32) * sizeof(float));
-    if (scores == NULL) {
+    void *scratch =
+        reserve(&score_scratch, ATTENTION_SCRATCH(attention->heads, attention->head_dim, attention->cache_len));
+    if (scratch == NULL) {
         all->out_of_memory = 1;
         return;
     }
@@ -66,8 +67,10 @@ static void attend_task(void *data, size_t task) {
             kernels->append(attention, query + width, all->positions[row], keys);
             kernels->append(attention, query + 2 * width, all->positions[row], values);
         }
-        kernels->attend(attention, query, keys, values, all->positions[row] + 1,
-                        row + 1 < end ? all->positions[row + 1] + 1 : 0, scores, all->output + row * width);
+        /* After the last row of a task too: a thread usually gets neighbouring tasks. */
+        const int64_t next_length = row + 1 < all->rows ? all->positions[row + 1] + 1 : 0;
+        kernels->attend(attention, query, keys, values, all->positions[row] + 1, next_length, scratch,
+                        all->output + row * width);
     }
 }
 

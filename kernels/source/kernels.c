@@ -1,5 +1,6 @@
 /* The table of kernels. Compiled once for each instruction set; KERNELS is the table's name. */
 #include "attention.h"
+#include "cached_attention.h"
 #include "kernels.h"
 #include "normalization.h"
 #include "product.h"

@@ -24,6 +24,13 @@ typedef struct {
     float *output;             /* [rows, outputs] */
 } Linear;
 
+#define ROUND_UP(number, unit) (((number) + (unit) - 1) / (unit) * (unit))
+/* Numbers of each head in the scratch memory of attention over `length` positions: whole vectors, and one more. */
+#define PADDED_LENGTH(length) (ROUND_UP(length, 16) + 16)
+/* Bytes: queries in 16 bits, two numbers of each head, then a float and two bytes for each position. */
+#define ATTENTION_SCRATCH(heads, head_dim, length) \
+    ((size_t)((heads) * (2 * ROUND_UP(head_dim, 16) + 8 + 6 * PADDED_LENGTH(length))))
+
 typedef struct {
     int64_t heads, head_dim, cache_len;
     float scale;               /* of products of queries and keys */
@@ -76,10 +83,10 @@ typedef struct {
     void (*normalize)(float *hidden, int64_t rows, int64_t width, const float *weight, const float *bias, float epsilon);
     /* [heads * head_dim] floats to int8 numbers at one position of a cache [heads, cache_len, head_dim]. */
     void (*append)(const CachedAttention *, const float *values, int64_t position, int8_t *cache);
-    /* One row's query over the first `length` positions of its keys and values. `scores` has a capacity of `length` + 32.
-     * `next_length` is the length of the next row in memory if it follows, else 0. */
+    /* One row's query over the first `length` positions of its keys and values. `scratch` has a capacity of
+     * ATTENTION_SCRATCH bytes. `next_length` is the length of the next row in memory if it follows, else 0. */
     void (*attend)(const CachedAttention *, const float *query, const int8_t *keys, const int8_t *values, int64_t length,
-                   int64_t next_length, float *scores, float *output);
+                   int64_t next_length, void *scratch, float *output);
     /* The first `length` positions of one head of one sentence: queries, keys and values side by side in `fused`
      * [source_len, 3 * heads * head_dim], to `output` [source_len, heads * head_dim]. */
     void (*attend_in_source)(const SourceAttention *, const float *fused, int64_t head, int64_t length, float *scores,

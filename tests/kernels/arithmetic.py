@@ -82,3 +82,30 @@ def attended(queries: Doubles, keys: Doubles, values: Doubles, scale: float) -> 
     probabilities = np.exp(scores - scores.max(axis=-1, keepdims=True))
     result: Doubles = probabilities @ values / probabilities.sum(axis=-1, keepdims=True)
     return result
+
+
+def attended_in_levels(
+    queries: Floats, keys: Int8, values: Int8, scale: float, biases: Doubles | None = None
+) -> Doubles:
+    """Attention of queries [heads, head_dim] over int8 keys and values [heads, positions, head_dim].
+
+    Queries are rounded to 16 bits with one scale for each head, probabilities to 14 bits of their largest.
+    """
+    largest = np.abs(queries).max(axis=1, keepdims=True)
+    inverse = np.divide(np.float32(32767), largest, out=np.zeros_like(largest), where=largest > 0)
+    levels = np.rint(queries.astype(np.float64) * inverse)
+    scores = (levels[:, None] @ np.swapaxes(keys, -1, -2).astype(np.float64))[:, 0]
+    scores *= largest.astype(np.float64) / 32767 * scale * STEP
+    if biases is not None:
+        scores += biases
+    shares = np.rint(np.exp(scores - scores.max(axis=1, keepdims=True)) * 16383)
+    sums = (shares[:, None] @ values.astype(np.float64))[:, 0]
+    result: Doubles = sums * STEP / shares.sum(axis=1, keepdims=True)
+    return result
+
+
+def assert_attends(found: Floats, expected: Doubles) -> None:
+    """A probability between two levels can be rounded up or down: that changes few heads, and these by a level."""
+    difference = np.abs(found - expected)
+    assert difference.max() < 2 / 16383
+    assert (difference > 2e-6).mean() < 0.1

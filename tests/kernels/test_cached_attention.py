@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from export.int8 import operators
-from tests.kernels.arithmetic import STEP, Doubles, Floats, attended, in_steps
+from tests.kernels.arithmetic import STEP, Doubles, Floats, assert_attends, attended_in_levels, in_steps
 from tests.kernels.operator_sessions import Arrays, Numbers, OneOperator
 
 HEADS = 3
@@ -70,12 +70,15 @@ def _expected_cache(inputs: Arrays, head_dim: int) -> Numbers:
     return caches
 
 
-def _expected(query: Floats, caches: Mapping[str, NDArray[np.generic]], head_dim: int) -> Doubles:
+def _expected(
+    query: Floats, caches: Mapping[str, NDArray[np.generic]], head_dim: int, biases: Floats | None = None
+) -> Doubles:
     rows = []
     for row, position in enumerate(POSITIONS):
-        keys, values = (caches[name][row, :, : position + 1].astype(np.float64) * STEP for name in CACHE_NAMES)
-        of_row = _in_heads(query, head_dim)[row, :, None].astype(np.float64)
-        rows.append(attended(of_row, keys, values, head_dim**-0.5).reshape(1, -1))
+        keys, values = (caches[name][row, :, : position + 1].astype(np.int8) for name in CACHE_NAMES)
+        of_row = None if biases is None else biases[:, -position - 1 :].astype(np.float64)
+        attended = attended_in_levels(_in_heads(query, head_dim)[row], keys, values, head_dim**-0.5, of_row)
+        rows.append(attended.reshape(1, -1))
     return np.stack(rows)
 
 
@@ -85,7 +88,7 @@ def test_self_attention_equals_numpy_and_keeps_the_new_keys_and_values(head_dim:
     found = _operator(operators.SELF_ATTENTION, head_dim).run(inputs)
     caches = _expected_cache(inputs, head_dim)
     query = inputs["fused"][:, 0, : HEADS * head_dim].astype(np.float32)
-    np.testing.assert_allclose(found["output"], _expected(query, caches, head_dim), rtol=1e-5, atol=1e-6)
+    assert_attends(found["output"].astype(np.float32), _expected(query, caches, head_dim))
     assert (np.abs(caches["keys"][:, :, 0].astype(int)) >= 127).any(), "nothing was outside what the cache can keep"
     for name in CACHE_NAMES:
         assert np.array_equal(found[f"present_{name}"], caches[name])
@@ -96,7 +99,7 @@ def test_cross_attention_equals_numpy_and_leaves_its_cache_alone(head_dim: int) 
     inputs = _cross_inputs(head_dim)
     found = _operator(operators.CROSS_ATTENTION, head_dim).run(inputs)
     query = inputs["query"].astype(np.float32)
-    np.testing.assert_allclose(found["output"], _expected(query, inputs, head_dim), rtol=1e-5, atol=1e-6)
+    assert_attends(found["output"].astype(np.float32), _expected(query, inputs, head_dim))
     for name in CACHE_NAMES:
         assert np.array_equal(found[f"present_{name}"], inputs[name])
 
@@ -154,6 +157,17 @@ def test_queries_that_fit_one_key_alone_find_it() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_query_that_is_not_finite_has_no_result_and_other_heads_have_theirs(number: float) -> None:
+    inputs = _cross_inputs(16)
+    query = inputs["query"].astype(np.float32)
+    query[3, 0, 16 + 5] = number
+    found = _operator(operators.CROSS_ATTENTION, 16).run(inputs | {"query": query})["output"].reshape(ROWS, HEADS, 16)
+    is_nan = np.zeros((ROWS, HEADS, 16), bool)
+    is_nan[3, 1] = True
+    assert np.array_equal(np.isnan(found.astype(np.float32)), is_nan)
+
+
 @pytest.mark.parametrize("head_dim", [8, 64, 72])
 def test_biased_self_attention_adds_the_bias_of_each_distance(head_dim: int) -> None:
     inputs = _self_inputs(head_dim)
@@ -162,15 +176,10 @@ def test_biased_self_attention_adds_the_bias_of_each_distance(head_dim: int) -> 
         _operator(operators.BIASED_SELF_ATTENTION, head_dim, is_native=is_native).run(inputs | {"biases": biases})
         for is_native in (True, False)
     )
-    query = _in_heads(inputs["fused"][:, 0, : HEADS * head_dim].astype(np.float32), head_dim).astype(np.float64)
-    caches = _expected_cache(inputs, head_dim)
-    for row, position in enumerate(POSITIONS):
-        keys, values = (caches[name][row, :, : position + 1].astype(np.float64) * STEP for name in CACHE_NAMES)
-        scores = np.einsum("hd,hld->hl", query[row], keys) * head_dim**-0.5 + biases[:, -position - 1 :]
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        expected = np.einsum("hl,hld->hd", weights / weights.sum(axis=1, keepdims=True), values).ravel()
-        np.testing.assert_allclose(native["output"][row, 0], expected, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(function["output"][row, 0], expected, rtol=1e-4, atol=1e-4)
+    query = inputs["fused"][:, 0, : HEADS * head_dim].astype(np.float32)
+    expected = _expected(query, _expected_cache(inputs, head_dim), head_dim, biases)
+    assert_attends(native["output"].astype(np.float32), expected)
+    np.testing.assert_allclose(function["output"], expected, rtol=1e-4, atol=2e-4)
 
 
 def test_a_position_beyond_the_biases_is_rejected() -> None:
