@@ -19,7 +19,15 @@ from server.text.items.survival import Answer
 from server.text.items.words import currency_pattern, has_number_word
 from server.text.items.written_dates import is_unusual_date, is_written
 from server.text.protection.found_item import FoundItem, Notation
-from server.text.protection.item_edges import with_edges, with_ordinal, with_rest, with_spaces, with_unit, without_clock
+from server.text.protection.item_edges import (
+    with_currency_name,
+    with_edges,
+    with_ordinal,
+    with_rest,
+    with_spaces,
+    with_unit,
+    without_clock,
+)
 from server.text.protection.means import Means
 from server.text.protection.model_input import InputItem
 from server.text.protection.substitutes import find_substitute, substitute_number
@@ -74,7 +82,12 @@ def find_items(
             result.lost.append(item)
         elif item.means is Means.STAND_IN:
             found = FoundItem(item, *span, _instead_of_stand_in(item, notation), item.means)
-            result.found.append(without_clock(found, text, notation))
+            if not _is_in_dollars(item):
+                result.found.append(without_clock(found, text, notation))
+            elif (named := with_currency_name(found, text, notation)) is not None:
+                result.found.append(named)
+            else:
+                result.lost.append(item)
         else:
             output = _instead_of_copy(item, text, sentence, span, notation)
             result.found.append(with_edges(FoundItem(item, *span, output, item.means), text, sentence, notation))
@@ -184,6 +197,8 @@ def _reads_alike(number: str, notation: Notation) -> bool:
 def _correct(text: str, sentence: str, answer: Answer, result: FoundItems, notation: Notation) -> None:
     """Put lost numbers in the places of as many other numbers, if all numbers then have the order of the source."""
     lost = [item for item in result.lost if item.means in _READ_AS_NUMBERS and item.span.kind in _CORRECTABLE]
+    if any(map(_is_in_dollars, lost)):
+        return  # what the answer has instead of the name would stay
     if len(sentence) <= _RETRIED and any(_lacks_currency(text, item, answer) for item in lost):
         # By its name, the model knows it. The other numbers can be corrected then.
         others = [item for item in lost if not _lacks_currency(text, item, answer)]
@@ -202,6 +217,11 @@ def _correct(text: str, sentence: str, answer: Answer, result: FoundItems, notat
         return
     result.found += corrected
     result.lost = [item for item in result.lost if item not in lost]
+
+
+def _is_in_dollars(item: InputItem) -> bool:
+    """Return whether the model read an amount of dollars in the place of one with the sign of a currency."""
+    return item.means is Means.STAND_IN and item.kind is ItemKind.MONEY and CURRENCY_SIGN.search(item.text) is not None
 
 
 def _lacks_currency(text: str, item: InputItem, answer: Answer) -> bool:

@@ -10,8 +10,10 @@ from server.text.items.kinds import NUMERIC, ItemKind
 from server.text.items.notation import numero, ordinal, with_currency
 from server.text.items.patterns import CURRENCY_WORDS, MAGNITUDES, NUMBERS, NUMERO_SIGN
 from server.text.items.spoken_times import spoken_minutes
+from server.text.items.words import currency_pattern
 from server.text.items.written_dates import MONTH
 from server.text.protection.found_item import FoundItem, Notation
+from server.text.protection.substitutes import KNOWN_CURRENCY
 
 # Models that often read times write these behind scores, too.
 CLOCK = regex.compile(r"\s(?:Uhr|[ap]\.?m\b(?:\.(?!$))?|o['’]clock)(?!\w)", regex.IGNORECASE)
@@ -141,11 +143,22 @@ def _with_currency_sign(found: FoundItem, text: str, notation: Notation) -> Foun
     if not (before or has_sign_behind):
         return found
     end = found.end if behind is None or not (has_sign_behind or behind["magnitude"]) else behind.end()
+    if (name := _CURRENCY_BEHIND.match(text, end)) is not None:  # $60,000 dollars
+        end = name.end()
     magnitude = "" if behind is None else behind["magnitude"] or ""
     amount = f"{found.output}{magnitude}"
     return replace(
         found, start=found.start - before, end=end, output=with_currency(amount, sign.group(), notation.target)
     )
+
+
+def with_currency_name(found: FoundItem, text: str, notation: Notation) -> FoundItem | None:
+    """Return an amount in the place of a stand-in, with the name of its currency; None if the answer lacks the name."""
+    name = currency_pattern(KNOWN_CURRENCY, notation.target).pattern
+    behind = regex.compile(rf"[ \u00a0\u202f-]?(?:{name})\w*", regex.IGNORECASE).match(text, found.end)
+    if behind is None:
+        return None
+    return replace(found, end=behind.end(), output=notation.of(ItemKind.MONEY, found.item.text))
 
 
 def _with_date(found: FoundItem, text: str) -> FoundItem:

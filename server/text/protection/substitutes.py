@@ -15,6 +15,7 @@ from server.text.items.written_dates import is_written
 
 # In the order of how reliably the default model copies them; docs/decisions/text.md has the numbers.
 _NAMES = ("Tom", "Maria", "Boston", "Paris", "John", "Mary", "Anna", "Peter", "Berlin", "London")
+KNOWN_CURRENCY = "$"  # the only one whose name models translate reliably: pounds become pillows
 _NUMBERS = ("350", "47", "25", "128", "36", "240", "19", "78", "150", "64")
 _MADE_UP = {
     ItemKind.URL: ("www.example.com", "www.example.org", "www.example.net"),
@@ -50,7 +51,8 @@ def choose_stand_in(
 ) -> tuple[ItemKind, str] | None:
     """Return a stand-in with its kind, neither in the sentence nor among those `used`; None if there is none.
 
-    A number keeps its unit and whatever else stands in its item; the sign of a currency becomes its name.
+    A number keeps its unit and whatever else stands in its item. An amount with the sign of a currency becomes one of
+    dollars, by their name.
     """
     is_number = kind in NUMERIC or kind in _AS_NUMBERS
     for candidate in _NUMBERS if is_number else _MADE_UP.get(kind, ()):
@@ -66,11 +68,9 @@ def choose_stand_in(
         if match is None or regex.fullmatch(r"(?:st|nd|rd|th|er|re|e|è|ème|\.?[ºª])", item[match.end() :]):
             return None
         before, behind = item[: match.start()], item[match.end() :]
-        sign = CURRENCY_SIGN.search(before + behind)
-        if sign is None:
+        if CURRENCY_SIGN.search(item) is None:
             return kind, before + candidate + behind
-        rest = behind.replace(sign.group(), "").strip(" ,-–\u00a0\u202f")
-        return kind, " ".join(filter(None, (candidate, rest, currency_word(sign.group(), candidate, language))))
+        return kind, f"{candidate} {currency_word(KNOWN_CURRENCY, candidate, language)}"
     return None
 
 

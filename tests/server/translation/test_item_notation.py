@@ -18,7 +18,9 @@ from tests.server.text.identity import LETTERS
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    return make_bundle(tmp_path_factory.mktemp("notation"), sentences=[*LETTERS, "the “dog” jumps „at“ 20,000 here"])
+    return make_bundle(
+        tmp_path_factory.mktemp("notation"), sentences=[*LETTERS, "the “dog” jumps „at“ 20,000 here", "£ €"]
+    )
 
 
 def _translate(engine: EchoGenerator, *texts: str, localizes: bool = True) -> list[Translation]:
@@ -58,6 +60,7 @@ def test_an_answer_in_the_notation_of_the_target_stays_as_it_is(bundle: Bundle) 
         ("It is no. 2024-118.", "It is nein. 2024-118.", "It is Nr. 2024-118."),
         ("It is $1,250.50 now.", "It is $1.250,50 now.", "It is 1.250,50\u00a0$ now."),
         ("It is $60,000 now.", "It is $60.000 $ now.", "It is 60.000\u00a0$ now."),
+        ("It is $60,000 now.", "It is $60.000 Dollar now.", "It is 60.000\u00a0$ now."),
         ("It is $2 million now.", "It is $2 Millionen now.", "It is 2 Millionen\u00a0$ now."),
         ("It was 3:2 on the house.", "It was 3:2 am house.", "It was 3:2 am house."),
         ("It is **** 1234 here.", "It is **** ** * 12 here.", "It is **** 1234 here."),
@@ -87,11 +90,29 @@ def test_an_item_is_written_in_the_notation_of_the_target(
     assert found.text == translation
 
 
-def test_a_currency_that_the_model_misread_is_sent_by_its_name(bundle: Bundle) -> None:
-    answers = {"They paid $15.": "They paid%16 .", "They paid 350 dollars.": "They paid 350 Dollar."}
-    [found] = _translate(Answering(bundle, answers), "They paid $15.")
-    assert found.text == "They paid 15 Dollar."
+@pytest.mark.parametrize(
+    ("sign", "misread", "in_dollars", "translation"),
+    [
+        ("$", "They paid%16 .", "They paid 350 Dollar.", "They paid 15\u00a0$."),
+        ("£", "They paid 15 Kissen.", "They paid 350 Dollars.", "They paid 15\u00a0£."),
+        ("€", "They paid 15.", "They paid 350-Dollar-Noten.", "They paid 15\u00a0€-Noten."),
+    ],
+)
+def test_an_amount_whose_currency_the_model_misread_is_sent_in_dollars(
+    bundle: Bundle, sign: str, misread: str, in_dollars: str, translation: str
+) -> None:
+    answers = {f"They paid {sign}15.": misread, "They paid 350 dollars.": in_dollars}
+    [found] = _translate(Answering(bundle, answers), f"They paid {sign}15.")
+    assert found.text == translation
     assert [item.means for item in found.protected] == [Means.STAND_IN]
+
+
+def test_an_amount_in_dollars_whose_answer_lacks_their_name_is_lost(bundle: Bundle) -> None:
+    answers = {"They paid £15.": "They paid 15 Kissen.", "They paid 350 dollars.": "They paid 350 Kissen."}
+    answers |= {"They paid Tom.": "They paid Kissen.", "They paid": "They paid"}
+    [found] = _translate(Answering(bundle, answers), "They paid £15.")
+    assert found.text == "They paid 15\u00a0£."
+    assert [item.means for item in found.protected] == [Means.APART]
 
 
 def test_a_time_in_words_has_no_clock_behind_it(bundle: Bundle) -> None:
