@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.architecture.project_files import project_files, text_of
+from tests.architecture.project_files import project_files, syntax_tree, text_of
 
 # python/cpython#106052: a group that can backtrack may fail to match, or match elsewhere.
 POSSESSIVE_GROUP = re.compile(r"(?<!\\)\)(?:[*+?]|\{\d*,?\d*\})\+|\(\?>")
@@ -33,7 +33,7 @@ def test_another_pattern_is_accepted(pattern: str) -> None:
 
 def _found(source: str) -> Iterator[str]:
     """Yield the strings with a possessive group that are, or may be, patterns of the standard library."""
-    tree = ast.parse(source)
+    tree = syntax_tree(source)
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     if "re" not in imported:
         return

@@ -1,11 +1,11 @@
 """The main path of a request fits one screen: a method of few lines that calls a few stages."""
 
 import ast
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.architecture.project_files import ROOT, syntax_tree
+
 MAX_LINES = 30
 MAX_CALLS = 5
 MAX_STAGES = 5
@@ -32,7 +32,7 @@ def test_the_text_pipeline_fits_one_screen(name: str) -> None:
 
 def _method(path: str, class_name: str, method_name: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
     """Return the definition of a method; the test fails if there is not exactly one."""
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    tree = syntax_tree((ROOT / path).read_text(encoding="utf-8"))
     [method] = [
         node
         for outer in tree.body

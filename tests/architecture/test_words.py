@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.architecture.project_files import project_files, text_of
+from tests.architecture.project_files import project_files, syntax_tree, text_of
 
 OPENING = re.compile(r"(?:Of|That of|Those of|The same|What|Who)\b|(?:None|Nothing):")
 PRONOUN = re.compile(r"\b(?:(?:no|some|any|every)body|who" + r"ever)\b", re.IGNORECASE)
@@ -128,7 +128,7 @@ def _blank(match: re.Match[str]) -> str:
 
 def _strings(text: str, *, docstrings: bool) -> Iterator[tuple[int, str]]:
     """Yield line and value of the docstrings, those of attributes included, or of all other strings."""
-    tree = ast.parse(text)
+    tree = syntax_tree(text)
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and (id(node) in alone) == docstrings:
