@@ -2,8 +2,8 @@
 
     python -m benchmarks.quality.sentence_splitting [--with sentencex] [--with pysbd]
 
-The other splitters are packages, which must be installed. The cases that were held out while the rules were written
-stand behind the slash.
+The other splitters are packages, which must be installed. The cases of even number, which were held out while the
+first rules were written, stand behind the slash.
 """
 
 from collections.abc import Callable

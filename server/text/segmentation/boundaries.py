@@ -27,6 +27,7 @@ _CHAIN_BEFORE = regex.compile(
     r"(?<![\p{L}\p{M}\p{N}.])(?:[\p{L}\p{M}.\-]{1,5}\.[\u00a0\u202f ]){1,3}[\p{L}\p{M}.ºª\-]{1,6}$"
 )
 _CONTINUATION = regex.compile(r"[:;,](?=\s|$)")  # `Ex. : le chat`
+_YEAR = regex.compile(r"\s*[(\[]\d{4}[a-z]?[)\]]")  # Chen et al. (2018)
 _SPANISH_OPENER = regex.compile(r"[\"'“«‘(\[—–-]*[¿¡]")
 _DUTCH_ARTICLE = regex.compile(r"\s*['’][stnmr]\s+\p{Lu}")
 _ROMAN = regex.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})|X+")
@@ -42,7 +43,8 @@ _SOUNDS_AND_UNITS = frozenset(
 _ORDINAL = regex.compile(r"\d{1,2}")  # longer ones are rare, and a year ends a sentence
 # `5 km. Madrid` is rare, and behind an abbreviation that counts (`S. 4.`) a number is no ordinal.
 _MEASURE = regex.compile(
-    r"\d[\u00a0\u202f ]?(?:h|min|sec|sek|std|hrs?|yrs?|[kcm]?m|[km]?g|ha|[mcd]?l|ft|yd|oz|lbs?|gal)$"
+    r"\d[\u00a0\u202f ]?(?:h|min|sec|sek|std|hrs?|yrs?|[kcm]?m|[km]?g|ha|[mcd]?l|ft|yd|oz|lbs?|gal|km/h|m/s|[kMG]?Hz|"
+    r"[kM]?Ω)$"
 )
 _NUMBERED_BEFORE = regex.compile(r"(?P<word>[\p{L}º.]{1,12})\.[\u00a0\u202f ]\d{1,2}$")
 _FIRST_PERSONS = {"de": "Ich", "fr": "Je", "es": "Yo", "it": "Io", "pt": "Eu", "nl": "Ik", "pl": "Ja"}
@@ -100,7 +102,7 @@ class BoundaryRules:
         has_stop = following is not None and following["stop"] == "."
         if not word and following is not None and following.end() == len(line):
             return False  # a closing mark behind a space
-        if _CONTINUATION.match(line, match.end()):
+        if _CONTINUATION.match(line, match.end()) or _YEAR.match(line, match.end()):
             return False
         if _begins_small(word) and not self._may_begin_small(line, start, match):
             return False

@@ -72,5 +72,5 @@ STARTERS = {
     "także tylko nawet tam tu tutaj stąd w we na do z ze od dla o po przy przed za pod nad bez między przez u nic nikt "
     "wszystko wszyscy każdy każda wielu wiele kilka niektórzy inni inne żaden nie tak jest są był była było były ma "
     "mają będzie może można trzeba proszę dziękuję dlatego ponadto wreszcie niestety zawsze nigdy często czasem zmarł "
-    "wróci lubi nam nas mu jej im się",
+    "wróci lubi nam nas mu jej im się prosimy czekamy obowiązuje prowadzi trwa potrwa kosztuje działa mieści",
 }

@@ -1,6 +1,6 @@
 """Hard cases of sentence splitting, about a hundred a language; a bar stands between two sentences.
 
-The rules were written with the lines of odd number at hand; those of even number were held out.
+The first rules were written with the lines of odd number at hand; those of even number were held out.
 """
 
 from collections.abc import Callable
