@@ -15,7 +15,7 @@ _TITLES = "mr mrs ms dr prof maj sgt capt mt ft"  # in names, in texts of any la
 _INSIDE = {
     "en": "dr mr mrs ms mx prof rev hon gen col lt lt.col maj sgt cpl capt cmdr adm pvt gov sen rep pres supt st "
     "ste mt messrs mmes e.g i.e viz cf approx ca v vs esp incl excl dept univ assn bros bldg rm apt intl natl "
-    "min max avg est asst assoc insp det atty amb admin trans appl phys",
+    "min max avg est asst assoc insp det atty amb appl phys",
     "de": "u o fa dr prof dipl ing med jur phil rer.nat h.c hr hrn frl st hl z.b z.bsp zb d.h "
     "dh u.a i.d.r i.a i.allg i.e bspw bzw bzgl ca circa rd insg ggf vgl evtl inkl exkl einschl zzgl abzgl max "
     "mind min gem lt betr bes sog v.a v.d a.d o.g s.o s.u m.e u.u z.t z.zt o.ä gez geb gegr verh gest ehem allg "
@@ -35,7 +35,7 @@ _INSIDE = {
     "trav rod tel telef ed edit m.ª mª dep sen gov pres dir obs adj adv dpto depto núm Al Des",
     "nl": "dhr mevr mw mej dr drs mr ir ing prof ds bc gen kol kap sgt maj lt min max st ca bijv bv o.a d.w.z m.a.w "
     "t.a.v m.b.t m.u.v i.v.m i.p.v i.t.t t.g.v t.o.v t.b.v m.i a.d m.n t.z.t incl excl ong evt resp vgl cf "
-    "vnl nl.l fa fam tel jkvr jhr wed e.d.n gebr geb mgr zr br v.d v.h zgn afd burg vert",
+    "vnl nl.l fa fam tel jkvr jhr wed e.d.n gebr geb mgr zr br v.d v.h zgn afd vert",
     "pl": "dr prof hab inż mgr mec lek arch ks bp abp kard św bł gen płk ppłk mjr kpt por ppor sierż ul al pl os np "
     "m.in tzw tzn tj zob porównaj ok wg red im min maks mln mld tel woj pow śp ob dot właśc dosł ang "
     "niem fr łac ros wł w s.c dyr kier prez sekr zast nacz adm kmdr chor plut sp doc med asp m.st przeł tyg dz.u",

@@ -1,4 +1,4 @@
-"""Hard cases of sentence splitting, about a hundred a language; a bar stands between two sentences.
+"""Hard cases of sentence splitting, some 510 a language; a bar stands between two sentences.
 
 The first rules were written with the lines of odd number at hand; those of even number were held out.
 """
