@@ -1,5 +1,6 @@
 """The Helm chart: its settings exist, pods drain before they are killed, and helm accepts it."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -51,3 +52,17 @@ def test_helm_renders_the_chart(scaling: str) -> None:
         "Service",
     }
     assert ("replicas" in kinds["Deployment"]["spec"]) == (not scaling)
+
+
+@needs_helm
+def test_the_network_policy_lets_traces_out() -> None:
+    collector = {"to": [{"podSelector": {"matchLabels": {"app": "collector"}}}], "ports": [{"port": 4318}]}
+    assert _egress() == []
+    assert _egress("--set-json", f"networkPolicy.egress=[{json.dumps(collector)}]") == [collector]
+
+
+def _egress(*arguments: str) -> list[dict[str, Any]]:
+    command = ["helm", "template", "kvasir", CHART, "--show-only", "templates/network_policy.yaml", *arguments]
+    rendered = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    rules: list[dict[str, Any]] = yaml.safe_load(rendered)["spec"]["egress"]
+    return rules
