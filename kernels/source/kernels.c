@@ -11,6 +11,7 @@
 #include "tiles.h"
 #define NAME "amx"
 #define MULTIPLY multiply_in_tiles
+#define FIND_USED find_used_without_tiles
 #elif defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define NAME "avx512vnni"
 #elif defined(__AVX2__)
@@ -20,7 +21,8 @@
 #endif
 #ifndef MULTIPLY
 #define MULTIPLY multiply
+#define FIND_USED find_used
 #endif
 
-const Kernels KERNELS = {NAME, quantize, MULTIPLY, multiply_listed, normalize,
+const Kernels KERNELS = {NAME, quantize, FIND_USED, MULTIPLY, multiply_listed, normalize,
                          append, attend, attend_in_source, rank, add_sums};

@@ -22,6 +22,9 @@ typedef struct {
     int relu;
     const float *residual;     /* [rows, outputs], or NULL */
     float *output;             /* [rows, outputs] */
+    /* Of each block of rows: the fours of inputs that are not all zero, [blocks, inputs / 4], and how many, [blocks]. Only
+     * products with a residual skip others. NULL: none is skipped. */
+    const int32_t *used, *num_used;
 } Linear;
 
 #define ROUND_UP(number, unit) (((number) + (unit) - 1) / (unit) * (unit))
@@ -73,6 +76,9 @@ typedef struct {
     /* Rows of `inputs` floats to unsigned bytes with one scale for each row: zero point 128, or 0 if `is_positive`. */
     void (*quantize)(const float *hidden, int64_t rows, int64_t inputs, int is_positive, uint8_t *quantized,
                      float *row_scales);
+    /* Find the fours of inputs that `multiply` must read, as in Linear, and return whether enough others can be skipped.
+     * `used` has a capacity of [rows, inputs / 4], `num_used` of [rows]. */
+    int (*find_used)(const uint8_t *quantized, int64_t rows, int64_t inputs, int32_t *used, int32_t *num_used);
     /* Some panels of a product, with bias, ReLU and residual. */
     void (*multiply)(const Linear *, int64_t first_panel, int64_t end_panel);
     /* One row's product with `count` columns, with bias. `by_column` [outputs, width] has the matrix column by column, and

@@ -22,6 +22,9 @@
 #define GROUPS 1
 #endif
 
+/* Rows that skip inputs together. More rows have fewer zeros in common; a single one waits for its weights. */
+#define SPARSE_ROWS (ROWS < 2 ? ROWS : 2)
+
 /* sums[i] += the product of four unsigned bytes, the same for all lanes, with the four signed bytes of lane i. AVX2 adds
  * two products in sixteen bits, exactly: two adjacent weights of one sign are at most 128 together, and 255 * 128 fits. */
 ALWAYS_INLINE ints multiply_four(ints sums, int32_t row, const int8_t *columns) {
@@ -77,11 +80,13 @@ ALWAYS_INLINE void write_sums(const Linear *linear, const Columns *columns, ints
     store_some(linear->output + index, value, columns->width);
 }
 
-/* `count` rows with GROUPS x 16 columns of a panel from `column` on. `count`, `is_whole` (all columns exist), `relu` and
- * `residual` are constants where this is inlined. */
-ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int64_t first_row, int64_t column,
-                                 int count, int is_whole, int relu, int residual) {
-    const int64_t inputs = linear->inputs;
+/* `count` rows with GROUPS x 16 columns of a panel from `column` on. `count`, `is_sparse` (other inputs than those in
+ * `linear->used` are zero), `is_whole` (all columns exist), `relu` and `residual` are constants where this is inlined. */
+ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int64_t first_row, int64_t column, int count,
+                                 int is_sparse, int is_whole, int relu, int residual) {
+    const int64_t inputs = linear->inputs, block = first_row / SPARSE_ROWS;
+    const int32_t *used = is_sparse ? linear->used + block * (inputs / 4) : NULL;
+    const int64_t num_fours = is_sparse ? linear->num_used[block] : inputs / 4;
     ints sums[ROWS][GROUPS];
 #pragma clang loop unroll(full)
     for (int group = 0; group < GROUPS; group++) {
@@ -90,15 +95,16 @@ ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int
         for (int row = 0; row < count; row++) sums[row][group] = of_zero_point;
     }
     const uint8_t *rows = linear->quantized + first_row * inputs;
-    for (int64_t input = 0; input < inputs; input += 4) {
+    for (int64_t four = 0; four < num_fours; four++) {
+        const int64_t input = 4 * (is_sparse ? used[four] : four);
         const int8_t *columns = weight + input * PANEL_COLUMNS;
 #pragma clang loop unroll(full)
         for (int row = 0; row < count; row++) {
-            int32_t four;
-            memcpy(&four, rows + row * inputs + input, sizeof four);
+            int32_t numbers;
+            memcpy(&numbers, rows + row * inputs + input, sizeof numbers);
 #pragma clang loop unroll(full)
             for (int group = 0; group < GROUPS; group++) {
-                sums[row][group] = multiply_four(sums[row][group], four, columns + group * 4 * LANES);
+                sums[row][group] = multiply_four(sums[row][group], numbers, columns + group * 4 * LANES);
             }
         }
     }
@@ -125,31 +131,38 @@ ALWAYS_INLINE void fetch_part(const int8_t *columns, int64_t inputs, int64_t par
     }
 }
 
-/* The rows from `row` on. `next` are the columns that are needed after these, or NULL. */
-ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight, const int8_t *next, int64_t row,
-                                     int64_t column, int is_whole, int relu, int residual) {
-    const int64_t blocks = (linear->rows - row) / ROWS;
-    for (int64_t block = 0; block < blocks; block++, row += ROWS) {
-        if (next) fetch_part(next, linear->inputs, block, blocks);
-        multiply_rows(linear, weight, row, column, ROWS, is_whole, relu, residual);
-    }
-    switch (linear->rows - row) {
-#if ROWS > 5
-        case 5: multiply_rows(linear, weight, row, column, 5, is_whole, relu, residual); break;
-#endif
+/* Up to `most` rows; `most` is at most ROWS, and a constant where this is inlined. */
+ALWAYS_INLINE void multiply_some_rows(const Linear *linear, const int8_t *weight, int64_t row, int64_t column, int64_t count,
+                                      int64_t most, int is_sparse, int is_whole, int relu, int residual) {
+#define CASE(number)                                                                                       \
+    case number:                                                                                           \
+        if (number <= most) {                                                                              \
+            multiply_rows(linear, weight, row, column, number, is_sparse, is_whole, relu, residual);       \
+        }                                                                                                  \
+        break
+    switch (count < most ? count : most) {
 #if ROWS > 4
-        case 4: multiply_rows(linear, weight, row, column, 4, is_whole, relu, residual); break;
-#endif
-#if ROWS > 3
-        case 3: multiply_rows(linear, weight, row, column, 3, is_whole, relu, residual); break;
-#endif
-#if ROWS > 2
-        case 2: multiply_rows(linear, weight, row, column, 2, is_whole, relu, residual); break;
+        CASE(6);
+        CASE(5);
 #endif
 #if ROWS > 1
-        case 1: multiply_rows(linear, weight, row, column, 1, is_whole, relu, residual); break;
+        CASE(4);
+        CASE(3);
+        CASE(2);
 #endif
+        CASE(1);
         default: break;
+    }
+#undef CASE
+}
+
+/* The rows from `row` on. `next` are the columns that are needed after these, or NULL. */
+ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight, const int8_t *next, int64_t row,
+                                     int64_t column, int is_sparse, int is_whole, int relu, int residual) {
+    const int64_t most = is_sparse ? SPARSE_ROWS : ROWS, parts = (linear->rows - row) / most;
+    for (int64_t part = 0; row < linear->rows; part++, row += most) {
+        if (next && linear->rows >= ROWS && part < parts) fetch_part(next, linear->inputs, part, parts);
+        multiply_some_rows(linear, weight, row, column, linear->rows - row, most, is_sparse, is_whole, relu, residual);
     }
 }
 
@@ -165,15 +178,44 @@ static void multiply(const Linear *linear, int64_t first_panel, int64_t end_pane
         /* Across the border of a panel too: a thread usually gets neighbouring panels. */
         const int8_t *next = columns_at(linear, column + GROUPS * LANES);
         if (column + GROUPS * LANES > linear->outputs) {
-            if (weight) multiply_all_rows(linear, weight, NULL, 0, column, 0, linear->relu, linear->residual != 0);
+            if (weight) multiply_all_rows(linear, weight, NULL, 0, column, 0, 0, linear->relu, linear->residual != 0);
         } else if (linear->relu) {
-            multiply_all_rows(linear, weight, next, 0, column, 1, 1, 0);
+            multiply_all_rows(linear, weight, next, 0, column, 0, 1, 1, 0);
+        } else if (linear->residual && linear->used) {
+            multiply_all_rows(linear, weight, next, 0, column, 1, 1, 0, 1);
         } else if (linear->residual) {
-            multiply_all_rows(linear, weight, next, 0, column, 1, 0, 1);
+            multiply_all_rows(linear, weight, next, 0, column, 0, 1, 0, 1);
         } else {
-            multiply_all_rows(linear, weight, next, 0, column, 1, 0, 0);
+            multiply_all_rows(linear, weight, next, 0, column, 0, 1, 0, 0);
         }
     }
+}
+
+/* Find the inputs that are not zero, for each block of SPARSE_ROWS rows. */
+static int find_used(const uint8_t *quantized, int64_t rows, int64_t inputs, int32_t *used, int32_t *num_used) {
+    const int64_t fours = inputs / 4;
+    int64_t most = 0, total = 0;
+    for (int64_t row = 0; row < rows; row += SPARSE_ROWS, used += fours, num_used++) {
+        const int64_t count = rows - row < SPARSE_ROWS ? rows - row : SPARSE_ROWS;
+        int32_t found = 0;
+        for (int64_t four = 0; four < fours; four += LANES) {
+            const int64_t here = at_most_lanes(fours - four);
+            ints any = {0};
+            for (int64_t i = 0; i < count; i++) {
+                ints numbers = {0};
+                memcpy(&numbers, quantized + (row + i) * inputs + 4 * four, (size_t)here * 4);
+                any |= numbers;
+            }
+            for (uint32_t lanes = lanes_where(any != 0); lanes != 0; lanes &= lanes - 1) {
+                used[found++] = (int32_t)(four + __builtin_ctz(lanes));
+            }
+        }
+        *num_used = found;
+        total += found;
+        most += fours;
+    }
+    /* Blocks of ROWS rows wait less: with more inputs than these they are as fast. */
+    return total * 4 < most * 3;
 }
 
 /* How many columns ahead a listed column is prefetched: they are anywhere in memory. */

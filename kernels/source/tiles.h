@@ -125,7 +125,14 @@ ALWAYS_INLINE void multiply_panel(const Linear *linear, int64_t column, int is_w
         write_panel(linear, &sums, row, count, column, is_whole, relu, residual);
         row += count;
     }
-    if (row < linear->rows) multiply_all_rows(linear, panel, NULL, row, column, is_whole, relu, residual);
+    if (row < linear->rows) multiply_all_rows(linear, panel, NULL, row, column, 0, is_whole, relu, residual);
+}
+
+/* Products in tiles skip nothing. */
+static int find_used_without_tiles(const uint8_t *quantized, int64_t rows, int64_t inputs, int32_t *used,
+                                   int32_t *num_used) {
+    const int is_in_tiles = rows >= MIN_TILE_ROWS && inputs % TILE_BYTES == 0;
+    return !is_in_tiles && find_used(quantized, rows, inputs, used, num_used);
 }
 
 static void multiply_in_tiles(const Linear *linear, int64_t first_panel, int64_t end_panel) {

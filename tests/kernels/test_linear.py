@@ -91,6 +91,23 @@ def test_activations_that_are_never_negative_use_all_255_levels(kind: str) -> No
         _assert_close(found, _expected(kind, matrix, given_inputs, is_positive=True))
 
 
+@pytest.mark.parametrize("kind", [operators.LINEAR_ADD, operators.LINEAR_ADD_NORMALIZATION])
+@pytest.mark.parametrize("share_of_zeros", [0.0, 0.7, 0.97, 1.0])
+def test_zeros_are_skipped_without_a_change(kind: str, share_of_zeros: float) -> None:
+    random, operator = np.random.default_rng(8), OneOperator(kind, KINDS[kind] | POSITIVE)
+    for rows in NUM_ROWS:
+        for inputs, outputs in ((256, 64), (100, 200)):
+            matrix = Matrix.random(random, inputs, outputs)
+            hidden = np.abs(random_rows(random, rows, inputs))
+            hidden[random.random(hidden.shape) < share_of_zeros] = 0.0
+            given_inputs = _inputs(kind, matrix, hidden, random)
+            found = operator.run(given_inputs)["output"]
+            _assert_close(found.astype(np.float64), _expected(kind, matrix, given_inputs, is_positive=True), 2e-6)
+            for row in {0, rows - 1}:
+                of_row = {name: given_inputs[name][[row]] for name in ("hidden", "residual")}
+                assert found[[row]].tobytes() == operator.run(given_inputs | of_row)["output"].tobytes()
+
+
 @pytest.mark.parametrize("pair", [(64, 64), (127, 1), (-64, -64), (-1, -127), (127, -127)])
 @pytest.mark.parametrize("is_native", [True, False])
 def test_the_largest_sums_of_two_products_are_exact(pair: tuple[int, int], is_native: bool) -> None:
