@@ -77,7 +77,7 @@ typedef struct {
     void (*quantize)(const float *hidden, int64_t rows, int64_t inputs, int is_positive, uint8_t *quantized,
                      float *row_scales);
     /* Find the fours of inputs that `multiply` must read, as in Linear, and return whether enough others can be skipped.
-     * `used` has a capacity of [rows, inputs / 4], `num_used` of [rows]. */
+     * `used` has a capacity of [rows, inputs / 4] and sixteen more, `num_used` of [rows]. */
     int (*find_used)(const uint8_t *quantized, int64_t rows, int64_t inputs, int32_t *used, int32_t *num_used);
     /* Some panels of a product, with bias, ReLU and residual. */
     void (*multiply)(const Linear *, int64_t first_panel, int64_t end_panel);

@@ -58,11 +58,12 @@ Status *linear_inputs(const Context *context, const LinearKernel *kernel, Tensor
 /* Behind a ReLU most numbers are zero, in trained models up to 99 of 100: their weights are not read. */
 static Status *skip_zeros(Linear *linear) {
     const int64_t fours = linear->rows * (linear->inputs / 4);
-    int32_t *used = reserve(&used_scratch, (size_t)(fours + linear->rows) * sizeof(int32_t) + CACHE_LINE);
-    REQUIRE(used != NULL, "out of memory");
-    if (kernels->find_used(linear->quantized, linear->rows, linear->inputs, used, used + fours)) {
+    int32_t *num_used = reserve(&used_scratch, (size_t)(linear->rows + fours) * sizeof(int32_t) + CACHE_LINE);
+    REQUIRE(num_used != NULL, "out of memory");
+    int32_t *used = num_used + linear->rows;
+    if (kernels->find_used(linear->quantized, linear->rows, linear->inputs, used, num_used)) {
         linear->used = used;
-        linear->num_used = used + fours;
+        linear->num_used = num_used;
     }
     return NULL;
 }

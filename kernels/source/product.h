@@ -191,6 +191,22 @@ static void multiply(const Linear *linear, int64_t first_panel, int64_t end_pane
     }
 }
 
+/* Write `first` plus the lanes that are set, and return how many. The memory must hold a whole vector. */
+ALWAYS_INLINE int32_t list_lanes(uint32_t lanes, int32_t first, int32_t *to) {
+    const ints all = (ints){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} + first;
+#if defined(__AVX512F__)
+    const ints set = (ints)_mm512_maskz_compress_epi32((__mmask16)lanes, (__m512i)all);
+    memcpy(to, &set, sizeof set);
+#else
+    if (lanes == 0xffff) {
+        memcpy(to, &all, sizeof all);
+    } else {
+        for (uint32_t left = lanes; left != 0; left &= left - 1) *to++ = first + __builtin_ctz(left);
+    }
+#endif
+    return __builtin_popcount(lanes);
+}
+
 /* Find the inputs that are not zero, for each block of SPARSE_ROWS rows. */
 static int find_used(const uint8_t *quantized, int64_t rows, int64_t inputs, int32_t *used, int32_t *num_used) {
     const int64_t fours = inputs / 4;
@@ -206,9 +222,7 @@ static int find_used(const uint8_t *quantized, int64_t rows, int64_t inputs, int
                 memcpy(&numbers, quantized + (row + i) * inputs + 4 * four, (size_t)here * 4);
                 any |= numbers;
             }
-            for (uint32_t lanes = lanes_where(any != 0); lanes != 0; lanes &= lanes - 1) {
-                used[found++] = (int32_t)(four + __builtin_ctz(lanes));
-            }
+            found += list_lanes(lanes_where(any != 0), (int32_t)four, used + found);
         }
         *num_used = found;
         total += found;
