@@ -155,13 +155,13 @@ static void attend_in_source_task(void *data, size_t task) {
     const SourceAttention *attention = &all->attention;
     const int64_t row = (int64_t)task / attention->heads, head = (int64_t)task % attention->heads;
     const int64_t width = attention->heads * attention->head_dim, length = all->last_positions[row] + 1;
-    float *scores = reserve(&score_scratch, (size_t)(attention->source_len + 32) * sizeof(float));
-    if (scores == NULL) {
+    void *scratch = reserve(&score_scratch, SOURCE_SCRATCH(attention->source_len));
+    if (scratch == NULL) {
         all->out_of_memory = 1;
         return;
     }
     float *to = all->output + row * attention->source_len * width;
-    kernels->attend_in_source(attention, all->fused + row * attention->source_len * 3 * width, head, length, scores, to);
+    kernels->attend_in_source(attention, all->fused + row * attention->source_len * 3 * width, head, length, scratch, to);
     if (head == 0) memset(to + length * width, 0, (size_t)((attention->source_len - length) * width) * sizeof(float));
 }
 

@@ -42,6 +42,9 @@ typedef struct {
     int64_t num_biases;
 } CachedAttention;
 
+/* Bytes: the scores of two queries. */
+#define SOURCE_SCRATCH(length) ((size_t)(2 * PADDED_LENGTH(length)) * sizeof(float))
+
 typedef struct {
     int64_t source_len, heads, head_dim;
     float scale;
@@ -94,8 +97,9 @@ typedef struct {
     void (*attend)(const CachedAttention *, const float *query, const int8_t *keys, const int8_t *values, int64_t length,
                    int64_t next_length, void *scratch, float *output);
     /* The first `length` positions of one head of one sentence: queries, keys and values side by side in `fused`
-     * [source_len, 3 * heads * head_dim], to `output` [source_len, heads * head_dim]. */
-    void (*attend_in_source)(const SourceAttention *, const float *fused, int64_t head, int64_t length, float *scores,
+     * [source_len, 3 * heads * head_dim], to `output` [source_len, heads * head_dim]. `scratch` has a capacity of
+     * SOURCE_SCRATCH bytes. */
+    void (*attend_in_source)(const SourceAttention *, const float *fused, int64_t head, int64_t length, void *scratch,
                              float *output);
     /* Add the logits of columns from `first` on to the ranking of a row: at most CHUNK_COLUMNS, in memory for whole
      * vectors. Logits below `floor` can be skipped. */
