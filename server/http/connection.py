@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from server.http.connection_table import ConnectionTable
 from server.http.joined_writes import JoinedConnection
@@ -86,8 +85,7 @@ class LimitedConnection(JoinedConnection):
 
     @property
     def _has_request(self) -> bool:
-        cycle: RequestResponseCycle | None = self.cycle
-        return cycle is not None and not cycle.response_complete
+        return self._running is not None and not self._running.response_complete
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser in small pieces, so that a head over the limit is rejected before it is gathered."""
@@ -283,10 +281,11 @@ class LimitedConnection(JoinedConnection):
         fields = {"status": rejection.status, "code": rejection.code, "client": self._client}
         _log.info("request rejected before it was parsed", extra=fields)
         self._stop_read_timer()
-        cycle: RequestResponseCycle | None = self.cycle
+        cycle = self._running
         if cycle is not None and not cycle.response_complete:
-            if self._phase is not _Phase.BODY or cycle.response_started:
-                cycle.keep_alive = False  # the earlier response is finished first
+            if self._phase is not _Phase.BODY or cycle is not self.cycle or cycle.response_started:
+                cycle.keep_alive = False  # the earlier response is finished first, and is the last one
+                self.pipeline.clear()
                 return
             cycle.disconnected = True
             cycle.message_event.set()

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from server.http.requests.disconnect import CONNECTION
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGISendEvent, HTTPResponseStartEvent
+    from uvicorn._types import ASGI3Application, ASGISendEvent, HTTPResponseStartEvent
 
 _STATUS_LINES = {status.value: b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
 _BODILESS = (204, 304)
@@ -107,20 +107,24 @@ class JoinedConnection(HttpToolsProtocol):
 
     is_lost = False
     _on_loss: Callable[[], None] | None = None
+    _running: RequestResponseCycle | None = None  # started last; `cycle` may be one that waits behind it
 
     def call_on_loss(self, on_loss: Callable[[], None] | None) -> None:
         """Call a function when the connection is lost. None: no function any more."""
         self._on_loss = on_loss
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Call the function that waits for it."""
+        """End the request in progress, and call the function that waits for it."""
         super().connection_lost(exc)
         self.is_lost = True
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
         if self._on_loss is not None:
             self._on_loss()
         # A connection and its requests refer to each other, and full garbage collections are rare.
         self.pipeline.clear()
-        self.cycle = self.scope = None  # type: ignore[assignment]
+        self.cycle = self.scope = self._running = None  # type: ignore[assignment]
 
     def on_headers_complete(self) -> None:
         """Start the request, or queue it behind the one that the connection sent before."""
@@ -140,6 +144,10 @@ class JoinedConnection(HttpToolsProtocol):
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
 
     def _response(self, version: str) -> JoinedResponse:
         return JoinedResponse(

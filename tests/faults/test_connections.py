@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.end_to_end.servers import Served, started
+from tests.end_to_end.servers import Served, num_cancelled, started, until
 from tests.faults.raw_requests import connect, exchange, post, resident_bytes
 
 _PROBE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -83,3 +83,45 @@ def test_a_stream_over_http_1_0_has_no_chunks(served: Served) -> None:
     ).partition(b"\r\n\r\n")
     assert b"transfer-encoding" not in head.lower()
     assert events.startswith(b"event: text\ndata: {")
+
+
+# Different sentences, so that no response is complete at once.
+_LONG, _STREAM = (
+    json.dumps(
+        {"text": " ".join(f"{kind} {n} is old, and we like it." for n in range(600)), "stream": kind == "Tree"}
+    ).encode()
+    for kind in ("House", "Tree")
+)
+_FORM = b'--b\r\nContent-Disposition: form-data; name="text"\r\n\r\na house'
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        *(post(path, _BODY, "application/json")[:-1] for path in ("/translate", "/v1/translate", "/v2/glossaries")),
+        *(post(path, _FORM, "multipart/form-data; boundary=b")[:-1] for path in ("/v2/translate", "/v1/documents")),
+        *(post("/v1/translate", body, "application/json") + _PROBE for body in (_LONG, _STREAM)),
+    ],
+    ids=["form-or-json", "json", "fields", "form", "file", "request-behind", "request-behind-stream"],
+)
+def test_a_client_that_leaves_is_no_error_of_the_server(served: Served, request_bytes: bytes) -> None:
+    request_bytes = request_bytes.replace(b"Connection: close\r\n", b"")
+    with served.client() as client:
+        before = num_cancelled(client)
+        with connect(served) as connection:
+            connection.sendall(request_bytes)
+            if _STREAM in request_bytes:
+                assert connection.recv(100)  # it leaves during the response
+            assert client.get("/health/live").status_code == 200  # what came before was read
+        until(lambda: num_cancelled(client) > before)
+        assert 'status="5' not in client.get("/metrics").text
+    assert not [line for line in served.lines if line["level"] == "ERROR"]
+
+
+def test_a_damaged_request_behind_another_takes_no_part_of_its_response(served: Served) -> None:
+    request = post("/v1/translate", _LONG, "application/json").replace(b"Connection: close\r\n", b"")
+    damaged = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n"
+    answer = exchange(served, request + damaged)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["translations"]

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from server.http.responses.error_formats import NATIVE, ErrorFormat, ErrorFormats
@@ -142,6 +143,7 @@ def install_error_handlers(app: FastAPI, formats: ErrorFormats) -> None:
     app.add_exception_handler(RequestValidationError, _on_invalid_body)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(OSError, _on_file_error)
+    app.add_exception_handler(ClientDisconnect, _on_unfinished_body)
 
 
 def _format_of(request: Request) -> ErrorFormat:
@@ -168,6 +170,8 @@ async def _on_invalid_body(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, ClientDisconnect):  # FastAPI raises 400 from it
+        return await _on_unfinished_body(request, error.__cause__)
     if is_full(error.__cause__):  # FastAPI takes every exception of a form for an error of the client
         return await _on_file_error(request, cast(Exception, error.__cause__))
     return http_error_response(error, request.method, _format_of(request))
@@ -179,6 +183,13 @@ async def _on_file_error(request: Request, error: Exception) -> JSONResponse:
     _log.error("storage full", extra={"cause": str(error)})
     full = StorageFull("the server has no space left for uploads; retry later, or ask its operator")
     return error_response(full, _format_of(request))
+
+
+async def _on_unfinished_body(request: Request, _: Exception) -> JSONResponse:
+    """Return the response that nobody reads; the log and the metrics have its status."""
+    return error_response(
+        ClientGone("the client closed the connection before the end of the body"), _format_of(request)
+    )
 
 
 def _describe(problem: Mapping[str, object]) -> str:
