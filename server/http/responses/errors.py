@@ -186,7 +186,7 @@ async def _on_file_error(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _on_unfinished_body(request: Request, _: Exception) -> JSONResponse:
-    """Return the response that nobody reads; the log and the metrics have its status."""
+    """Return a response for the log and the metrics, which record its status."""
     return error_response(
         ClientGone("the client closed the connection before the end of the body"), _format_of(request)
     )
