@@ -24,7 +24,8 @@ from server.cli.last_connections import refuse_new_connections
 from server.cli.listening import address_of, bound_sockets, bound_unix_socket
 from server.cli.tls import TlsCertificate
 from server.http.app import create_app
-from server.http.connection import ConnectionLimits, limited_connection
+from server.http.connection import limited_connection
+from server.http.connection_limits import ConnectionLimits
 from server.http.connection_table import ConnectionTable, connection_table
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient

@@ -31,6 +31,7 @@ from server.http.page import routes as page
 from server.http.protocols.protocol import Protocol
 from server.http.protocols.registry import PROTOCOLS, error_formats
 from server.http.requests.api_keys import key_in_body
+from server.http.responses.descriptions import Descriptions
 from server.http.responses.errors import install_error_handlers
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
@@ -85,6 +86,8 @@ def create_app(
     # FastAPI that serves the files of Swagger UI itself instead of naming a CDN.
     app = FastAPIOffline(None, None, title="Kvasir", description=_DESCRIPTION, lifespan=lifespan)
     app.state.server = server
+    app.state.descriptions = Descriptions(app)
+    app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", "") != app.openapi_url]
     protocols = [PROTOCOLS[name] for name in settings.protocols]
     formats = error_formats(protocols)
     install_error_handlers(app, formats)

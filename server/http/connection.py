@@ -2,15 +2,22 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING
 
 import httptools
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from server.http.connection_limits import ConnectionLimits
 from server.http.connection_table import ConnectionTable
 from server.http.joined_writes import JoinedConnection
 from server.http.rejections import MALFORMED, TOO_MANY_CONNECTIONS, Rejection, as_bytes
+from server.http.request_turns import RequestTurns
 from server.operations.metrics import Metrics
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
 
 _log = logging.getLogger("kvasir.request")
 
@@ -18,22 +25,9 @@ _PIECE_BYTES = 16 * 1024  # fed to the parser at once; the size of a head is che
 _MIN_BODY_BYTES_PER_SECOND = 10_000
 # A body in chunks of one byte has five bytes of framing for each of its own.
 _MAX_FRAMING_RATIO = 8
-_PROBES = (b"/health/live", b"/health/ready", b"/metrics")  # answered on connections beyond the limit
+_PROBES = (b"/health/live", b"/health/ready")
+_ANSWERED_BEYOND_LIMIT = (*_PROBES, b"/metrics")
 _UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
-    """Size and time limits of one connection.
-
-    `max_head_bytes` holds for request line and headers together, and again for trailers and chunk extensions.
-    `body_seconds` grows with the bytes received. `write_seconds` is the time without progress of a response.
-    """
-
-    max_head_bytes: int
-    head_seconds: float
-    body_seconds: float
-    write_seconds: float
 
 
 class _Phase(Enum):
@@ -48,6 +42,7 @@ class LimitedConnection(JoinedConnection):
     limits: ConnectionLimits
     metrics: Metrics
     table: ConnectionTable
+    turns: RequestTurns
 
     _is_excess = False
     _phase = _Phase.IDLE
@@ -178,7 +173,7 @@ class LimitedConnection(JoinedConnection):
         if num_hosts > 1 or (not num_hosts and version == "1.1"):  # RFC 9112, section 3.2
             self._rejection = Rejection(400, "invalid_request", f"one `Host` header is required. Given: {num_hosts}")
             raise ValueError(self._rejection.message)
-        if self._is_excess and self.url not in _PROBES:
+        if self._is_excess and self.url not in _ANSWERED_BEYOND_LIMIT:
             self._rejection = TOO_MANY_CONNECTIONS
             raise ValueError(TOO_MANY_CONNECTIONS.message)
         if self.parser.should_upgrade():
@@ -212,6 +207,11 @@ class LimitedConnection(JoinedConnection):
             self.table.set_idle(self, is_idle=True)
         if self.transport.get_write_buffer_size():
             self._start_write_timer()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
+        self._running = cycle
+        start = partial(super()._start_asgi_task, cycle, app)
+        self.turns.begin(start, is_probe=cycle.scope["raw_path"] in _PROBES)
 
     def pause_writing(self) -> None:
         """Watch whether the response makes progress."""
@@ -296,4 +296,5 @@ class LimitedConnection(JoinedConnection):
 
 def limited_connection(limits: ConnectionLimits, metrics: Metrics, table: ConnectionTable) -> type[LimitedConnection]:
     """Return the connection class for a server with these limits."""
-    return type("LimitedConnection", (LimitedConnection,), {"limits": limits, "metrics": metrics, "table": table})
+    attributes = {"limits": limits, "metrics": metrics, "table": table, "turns": RequestTurns()}
+    return type("LimitedConnection", (LimitedConnection,), attributes)

@@ -1,12 +1,13 @@
-"""Route of the API's documentation: Swagger UI under the security policy of the page."""
+"""Routes of the API's documentation: its description, and Swagger UI under the security policy of the page."""
 
 from pathlib import Path
 from typing import Final
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 from server.http.page.files import read_page
 from server.http.page.headers import security_headers
+from server.http.responses.descriptions import Descriptions, openapi
 
 router = APIRouter(include_in_schema=False)
 
@@ -19,6 +20,13 @@ _FILES: Final = read_page(Path(__file__).resolve().parent / "docs")
 async def docs() -> Response:
     """Return the documentation page."""
     return _response("docs.html")
+
+
+@router.api_route("/openapi.json", methods=["GET", "HEAD"])
+async def description(request: Request) -> Response:
+    """Return the description of all protocols."""
+    descriptions: Descriptions = request.app.state.descriptions
+    return descriptions.response(openapi, request.scope.get("root_path", ""))
 
 
 @router.api_route("/docs/start.js", methods=["GET", "HEAD"])

@@ -15,7 +15,8 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from server.http.connection import ConnectionLimits, limited_connection
+from server.http.connection import limited_connection
+from server.http.connection_limits import ConnectionLimits
 from server.http.connection_table import ConnectionTable
 from server.http.joined_writes import JoinedConnection
 from server.http.requests.disconnect import unless_disconnected

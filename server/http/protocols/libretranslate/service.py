@@ -1,8 +1,9 @@
 """LibreTranslate-compatible routes that describe the server."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
@@ -10,6 +11,7 @@ from server.documents.formats.registry import FORMATS
 from server.http.protocols.libretranslate.errors import libretranslate_responses
 from server.http.protocols.libretranslate.swagger import swagger
 from server.http.protocols.libretranslate.texts import code_of
+from server.http.responses.descriptions import Descriptions
 from server.http.state import server_state
 from server.text.language_tags import display_name
 
@@ -84,6 +86,11 @@ async def suggest() -> JSONResponse:
 
 
 @router.get("/spec")
-async def spec(request: Request) -> JSONResponse:
+async def spec(request: Request) -> Response:
     """Return this protocol's operations as Swagger 2.0; /openapi.json describes all protocols."""
-    return JSONResponse(swagger(request.app.openapi(), "LibreTranslate-compatible"))
+    descriptions: Descriptions = request.app.state.descriptions
+    return descriptions.response(_swagger, "")
+
+
+def _swagger(description: Mapping[str, Any], _: str) -> Mapping[str, object]:
+    return swagger(description, "LibreTranslate-compatible")
