@@ -77,9 +77,7 @@ def _check_marian(checkpoint: Checkpoint, report: Report) -> int:
 
 def _check_sentencepiece(checkpoint: Checkpoint, report: Report) -> int:
     vocabulary = _vocabulary(checkpoint, VOCABULARY_FILE)
-    path = checkpoint.tokenizer.files[SOURCE_SENTENCEPIECE_FILE]
-    if VOCABULARY_FILE in checkpoint.tokenizer.files or TARGET_VOCABULARY_FILE in checkpoint.tokenizer.converted:
-        _require_pieces(path, vocabulary, VOCABULARY_FILE, report)
+    _require_pieces(checkpoint.tokenizer.files[SOURCE_SENTENCEPIECE_FILE], vocabulary, VOCABULARY_FILE, report)
     if UNKNOWN_TOKEN not in vocabulary:
         raise ExportError(f"{checkpoint.provenance.source}: the vocabulary has no {UNKNOWN_TOKEN}")
     _require_embeddings(checkpoint, max(vocabulary.values()))

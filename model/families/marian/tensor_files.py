@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Final
 
 import numpy as np
@@ -32,6 +33,8 @@ _TYPES: Final[Mapping[int, str]] = {0x0101: "<i1", 0x0402: "<f2", 0x0404: "<f4",
 _INTGEMM: Final[Mapping[int, str]] = {0x4101: "<i1", 0x4102: "<i2"}
 # Intgemm weights are stored transposed, tables of embeddings are not (src/tensors/cpu/expression_graph_packable.h).
 _TABLE: Final = "Wemb"
+# NumPy reads the header of an array with `tokenize`, whose error is no ValueError.
+_DAMAGES: Final = (struct.error, IndexError, zipfile.BadZipFile, EOFError, OSError, ValueError, TokenError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def read_tensors(path: Path) -> StoredTensors:
         content = path.read_bytes()
         entries = _npz_entries(path) if path.suffix == ".npz" else _binary_entries(content)
         stored = {name: (tensor, quantized) for name, tensor, quantized in entries}
-    except (struct.error, IndexError, UnicodeDecodeError, zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+    except _DAMAGES as error:
         raise CheckpointError(f"{path.name} is damaged: {error}") from error
     if DESCRIPTION not in stored:
         raise CheckpointError(f"{path.name} has no {DESCRIPTION}, the description of the model")

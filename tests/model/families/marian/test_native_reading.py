@@ -181,6 +181,11 @@ def test_damaged_files_and_folders_are_rejected(copied: Path) -> None:
     (copied / "model1.npz").write_bytes(damaged)
     with pytest.raises(CheckpointError, match=r"model1.npz is damaged"):
         read_checkpoint(copied)
+    unclosed = bytearray(content)
+    unclosed[content.index(b"), }", content.index(b"encoder_l1_ffn_W1.npy"))] = ord("(")
+    (copied / "model1.npz").write_bytes(unclosed)
+    with pytest.raises(CheckpointError, match=r"model1.npz is damaged"):
+        read_checkpoint(copied)
 
 
 def _as_binary(folder: Path, *, is_int8: bool, alphas: dict[str, float] | None = None) -> Path:

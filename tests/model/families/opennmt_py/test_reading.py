@@ -7,6 +7,7 @@ import pytest
 import torch
 from ctranslate2.converters import OpenNMTPyConverter
 
+from export.checkpoint_checks import ExportError
 from export.tokenizer_checks import require_tokenizer
 from model.checkpoints.errors import CheckpointError
 from model.checkpoints.weights import build_model
@@ -169,3 +170,10 @@ def test_a_truncated_or_foreign_file_is_an_error(tmp_path: Path) -> None:
         file.write_bytes(content)
         with pytest.raises(CheckpointError, match=r"model\.pt"):
             read_checkpoint(file)
+
+
+def test_a_tokenizer_that_is_no_sentencepiece_model_is_an_error(tmp_path: Path) -> None:
+    file, _ = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
+    file.with_name("source.spm").write_bytes(b"garbage")
+    with pytest.raises(ExportError, match=r"source\.spm is not a SentencePiece model"):
+        require_tokenizer(read_checkpoint(file), pytest.fail)
