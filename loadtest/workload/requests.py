@@ -3,8 +3,8 @@
 import hashlib
 import random
 from bisect import bisect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from loadtest.workload.scenario import Scenario, ScenarioInvalid
@@ -24,7 +24,7 @@ class TextRequest:
     """One request to send. A paragraph is one text of several sentences; several texts are sent as a list.
 
     `beam_size` None selects the server's default. `hang_up_after_seconds` counts from sending to the client closing the
-    connection; None for clients that wait.
+    connection; None for clients that wait. `options` are further fields in Kvasir's own protocol.
     """
 
     number: int
@@ -36,6 +36,7 @@ class TextRequest:
     target: str
     hang_up_after_seconds: float | None
     num_sentences: int
+    options: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def is_list(self) -> bool:
@@ -128,4 +129,5 @@ class _Sequence:
             target=self._languages[1],
             hang_up_after_seconds=hang_up and hang_up[0] + draw() * (hang_up[1] - hang_up[0]),
             num_sentences=num_sentences,
+            options=kind.options,
         )

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from loadtest.workload.texts.lengths import length_names
 
@@ -70,6 +70,10 @@ class Kind(_Part):
         default=None, description="range of seconds until the client disconnects"
     )
     lengths: str | None = Field(default=None, description="distribution of sentence lengths, instead of the workload's")
+    options: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        description="further fields of requests in the native protocol",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -81,6 +85,8 @@ class Kind(_Part):
                 )
         if self.beam_size is not None and self.protocol == "libretranslate":
             raise ValueError("`beam_size` cannot be combined with the libretranslate protocol")
+        if self.options and self.protocol not in ("native", "stream"):
+            raise ValueError(f"`options` need the native or stream protocol. Given: {self.protocol}")
         if self.beam_size not in (None, *_DEEPL_BEAM_SIZES) and self.protocol == "deepl":
             raise ValueError("`beam_size` in the deepl protocol must be 1 (latency_optimized) or 4 (quality_optimized)")
         return self

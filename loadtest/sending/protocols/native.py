@@ -17,6 +17,7 @@ def http_request(request: TextRequest, bypass_cache: bool = False) -> HttpCall:
 def fields(request: TextRequest) -> dict[str, object]:
     """Return the fields of the request, without those left to the server's defaults."""
     chosen: dict[str, object] = {
+        **request.options,
         "text": list(request.texts) if request.is_list else request.texts[0],
         "source": request.source,
         "target": request.target,

@@ -136,6 +136,11 @@ def test_a_closed_loop_has_no_rate() -> None:
             "cannot be combined with the libretranslate protocol",
         ),
         ('name = "sentence"', 'name = "sentence"\nprotocol = "deepl"\nbeam_size = 2', "latency_optimized"),
+        (
+            'name = "sentence"',
+            'name = "sentence"\nprotocol = "deepl"\noptions = { top_k = 3 }',
+            "`options` need the native or stream protocol. Given: deepl",
+        ),
         ('name = "sentence"', 'name = "sentence"\nlengths = "poems"', "unknown lengths poems"),
         (
             'name = "sentence"',

@@ -36,6 +36,12 @@ def test_stream_is_the_native_request_with_events() -> None:
     assert (call.path, call.headers["Accept"]) == ("/v1/translate", "text/event-stream")
 
 
+@pytest.mark.parametrize("name", ["native", "stream"])
+def test_options_become_fields_of_the_request(name: str) -> None:
+    body = _body(name, replace(TWO, options={"max_length_ratio": 1, "text": "other"}))
+    assert body == _body(name, TWO) | {"max_length_ratio": 1}  # type: ignore[operator]  # an object
+
+
 def test_libretranslate_sends_q() -> None:
     assert _body("libretranslate", ONE) == {"q": "Good morning.", "source": "en", "target": "de", "format": "text"}
     assert _body("libretranslate", replace(TWO, beam_size=None)) == {
