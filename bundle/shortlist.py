@@ -108,30 +108,32 @@ class ListedTokens:
 
     def __init__(self, shortlist: Shortlist, num_tokens: int, always: Sequence[int], *, is_shared: bool) -> None:
         self._offsets = shortlist.offsets.tolist()
-        self._tokens = shortlist.tokens.astype(np.int64)
+        self._tokens = shortlist.tokens.astype(np.int32)
         self._num_listed = len(self._offsets) - 1
         self._num_first = min(shortlist.num_first, num_tokens)
-        self._always = np.zeros(num_tokens, np.bool_)
-        self._always[: self._num_first] = True
-        self._always[list(always)] = True
+        self._num_tokens = num_tokens
+        self._always = np.union1d(np.arange(self._num_first), always).astype(np.int32)
         self._is_shared = is_shared
 
     def of(self, source: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the tokens for a source [source_len], in ascending order."""
-        is_listed = self._always.copy()
-        for token in set(source.tolist()):
-            if token < self._num_listed:
-                is_listed[self._tokens[self._offsets[token] : self._offsets[token + 1]]] = True
-            if self._is_shared and token < is_listed.size:
-                is_listed[token] = True
-        found = is_listed.nonzero()[0]
-        wanted = min(max(-(-found.size // _MULTIPLE) * _MULTIPLE, _MIN_TOKENS), is_listed.size)
+        listed = (token for token in set(source.tolist()) if token < self._num_listed)
+        parts = [self._tokens[self._offsets[token] : self._offsets[token + 1]] for token in listed]
+        if self._is_shared:
+            parts.append(source[source < self._num_tokens])
+        # NumPy sorts 1,300 of these faster than it finds them in 32,000 flags.
+        found = np.concatenate((self._always, *parts))
+        found.sort()
+        found = found[np.concatenate((found[:1] >= 0, found[1:] != found[:-1]))]
+        wanted = min(max(-(-found.size // _MULTIPLE) * _MULTIPLE, _MIN_TOKENS), self._num_tokens)
         if missing := wanted - found.size:
             # At most as many tokens are listed between the first ones and those that are added here.
-            others = (~is_listed[self._num_first :]).nonzero()[0][:missing] + self._num_first
-            is_listed[others] = True
-            found = is_listed.nonzero()[0]
-        return found.astype(np.int32)
+            is_free = np.ones(min(self._num_first + found.size + missing, self._num_tokens), np.bool_)
+            is_free[: self._num_first] = False
+            is_free[found[: found.searchsorted(is_free.size)]] = False
+            found = np.concatenate((found, is_free.nonzero()[0][:missing].astype(np.int32)))
+            found.sort()
+        return found
 
 
 def _checksum(content: bytes) -> int:
