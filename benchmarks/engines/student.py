@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -70,10 +70,10 @@ def main(
     """Print milliseconds of the processor for a sentence, and ratios to Kvasir."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        words = _write_vocabulary(folder / "vocab.ende.spm")
+        words = write_vocabulary(folder / "vocab.ende.spm")
         choose = random.Random(0)  # noqa: S311 - no secret
         lines = [" ".join(choose.choices(words, k=_WORDS)) for _ in range(sentences)]
-        student = _write_model(folder / "student", folder / "vocab.ende.spm", STUDENT)
+        student = write_model(folder / "student", folder / "vocab.ende.spm", STUDENT)
         runs: dict[str, Callable[[], float]] = {}
         bundle = export_bundle(student, folder / "bundle", "int8")
         for name, uses_shortlist in (("kvasir", True), ("kvasir, all tokens", False)):
@@ -90,17 +90,17 @@ def main(
         print(f"{name:20} {1e3 * median / sentences:7.2f} ms   {median / medians['kvasir']:5.2f} x")
 
 
-def _write_vocabulary(path: Path) -> list[str]:
-    """Write a SentencePiece model with a piece for each word, and return the words."""
+def write_vocabulary(path: Path, known: Sequence[str] = ()) -> list[str]:
+    """Write a SentencePiece model with a piece for each known and each random word, and return the random words."""
     model = protobuf.ModelProto()  # type: ignore[attr-defined]  # made at run time
     letters = "abcdefghijklmnopqrstuvwxyz"
     choose = random.Random(1)  # noqa: S311 - no secret
-    num_words = NUM_PIECES - 3 - len(letters)
+    num_words = NUM_PIECES - 3 - len(letters) - len(known)
     words = sorted({"".join(choose.choices(letters, k=5)) for _ in range(2 * num_words)})[:num_words]
     kinds = model.SentencePiece
     for piece, kind in (("</s>", kinds.CONTROL), ("<unk>", kinds.UNKNOWN)):
         model.pieces.add(piece=piece, score=0.0, type=kind)
-    for score, piece in enumerate([f"▁{word}" for word in words] + ["▁", *letters]):
+    for score, piece in enumerate([f"▁{word}" for word in (*known, *words)] + ["▁", *letters]):
         model.pieces.add(piece=piece, score=-8.0 - score * 1e-5 - (4.0 if len(piece) == 1 else 0.0))
     model.trainer_spec.model_type = model.trainer_spec.UNIGRAM
     model.trainer_spec.eos_id, model.trainer_spec.unk_id = 0, 1
@@ -111,7 +111,7 @@ def _write_vocabulary(path: Path) -> list[str]:
     return words
 
 
-def _write_model(folder: Path, vocabulary: Path, shape: MarianShape) -> Path:
+def write_model(folder: Path, vocabulary: Path, shape: MarianShape) -> Path:
     """Write a random model as Firefox has it, or as Marian's trainer writes it if its decoder is not recurrent."""
     folder.mkdir()
     (folder / "vocab.ende.spm").write_bytes(vocabulary.read_bytes())
@@ -179,7 +179,7 @@ def _slimt(python: Path, folder: Path, lines: list[str]) -> Callable[[], float]:
 
 
 def _ctranslate2(folder: Path, lines: list[str], beam_size: int) -> Callable[[], float]:
-    source = _write_model(folder / "transformer", folder / "vocab.ende.spm", _transformer())
+    source = write_model(folder / "transformer", folder / "vocab.ende.spm", _transformer())
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocab.ende.spm"))
     vocabulary = source / "vocab.yml"
     numbered = (f"{json.dumps(pieces.id_to_piece(index))}: {index}\n" for index in range(NUM_PIECES))

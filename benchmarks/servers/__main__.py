@@ -61,6 +61,7 @@ def main(words: Sequence[str] | None = None) -> int:
             target=scenario.workload.target,
             beam_size=chosen.beam_size,
             libretranslate=Path(chosen.libretranslate).absolute() if chosen.libretranslate else None,
+            slimt=Path(chosen.slimt).absolute() if chosen.slimt else None,
             kvasir_flags=shlex.split(chosen.kvasir_flags),
         ),
         servers=names,
@@ -135,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         "--answers", type=int, default=200, help="number of texts whose translations are compared; 0 disables it"
     )
     parser.add_argument("--libretranslate", default=None, help="path of its program, in its own environment")
+    parser.add_argument("--slimt", default=None, help="an interpreter with slimt 0.1.0")
     parser.add_argument("--kvasir-flags", default="", help='additional flags of kvasir serve: "--max-rows 32"')
     return parser
 

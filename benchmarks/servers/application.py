@@ -5,9 +5,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -29,6 +30,9 @@ class TranslateBody(BaseModel):
     source: str | None = None
     target: str | None = None
     beam_size: int | None = Field(None, ge=1, le=MAX_BEAM_SIZE)
+    # Answers of random weights do not end. These limits are those of slimt, which has no others.
+    max_length_ratio: Literal[1] | None = None
+    max_repetitions: Literal[0] | None = None
 
 
 class LibreTranslateBody(BaseModel):
@@ -60,10 +64,15 @@ class Service:
         options: BatchOptions,
         language: str = "en",
         default_beam_size: int = DEFAULT_BEAM_SIZE,
+        *,
+        limits_to_source_length: bool = False,
     ) -> None:
         self._tokenizer = tokenizer
         self._language = language
-        self._default_beam_size = default_beam_size
+        self.default_beam_size = default_beam_size
+        """Beam size of requests without one."""
+        self.limits_to_source_length = limits_to_source_length
+        """Whether the engine always decodes at most as many tokens as the source has."""
         self.queue = BatchQueue(engine, options)
 
     async def translate(self, texts: list[str], beam_size: int | None = None) -> list[Translated]:
@@ -71,7 +80,7 @@ class Service:
         parts = [split(text, self._language, self._tokenizer.fits) for text in texts]
         sources = [[self._tokenizer.encode(part.text) for part in of_text if part.is_sentence] for of_text in parts]
         waiting = self.queue.submit(
-            [source for of_text in sources for source in of_text], beam_size or self._default_beam_size
+            [source for of_text in sources for source in of_text], beam_size or self.default_beam_size
         )
         remaining = iter([await future for future in waiting])
         translated = []
@@ -93,7 +102,7 @@ def create_app(service: Service) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         running = asyncio.create_task(service.queue.run())
-        for beam_size in (1, DEFAULT_BEAM_SIZE):
+        for beam_size in {1, service.default_beam_size}:
             await service.translate(list(WARM_UP), beam_size)
         yield
         running.cancel()
@@ -105,6 +114,8 @@ def create_app(service: Service) -> FastAPI:
     @app.post("/v1/translate")
     async def translate(body: TranslateBody) -> JSONResponse:
         texts = [body.text] if isinstance(body.text, str) else body.text
+        if service.limits_to_source_length != (body.max_length_ratio == 1 and body.max_repetitions == 0):
+            raise HTTPException(422, "the engine has other limits of lengths")
         done = await service.translate(texts, body.beam_size)
         return JSONResponse({"translations": [asdict(translated) for translated in done]})
 
@@ -133,7 +144,7 @@ def create_app(service: Service) -> FastAPI:
 def arguments(description: str) -> argparse.ArgumentParser:
     """Return a parser with the options that all these servers share."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--checkpoint", required=True, help="folder of a Hugging Face Marian checkpoint")
+    parser.add_argument("--checkpoint", required=True, help="folder of the weights and the tokenizer")
     parser.add_argument("--port", type=int, required=True, help="TCP port on 127.0.0.1")
     parser.add_argument("--language", default="en", help="language of the source texts, for splitting sentences")
     parser.add_argument(
@@ -146,13 +157,17 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-waiting", type=int, default=None, help="maximum number of waiting sentences; default: unlimited"
     )
+    return parser
+
+
+def add_token_limits(parser: argparse.ArgumentParser) -> None:
+    """Add the options of libraries that take these limits."""
     parser.add_argument(
         "--max-batch-tokens", type=int, default=1024, help="maximum number of padded source tokens per engine call"
     )
     parser.add_argument(
         "--target-factor", type=float, default=0.0, help="maximum target tokens per source token; 0: unlimited"
     )
-    return parser
 
 
 def serve(service: Service, port: int) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import ctranslate2
 
-from benchmarks.servers.application import Service, arguments, serve
+from benchmarks.servers.application import Service, add_token_limits, arguments, serve
 from benchmarks.servers.batching import BatchOptions, Deliver
 from benchmarks.servers.pieces import Pieces, TargetLimit, Tokenizer
 
@@ -54,13 +54,14 @@ class CTranslate2Engine:
 def main() -> None:
     """Load a converted model and serve it."""
     parser = arguments("FastAPI and CTranslate2's asynchronous translator behind a batching queue.")
+    add_token_limits(parser)
     parser.add_argument("--model", required=True, help="the checkpoint converted by CTranslate2")
     parser.add_argument("--compute-type", default="int8")
     parser.add_argument("--inter-threads", type=int, default=2, help="number of batches translated at once")
     parser.add_argument("--intra-threads", type=int, default=1, help="threads per batch")
     parser.add_argument("--batches-ahead", type=int, default=0, help="number of batches submitted in advance")
     chosen = parser.parse_args()
-    tokenizer = Tokenizer(Path(chosen.checkpoint))
+    tokenizer = Tokenizer.of_checkpoint(Path(chosen.checkpoint))
     engine = CTranslate2Engine(
         Path(chosen.model),
         TargetLimit(tokenizer.max_tokens, chosen.target_factor),

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from transformers import MarianMTModel
 
-from benchmarks.servers.application import Service, arguments, serve
+from benchmarks.servers.application import Service, add_token_limits, arguments, serve
 from benchmarks.servers.batching import BatchOptions, Deliver
 from benchmarks.servers.pieces import END, PADDING, UNKNOWN, Pieces, TargetLimit, Tokenizer
 
@@ -59,11 +59,12 @@ class HuggingFaceEngine:
 def main() -> None:
     """Load a checkpoint and serve it."""
     parser = arguments("FastAPI and Hugging Face generate behind a batching queue.")
+    add_token_limits(parser)
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     parser.add_argument("--threads", type=int, default=2)
     chosen = parser.parse_args()
     checkpoint = Path(chosen.checkpoint)
-    tokenizer = Tokenizer(checkpoint)
+    tokenizer = Tokenizer.of_checkpoint(checkpoint)
     limit = TargetLimit(tokenizer.max_tokens, chosen.target_factor)
     engine = HuggingFaceEngine(checkpoint, limit, chosen.dtype, chosen.threads, chosen.max_batch_tokens)
     options = BatchOptions(chosen.max_batch, chosen.window_ms / 1000, 1, chosen.max_waiting)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from sentencepiece import SentencePieceProcessor
 
@@ -32,15 +33,21 @@ class TargetLimit:
 
 
 class Tokenizer:
-    """The SentencePiece models of a Marian checkpoint. Thread-safe."""
+    """The SentencePiece models of both sides. Thread-safe."""
 
-    def __init__(self, checkpoint: Path) -> None:
-        """Read source.spm, target.spm and config.json. Raises OSError."""
-        self._source = SentencePieceProcessor(model_proto=(checkpoint / "source.spm").read_bytes())
-        self._target = SentencePieceProcessor(model_proto=(checkpoint / "target.spm").read_bytes())
-        config = json.loads((checkpoint / "config.json").read_text("utf-8"))
-        self.max_tokens = int(config["max_position_embeddings"])
+    def __init__(self, source: Path, target: Path, max_tokens: int) -> None:
+        """Read the models. Raises OSError."""
+        self._source, self._target = (
+            SentencePieceProcessor(model_proto=path.read_bytes()) for path in (source, target)
+        )
+        self.max_tokens = max_tokens
         """Maximum number of tokens of a source or a target, including its end."""
+
+    @classmethod
+    def of_checkpoint(cls, checkpoint: Path) -> Self:
+        """Return the tokenizer of a Hugging Face Marian checkpoint. Raises OSError."""
+        config = json.loads((checkpoint / "config.json").read_text("utf-8"))
+        return cls(checkpoint / "source.spm", checkpoint / "target.spm", int(config["max_position_embeddings"]))
 
     def encode(self, sentence: str) -> Pieces:
         """Return the tokens of a source sentence, its end last."""

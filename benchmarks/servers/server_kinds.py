@@ -14,7 +14,16 @@ Settings = Mapping[str, str]
 Protocol = Literal["native", "libretranslate"]
 
 BOUNDED = "-bounded"
-NAMES = ("kvasir", "ctranslate2", "ctranslate2-bounded", "huggingface", "huggingface-bounded", "libretranslate")
+NAMES = (
+    "kvasir",
+    "ctranslate2",
+    "ctranslate2-bounded",
+    "huggingface",
+    "huggingface-bounded",
+    "slimt",
+    "slimt-bounded",
+    "libretranslate",
+)
 
 _WINDOWS = ("0", "2", "5", "10")
 _BATCHES = ("8", "16", "32", "64")
@@ -27,7 +36,7 @@ class Material:
     """Inputs of all servers: the same weights as a checkpoint and as a bundle, and the folder of other formats.
 
     `beam_size` is for servers that take it at their start. `libretranslate` is the path of its program, in its own
-    environment. `kvasir_flags` are added to those of `kvasir serve`.
+    environment, and `slimt` an interpreter with slimt. `kvasir_flags` are added to those of `kvasir serve`.
     """
 
     checkpoint: Path
@@ -37,6 +46,7 @@ class Material:
     target: str = "de"
     beam_size: int | None = None
     libretranslate: Path | None = None
+    slimt: Path | None = None
     kvasir_flags: Sequence[str] = ()
 
     @property
@@ -79,10 +89,8 @@ def server_kind(name: str, material: Material) -> ServerKind:
         return _kvasir(material)
     if kind == "libretranslate":
         return _libretranslate(material)
-    is_bounded = name.endswith(BOUNDED)
-    return (
-        _ctranslate2(name, material, is_bounded) if kind == "ctranslate2" else _hugging_face(name, material, is_bounded)
-    )
+    others = {"ctranslate2": _ctranslate2, "huggingface": _hugging_face, "slimt": _slimt}
+    return others[kind](name, material, name.endswith(BOUNDED))
 
 
 def _kvasir(material: Material) -> ServerKind:
@@ -130,6 +138,24 @@ def _hugging_face(name: str, material: Material, is_bounded: bool) -> ServerKind
             _choices("max-batch-tokens", _BATCH_TOKENS),
             _choices("window-ms", _WINDOWS),
         ),
+        _choices("max-waiting", _WAITING) if is_bounded else (),
+    )
+
+
+def _slimt(name: str, material: Material, is_bounded: bool) -> ServerKind:
+    if material.slimt is None:
+        raise ServerFailed("an interpreter with slimt 0.1.0 is required; set --slimt")
+    if material.beam_size != 1:
+        raise ServerFailed("slimt has no beam search; set --beam-size 1")
+    layouts = tuple(
+        {"processes": str(processes), "workers": str(material.cpus // processes)} for processes in {1, material.cpus}
+    )
+    return ServerKind(
+        name,
+        "native",
+        _launcher("slimt_server", material, "--python", str(material.slimt)),
+        {**layouts[-1], "max-batch": "32", "window-ms": "2", **_waiting(is_bounded)},
+        (layouts, _choices("max-batch", _BATCHES), _choices("window-ms", _WINDOWS)),
         _choices("max-waiting", _WAITING) if is_bounded else (),
     )
 

@@ -35,7 +35,7 @@ def client(weights: Weights, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_its_answers_equal_those_of_ctranslate2(weights: Weights, client: httpx2.Client, beam_size: int) -> None:
     translator = ctranslate2.Translator(str(weights.ctranslate2), inter_threads=1, intra_threads=1, compute_type="int8")
-    tokenizer = Tokenizer(weights.checkpoint)
+    tokenizer = Tokenizer.of_checkpoint(weights.checkpoint)
     for sentence in SENTENCES:
         pieces = tokenizer.encode(sentence)
         [alone] = translator.translate_batch([pieces], beam_size=beam_size, max_decoding_length=tokenizer.max_tokens)
@@ -59,8 +59,9 @@ def test_clients_of_libretranslate_are_answered_too(client: httpx2.Client) -> No
     assert client.post("/translate", json={"q": SENTENCES[:1]}).json() == {"translatedText": [native[0]["text"]]}
 
 
-def test_an_unknown_option_is_rejected(client: httpx2.Client) -> None:
-    assert client.post("/v1/translate", json={"text": "a dog", "stream": True}).status_code == 422
+@pytest.mark.parametrize("option", [{"stream": True}, {"max_length_ratio": 1, "max_repetitions": 0}])
+def test_an_option_that_the_engine_lacks_is_rejected(client: httpx2.Client, option: dict[str, object]) -> None:
+    assert client.post("/v1/translate", json={"text": "a dog", **option}).status_code == 422
 
 
 def test_requests_at_once_share_batches_and_too_many_get_429(client: httpx2.Client) -> None:

@@ -21,7 +21,7 @@ def translated(engine: HuggingFaceEngine, sentences: list[Pieces], beam_size: in
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_in_batches_it_generates_what_each_sentence_gives_alone(weights: Weights, beam_size: int) -> None:
-    tokenizer = Tokenizer(weights.checkpoint)
+    tokenizer = Tokenizer.of_checkpoint(weights.checkpoint)
     sentences = [tokenizer.encode(sentence) for sentence in SENTENCES]
     engine = HuggingFaceEngine(weights.checkpoint, TargetLimit(tokenizer.max_tokens, 0), max_batch_tokens=40)
     assert translated(engine, sentences, beam_size) == [
@@ -30,7 +30,7 @@ def test_in_batches_it_generates_what_each_sentence_gives_alone(weights: Weights
 
 
 def test_no_translation_is_longer_than_its_limit(weights: Weights) -> None:
-    sentences = [Tokenizer(weights.checkpoint).encode(sentence) for sentence in SENTENCES[-1:]]
+    sentences = [Tokenizer.of_checkpoint(weights.checkpoint).encode(sentence) for sentence in SENTENCES[-1:]]
     engine = HuggingFaceEngine(weights.checkpoint, TargetLimit(max_tokens=32, factor=0.5, slack=1))
     [target] = translated(engine, sentences, 1)
     assert len(target) + 1 <= 1 + len(sentences[0]) // 2
