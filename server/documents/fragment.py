@@ -32,10 +32,16 @@ class Wrap:
 Inline = str | Wrap | Atom
 Fragment = tuple[Inline, ...]
 
-# Yields fragments and receives their translations.
+
+class AllFragments(list[Fragment]):
+    """All fragments of a document: its format reads it once, and yields nothing else."""
+
+
+# Yields fragments and receives their translations. A document that is small enough to be held yields `AllFragments`.
 Rewrite = Generator[list[Fragment], list[Fragment], None]
 # Yields the fragments of one file of an archive, receives their translations, and returns the new content of the file.
-RewritePart = Callable[[bytes, str], Generator[list[Fragment], list[Fragment], bytes]]
+# Takes the content, the name, and whether the fragments must be yielded at once.
+RewritePart = Callable[[bytes, str, bool], Generator[list[Fragment], list[Fragment], bytes]]
 
 
 def joined(nodes: Iterable[Inline]) -> Fragment:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
@@ -11,7 +10,7 @@ from server.documents.formats.registry import DocumentFormat
 from server.documents.fragment import Fragment, from_html, plain_texts, to_html, with_plain_texts
 from server.documents.input.limits import FileLimits
 from server.documents.report import DocumentReport
-from server.documents.steps import DocumentSize, advance, measure
+from server.documents.steps import DocumentSize, DocumentSteps
 from server.interface.errors import DeadlineExceeded, QueueFull
 
 TranslateTexts = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
@@ -65,28 +64,21 @@ class InProcessRewrite:
     """Rewriting of one document in a thread of this process: for documents of the user who runs it."""
 
     def __init__(self, source: Path, sink: Path, kind: DocumentFormat, limits: FileLimits) -> None:
-        self._source = source
-        self._kind = kind
-        self._limits = limits
-        self._files = ExitStack()
-        self._steps = kind.rewrite(
-            self._files.enter_context(source.open("rb")), self._files.enter_context(sink.open("wb")), limits
-        )
+        self._steps = DocumentSteps(source, sink, kind, limits)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._steps.close()
-        self._files.close()
 
     async def measure(self) -> DocumentSize:
         """Read the whole document and return its size."""
-        return await in_thread(measure, self._source, self._kind, self._limits)
+        return await in_thread(self._steps.measure)
 
     async def advance(self, translations: list[Fragment] | None) -> list[Fragment] | None:
         """Take translations of the last fragments, and return the next fragments, or None at the end."""
-        return await in_thread(advance, self._steps, translations, self._limits)
+        return await in_thread(self._steps.advance, translations)
 
 
 async def translate_document(

@@ -1,19 +1,21 @@
 """Tables as text: every cell with a text in it. Delimiters, quotes and line ends stay as they are written."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import regex
 
 from server.documents.formats.csv_delimiter import detect_delimiter
 from server.documents.formats.csv_heading import read_heading
-from server.documents.fragment import Rewrite
+from server.documents.fragment import AllFragments, Fragment, Rewrite
+from server.documents.input.density import Density
 from server.documents.input.encoding import read_text
 from server.documents.input.limits import FileLimits
 from server.interface.errors import DocumentTooComplex
 
 _WINDOW_CELLS = 5000
+_CELLS = Density(20_000, 7)  # names of one word, with their delimiters, have seven letters
 _MAX_COLUMNS = 16_384  # of the rows that decide about a heading, as in spreadsheets
 # Numbers and dates with letters in them, as programs write them: 1.5e-3, 2024-01-31T10:00:00Z, 31-Jan-2024, 10:30 pm.
 _VALUE = regex.compile(
@@ -23,6 +25,15 @@ _VALUE = regex.compile(
     r"|[0-9]{1,2}(?::[0-9]{2}){0,2} ?[ap]\.?m\.?)\s*+",
     regex.IGNORECASE,
 )
+
+
+class _TextCell(NamedTuple):
+    """A cell, and the place of its content in the file, without quotes around it."""
+
+    content: str
+    begin: int
+    end: int
+    is_quoted: bool
 
 
 def rewrite(
@@ -41,38 +52,40 @@ def rewrite(
     text, found = read_text(source, limits, encoding)
     if delimiter is None:
         delimiter = detect_delimiter(text)
-    if sink is not None:
-        sink.write(found.mark)
     heading = read_heading([_content(cell) for cell in row] for row in _rows(text, delimiter))
     chosen = heading.chosen(columns) if columns else None
     num_heading_cells = len(heading.names) if columns or heading.is_heading else 0
+    cells = _CELLS.bounded(_text_cells(text, delimiter, num_heading_cells, chosen), len(text), "cells with a text")
+    is_held = len(text) <= limits.max_held_bytes
+    written: list[str] = []
+    position = 0
+    while window := list(cells if is_held else islice(cells, _WINDOW_CELLS)):
+        fragments: list[Fragment] = [(cell.content,) for cell in window]
+        translations = yield AllFragments(fragments) if is_held else fragments
+        for cell, translation in zip(window, translations, strict=True):
+            new = "".join(map(str, translation))
+            if new != cell.content:
+                written += [text[position : cell.begin], _written(cell, new, delimiter)]
+                position = cell.end
+    if sink is not None:
+        sink.write(found.encode("".join([*written, text[position:]])))
+
+
+def _text_cells(
+    text: str, delimiter: str, num_heading_cells: int, chosen: frozenset[int] | None
+) -> Iterator[_TextCell]:
+    """Yield the cells with a text behind the heading, of all columns or of the `chosen` ones."""
     column = 0
-    cells = _cells(text, delimiter)
-    while window := list(islice(cells, _WINDOW_CELLS)):
-        written = [cell[0] for cell in window]
-        contents = list(map(_content, window))
-        are_texts = {content: _is_text(content) for content in set(contents)}
-        places = [place for place in range(num_heading_cells, len(window)) if are_texts[contents[place]]]
-        num_heading_cells = max(num_heading_cells - len(window), 0)
+    for number, cell in enumerate(_cells(text, delimiter)):
+        its_column = column
         if chosen is not None:
-            columns_of, column = _columns(written, delimiter, column)
-            places = [place for place in places if columns_of[place] in chosen]
-        translated = (yield [(contents[place],) for place in places]) if places else []
-        if sink is not None:
-            for place, translation in zip(places, translated, strict=True):
-                new = "".join(map(str, translation))
-                if new != contents[place]:
-                    written[place] = _written(window[place], new, delimiter)
-            sink.write(found.encode_part("".join(written)))
-
-
-def _columns(cells: Sequence[str], delimiter: str, column: int) -> tuple[list[int], int]:
-    """Return the column of each cell, counted from 0, and of the next one. The first cell is in `column`."""
-    columns = []
-    for cell in cells:
-        columns.append(column)
-        column = column + 1 if delimiter and cell.endswith(delimiter) else 0
-    return columns, column
+            column = column + 1 if delimiter and cell[0].endswith(delimiter) else 0
+        if number < num_heading_cells or (chosen is not None and its_column not in chosen):
+            continue
+        content = _content(cell)
+        if _is_text(content):
+            is_quoted = cell["quoted"] is not None
+            yield _TextCell(content, *cell.span("quoted" if is_quoted else "rest"), is_quoted)
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[regex.Match[str]]]:
@@ -112,13 +125,12 @@ def _content(cell: regex.Match[str]) -> str:
     return rest if quoted is None else quoted.replace('""', '"')
 
 
-def _written(cell: regex.Match[str], content: str, delimiter: str) -> str:
-    """Return a cell with other content, in quotes if it had some or needs them now."""
-    old = _content(cell)
+def _written(cell: _TextCell, content: str, delimiter: str) -> str:
+    """Return other content for a cell, in quotes if it needs them now."""
     escaped = content.replace('"', '""')
-    if cell["quoted"] is not None:
-        return cell["before"] + escaped + cell[0][cell.end("quoted") - cell.start() :]
-    needs_quotes = any(mark in content for mark in (delimiter or "\n", "\r", "\n")) or content.count('"') > old.count(
+    if cell.is_quoted:
+        return escaped
+    needs_quotes = any(mark in content for mark in (delimiter or "\n", "\r", "\n")) or content.count(
         '"'
-    )
-    return (f'"{escaped}"' if needs_quotes else content) + cell[0][len(old) :]
+    ) > cell.content.count('"')
+    return f'"{escaped}"' if needs_quotes else content

@@ -8,7 +8,7 @@ from lxml import etree
 from server.documents.fragment import Rewrite
 from server.documents.input.limits import FileLimits
 from server.documents.markup.items import Kind
-from server.documents.markup.ooxml_packages import described, rewrite_package
+from server.documents.markup.ooxml_packages import described, rewrite_package, tag_pattern
 from server.documents.markup.ooxml_rebuilding import Piece
 from server.documents.markup.ooxml_runs import Paragraph
 
@@ -52,11 +52,12 @@ _BREAKS = frozenset(_W + name for name in ("tab", "br", "cr", "ptab"))
 # Properties of a style that do not change how text looks.
 _NO_STYLE = frozenset(_W + name for name in ("lang", "noProof", "rPrChange", "webHidden"))
 _LINK_FIELDS = ("HYPERLINK", "TOC")  # fields whose result is text of the document
+_TEXT_TAG = tag_pattern("p")
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
     """Rewrite every paragraph; results of fields (page numbers, references), formulas and pictures stay."""
-    yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, _paragraphs)
+    yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, _paragraphs, _TEXT_TAG)
 
 
 def _paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:

@@ -53,22 +53,24 @@ def _parts(archive: Archive, language: str | None) -> Iterator[tuple[str, Rewrit
 
 
 def _rewrite_chapter(
-    content: bytes, name: str, language: str | None
+    content: bytes, name: str, is_held: bool, language: str | None
 ) -> Generator[list[Fragment], list[Fragment], bytes]:
     items = xml_items(content, name, _role_in_xhtml, allow_doctype=True)
-    written = yield from rewritten(with_language(items, language), escaped_texts)
+    written = yield from rewritten(with_language(items, language), escaped_texts, is_held=is_held)
     return written.encode()
 
 
 def _rewrite_contents(
-    content: bytes, name: str, language: str | None
+    content: bytes, name: str, is_held: bool, language: str | None
 ) -> Generator[list[Fragment], list[Fragment], bytes]:
     items = xml_items(content, name, _role_in_ncx, allow_doctype=True)
-    written = yield from rewritten(with_language(items, language), escaped_texts)
+    written = yield from rewritten(with_language(items, language), escaped_texts, is_held=is_held)
     return written.encode()
 
 
-def _rewrite_description(content: bytes, name: str, language: str) -> Generator[list[Fragment], list[Fragment], bytes]:
+def _rewrite_description(
+    content: bytes, _name: str, _is_held: bool, language: str
+) -> Generator[list[Fragment], list[Fragment], bytes]:
     """Change the first language of the package; it has no text to translate."""
     yield from ()
     return _DECLARED_LANGUAGE.sub(rb"\g<1>" + language.encode(), content, count=1)

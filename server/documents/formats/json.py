@@ -21,7 +21,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encodin
     text, found = read_text(source, limits, encoding)
     if text and not text.isspace():
         _check(text)
-    written = yield from rewritten_values(text, _values(text))
+    written = yield from rewritten_values(text, _values(text), limits)
     if sink is not None:
         sink.write(found.encode(written))
 

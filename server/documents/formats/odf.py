@@ -67,8 +67,8 @@ rewrite_spreadsheet = partial(rewrite, kind="spreadsheet")
 rewrite_presentation = partial(rewrite, kind="presentation")
 
 
-def _rewrite_part(content: bytes, name: str) -> Generator[list[Fragment], list[Fragment], bytes]:
-    written = yield from rewritten(xml_items(content, name, _role), _text_writer)
+def _rewrite_part(content: bytes, name: str, is_held: bool) -> Generator[list[Fragment], list[Fragment], bytes]:
+    written = yield from rewritten(xml_items(content, name, _role), _text_writer, is_held=is_held)
     return written.encode()
 
 

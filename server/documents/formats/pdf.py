@@ -3,8 +3,6 @@
 Pictures, drawings, colours, tables as such, links and forms are not kept. pdfminer.six finds lines and paragraphs.
 """
 
-import io
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -12,7 +10,7 @@ from typing import BinaryIO
 
 from pdfminer.layout import LTChar, LTPage, LTTextBox
 
-from server.documents.fragment import Fragment, Inline, Rewrite, Wrap, has_words, joined
+from server.documents.fragment import AllFragments, Fragment, Inline, Rewrite, Wrap, has_words, joined
 from server.documents.input.limits import FileLimits
 from server.documents.input.pdf_pages import read_pages
 from server.documents.markup.docx_writing import DocxWriter, Paragraph, Run
@@ -46,64 +44,24 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, languag
     if _SIGNATURE not in source.read(_SIGNATURE_BYTES):
         raise InvalidDocument("the file is not a PDF, or is cut off at its beginning")
     source.seek(0)
-    writer = DocxWriter(language)
+    pages: list[_Page] = []
     num_characters = 0
-    for page in _LAST_MEASURED.pages(source, is_last_use=sink is not None):
-        num_characters += sum(len(run.text) for block in page.blocks for run in block.paragraph.runs)
-        wanted = [block for block in page.blocks if has_words(block.fragment)]
-        translations = (yield [block.fragment for block in wanted]) if wanted else []
-        if sink is not None:
-            for block, translation in zip(wanted, translations, strict=True):
-                block.paragraph.runs = list(_runs(translation, block.styles[0], block.styles))
-            writer.add_page(page.width, page.height, [block.paragraph for block in page.blocks])
+    for page in read_pages(source):
+        pages.append(_Page(page.width, page.height, list(_blocks(page))))
+        num_characters += sum(len(run.text) for block in pages[-1].blocks for run in block.paragraph.runs)
         if num_characters > limits.max_uncompressed_bytes:
             raise DocumentTooComplex(f"a PDF may have {limits.max_uncompressed_bytes} characters. Given: more")
     if not num_characters:
         raise InvalidDocument("the PDF contains no text, only pictures; recognise its text (OCR) first")
+    wanted = [block for page in pages for block in page.blocks if has_words(block.fragment)]
+    translations = (yield AllFragments(block.fragment for block in wanted)) if wanted else []
+    for block, translation in zip(wanted, translations, strict=True):
+        block.paragraph.runs = list(_runs(translation, block.styles[0], block.styles))
     if sink is not None:
+        writer = DocxWriter(language)
+        for each in pages:
+            writer.add_page(each.width, each.height, [block.paragraph for block in each.blocks])
         writer.write(sink)
-
-
-class _PageMemory:
-    """The pages of the file that was read last: it is read once to measure it and once to translate it.
-
-    Finding the characters takes nearly all of the time.
-    """
-
-    def __init__(self) -> None:
-        self._file: object = None
-        self._pages: list[_Page] = []
-
-    def pages(self, source: BinaryIO, *, is_last_use: bool) -> Iterator[_Page]:
-        """Yield the pages, and keep them until their last use."""
-        file = _identity(source)
-        if file is not None and file == self._file:
-            pages = self._pages
-            if is_last_use:
-                self._file, self._pages = None, []
-            yield from pages
-            return
-        self._file, self._pages = None, []
-        read: list[_Page] = []
-        for page in read_pages(source):
-            read.append(_Page(page.width, page.height, list(_blocks(page))))
-            yield read[-1]
-            if is_last_use:
-                read.clear()
-        if not is_last_use:
-            self._file, self._pages = file, read
-
-
-def _identity(source: BinaryIO) -> object:
-    """Return a value that is different for another file; None for a stream that is no file."""
-    try:
-        status = os.fstat(source.fileno())
-    except io.UnsupportedOperation:
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-_LAST_MEASURED = _PageMemory()
 
 
 def _blocks(page: LTPage) -> Iterator[_Block]:

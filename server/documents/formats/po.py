@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import polib
 
-from server.documents.fragment import Rewrite
+from server.documents.fragment import AllFragments, Rewrite
 from server.documents.input.encoding import codec_of, read_part
 from server.documents.input.limits import FileLimits
 from server.interface.errors import InvalidDocument
@@ -46,7 +46,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
 
     # Several forms may have one text.
     wanted = list(dict.fromkeys(field.text for field in fields if any(map(str.isalpha, field.text))))
-    fragments = (yield [(text,) for text in wanted]) if wanted else []
+    fragments = (yield AllFragments((text,) for text in wanted)) if wanted else []
     translations = {text: "".join(map(str, fragment)) for text, fragment in zip(wanted, fragments, strict=True)}
     if sink is not None:
         sink.write(_encoded("".join(_filled(lines, fields, translations)), codec))

@@ -8,7 +8,7 @@ from lxml import etree
 from server.documents.fragment import Rewrite
 from server.documents.input.limits import FileLimits
 from server.documents.markup.items import Kind
-from server.documents.markup.ooxml_packages import described, rewrite_package
+from server.documents.markup.ooxml_packages import described, rewrite_package, tag_pattern
 from server.documents.markup.ooxml_rebuilding import Piece
 from server.documents.markup.ooxml_runs import Paragraph
 
@@ -31,11 +31,12 @@ _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _LINK = _A + "hlinkClick"
 _NO_STYLE = frozenset(("lang", "altLang", "dirty", "err", "smtClean", "smtId", "noProof"))
 _PROPERTIES = frozenset((_A + "pPr", _A + "endParaRPr"))
+_TEXT_TAG = tag_pattern("p")
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
     """Rewrite every paragraph; slide numbers, dates, formulas and pictures stay."""
-    yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, drawing_paragraphs)
+    yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, drawing_paragraphs, _TEXT_TAG)
 
 
 def drawing_paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:

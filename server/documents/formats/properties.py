@@ -24,7 +24,7 @@ _WRITTEN = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
     """Rewrite every value that is a text for readers."""
     text, found = read_text(source, limits, encoding)
-    written = yield from rewritten_values(text, _values(text))
+    written = yield from rewritten_values(text, _values(text), limits)
     if sink is not None:
         sink.write(found.encode(written))
 

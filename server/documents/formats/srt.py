@@ -28,7 +28,9 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encodin
     """Rewrite one paragraph a cue, or one a line in a dialogue. Translations get as many lines as their source."""
     limits = replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES))
     text, found = read_text(source, limits, encoding)
-    written = yield from rewritten(_file_items(lines_of(text)), lambda _: _MARKUP.write, _MARKUP.wrapped)
+    items = _file_items(lines_of(text))
+    is_held = len(text) <= limits.max_held_bytes
+    written = yield from rewritten(items, lambda _: _MARKUP.write, _MARKUP.wrapped, is_held=is_held)
     if sink is not None:
         sink.write(found.encode(written))
 

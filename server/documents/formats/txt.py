@@ -1,16 +1,19 @@
 """Plain text: every line is a paragraph. Reads and writes in windows, so that a long file needs no more memory."""
 
 import codecs
+import io
 from collections.abc import Iterator
 from itertools import islice
 from typing import BinaryIO
 
-from server.documents.fragment import Rewrite
+from server.documents.fragment import AllFragments, Fragment, Rewrite
+from server.documents.input.density import Density
 from server.documents.input.encoding import Encoding, detect_in
 from server.documents.input.limits import FileLimits
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 
 _WINDOW_LINES = 2000
+_LINES = Density(20_000, 8)  # with a letter; a list of words has one in ten characters
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
@@ -18,15 +21,22 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encodin
     found = detect_in(source, encoding)
     if sink is not None:
         sink.write(found.mark)
+    num_bytes, num_lines = source.seek(0, io.SEEK_END), 0
+    is_held = num_bytes <= limits.max_held_bytes
+    source.seek(len(found.mark))
     lines = _lines(source, found, limits)
-    while window := list(islice(lines, _WINDOW_LINES)):
+    while window := list(lines if is_held else islice(lines, _WINDOW_LINES)):
         texts = [line.strip() for line in window]
         wanted = [index for index, text in enumerate(texts) if any(map(str.isalpha, text))]
-        translated = iter((yield [(texts[index],) for index in wanted]) if wanted else ())
-        for index in wanted:
-            start = window[index].index(texts[index])
-            rest = window[index][start + len(texts[index]) :]
-            window[index] = window[index][:start] + "".join(map(str, next(translated))) + rest
+        num_lines += len(wanted)
+        _LINES.check(num_lines, num_bytes, "lines with a letter")
+        fragments: list[Fragment] = [(texts[index],) for index in wanted]
+        translations = (yield AllFragments(fragments) if is_held else fragments) if wanted else ()
+        for index, translation in zip(wanted, translations, strict=True):
+            before, text, after = window[index].partition(texts[index])
+            new = "".join(map(str, translation))
+            if new != text:
+                window[index] = before + new + after
         if sink is not None:
             sink.write(found.encode_part("".join(window)))
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from lxml import etree
 
-from server.documents.fragment import Atom, Fragment, Inline, Rewrite, Wrap, has_words, joined
+from server.documents.fragment import AllFragments, Atom, Fragment, Inline, Rewrite, Wrap, has_words, joined
 from server.documents.input import safe_xml
 from server.documents.input.encoding import read_part
 from server.documents.input.limits import FileLimits
@@ -115,9 +115,12 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, languag
         raise InvalidDocument(f"the file must be XLIFF 1.2 or 2.0. Given: {str(root.tag)[:80]!r}")
     segments = [segment for segment in _segments(root, version) if has_words(segment.fragment)]
     has_changed = False
-    for begin in range(0, len(segments), _WINDOW_SEGMENTS):
-        window = segments[begin : begin + _WINDOW_SEGMENTS]
-        translations = yield [segment.fragment for segment in window]
+    is_held = len(content) <= limits.max_held_bytes
+    num_segments = len(segments) if is_held else _WINDOW_SEGMENTS
+    for begin in range(0, len(segments), num_segments or 1):
+        window = segments[begin : begin + num_segments]
+        fragments = [segment.fragment for segment in window]
+        translations = yield AllFragments(fragments) if is_held else fragments
         for segment, translation in zip(window, translations, strict=True):
             if translation != segment.fragment:
                 segment.replace(translation)

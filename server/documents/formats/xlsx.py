@@ -11,7 +11,7 @@ from server.documents.input import safe_xml
 from server.documents.input.archive import Archive, opened
 from server.documents.input.limits import FileLimits
 from server.documents.markup.items import Kind
-from server.documents.markup.ooxml_packages import described, part_types, rewrite_package
+from server.documents.markup.ooxml_packages import described, part_types, rewrite_package, tag_pattern
 from server.documents.markup.ooxml_rebuilding import Piece
 from server.documents.markup.ooxml_runs import Paragraph
 from server.documents.markup.text_values import is_text
@@ -35,6 +35,7 @@ _TABLE, _PIVOT_CACHE = f"{_SHEET}table+xml", f"{_SHEET}pivotCacheDefinition+xml"
 
 _S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _TEXTS = (_S + "si", _S + "is", _S + "text")  # a shared string, one inside a cell, and that of a comment
+_TEXT_TAG = tag_pattern("si", "is", "text", "p")
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
@@ -50,7 +51,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
                 yield Paragraph([piece for child in text.iterchildren("*") if (piece := _piece(child)) is not None])
         yield from drawing_paragraphs(tree)
 
-    yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, find_paragraphs)
+    yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, find_paragraphs, _TEXT_TAG)
 
 
 def _column_names(archive: Archive) -> frozenset[str]:

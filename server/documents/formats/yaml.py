@@ -7,6 +7,7 @@ import regex
 import yaml
 
 from server.documents.fragment import Rewrite
+from server.documents.input.density import Density
 from server.documents.input.encoding import read_text
 from server.documents.input.limits import FileLimits
 from server.documents.markup.text_values import TextValue, is_for_programs, is_text, rewritten_values
@@ -14,6 +15,7 @@ from server.interface.errors import DocumentTooLarge, InvalidDocument
 
 _MAX_CHARACTERS = 4_000_000
 _MAX_DEPTH = 100
+_EVENTS = Density(50_000, 10)  # keys, values, and ends of collections: 4 us each
 # libyaml scans forty times faster than Python. Packages of some systems lack it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # Characters that end a line in YAML 1.1, which the library reads, and not in YAML 1.2; and what it reads for them.
@@ -44,7 +46,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encodin
     text, found = read_text(source, limits, encoding)
     if len(text) > _MAX_CHARACTERS:
         raise DocumentTooLarge(f"a YAML file may have {_MAX_CHARACTERS} characters. Given: {len(text)}")
-    written = yield from rewritten_values(text, _values(text))
+    written = yield from rewritten_values(text, _values(text), limits)
     if sink is not None:
         sink.write(found.encode(written))
 
@@ -67,7 +69,9 @@ def _scalars(text: str) -> Iterator[_Scalar]:
     # For each open collection, whether its next node is a key; None in a sequence.
     expects_key: list[bool | None] = [None]
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in _EVENTS.bounded(
+            yaml.parse(text, Loader=_LOADER), len(text), "keys, values and ends of collections"
+        ):
             kind = type(event)  # faster than isinstance; a dense file has 300,000 events
             if kind in _ENDS:
                 expects_key.pop()

@@ -3,12 +3,14 @@
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
-from server.documents.fragment import Rewrite, RewritePart
+from server.documents.fragment import AllFragments, Fragment, Rewrite, RewritePart
+from server.documents.input.density import PARAGRAPHS
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.interface.errors import DocumentTooComplex, DocumentTooLarge, InvalidDocument
 
@@ -26,9 +28,11 @@ _ENCRYPTED = 0x1
 class Archive:
     """Files of a document by name. No file is unpacked to a path."""
 
-    def __init__(self, archive: zipfile.ZipFile, limits: FileLimits) -> None:
+    def __init__(self, archive: zipfile.ZipFile, limits: FileLimits, num_bytes: int) -> None:
         self._archive = archive
         self._limits = limits
+        self._num_bytes = num_bytes
+        self._num_fragments = 0
         self.names = [info.filename for info in archive.infolist()]
 
     def read(self, name: str) -> bytes:
@@ -48,21 +52,69 @@ class Archive:
 
     def rewrite(self, sink: BinaryIO | None, parts: Mapping[str, RewritePart]) -> Rewrite:
         """Write all files to `sink` in their order, the `parts` rewritten. Without a sink only reads."""
-        if sink is None:
+        num_bytes = sum(info.file_size for info in self._archive.infolist() if info.filename in parts)
+        is_held = num_bytes <= self._limits.max_held_bytes
+        contents: dict[str, bytes] = {}
+        if is_held:
+            contents = yield from self._rewritten_at_once(parts)
+        elif sink is not None:
+            yield []  # before files are copied, for who only asks whether the document is held
+        else:
             for name in self.names:
                 if name in parts:
-                    yield from parts[name](self.read(name), name)
+                    yield from self._bounded(parts[name](self.read(name), name, False))
+        if sink is None:
             return
         with zipfile.ZipFile(sink, "w", allowZip64=False) as written:
             written.comment = self._archive.comment
             for info in self._archive.infolist():
-                if info.filename in parts:
-                    content = yield from parts[info.filename](self.read(info.filename), info.filename)
+                name = info.filename
+                if name in contents:
+                    written.writestr(_like(info), contents.pop(name))
+                elif name in parts:
+                    content = yield from parts[name](self.read(name), name, False)
                     written.writestr(_like(info), content)
                 else:
                     with self._archive.open(info) as old, written.open(_like(info), "w") as new:
                         while chunk := old.read(_COPY_BYTES):
                             new.write(chunk)
+
+    def _bounded(self, steps: Generator[list[Fragment], list[Fragment], bytes]) -> Rewrite:
+        """Yield the fragments of a part; raises `DocumentTooComplex` for more in all parts than the file is worth."""
+        fragments = next(steps, None)
+        while fragments is not None:
+            self._num_fragments += len(fragments)
+            PARAGRAPHS.check(self._num_fragments, self._num_bytes, "paragraphs")
+            translations = yield fragments
+            try:
+                fragments = steps.send(translations)
+            except StopIteration:
+                return
+
+    def _rewritten_at_once(
+        self, parts: Mapping[str, RewritePart]
+    ) -> Generator[list[Fragment], list[Fragment], dict[str, bytes]]:
+        """Yield the fragments of all `parts` together, and return their new contents."""
+        contents: dict[str, bytes] = {}
+        waiting: list[tuple[str, Generator[list[Fragment], list[Fragment], bytes], int]] = []
+        fragments = AllFragments()
+        for name in self.names:
+            if name in parts:
+                steps = parts[name](self.read(name), name, True)
+                try:
+                    of_part = next(steps)
+                except StopIteration as end:
+                    contents[name] = end.value
+                else:
+                    waiting.append((name, steps, len(of_part)))
+                    fragments += of_part
+        remaining = iter((yield fragments) if fragments else ())
+        for name, steps, num_fragments in waiting:
+            try:
+                steps.send(list(islice(remaining, num_fragments)))
+            except StopIteration as end:
+                contents[name] = end.value
+        return contents
 
 
 @contextmanager
@@ -75,7 +127,7 @@ def opened(source: BinaryIO, limits: FileLimits) -> Iterator[Archive]:
         _check_directory(source, limits)
         with _zip_file(source) as archive:
             _check_entries(archive.infolist(), limits)
-            yield Archive(archive, limits)
+            yield Archive(archive, limits, source.seek(0, 2))
     except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError, UnicodeDecodeError) as error:
         raise InvalidDocument(f"the file is damaged, or of another format: {error}") from error
 

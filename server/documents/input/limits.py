@@ -16,6 +16,9 @@ class FileLimits:
     max_file_bytes: int = 20 * MEGABYTE
     max_uncompressed_bytes: int = 200 * MEGABYTE  # of all files of an archive together
     max_part_bytes: int = 32 * MEGABYTE
+    # Of a text file, or of the XML files of an archive together: those of at most so many bytes are read once and held
+    # until they are written, which takes up to 100 times their size. Larger ones are read twice, in windows.
+    max_held_bytes: int = 2 * MEGABYTE
     max_entries: int = 10_000  # files of an archive
     max_ratio: int = 200  # uncompressed bytes per compressed byte of a file of an archive
     max_tags: int = 1_000_000  # of a page, or of one XML file of an archive: each takes some 200 bytes of memory

@@ -53,6 +53,15 @@ def check_prolog(content: bytes, name: str, allow_doctype: bool = False) -> str:
     raise InvalidDocument(f"{name} is not XML: it has no element")
 
 
+def check(content: bytes, name: str) -> None:
+    """Raise `InvalidDocument` as `parse` does for XML without a document type; builds no tree."""
+    check_prolog(content, name)
+    try:
+        expat.ParserCreate().Parse(content, True)
+    except expat.ExpatError as error:
+        raise InvalidDocument(f"{name} is not well-formed XML: {error}") from error
+
+
 def parse(content: bytes, name: str, allow_doctype: bool = False) -> etree._ElementTree:
     """Parse `content`; raises `InvalidDocument` with the `name` of the file for malformed or unsafe XML.
 

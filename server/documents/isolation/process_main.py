@@ -4,6 +4,7 @@ The process holds the tree of a document; the serving process only sees its text
 or the process with it.
 """
 
+import gc
 import logging
 import resource
 import signal
@@ -26,13 +27,14 @@ from server.documents.isolation.messages import (
     frame_length,
     parse_frame,
 )
-from server.documents.steps import advance, measure
+from server.documents.steps import DocumentSteps
 from server.interface.errors import DocumentTooLarge, KvasirError, StorageFull
 from server.interface.storage import is_full
 
 _BATCH_FRAGMENTS = 2000
 _BATCH_CHARACTERS = 200_000
 _MAX_KEPT_BYTES = 16_000_000
+_GARBAGE_THRESHOLDS = (100_000, 20, 100)
 
 
 def run(socket_number: int, max_memory_bytes: int) -> None:
@@ -42,6 +44,10 @@ def run(socket_number: int, max_memory_bytes: int) -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     # Libraries log the text that they cannot read, and the server's log has no texts.
     logging.disable()
+    # A document is a few million objects that are alive until it is written: looking for cycles among them takes as
+    # long as reading it.
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
     with socket.socket(fileno=socket_number) as connection, connection.makefile("rwb") as stream:
         _limit_memory(max_memory_bytes)
         server = _DocumentServer(cast(BinaryIO, stream))
@@ -105,17 +111,13 @@ class _DocumentServer:
         allowed = limits.max_uncompressed_bytes
         allowed = allowed if most == resource.RLIM_INFINITY else min(allowed, most)
         resource.setrlimit(resource.RLIMIT_FSIZE, (allowed, most))
-        size = measure(source, kind, limits)
-        self.send({"type": "size", "num_units": size.num_units, "num_characters": size.num_characters})
         try:
-            with (
-                source.open("rb") as read,
-                sink.open("wb") as written,
-                closing(kind.rewrite(read, written, limits)) as steps,
-            ):
-                fragments = advance(steps, None, limits)
+            with closing(DocumentSteps(source, sink, kind, limits)) as steps:
+                size = steps.measure()
+                self.send({"type": "size", "num_units": size.num_units, "num_characters": size.num_characters})
+                fragments = steps.advance(None)
                 while fragments is not None:
-                    fragments = advance(steps, self._translated(fragments), limits)
+                    fragments = steps.advance(self._translated(fragments))
         except OSError as error:
             if sink.stat().st_size < limits.max_uncompressed_bytes:
                 if is_full(error):

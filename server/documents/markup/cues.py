@@ -67,7 +67,8 @@ class CueMarkup:
                 continue
             text = line.text.strip()
             start = line.text.index(text)
-            yield Item(Kind.TEXT, line.text[:start])
+            if start:
+                yield Item(Kind.TEXT, line.text[:start])
             for item in self._line_items(text, is_dialogue):
                 depth = max(0, depth + (item.kind is Kind.OPEN) - (item.kind is Kind.CLOSE))
                 if depth > _MAX_DEPTH:

@@ -8,6 +8,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from server.documents.input.density import Density
 from server.documents.markup.items import Item, Kind
 from server.interface.errors import DocumentTooComplex
 
@@ -17,7 +18,9 @@ _RULES = (
     "newline", "escape", "backticks", "strikethrough", "emphasis", "link", "image", "autolink", "html_inline", "entity",
 )  # fmt: skip
 
-_MAX_BLOCK_TOKENS = 100_000  # of a file, some 600 bytes each; a paragraph has 3, an item of a list 5
+# Of a file, some 600 bytes and 20 us each; a paragraph has 3, an item of a list 5. Change logs have one item in 70
+# characters.
+_BLOCK_TOKENS, _MAX_BLOCK_TOKENS = Density(40_000, 30), 100_000
 
 # Common extensions of CommonMark that are not text: markers at the beginning of a line (definitions, footnotes, notes
 # with a title), formulas, and attributes at the end of a heading.
@@ -49,18 +52,23 @@ def new_parser() -> MarkdownIt:
 class _BoundedTokens(list[Token]):
     """Tokens of a file while its blocks are parsed. Raises `DocumentTooComplex` for too many: a table is one block."""
 
+    def __init__(self, num_characters: int) -> None:
+        super().__init__()
+        self._num_characters = num_characters
+        self._most = min(_BLOCK_TOKENS.most(num_characters), _MAX_BLOCK_TOKENS)
+
     def append(self, token: Token, /) -> None:
         """Add a token."""
-        if len(self) == _MAX_BLOCK_TOKENS:
+        if len(self) == self._most:
             raise DocumentTooComplex(
-                f"a Markdown file may have {_MAX_BLOCK_TOKENS // 3} paragraphs or cells of tables, or "
-                f"{_MAX_BLOCK_TOKENS // 5} items of lists; divide it into several files"
+                f"a Markdown file of {self._num_characters} characters may have {self._most // 3} paragraphs or cells "
+                f"of tables, or {self._most // 5} items of lists; divide it into several files"
             )
         super().append(token)
 
 
 def _limit_tokens(state: StateCore) -> None:
-    state.tokens = _BoundedTokens()
+    state.tokens = _BoundedTokens(len(state.src))
 
 
 def _beyond(state: StateInline, silent: bool) -> bool:

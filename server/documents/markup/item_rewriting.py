@@ -3,17 +3,21 @@
 Markup that no translation touches is written as it was read, byte for byte.
 """
 
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-from server.documents.fragment import Fragment, Wrap
+from server.documents.fragment import AllFragments, Fragment, Wrap
+from server.documents.input.density import Density
 from server.documents.markup.items import Item, Kind, write_text
 from server.documents.markup.units import Unit, find_units, inner_items
-from server.interface.errors import DocumentTooComplex
 
 # Items held at once, with their units and fragments: some 300 bytes each.
 _WINDOW_ITEMS = 5000
+# Pieces of markup and text, each some 5 us of work. Pages of real documents have one in 13 characters, short cues of
+# subtitles one in 10.
+_ITEMS = Density(50_000, 8)
 # Elements in paragraphs, each some 40 us of work. Those around single letters have some 30 characters.
-_FREE_ELEMENTS, _CHARACTERS_PER_ELEMENT = 20_000, 40
+_ELEMENTS = Density(20_000, 40)
 
 WriteText = Callable[[str], str]
 # Returns the function that writes the texts of one unit. Called once a unit: what it finds there serves all texts.
@@ -31,50 +35,49 @@ def _unchanged(_: Unit, written: str) -> str:
 
 
 def rewritten(
-    items: Iterable[Item], text_writer: TextWriter, finish: Finish = _unchanged
+    items: Iterable[Item], text_writer: TextWriter, finish: Finish = _unchanged, *, is_held: bool = False
 ) -> Generator[list[Fragment], list[Fragment], str]:
     """Yield the fragments of these items, receive their translations, and return the items written with them.
 
-    Reads `items` in windows. `text_writer` writes the strings of a fragment; `finish` receives the whole of a changed
-    fragment with its markup. Raises `DocumentTooComplex`.
+    Reads `items` in windows, or at once if the document `is_held`. `text_writer` writes the strings of a fragment;
+    `finish` receives the whole of a changed fragment with its markup. Raises `DocumentTooComplex`.
     """
     written: list[str] = []
-    for window in _windows(items):
-        part = yield from _rewritten_window(window, text_writer, finish)
+    for window in _windows(items, sys.maxsize if is_held else _WINDOW_ITEMS):
+        part = yield from _rewritten_window(window, text_writer, finish, is_held)
         written.append(part)
     return "".join(written)
 
 
-def _windows(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Yield lists of items that end at a break, so that no paragraph is divided.
+def _windows(items: Iterable[Item], num_items: int) -> Iterator[list[Item]]:
+    """Yield lists of some `num_items` items that end at a break, so that no paragraph is divided.
 
-    Raises `DocumentTooComplex` for more elements than the characters of the file are worth.
+    Raises `DocumentTooComplex` for more items or elements than the characters so far are worth.
     """
     window: list[Item] = []
     num_elements = num_characters = 0
-    for item in items:
+    for number, item in enumerate(items, start=1):
         window.append(item)
         num_characters += len(item.raw)
         num_elements += item.kind is Kind.OPEN or item.kind is Kind.ATOM
-        if num_elements > _FREE_ELEMENTS + num_characters // _CHARACTERS_PER_ELEMENT:
-            raise DocumentTooComplex(
-                f"a document may have {_FREE_ELEMENTS} elements in paragraphs, and one more for each "
-                f"{_CHARACTERS_PER_ELEMENT} characters. It has {num_elements} in the first {num_characters} characters"
-            )
-        if len(window) >= _WINDOW_ITEMS and item.kind is Kind.BREAK:
+        if number > _ITEMS.free:
+            _ITEMS.check(number, num_characters, "pieces of markup and text")
+        if num_elements > _ELEMENTS.free:
+            _ELEMENTS.check(num_elements, num_characters, "elements in paragraphs")
+        if len(window) >= num_items and item.kind is Kind.BREAK:
             yield window
             window = []
     yield window
 
 
 def _rewritten_window(
-    items: Sequence[Item], text_writer: TextWriter, finish: Finish
+    items: Sequence[Item], text_writer: TextWriter, finish: Finish, is_held: bool
 ) -> Generator[list[Fragment], list[Fragment], str]:
     layers: list[tuple[Sequence[Item], list[Unit]]] = []
     _collect(items, layers)
     fragments = [unit.fragment for _, units in layers for unit in units]
 
-    remaining = iter((yield fragments) if fragments else ())
+    remaining = iter((yield AllFragments(fragments) if is_held else fragments) if fragments else ())
     results = {id(layer): [(unit, next(remaining)) for unit in units] for layer, units in layers}
 
     def write_items(layer: Sequence[Item]) -> str:

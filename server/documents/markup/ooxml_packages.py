@@ -1,5 +1,6 @@
 """Packages of Word, PowerPoint and Excel: parts by their content types, paragraphs rewritten in a tree."""
 
+import re
 from collections.abc import Callable, Generator, Iterator
 from itertools import islice
 from typing import BinaryIO
@@ -11,11 +12,12 @@ from server.documents.input import safe_xml
 from server.documents.input.archive import Archive, opened
 from server.documents.input.limits import FileLimits
 from server.documents.markup.ooxml_runs import Paragraph
-from server.interface.errors import InvalidDocument
+from server.interface.errors import DocumentTooComplex, InvalidDocument
 
 _CONTENT_TYPES = "[Content_Types].xml"
 _OVERRIDE = "{http://schemas.openxmlformats.org/package/2006/content-types}Override"
 _WINDOW_PARAGRAPHS = 1000  # held at once, with their fragments
+_MAX_TREE_TAGS = 600_000  # of a part that is parsed: some 200 bytes of memory each
 
 # Yields the paragraphs of a part in document order. Receives control again when earlier ones may have been rewritten.
 FindParagraphs = Callable[[etree._ElementTree], Iterator[Paragraph]]
@@ -28,14 +30,24 @@ def rewrite_package(
     main_types: frozenset[str],
     text_types: frozenset[str],
     find_paragraphs: FindParagraphs,
+    text_tag: re.Pattern[bytes],
 ) -> Rewrite:
-    """Rewrite the parts of `text_types` and `main_types`, and copy the others. One of `main_types` must be there."""
+    """Rewrite the parts of `text_types` and `main_types`, and copy the others. One of `main_types` must be there.
 
-    def rewrite_part(content: bytes, name: str) -> Generator[list[Fragment], list[Fragment], bytes]:
+    A part in which `text_tag` finds no paragraph is copied unread: most sheets of a workbook have numbers and formulas,
+    and may be far larger than its texts.
+    """
+
+    def rewrite_part(content: bytes, name: str, is_held: bool) -> Generator[list[Fragment], list[Fragment], bytes]:
+        if b"\0" not in content and text_tag.search(content) is None:  # NULs: UTF-16
+            safe_xml.check(content, name)
+            return content
+        if (num_tags := content.count(b"<")) > _MAX_TREE_TAGS:
+            raise DocumentTooComplex(f"{name} may have {_MAX_TREE_TAGS} tags. Given: {num_tags}")
         tree = safe_xml.parse(content, name)
         paragraphs = find_paragraphs(tree)
         has_changed = False
-        while window := list(islice(paragraphs, _WINDOW_PARAGRAPHS)):
+        while window := list(paragraphs if is_held else islice(paragraphs, _WINDOW_PARAGRAPHS)):
             fragments = [fragment for paragraph in window for fragment in paragraph.fragments]
             remaining = iter((yield fragments) if fragments else ())
             for paragraph in window:
@@ -48,6 +60,11 @@ def rewrite_package(
             raise InvalidDocument("the archive contains no document of the format that its name indicates")
         wanted = main_types | text_types
         yield from archive.rewrite(sink, {name: rewrite_part for name, kind in parts.items() if kind in wanted})
+
+
+def tag_pattern(*names: str) -> re.Pattern[bytes]:
+    """Return a pattern for the start tags of these elements, with any prefix."""
+    return re.compile(rf"<(?:[\w.-]+:)?(?:{'|'.join(names)})[\s/>]".encode())
 
 
 def part_types(archive: Archive) -> Iterator[tuple[str, str]]:

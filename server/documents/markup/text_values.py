@@ -5,10 +5,14 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from server.documents.fragment import Fragment
+from server.documents.fragment import AllFragments, Fragment
+from server.documents.input.density import Density
+from server.documents.input.limits import FileLimits
 from server.documents.markup.messages import message_parts
 
 _WINDOW_VALUES = 2000
+# Values, and lines of them with a letter: 5 to 10 us each. Of real files, a list of words in JSON has one in 18.
+_VALUES = Density(20_000, 16)
 # One word that is a name for programs: has_underscores, camelCase, paths, addresses, colours, codes with digits.
 _NAME = re.compile(
     r"(?:\S*[_\\/@#:=<>\[\]$&|~]\S*|\S*[^\W\d_][0-9]\S*|\S*[0-9][^\W\d_]\S*|[a-z]+[A-Z]\w*|\w+\.\w[\w.]*"
@@ -56,15 +60,19 @@ def _is_tagged(word: str) -> bool:
     return word.startswith("<") and "</" in word
 
 
-def rewritten_values(text: str, values: Iterable[TextValue]) -> Generator[list[Fragment], list[Fragment], str]:
+def rewritten_values(
+    text: str, values: Iterable[TextValue], limits: FileLimits
+) -> Generator[list[Fragment], list[Fragment], str]:
     """Yield the lines of all values as fragments, receive their translations, and return the file with them.
 
     `values` must be in the order of the file.
     """
     written: list[str] = []
     position = 0
-    remaining = iter(values)
-    while window := list(islice(remaining, _WINDOW_VALUES)):
+    remaining = _VALUES.bounded(values, len(text), "texts")
+    num_lines = 0
+    is_held = len(text) <= limits.max_held_bytes
+    while window := list(remaining if is_held else islice(remaining, _WINDOW_VALUES)):
         parts = [message_parts(value.text) for value in window]
         places = [
             (index, number)
@@ -72,8 +80,10 @@ def rewritten_values(text: str, values: Iterable[TextValue]) -> Generator[list[F
             for number, (is_translated, part) in enumerate(its_parts)
             if is_translated and any(map(str.isalpha, part))
         ]
+        num_lines += len(places)
+        _VALUES.check(num_lines, len(text), "lines of texts")
         fragments: list[Fragment] = [(parts[index][number][1].strip(),) for index, number in places]
-        translations = (yield fragments) if fragments else []
+        translations = (yield AllFragments(fragments) if is_held else fragments) if fragments else []
         for (index, number), translation in zip(places, translations, strict=True):
             part = parts[index][number][1]
             start = part.index(part.strip())

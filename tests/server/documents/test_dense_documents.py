@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from server.documents.input.density import Density
 from server.documents.rewriting import Translate
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 from tests.faults.documents import book as single_chapter
@@ -42,13 +43,13 @@ def test_a_paragraph_full_of_tags_is_read_soon(mark_up: str) -> None:
 def test_more_tags_than_the_bytes_of_a_page_are_worth_are_rejected(
     extension: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("server.documents.markup.item_rewriting._FREE_ELEMENTS", 200)
+    monkeypatch.setattr("server.documents.markup.item_rewriting._ELEMENTS", Density(200, 40))
 
     def page(markup: str) -> bytes:
         paragraphs = f"<p>x {markup * 100} x</p>" * 10
         return paragraphs.encode() if extension == ".html" else single_chapter(paragraphs)
 
-    with pytest.raises(DocumentTooComplex, match="may have 200 elements in paragraphs, and one more for each 40"):
+    with pytest.raises(DocumentTooComplex, match=r"may have 2\d\d elements in paragraphs"):
         translated(page("<b>x</b> "), extension, SAME)
     translated(page('<span style="left:12px;top:3px">x</span>'), extension, SAME)
 
