@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from server.http.connection_limits import ConnectionLimits
 from server.http.connection_table import ConnectionTable
 from server.http.joined_writes import JoinedConnection
-from server.http.rejections import MALFORMED, TOO_MANY_CONNECTIONS, Rejection, as_bytes
+from server.http.rejections import MALFORMED, TOO_MANY_CONNECTIONS, Rejection, as_bytes, rejection_of_head
 from server.http.request_turns import RequestTurns
 from server.operations.metrics import Metrics
 
@@ -163,19 +163,12 @@ class LimitedConnection(JoinedConnection):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Start the request, unless its HTTP version is not supported or it is parsed again without its upgrade."""
-        version = self.parser.get_http_version()
-        if version not in ("1.0", "1.1"):
-            message = f"HTTP/1.1 is required. Given: HTTP/{version}"
-            self._rejection = Rejection(426, "unsupported_http_version", message, ((b"upgrade", b"HTTP/1.1"),))
-            raise ValueError(message)
-        num_hosts = sum(name == b"host" for name, _ in self.headers)
-        if num_hosts > 1 or (not num_hosts and version == "1.1"):  # RFC 9112, section 3.2
-            self._rejection = Rejection(400, "invalid_request", f"one `Host` header is required. Given: {num_hosts}")
-            raise ValueError(self._rejection.message)
-        if self._is_excess and self.url not in _ANSWERED_BEYOND_LIMIT:
+        """Start the request, unless its head is rejected or it is parsed again without its upgrade."""
+        self._rejection = rejection_of_head(self.parser.get_http_version(), self.headers)
+        if self._rejection is None and self._is_excess and self.url not in _ANSWERED_BEYOND_LIMIT:
             self._rejection = TOO_MANY_CONNECTIONS
-            raise ValueError(TOO_MANY_CONNECTIONS.message)
+        if self._rejection is not None:
+            raise ValueError(self._rejection.message)
         if self.parser.should_upgrade():
             self._has_ignored_upgrade = True
             return

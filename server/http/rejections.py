@@ -1,6 +1,7 @@
 """Error responses below the application, to requests that are not parsed."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -21,6 +22,22 @@ TOO_MANY_CONNECTIONS = Rejection(
     503, "too_many_connections", "the server has no file descriptors left; retry in a moment", ((b"retry-after", b"1"),)
 )
 MALFORMED = Rejection(400, "invalid_request", "the request is not valid HTTP/1.1")
+
+
+def rejection_of_head(version: str, headers: Iterable[tuple[bytes, bytes]]) -> Rejection | None:
+    """Return what is wrong with the HTTP version and the headers (names in small letters) of a request, or None."""
+    if version not in ("1.0", "1.1"):
+        message = f"HTTP/1.1 is required. Given: HTTP/{version}"
+        return Rejection(426, "unsupported_http_version", message, ((b"upgrade", b"HTTP/1.1"),))
+    num_hosts = 0
+    for name, value in headers:
+        num_hosts += name == b"host"
+        if name == b"content-encoding" and value.lower() not in (b"", b"identity"):  # RFC 9110, section 15.5.16
+            message = f"a request must not be compressed. Given: `Content-Encoding: {value[:60].decode('latin-1')}`"
+            return Rejection(415, "unsupported_encoding", message, ((b"accept-encoding", b"identity"),))
+    if num_hosts > 1 or (not num_hosts and version == "1.1"):  # RFC 9112, section 3.2
+        return Rejection(400, "invalid_request", f"one `Host` header is required. Given: {num_hosts}")
+    return None
 
 
 def as_bytes(rejection: Rejection) -> bytes:

@@ -1,6 +1,7 @@
 """Connections and headers as no browser sends them: each once took the server's memory, or was answered with a 500."""
 
 import contextlib
+import gzip
 import json
 import select
 from collections.abc import Iterator
@@ -74,6 +75,17 @@ def test_no_value_of_a_header_is_an_error_of_the_server(served: Served) -> None:
 def test_a_request_has_one_host(served: Served, hosts: list[str]) -> None:
     lines = "".join(f"Host: {host}\r\n" for host in hosts)
     assert exchange(served, f"GET /v1/models HTTP/1.1\r\n{lines}\r\n".encode()).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_compressed_request_is_rejected(served: Served) -> None:
+    request = post("/v1/translate", gzip.compress(_BODY), "application/json")
+    answer = exchange(served, request.replace(b"\r\n", b"\r\nContent-Encoding: gzip\r\n", 1))
+    assert answer.startswith(b"HTTP/1.1 415 ")
+    assert b"accept-encoding: identity\r\n" in answer
+    assert b"must not be compressed. Given: `Content-Encoding: gzip`" in answer
+    request = post("/v1/translate", _BODY, "application/json")
+    answer = exchange(served, request.replace(b"\r\n", b"\r\nContent-Encoding: identity\r\n", 1))
+    assert answer.startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_stream_over_http_1_0_has_no_chunks(served: Served) -> None:

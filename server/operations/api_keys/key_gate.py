@@ -10,7 +10,7 @@ from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
-from server.interface.errors import InvalidApiKey, QuotaExceeded, RateLimited
+from server.interface.errors import InvalidApiKey, QuotaExceeded, RateLimited, TextTooLong
 from server.operations.api_keys.key_file import ApiKey, KeyFile, Usage, parts_of
 
 _REFRESH_SECONDS = 1.0  # until a change of the file takes effect
@@ -62,8 +62,15 @@ class KeyGate:
             self._limiter, self._clock_offset = MovingWindowRateLimiter(MemoryStorage()), offset
 
     def charge(self, key: ApiKey, num_characters: int) -> None:
-        """Count characters to translate. Raises `QuotaExceeded` if the key has fewer left today."""
+        """Count characters to translate.
+
+        Raises `QuotaExceeded` if the key has fewer left today, and `TextTooLong` if it has fewer on any day.
+        """
         limit = key.limits.characters_per_day
+        if limit is not None and num_characters > limit:
+            raise TextTooLong(
+                f"the API key may translate {limit} characters a day, and this request has {num_characters}; divide it"
+            )
         if limit is not None and (used := self.usage(key).characters) + num_characters > limit:
             now = self._clock()
             midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from server.interface.errors import InvalidApiKey, QuotaExceeded, RateLimited
+from server.interface.errors import InvalidApiKey, QuotaExceeded, RateLimited, TextTooLong
 from server.operations.api_keys import key_gate
 from server.operations.api_keys.key_file import KeyFile, KeyLimits, Usage
 from server.operations.api_keys.key_gate import KeyGate
@@ -75,6 +75,14 @@ def test_characters_a_day_are_limited_until_midnight(path: Path, file: KeyFile) 
     assert error.value.retry_after_seconds == 3600
     gate.charge(key, 40)
     clock.now += timedelta(hours=1)
+    gate.charge(key, 100)
+
+
+def test_a_request_above_the_quota_of_any_day_is_not_told_to_wait(path: Path, file: KeyFile) -> None:
+    key, _ = file.add("team", KeyLimits(characters_per_day=100))
+    gate = KeyGate(path)
+    with pytest.raises(TextTooLong, match=r"100 characters a day, and this request has 101; divide it"):
+        gate.charge(key, 101)
     gate.charge(key, 100)
 
 
