@@ -4,9 +4,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+_AT_ONCE = 4
+
 
 class RequestTurns:
-    """Begins requests one by one: in each iteration of the event loop one, and one probe. Used by its thread only.
+    """Begins four requests at most in each iteration of the event loop, and as many probes. Used by its thread only.
 
     Forty connections that send a hundred requests each at once would otherwise begin forty in every iteration, and a
     probe, which takes some iterations, would wait for all of them.
@@ -14,18 +16,20 @@ class RequestTurns:
 
     def __init__(self) -> None:
         self._waiting = (deque[Callable[[], None]](), deque[Callable[[], None]]())
-        self._is_taken = [False, False]  # one has begun in this iteration
+        self._num_begun = [0, 0]  # in this iteration
 
     def begin(self, start: Callable[[], None], *, is_probe: bool) -> None:
-        """Call `start` now if no other request has begun in this iteration, else after those that wait already."""
-        if self._is_taken[is_probe]:
+        """Call `start` now, or after those that wait already if enough others have begun in this iteration."""
+        if self._num_begun[is_probe] == _AT_ONCE:
             self._waiting[is_probe].append(start)
             return
-        self._is_taken[is_probe] = True
-        asyncio.get_running_loop().call_soon(self._end, is_probe)
+        if not self._num_begun[is_probe]:
+            asyncio.get_running_loop().call_soon(self._end, is_probe)
+        self._num_begun[is_probe] += 1
         start()
 
     def _end(self, is_probe: bool) -> None:
-        self._is_taken[is_probe] = False
-        if self._waiting[is_probe]:
-            self.begin(self._waiting[is_probe].popleft(), is_probe=is_probe)
+        self._num_begun[is_probe] = 0
+        waiting = self._waiting[is_probe]
+        while waiting and self._num_begun[is_probe] < _AT_ONCE:
+            self.begin(waiting.popleft(), is_probe=is_probe)
