@@ -23,6 +23,7 @@ from server.cli.admin_server import AdminServer
 from server.cli.last_connections import refuse_new_connections
 from server.cli.listening import address_of, bound_sockets, bound_unix_socket
 from server.cli.tls import TlsCertificate
+from server.cli.tls_listener import TlsListener
 from server.http.app import create_app
 from server.http.connection import limited_connection
 from server.http.connection_limits import ConnectionLimits
@@ -110,14 +111,12 @@ def _serve(
         # As many connections are accepted at once, before older ones can be closed.
         backlog=table.num_reserved,
     )
-    config.load()
-    config.ssl = None if certificate is None else certificate.context
     admin = None
     if admin_socket is not None:
         admin_table = ConnectionTable(_MAX_ADMIN_CONNECTIONS, num_reserved=_MAX_ADMIN_CONNECTIONS)
         http = limited_connection(_connection_limits(settings), observer, admin_table)
         admin = AdminServer(app.state.server, admin_socket, http)
-    server = _DrainingServer(config, app, certificate, admin)
+    server = _DrainingServer(config, app, table, certificate, admin)
     server.run(sockets)
     return 1 if server.num_lost else 0
 
@@ -178,11 +177,13 @@ class _DrainingServer(uvicorn.Server):
         self,
         config: uvicorn.Config,
         app: FastAPI,
+        table: ConnectionTable,
         certificate: TlsCertificate | None,
         admin: AdminServer | None = None,
     ) -> None:
         super().__init__(config)
         self._app = app
+        self._table = table
         self._state: ServerState = app.state.server
         self._certificate = certificate
         self._admin = admin
@@ -212,10 +213,13 @@ class _DrainingServer(uvicorn.Server):
         # reads a body in a thread for 0.07 s (anyio imports its backend). The application loads the identifier of
         # languages anyway; beside that, they cost the start next to nothing.
         await asyncio.gather(run_in_threadpool(self._app.openapi), asyncio.to_thread(load_identifier))
-        await super().startup(sockets)
+        await super().startup(sockets if self._certificate is None else [])
         self._listening = sockets or []
         if self.started and sockets:
             if self._certificate is not None:
+                context, seconds = self._certificate.context, self._state.settings.header_timeout_seconds
+                for each in sockets:
+                    self.servers.append(TlsListener(each, context, seconds, self._table, self))  # type: ignore[arg-type]
                 self._background.append(asyncio.create_task(self._certificate.watch()))
             state = self._state
             collecting = collect_when_idle(lambda: state.is_idle, lambda: state.is_light)

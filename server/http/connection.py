@@ -75,8 +75,8 @@ class LimitedConnection(JoinedConnection):
         super().connection_lost(exc)
 
     def close_idle(self) -> None:
-        """Close the connection, which has no request in progress."""
-        self.transport.close()
+        """Close the connection, which has no request in progress, without waiting for its client to read."""
+        self.transport.abort()
 
     @property
     def _has_request(self) -> bool:

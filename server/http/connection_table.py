@@ -46,10 +46,10 @@ class ConnectionTable:
             oldest = next(iter(self._idle))
             self.remove(oldest)
             oldest.close_idle()
-            self._note()
+            self.note_closed()
         num_excess = len(self._open) - self.max_connections
         if num_excess >= self.num_reserved:
-            self._note()
+            self.note_closed()
             return False, True
         self._open.add(connection)
         return True, num_excess >= 0
@@ -74,7 +74,8 @@ class ConnectionTable:
         """The number of connections without a request in progress."""
         return len(self._idle)
 
-    def _note(self) -> None:
+    def note_closed(self) -> None:
+        """Log that a connection is closed for want of descriptors, at most once in five seconds."""
         self._num_closed += 1
         if (now := self._clock()) >= self._next_log:
             self._next_log = now + _LOG_SECONDS

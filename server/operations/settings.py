@@ -379,7 +379,8 @@ class Settings(BaseSettings):
         ),
     ] = 256
     header_timeout_seconds: Annotated[
-        float, Field(gt=0, le=3600, description="seconds to receive the headers of a request; then 408")
+        float,
+        Field(gt=0, le=3600, description="seconds for a TLS handshake, and for the headers of a request; then 408"),
     ] = 10.0
     body_timeout_seconds: Annotated[
         float, Field(gt=0, le=3600, description="seconds to receive a body, plus one for every 10 kB of it; then 408")

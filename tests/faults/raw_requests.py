@@ -2,15 +2,27 @@
 
 import contextlib
 import socket
+import ssl
 from pathlib import Path
 
-from tests.end_to_end.servers import PATIENCE_SECONDS, Served
+from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, Served
+
+PROBE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+CERTIFICATE = ROOT / "tests/server/cli/tls_old.pem"  # self-signed, for tests only
+_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+_TLS.check_hostname, _TLS.verify_mode = False, ssl.CERT_NONE
+
+
+def open_socket(served: Served) -> socket.socket:
+    """Open a connection to a server, without a TLS handshake."""
+    host, port = served.url.rpartition("/")[2].split(":")
+    return socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS)
 
 
 def connect(served: Served) -> socket.socket:
-    """Open a connection to a server."""
-    host, port = served.url.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS)
+    """Open a connection to a server, with TLS if the server has it, whatever its certificate is."""
+    opened = open_socket(served)
+    return _TLS.wrap_socket(opened) if served.url.startswith("https:") else opened
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -28,6 +40,11 @@ def exchange(served: Served, request: bytes) -> bytes:
         with contextlib.suppress(ConnectionResetError, BrokenPipeError):
             connection.sendall(request)
         return read_all(connection)
+
+
+def closing(request: bytes) -> bytes:
+    """Return a request whose connection ends with the response."""
+    return request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
 
 
 def post(path: str, body: bytes, content_type: str, *headers: str) -> bytes:

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.end_to_end.servers import Served, num_cancelled, started, until
-from tests.faults.raw_requests import connect, exchange, post, resident_bytes
+from tests.faults.raw_requests import PROBE, connect, exchange, post, resident_bytes
 
-_PROBE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 _BODY = json.dumps({"text": "Good morning."}).encode()
 _HEADERS = (
     *("Accept", "Accept-Encoding", "Accept-Language", "Authorization", "Content-Encoding", "Content-Language"),
@@ -37,7 +36,7 @@ def served() -> Iterator[Served]:
 
 
 def test_requests_that_are_sent_faster_than_their_responses_are_read_take_no_memory(served: Served) -> None:
-    before, requests = resident_bytes(served), _PROBE * 1000
+    before, requests = resident_bytes(served), PROBE * 1000
     num_sent = 0
     with connect(served) as connection:
         connection.setblocking(False)
@@ -50,8 +49,8 @@ def test_requests_that_are_sent_faster_than_their_responses_are_read_take_no_mem
 
 def test_requests_sent_at_once_are_answered_in_their_order(served: Served) -> None:
     request = post("/v1/translate", _BODY, "application/json").replace(b"Connection: close\r\n", b"")
-    last = _PROBE.replace(b"live", b"ready").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
-    answer = exchange(served, (_PROBE * 50 + request) * 20 + last)
+    last = PROBE.replace(b"live", b"ready").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    answer = exchange(served, (PROBE * 50 + request) * 20 + last)
     assert answer.count(b"HTTP/1.1 200 ") == 51 * 20 + 1
     kinds = [b"translations" in each for each in answer.split(b"HTTP/1.1 200 ")[1:]]
     assert kinds == ([False] * 50 + [True]) * 20 + [False]
@@ -112,7 +111,7 @@ _FORM = b'--b\r\nContent-Disposition: form-data; name="text"\r\n\r\na house'
     [
         *(post(path, _BODY, "application/json")[:-1] for path in ("/translate", "/v1/translate", "/v2/glossaries")),
         *(post(path, _FORM, "multipart/form-data; boundary=b")[:-1] for path in ("/v2/translate", "/v1/documents")),
-        *(post("/v1/translate", body, "application/json") + _PROBE for body in (_LONG, _STREAM)),
+        *(post("/v1/translate", body, "application/json") + PROBE for body in (_LONG, _STREAM)),
     ],
     ids=["form-or-json", "json", "fields", "form", "file", "request-behind", "request-behind-stream"],
 )

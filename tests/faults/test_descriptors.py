@@ -9,62 +9,58 @@ from collections.abc import Iterator
 import pytest
 
 from tests.end_to_end.servers import PATIENCE_SECONDS, Served, started
+from tests.faults.raw_requests import CERTIFICATE, PROBE, closing, connect, exchange, open_socket, post
 
 MAX_DESCRIPTORS = 160
+_BODY = json.dumps({"text": "Tea."}).encode()
+_TRANSLATION = post("/v1/translate", _BODY, "application/json")
+_HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: loc"
+_HALF_A_HANDSHAKE = b"\x16\x03\x01\x02\x00\x01\x00"
 
 
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    yield from started("--threads", "1", "--header-timeout-seconds", "60", max_descriptors=MAX_DESCRIPTORS)
+@pytest.fixture(scope="module", params=[(), ("--tls-certificate", str(CERTIFICATE))], ids=["plain", "tls"])
+def served(request: pytest.FixtureRequest) -> Iterator[Served]:
+    flags = ("--threads", "1", "--header-timeout-seconds", "60", *request.param)
+    yield from started(*flags, max_descriptors=MAX_DESCRIPTORS)
 
 
-def _connection(served: Served) -> socket.socket:
-    host, port = served.url.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS)
-
-
-def _status(served: Served, path: str = "/health/live") -> int:
-    with _connection(served) as connection:
-        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-        return int(connection.recv(1000).split()[1])
+def _idle_connection(served: Served, number: int) -> socket.socket:
+    """Open a connection that sends nothing or the beginning of a request or, every second one, of a TLS handshake."""
+    is_handshake = number // 2 % 2 and served.url.startswith("https:")
+    connection = open_socket(served) if is_handshake else connect(served)
+    if number % 2:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(_HALF_A_HANDSHAKE if is_handshake else _HALF_A_HEAD)
+    return connection
 
 
 def test_connections_without_a_request_make_room_for_others(served: Served) -> None:
     with contextlib.ExitStack() as stack:
         for number in range(3 * MAX_DESCRIPTORS):
-            idle = stack.enter_context(_connection(served))
-            if number % 2:
-                with contextlib.suppress(ConnectionError):
-                    idle.sendall(b"GET / HTTP/1.1\r\nHost: loc")
+            stack.enter_context(_idle_connection(served, number))
             if number % 40 == 39:
-                assert _status(served) == 200
-        with served.client() as client:
-            answer = client.post("/v1/translate", json={"text": "Good morning."})
-            assert answer.status_code == 200
+                assert b" 200 " in exchange(served, closing(PROBE))
+        assert b" 200 " in exchange(served, _TRANSLATION)
     [line, *_] = [line for line in served.lines if "no file descriptors" in str(line["message"])]
     assert line["level"] == "WARNING"
     assert int(str(line["limit"])) < MAX_DESCRIPTORS
 
 
 def test_connections_with_requests_leave_room_for_probes(served: Served) -> None:
-    body = json.dumps({"text": "Tea."}).encode()
-    head = "POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    begun = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:-1]
+    models = closing(PROBE.replace(b"/health/live", b"/v1/models"))
     with contextlib.ExitStack() as stack:
-        working = [stack.enter_context(_connection(served)) for _ in range(MAX_DESCRIPTORS)]
+        working = [stack.enter_context(connect(served)) for _ in range(MAX_DESCRIPTORS)]
         for connection in working:
-            with contextlib.suppress(ConnectionError):
-                connection.sendall(begun)
+            with contextlib.suppress(OSError):
+                connection.sendall(_TRANSLATION[:-1])
         give_up = time.monotonic() + PATIENCE_SECONDS
-        statuses = []
-        while 503 not in statuses:
+        while b" 503 " not in exchange(served, models):
             assert time.monotonic() < give_up
-            assert _status(served) == 200
-            statuses.append(_status(served, "/v1/models"))
+            assert b" 200 " in exchange(served, closing(PROBE))
         answers = []
         for connection in working:  # the connections that began first are served
-            with contextlib.suppress(ConnectionError):
-                connection.sendall(body[-1:])
+            with contextlib.suppress(OSError):
+                connection.sendall(_BODY[-1:])
                 answers.append(connection.recv(100))
         assert sum(b" 200 " in answer for answer in answers) > MAX_DESCRIPTORS // 4
-    assert _status(served, "/v1/models") == 200
+    assert b" 200 " in exchange(served, models)

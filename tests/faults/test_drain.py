@@ -1,14 +1,15 @@
 """SIGTERM: documents are waited for, counted, and logged if they are lost; no new connection is reset."""
 
 import signal
-import socket
+import ssl
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.servers import PATIENCE_SECONDS, started
+from tests.end_to_end.servers import PATIENCE_SECONDS, Served, started
+from tests.faults.raw_requests import CERTIFICATE, exchange
 
 LINES = "".join(f"The house number {number} is old and we want to buy it.\n" for number in range(400)).encode()
 
@@ -32,33 +33,27 @@ def test_documents_in_work_are_finished_or_counted_as_lost(tmp_path: Path, secon
     assert not list(tmp_path.iterdir())
 
 
-def _outcome(address: tuple[str, int]) -> str:
+def _outcome(served: Served) -> str:
     """Send one request on a connection of its own."""
     try:
-        connection = socket.create_connection(address, timeout=PATIENCE_SECONDS)
+        answer = exchange(served, b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     except ConnectionRefusedError:
         return "refused"
-    with connection:
-        try:
-            connection.sendall(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            answer = b""
-            while chunk := connection.recv(1 << 16):
-                answer += chunk
-        except ConnectionResetError:
-            return "reset"
+    except (ConnectionError, ssl.SSLError) as error:
+        return type(error).__name__
     return answer.split()[1].decode() if answer else "closed"
 
 
-def test_no_connection_is_reset_at_the_end_of_the_drain() -> None:
+@pytest.mark.parametrize("flags", [(), ("--tls-certificate", str(CERTIFICATE))], ids=["plain", "tls"])
+def test_no_connection_is_reset_at_the_end_of_the_drain(flags: tuple[str, ...]) -> None:
     outcomes: list[str] = []
 
-    def send_until_refused(address: tuple[str, int]) -> None:
+    def send_until_refused(served: Served) -> None:
         while not outcomes or outcomes[-1] != "refused":
-            outcomes.append(_outcome(address))
+            outcomes.append(_outcome(served))
 
-    for served in started("--threads", "1"):
-        host, port = served.url.removeprefix("http://").split(":")
-        clients = [threading.Thread(target=send_until_refused, args=((host, int(port)),)) for _ in range(8)]
+    for served in started("--threads", "1", *flags):
+        clients = [threading.Thread(target=send_until_refused, args=(served,)) for _ in range(8)]
         for client in clients:
             client.start()
         while len(outcomes) < 100:

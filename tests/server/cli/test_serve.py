@@ -6,6 +6,7 @@ import uvicorn
 
 from server.cli import serve
 from server.http.app import create_app
+from server.http.connection_table import ConnectionTable
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
 
@@ -18,5 +19,5 @@ def test_the_api_is_described_before_the_first_request(echo: EchoGenerator, monk
         described.append(app.openapi_schema is not None)
 
     monkeypatch.setattr(uvicorn.Server, "startup", startup)
-    asyncio.run(serve._DrainingServer(uvicorn.Config(app), app, certificate=None).startup())
+    asyncio.run(serve._DrainingServer(uvicorn.Config(app), app, ConnectionTable(1, 1), certificate=None).startup())
     assert described == [True]
