@@ -12,6 +12,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from server.http.connection_limits import ConnectionLimits
 from server.http.connection_table import ConnectionTable
 from server.http.joined_writes import JoinedConnection
+from server.http.paused_reading import DisconnectWatch, WatchedFlow
 from server.http.rejections import MALFORMED, TOO_MANY_CONNECTIONS, Rejection, as_bytes, rejection_of_head
 from server.http.request_turns import RequestTurns
 from server.operations.metrics import Metrics
@@ -43,6 +44,7 @@ class LimitedConnection(JoinedConnection):
     metrics: Metrics
     table: ConnectionTable
     turns: RequestTurns
+    watch: DisconnectWatch
 
     _is_excess = False
     _phase = _Phase.IDLE
@@ -62,6 +64,7 @@ class LimitedConnection(JoinedConnection):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start waiting for a request."""
         super().connection_made(transport)
+        self.flow = WatchedFlow(transport, self.watch)
         is_accepted, self._is_excess = self.table.add(self)
         self._enter(_Phase.HEAD)
         if not is_accepted:
@@ -72,6 +75,7 @@ class LimitedConnection(JoinedConnection):
         self._stop_read_timer()
         self._stop_write_timer()
         self.table.remove(self)
+        self.flow.resume_reading()
         super().connection_lost(exc)
 
     def close_idle(self) -> None:
@@ -289,5 +293,5 @@ class LimitedConnection(JoinedConnection):
 
 def limited_connection(limits: ConnectionLimits, metrics: Metrics, table: ConnectionTable) -> type[LimitedConnection]:
     """Return the connection class for a server with these limits."""
-    attributes = {"limits": limits, "metrics": metrics, "table": table, "turns": RequestTurns()}
-    return type("LimitedConnection", (LimitedConnection,), attributes)
+    shared = {"limits": limits, "metrics": metrics, "table": table, "turns": RequestTurns()}
+    return type("LimitedConnection", (LimitedConnection,), {**shared, "watch": DisconnectWatch()})

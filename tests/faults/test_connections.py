@@ -6,9 +6,10 @@ import json
 import select
 from collections.abc import Iterator
 
+import httpx2
 import pytest
 
-from tests.end_to_end.servers import Served, num_cancelled, started, until
+from tests.end_to_end.servers import Served, gauge, num_cancelled, started, until
 from tests.faults.raw_requests import PROBE, connect, exchange, post, resident_bytes
 
 _BODY = json.dumps({"text": "Good morning."}).encode()
@@ -127,6 +128,26 @@ def test_a_client_that_leaves_is_no_error_of_the_server(served: Served, request_
         until(lambda: num_cancelled(client) > before)
         assert 'status="5' not in client.get("/metrics").text
     assert not [line for line in served.lines if line["level"] == "ERROR"]
+
+
+def test_a_client_that_leaves_unread_requests_behind_takes_no_more_rows(served: Served) -> None:
+    text = " ".join(f"Client {n} has an old house, and we like it." for n in range(1000))
+    request = post("/v1/translate", json.dumps({"text": text}).encode(), "application/json")
+    with served.client() as client:
+        before, decoded = num_cancelled(client), _num_decoded(client)
+        with connect(served) as connection:
+            connection.settimeout(1)
+            with contextlib.suppress(TimeoutError):
+                connection.sendall(request.replace(b"Connection: close\r\n", b"") + PROBE * 20_000)
+            until(lambda: gauge(client, "kvasir_requests_running") > 0)
+        until(lambda: num_cancelled(client) > before)
+        assert _num_decoded(client) - decoded < 1000
+
+
+def _num_decoded(client: httpx2.Client) -> float:
+    """Return how many sentences were decoded so far."""
+    lines = client.get("/metrics").text.splitlines()
+    return sum(float(line.split()[1]) for line in lines if line.startswith("kvasir_sentences_total{"))
 
 
 def test_a_damaged_request_behind_another_takes_no_part_of_its_response(served: Served) -> None:
