@@ -21,9 +21,9 @@ from bundle.loading import Bundle
 from kernels.onnx_registration import running_kernels
 from server.cli.admin_server import AdminServer
 from server.cli.last_connections import refuse_new_connections
+from server.cli.listener import Listener
 from server.cli.listening import address_of, bound_sockets, bound_unix_socket
 from server.cli.tls import TlsCertificate
-from server.cli.tls_listener import TlsListener
 from server.http.app import create_app
 from server.http.connection import limited_connection
 from server.http.connection_limits import ConnectionLimits
@@ -108,8 +108,6 @@ def _serve(
         timeout_graceful_shutdown=_CLOSE_SECONDS,
         http=limited_connection(_connection_limits(settings), observer, table),
         ws="none",
-        # As many connections are accepted at once, before older ones can be closed.
-        backlog=table.num_reserved,
     )
     admin = None
     if admin_socket is not None:
@@ -213,13 +211,14 @@ class _DrainingServer(uvicorn.Server):
         # reads a body in a thread for 0.07 s (anyio imports its backend). The application loads the identifier of
         # languages anyway; beside that, they cost the start next to nothing.
         await asyncio.gather(run_in_threadpool(self._app.openapi), asyncio.to_thread(load_identifier))
-        await super().startup(sockets if self._certificate is None else [])
+        await super().startup([])
         self._listening = sockets or []
         if self.started and sockets:
+            context = None if self._certificate is None else self._certificate.context
+            seconds = self._state.settings.header_timeout_seconds
+            for each in sockets:
+                self.servers.append(Listener(each, self, self._table, context, seconds))  # type: ignore[arg-type]
             if self._certificate is not None:
-                context, seconds = self._certificate.context, self._state.settings.header_timeout_seconds
-                for each in sockets:
-                    self.servers.append(TlsListener(each, context, seconds, self._table, self))  # type: ignore[arg-type]
                 self._background.append(asyncio.create_task(self._certificate.watch()))
             state = self._state
             collecting = collect_when_idle(lambda: state.is_idle, lambda: state.is_light)

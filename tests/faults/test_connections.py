@@ -4,13 +4,14 @@ import contextlib
 import gzip
 import json
 import select
+import socket
 from collections.abc import Iterator
 
 import httpx2
 import pytest
 
 from tests.end_to_end.servers import Served, gauge, num_cancelled, started, until
-from tests.faults.raw_requests import PROBE, connect, exchange, post, resident_bytes
+from tests.faults.raw_requests import PROBE, closing, connect, exchange, post, resident_bytes
 
 _BODY = json.dumps({"text": "Good morning."}).encode()
 _HEADERS = (
@@ -46,6 +47,32 @@ def test_requests_that_are_sent_faster_than_their_responses_are_read_take_no_mem
                 num_sent += connection.send(requests)
         assert num_sent < 50_000_000
         assert resident_bytes(served) - before < 50_000_000
+
+
+@pytest.mark.parametrize(("num_connections", "num_requests"), [(40, 100), (300, 3)])
+def test_a_probe_is_answered_before_requests_of_many_connections(
+    served: Served, num_connections: int, num_requests: int
+) -> None:
+    request = post("/v1/translate", _BODY, "application/json").replace(b"Connection: close\r\n", b"")
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(connect(served)) for _ in range(num_connections)]
+        for connection in connections:
+            connection.sendall(request * num_requests)
+        assert exchange(served, closing(PROBE)).startswith(b"HTTP/1.1 200 ")
+        numbers = [_num_received(connection) for connection in connections]
+        assert sum(numbers) < num_connections * num_requests / 4
+        for connection, number in zip(connections, numbers, strict=True):
+            while number < num_requests:
+                received = connection.recv(1 << 20)
+                assert received
+                number += received.count(b"HTTP/1.1 200 ")
+
+
+def _num_received(connection: socket.socket) -> int:
+    """Return how many responses have been received already."""
+    if not select.select([connection], [], [], 0)[0]:
+        return 0
+    return connection.recv(1 << 20).count(b"HTTP/1.1 200 ")
 
 
 def test_requests_sent_at_once_are_answered_in_their_order(served: Served) -> None:

@@ -1,4 +1,4 @@
-"""Acceptance of TLS connections, which are in the table of connections before their handshake is complete."""
+"""Acceptance of connections: several in an iteration of the event loop, and in the table before their TLS handshake."""
 
 import asyncio
 import contextlib
@@ -9,8 +9,16 @@ import uvicorn
 
 from server.http.connection_table import ConnectionTable
 
-_ACCEPTED_AT_ONCE = 8  # in an iteration of the event loop, which also closes those in whose place they are
+_MAX_ACCEPTED = 64  # in an iteration of the event loop
 _PAUSE_SECONDS = 0.1  # without descriptors for more connections
+
+
+def connection_of(server: uvicorn.Server) -> asyncio.Protocol:
+    """Return a new connection of a server."""
+    connection: asyncio.Protocol = server.config.http_protocol_class(  # type: ignore[call-arg]
+        config=server.config, server_state=server.server_state, app_state=server.lifespan.state
+    )
+    return connection
 
 
 class TlsHandshake(asyncio.Protocol):
@@ -34,10 +42,7 @@ class TlsHandshake(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Pass the connection on; its handshake is complete."""
         self.leave()
-        config = self._server.config
-        connection: asyncio.Protocol = config.http_protocol_class(  # type: ignore[call-arg]
-            config=config, server_state=self._server.server_state, app_state=self._server.lifespan.state
-        )
+        connection = connection_of(self._server)
         transport.set_protocol(connection)
         connection.connection_made(transport)
 
@@ -54,33 +59,36 @@ class TlsHandshake(asyncio.Protocol):
     shutdown = close_idle  # for uvicorn
 
 
-class TlsListener:
-    """Accepts the connections of a listening socket and begins their TLS handshakes.
+class Listener:
+    """Accepts the connections of a listening socket.
 
-    `asyncio.Server`, for which uvicorn takes it, reports a connection after its handshake, so that as many unfinished
-    handshakes as there are descriptors would shut out all clients.
+    uvicorn takes it for an `asyncio.Server`. uvloop's accepts one connection in each iteration of the event loop, so
+    that a client waits behind all requests of hundreds that connect before it. With TLS, it reports a connection after
+    its handshake, so that as many unfinished handshakes as there are descriptors shut out all clients.
     """
 
     def __init__(
         self,
         listening: socket.socket,
-        context: ssl.SSLContext,
-        handshake_seconds: float,
-        table: ConnectionTable,
         server: uvicorn.Server,
+        table: ConnectionTable,
+        context: ssl.SSLContext | None,
+        handshake_seconds: float,
     ) -> None:
-        """Listen for `server`, whose connections are in `table`. Handshakes end after `handshake_seconds`."""
+        """Listen for `server`, whose connections are in `table`, with TLS if there is a context."""
         self._listening = listening
-        self._context = context
-        self._handshake_seconds = handshake_seconds
-        self._table = table
         self._server = server
+        self._table = table
+        self._context = context
+        self._handshake_seconds = None if context is None else handshake_seconds
+        # Older connections are closed in the next iteration.
+        self._max_accepted = min(table.num_reserved // 2, _MAX_ACCEPTED)
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
         listening.setblocking(False)
         listening.listen(table.num_reserved)
-        self._accept_more()
+        self._resume()
 
     def close(self) -> None:
         """Stop accepting connections."""
@@ -92,12 +100,12 @@ class TlsListener:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _accept_more(self) -> None:
+    def _resume(self) -> None:
         if not self._is_closed:
             self._loop.add_reader(self._listening, self._accept)
 
     def _accept(self) -> None:
-        for _ in range(_ACCEPTED_AT_ONCE):
+        for _ in range(self._max_accepted):
             try:
                 accepted, _address = self._listening.accept()
             except (BlockingIOError, ConnectionAbortedError):
@@ -105,21 +113,27 @@ class TlsListener:
             except OSError:  # no descriptors
                 self._table.note_closed()
                 self._loop.remove_reader(self._listening)
-                self._loop.call_later(_PAUSE_SECONDS, self._accept_more)
+                self._loop.call_later(_PAUSE_SECONDS, self._resume)
                 return
+            accepted.setblocking(False)
             try:
-                handshake = TlsHandshake(accepted, self._table, self._server)
+                protocol = self._protocol(accepted)
             except ConnectionRefusedError:
                 accepted.close()
                 continue
-            accepted.setblocking(False)
-            task = self._loop.create_task(self._shake_hands(handshake, accepted))
+            task = self._loop.create_task(self._connect(accepted, protocol))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _shake_hands(self, handshake: TlsHandshake, accepted: socket.socket) -> None:
+    def _protocol(self, accepted: socket.socket) -> asyncio.Protocol:
+        if self._context is None:
+            return connection_of(self._server)
+        return TlsHandshake(accepted, self._table, self._server)
+
+    async def _connect(self, accepted: socket.socket, protocol: asyncio.Protocol) -> None:
         with contextlib.suppress(OSError):  # a failed handshake, or one that takes too long
             await self._loop.connect_accepted_socket(
-                lambda: handshake, accepted, ssl=self._context, ssl_handshake_timeout=self._handshake_seconds
+                lambda: protocol, accepted, ssl=self._context, ssl_handshake_timeout=self._handshake_seconds
             )
-        handshake.leave()
+        if isinstance(protocol, TlsHandshake):
+            protocol.leave()
