@@ -199,7 +199,7 @@ async def _dictionary(request: Request, given: object) -> tuple[Pair, dict[str, 
     if pair not in glossary_pairs(model_router):
         raise InvalidRequest("Unsupported glossary source language and target language.")
     entries_format = given.get("entries_format") or "tsv"
-    if entries_format not in SEPARATORS:
+    if not isinstance(entries_format, str) or entries_format not in SEPARATORS:
         raise InvalidRequest("Value for 'entries_format' not supported.")
     return pair, await run_on_glossary_thread(parse_entries, given["entries"], SEPARATORS[entries_format])
 

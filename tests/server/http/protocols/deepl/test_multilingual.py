@@ -107,6 +107,7 @@ def test_a_glossary_is_used_in_a_translation(client: TestClient, echo: EchoGener
         ({"name": "a", "dictionaries": [{"source_lang": "en"}]}, "Parameter 'target_lang' not specified."),
         ({"name": "a", "dictionaries": [_dictionary(target_lang="xx")]}, "Unsupported glossary source language"),
         ({"name": "a", "dictionaries": [_dictionary(entries_format="x")]}, "Value for 'entries_format' not supported."),
+        ({"name": "a", "dictionaries": [{**_dictionary(), "entries_format": ["tsv"]}]}, "Value for 'entries_format'"),
         ({"name": "a", "dictionaries": [_dictionary("only")]}, "entry 1 of the glossary must be a term"),
         ({"name": "a", "dictionaries": [_dictionary(), _dictionary()]}, "`dictionaries` must have one entry for each"),
         ({"name": " ", "dictionaries": [_dictionary()]}, "`name` must have 1 to 1024 characters"),
