@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import uvicorn
 
 from server.cli.listening import address_of
-from server.http.admin.app import close_admin_app, create_admin_app
+from server.http.admin.app import create_admin_app
 from server.http.connection import LimitedConnection
 from server.http.state import ServerState
+from server.operations.api_keys.key_gate import KeyGate
 
 _log = logging.getLogger("kvasir")
 
@@ -21,10 +22,11 @@ class AdminServer:
 
     def __init__(self, state: ServerState, listening: socket.socket, http: type[LimitedConnection]) -> None:
         """`http` is the class of its connections. Raises ValueError if the file of keys is unusable."""
-        self._app = create_admin_app(state)
+        keys = state.settings.admin_keys
+        self._gate = None if keys is None else KeyGate(keys)
         self._socket = listening
         config = uvicorn.Config(
-            self._app,
+            create_admin_app(state, self._gate),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -34,19 +36,25 @@ class AdminServer:
             timeout_graceful_shutdown=1,
         )
         self._server = _QuietServer(config)
-        self._task: asyncio.Task[None] | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None  # of the file of keys
 
     async def start(self) -> None:
         """Start to listen."""
-        self._task = asyncio.create_task(self._server.serve([self._socket]))
+        self._serving = asyncio.create_task(self._server.serve([self._socket]))
+        if self._gate is not None:
+            self._reading = asyncio.create_task(self._gate.run())
         _log.info("listening for administration", extra={"url": address_of(self._socket)})
 
     async def stop(self) -> None:
         """End connections, and close the file of keys."""
         self._server.should_exit = True
-        if self._task is not None:
-            await self._task
-        await asyncio.to_thread(close_admin_app, self._app)
+        if self._serving is not None:
+            await self._serving
+        if self._reading is not None:
+            self._reading.cancel()
+        if self._gate is not None:
+            await asyncio.to_thread(self._gate.close)
 
 
 class _QuietServer(uvicorn.Server):

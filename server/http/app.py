@@ -69,19 +69,22 @@ def create_app(
             await asyncio.to_thread(load_identifier)
             await server.documents.remove_abandoned()
             server.open(opened)
-            tasks = (
+            tasks = [
                 asyncio.create_task(watch_event_loop(server.metrics.loop_lagged)),
-                asyncio.create_task(server.store_usage()),
                 asyncio.create_task(server.models.unload_idle()),
-            )
+            ]
+            if server.key_gate is not None:
+                tasks.append(asyncio.create_task(server.key_gate.run()))
             yield
             for task in tasks:
                 task.cancel()
         finally:
-            await server.close()
-            added = [engine for engine in server.engines if not any(engine is other for other in opened)]
-            for engine in (*opened, *added):
-                await asyncio.to_thread(engine.close)
+            try:
+                await server.close()
+            finally:
+                added = [engine for engine in server.engines if not any(engine is other for other in opened)]
+                for engine in (*opened, *added):
+                    await asyncio.to_thread(engine.close)
 
     # FastAPI that serves the files of Swagger UI itself instead of naming a CDN.
     app = FastAPIOffline(None, None, title="Kvasir", description=_DESCRIPTION, lifespan=lifespan)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -17,7 +16,7 @@ from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, QueueFull
 from server.operations.activity import Activity
 from server.operations.api_keys.key_file import ApiKey
-from server.operations.api_keys.key_gate import KeyGate
+from server.operations.api_keys.key_gate import Charge, KeyGate
 from server.operations.metrics import Metrics
 from server.operations.model_loading import ModelLoader
 from server.operations.model_set import ModelSet
@@ -31,7 +30,6 @@ from server.translation.types import Phases, TranslationResult
 
 _log = logging.getLogger("kvasir")
 
-_USAGE_SECONDS = 5.0
 _LIGHT_BYTES = 50_000
 
 
@@ -110,15 +108,6 @@ class ServerState:
         self.router = router
         self.metrics.models_served([bundle.config for bundle in router.bundles], self.settings.device)
 
-    async def store_usage(self) -> None:
-        """Write the usage of API keys to their file every few seconds, until cancelled."""
-        while self.key_gate is not None:
-            await asyncio.sleep(_USAGE_SECONDS)
-            try:
-                await asyncio.to_thread(self.key_gate.flush)
-            except sqlite3.Error as error:
-                _log.warning("usage of API keys was not written; next attempt later", extra={"cause": str(error)})
-
     def accept(self) -> tuple[TranslationService, Router]:
         """Return the translation service and router. Raises `Draining` during start-up and shutdown."""
         if self.draining or self.translation_service is None or self.router is None:
@@ -155,8 +144,9 @@ class ServerState:
 
     def refund(self, record: "RequestRecord") -> None:
         """Return the characters that a failed request was charged."""
-        if self.key_gate is not None and record.key is not None:
-            self.key_gate.refund(record.key, record.charged_characters)
+        if self.key_gate is not None:
+            for charge in record.charges:
+                self.key_gate.refund(charge)
 
     @property
     def is_idle(self) -> bool:
@@ -192,7 +182,7 @@ class RequestRecord:
     client: str = ""
     key: ApiKey | None = None
     is_admitted: bool = False  # a model accepted the request before its body was read
-    charged_characters: int = 0  # to the key; returned if the request fails
+    charges: list[Charge] = field(default_factory=list, repr=False)  # to the key; returned if the request fails
     expected_bytes: int = 0  # of the response, if it has many details
     glossary_bytes: int = 0  # of the glossary in its body
     elapsed_seconds: Callable[[], float] = field(default=lambda: 0.0, repr=False)

@@ -1,6 +1,5 @@
 """The application for administration, on a port of its own: models and load of the server, and its metrics."""
 
-from contextlib import suppress
 from typing import Annotated
 
 from fastapi import Depends, FastAPI
@@ -21,10 +20,10 @@ _MAX_BODY_BYTES = 64_000
 _Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]
 
 
-def create_admin_app(server: ServerState) -> FastAPI:
+def create_admin_app(server: ServerState, gate: KeyGate | None) -> FastAPI:
     """Return an application that administers `server`, which another application serves in the same event loop.
 
-    Raises ValueError if the file of keys is unusable.
+    With a `gate`, requests need one of its keys.
     """
     settings = server.settings
     app = FastAPI(title="Kvasir administration", docs_url=None, redoc_url=None, openapi_url=None)
@@ -32,9 +31,7 @@ def create_admin_app(server: ServerState) -> FastAPI:
     formats = ErrorFormats({})
     install_error_handlers(app, formats)
     dependencies = []
-    if settings.admin_keys is not None:
-        gate = KeyGate(settings.admin_keys)
-        app.state.key_gate = gate
+    if gate is not None:
 
         async def check_key(credentials: _Credentials) -> None:
             if credentials is None:
@@ -50,9 +47,3 @@ def create_admin_app(server: ServerState) -> FastAPI:
     # No page of another site may change models by way of an administrator's browser.
     app.add_middleware(HostCheck, formats=formats, allowed_hosts=default_hosts(settings.admin_host), allowed_origins=[])
     return app
-
-
-def close_admin_app(app: FastAPI) -> None:
-    """Close the file of keys."""
-    with suppress(AttributeError):
-        app.state.key_gate.close()

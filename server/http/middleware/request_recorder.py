@@ -93,7 +93,7 @@ class RequestRecorder:
             status = 500
         finally:
             self._server.end_request()
-            if record.key is not None and record.charged_characters and (record.late_status or status or 500) >= 400:
+            if record.charges and (record.late_status or status or 500) >= 400:
                 self._server.refund(record)
             if record.expected_bytes:
                 self._server.expected.remove(record.client, record.expected_bytes)

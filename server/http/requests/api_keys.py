@@ -58,8 +58,7 @@ def charge(request: Request, num_characters: int) -> None:
     """
     record, gate = request_record(request), server_state(request).key_gate
     if gate is not None and record.key is not None:
-        gate.charge(record.key, num_characters)
-        record.charged_characters += num_characters
+        record.charges.append(gate.charge(record.key, num_characters))
 
 
 def charged(request: Request, translate: Translate) -> Translate:
@@ -71,11 +70,11 @@ def charged(request: Request, translate: Translate) -> Translate:
     def charging(function: TranslateTexts) -> TranslateTexts:
         async def charge_and_translate(texts: Sequence[str]) -> Sequence[str]:
             num_characters = sum(map(len, texts))
-            gate.charge(key, num_characters)
+            charge = gate.charge(key, num_characters)
             try:
                 return await function(texts)
             except BaseException:
-                gate.refund(key, num_characters)
+                gate.refund(charge)
                 raise
 
         return charge_and_translate

@@ -8,7 +8,8 @@ import hashlib
 import hmac
 import secrets
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Self
 _PREFIX = "kvasir"
 _ID_BYTES, _SECRET_BYTES = 4, 32
 _MAX_NAME_CHARACTERS = 200
-_BUSY_SECONDS = 0.5
+_BUSY_SECONDS = 2.0
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys (
@@ -43,6 +44,14 @@ class KeyLimits:
 
 
 LIMITS = tuple(field.name for field in fields(KeyLimits))
+_SELECT = (  # by name: a file of a later version has more columns
+    "SELECT id, name, secret_sha256, created, expires, revoked, requests_per_minute, characters_per_day, "
+    "waiting_sentences, documents FROM keys ORDER BY rowid"
+)
+
+
+class KeyFileError(ValueError):
+    """The file of API keys cannot be used: missing, locked, damaged, or not such a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +88,39 @@ class Usage:
 
 
 class KeyFile:
-    """The SQLite file. Several processes may use it at once; every method may block for half a second.
+    """The SQLite file. Several processes may use it at once; every method may block for two seconds.
 
-    Methods raise `sqlite3.OperationalError` if another process locks the file for longer.
+    Methods raise `KeyFileError` if the file is damaged, or if another process locks it for longer.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Open the file, and create it if it is missing. Raises ValueError if it cannot be used."""
-        try:
+    def __init__(self, path: Path, *, may_create: bool = True) -> None:
+        """Open the file; a missing one is created, if it may be."""
+        self._path = path
+        with self._usable():
+            if not may_create:
+                path.stat()
             self._database = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
-            # Readers and one writer do not wait for each other.
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA foreign_keys = ON")
-            self._database.executescript(_SCHEMA)
-            present = {row[1] for row in self._database.execute("PRAGMA table_info(keys)")}
-            for column in ("waiting_sentences", "documents"):
-                if column not in present:  # a file of an earlier version
-                    self._database.execute(f"ALTER TABLE keys ADD COLUMN {column} INTEGER")
-            path.chmod(0o600)
-        except (sqlite3.Error, OSError) as error:
-            raise ValueError(f"{path} cannot be used as a file of API keys: {error}") from error
+        try:
+            with self._usable():
+                self._open()
+        except KeyFileError:
+            self._database.close()
+            raise
+
+    def _open(self) -> None:
+        # A log beside the file (WAL) would be applied to any file that is renamed to this name later. While processes
+        # of an earlier version use the file, its mode stays.
+        with suppress(sqlite3.OperationalError):
+            self._database.execute("PRAGMA journal_mode = DELETE")
+        self._database.execute("PRAGMA foreign_keys = ON")
+        self._database.executescript(_SCHEMA)
+        present = {row[1] for row in self._database.execute("PRAGMA table_info(keys)")}
+        for column in ("waiting_sentences", "documents"):
+            if column not in present:  # a file of an earlier version
+                self._database.execute(f"ALTER TABLE keys ADD COLUMN {column} INTEGER")
+        with suppress(OSError):  # of another user, or on a read-only file system
+            self._path.chmod(0o600)
+        self._identity = self._identity_on_disk()
 
     def add(self, name: str, limits: KeyLimits, expires: datetime | None = None) -> tuple[ApiKey, str]:
         """Create a key. Return it with its text, which cannot be had again. Raises ValueError for an invalid name."""
@@ -106,28 +128,24 @@ class KeyFile:
             raise ValueError(f"the name of a key must have 1 to {_MAX_NAME_CHARACTERS} printable characters")
         secret = secrets.token_urlsafe(_SECRET_BYTES)
         key = ApiKey(secrets.token_hex(_ID_BYTES), name, _digest(secret), _now(), expires, None, limits)
-        with self._database:
+        until = None if expires is None else expires.isoformat()
+        with self._usable(), self._database:
             self._database.execute(
-                "INSERT INTO keys VALUES (?, ?, ?, ?, ?, NULL, ?, ?, ?, ?)",
-                (
-                    key.id,
-                    name,
-                    key.secret_sha256,
-                    key.created.isoformat(),
-                    None if expires is None else expires.isoformat(),
-                    *astuple(limits),
-                ),
+                "INSERT INTO keys (id, name, secret_sha256, created, expires, requests_per_minute, characters_per_day, "
+                "waiting_sentences, documents) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (key.id, name, key.secret_sha256, key.created.isoformat(), until, *astuple(limits)),
             )
         return key, f"{_PREFIX}-{key.id}-{secret}"
 
     def all(self) -> dict[str, ApiKey]:
         """Return all keys by their ids, the oldest first, revoked ones included."""
-        rows = self._database.execute("SELECT * FROM keys ORDER BY rowid").fetchall()
-        return {row[0]: _key(row) for row in rows}
+        with self._usable():
+            rows = self._database.execute(_SELECT).fetchall()
+            return {row[0]: _key(row) for row in rows}
 
     def revoke(self, key_id: str) -> ApiKey:
         """Revoke a key for good. Raises ValueError if it does not exist."""
-        with self._database:
+        with self._usable(), self._database:
             self._database.execute(
                 "UPDATE keys SET revoked = coalesce(revoked, ?) WHERE id = ?", (_now().isoformat(), key_id)
             )
@@ -135,39 +153,70 @@ class KeyFile:
 
     def limit(self, key_id: str, changes: Mapping[str, int | None]) -> ApiKey:
         """Change some limits of a key. Raises ValueError if it does not exist."""
-        limits = replace(self._find(key_id).limits, **changes)
-        with self._database:
-            self._database.execute(
-                "UPDATE keys SET requests_per_minute = ?, characters_per_day = ?, waiting_sentences = ?, documents = ? "
-                "WHERE id = ?",
-                (*astuple(limits), key_id),
-            )
+        with self._usable(), self._database:
+            self._database.execute("BEGIN IMMEDIATE")  # before reading: two changes at once are both kept
+            if (key := self.all().get(key_id)) is not None:
+                self._database.execute(
+                    "UPDATE keys SET requests_per_minute = ?, characters_per_day = ?, waiting_sentences = ?, "
+                    "documents = ? WHERE id = ?",
+                    (*astuple(replace(key.limits, **changes)), key_id),
+                )
         return self._find(key_id)
 
     def version(self) -> int:
         """Return a number that differs as soon as another connection has changed the file."""
-        [version] = self._database.execute("PRAGMA data_version").fetchone()
-        return int(version)
+        with self._usable():
+            [version] = self._database.execute("PRAGMA data_version").fetchone()
+            return int(version)
+
+    def was_replaced(self) -> bool:
+        """Return whether the path leads to another file than the one that is open. Raises if it leads to none."""
+        with self._usable():
+            return self._identity_on_disk() != self._identity
 
     def usage(self, day: str | None = None) -> dict[str, Usage]:
         """Return the usage of each key on a day (YYYY-MM-DD), or in all."""
-        rows = self._database.execute(
-            "SELECT key, sum(requests), sum(characters) FROM usage WHERE ?1 IS NULL OR day = ?1 GROUP BY key", (day,)
-        )
-        return {key: Usage(requests, characters) for key, requests, characters in rows}
+        with self._usable():
+            rows = self._database.execute(
+                "SELECT key, sum(requests), sum(characters) FROM usage WHERE ?1 IS NULL OR day = ?1 GROUP BY key",
+                (day,),
+            )
+            return {key: Usage(int(requests), int(characters)) for key, requests, characters in rows}
 
-    def record(self, day: str, usage: Mapping[str, Usage]) -> None:
-        """Add usage to that of a day. Keys that were deleted meanwhile are left out."""
-        with self._database:
+    def record(self, usage: Mapping[str, Mapping[str, Usage]], day: str) -> dict[str, Usage]:
+        """Add usage by day and key, all or none of it, and return that of `day` with it, in one transaction.
+
+        Keys that were deleted meanwhile are left out.
+        """
+        rows = [
+            (each_day, each.requests, each.characters, key)
+            for each_day, usage_of_day in usage.items()
+            for key, each in usage_of_day.items()
+        ]
+        with self._usable(), self._database:
             self._database.executemany(
                 "INSERT INTO usage SELECT id, ?, ?, ? FROM keys WHERE id = ? ON CONFLICT DO UPDATE SET "
                 "requests = requests + excluded.requests, characters = characters + excluded.characters",
-                [(day, each.requests, each.characters, key) for key, each in usage.items()],
+                rows,
             )
+            return self.usage(day)
 
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError, ValueError, TypeError) as error:
+            if isinstance(error, KeyFileError):
+                raise
+            raise KeyFileError(f"{self._path} cannot be used as a file of API keys: {error}") from error
+
+    def _identity_on_disk(self) -> tuple[int, int]:
+        found = self._path.stat()
+        return found.st_dev, found.st_ino
 
     def _find(self, key_id: str) -> ApiKey:
         key = self.all().get(key_id)
@@ -184,6 +233,7 @@ def parts_of(text: str) -> tuple[str, str] | None:
 
 
 def _key(row: tuple[str, str, str, str, str | None, str | None, *tuple[int | None, ...]]) -> ApiKey:
+    """Return the key of a row. Raises ValueError or TypeError for values that are none: SQLite stores any."""
     key_id, name, digest, created, expires, revoked, *limits = row
     return ApiKey(
         key_id,
@@ -192,7 +242,7 @@ def _key(row: tuple[str, str, str, str, str | None, str | None, *tuple[int | Non
         datetime.fromisoformat(created),
         None if expires is None else datetime.fromisoformat(expires),
         None if revoked is None else datetime.fromisoformat(revoked),
-        KeyLimits(*limits),
+        KeyLimits(*(None if limit is None else int(limit) for limit in limits)),
     )
 
 

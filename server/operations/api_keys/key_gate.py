@@ -1,7 +1,10 @@
 """Check of API keys, their limits, and the count of their usage, in a running server."""
 
+import asyncio
+import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Lock
@@ -11,32 +14,94 @@ from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
 from server.interface.errors import InvalidApiKey, QuotaExceeded, RateLimited, TextTooLong
-from server.operations.api_keys.key_file import ApiKey, KeyFile, Usage, parts_of
+from server.operations.api_keys.key_file import ApiKey, KeyFile, KeyFileError, Usage, parts_of
 
-_REFRESH_SECONDS = 1.0  # until a change of the file takes effect
+_log = logging.getLogger("kvasir")
+
+_FILE_SECONDS = 1.0  # until a change of the file takes effect, and until usage is in it
 _CLOCK_STEP_SECONDS = 1.0  # more is no adjustment, but a clock that was set
+
+_UsageByDay = dict[str, dict[str, Usage]]  # by day and key
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """Characters that a key was charged, and the day (YYYY-MM-DD) whose quota has them."""
+
+    key: ApiKey
+    day: str
+    num_characters: int
 
 
 class KeyGate:
-    """Keys of one server. The event loop's thread uses it; `flush` may run in another."""
+    """Keys of one server. The event loop's thread uses it, which never waits for the file.
+
+    `run` keeps the keys and the file equal, in another thread. While the file cannot be used, keys and limits stay as
+    they were, and usage is kept.
+    """
 
     def __init__(self, path: Path, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        """Raises ValueError if the file cannot be used."""
-        # Two connections: the event loop never waits for the one that writes.
-        self._reader, self._writer = KeyFile(path), KeyFile(path)
+        """Raises `KeyFileError` if the file cannot be used."""
+        self._path = path
         self._clock = clock
-        self._version, self._read_at = self._reader.version(), time.monotonic()
-        self._keys = self._reader.all()
+        self._file = KeyFile(path)
+        self._file_lock = Lock()  # held while the file is used
+        self._version: int | None = self._file.version()  # that has been read
+        self._keys = self._file.all()
         self._limiter = MovingWindowRateLimiter(MemoryStorage())  # by the wall clock
         self._clock_offset = time.time() - time.monotonic()
-        self._lock = Lock()
-        self._day = self._today()
-        self._stored = self._reader.usage(self._day)
-        self._unstored: dict[str, dict[str, Usage]] = {}  # by day and key
+        self._usage_lock = Lock()  # of the attributes below, held for a moment
+        self._stored_day = self._today()
+        self._stored = self._file.usage(self._stored_day)
+        self._in_writing: _UsageByDay = {}
+        self._unstored: _UsageByDay = {}
+
+    async def run(self) -> None:
+        """Synchronize with the file every second, until cancelled."""
+        problem = ""
+        while True:
+            await asyncio.sleep(_FILE_SECONDS)
+            try:
+                await asyncio.to_thread(self.synchronize)
+            except KeyFileError as error:
+                if str(error) != problem:
+                    problem = str(error)
+                    _log.error("file of API keys cannot be used; its keys stay as they were", extra={"cause": problem})
+            else:
+                if problem:
+                    _log.info("file of API keys is usable again", extra={"file": str(self._path)})
+                problem = ""
+
+    def synchronize(self) -> None:
+        """Write the usage since the last call to the file, and read what other processes have changed.
+
+        Blocks, and may run in any thread. Raises `KeyFileError` if the file cannot be used; the next call tries again.
+        """
+        with self._file_lock:
+            if self._file.was_replaced():
+                replacement = KeyFile(self._path, may_create=False)
+                self._file.close()
+                self._file, self._version = replacement, None
+            version = self._file.version()
+            has_changed = version != self._version
+            if has_changed or self._unstored or self._today() != self._stored_day:
+                self._exchange_usage()
+            if has_changed:
+                self._keys, self._version = self._file.all(), version
+
+    def close(self) -> None:
+        """Write the usage, and close the file. Usage that cannot be written is logged."""
+        try:
+            self.synchronize()
+        except KeyFileError as error:
+            lost = sum((usage for day in self._unstored.values() for usage in day.values()), Usage())
+            if lost != Usage():
+                fields = {"requests": lost.requests, "characters": lost.characters, "cause": str(error)}
+                _log.error("usage of API keys lost", extra=fields)
+        self._file.close()
 
     def authenticate(self, text: str) -> ApiKey:
         """Return the key with this text. Raises `InvalidApiKey` if it is unknown, revoked or expired."""
-        self._refresh()
         key_id, secret = parts_of(text) or ("", "")
         key = self._keys.get(key_id)
         if key is None or not key.has_secret(secret) or not key.is_valid(self._clock()):
@@ -53,7 +118,7 @@ class KeyGate:
                 raise RateLimited(
                     f"the API key may make {limit} requests a minute; retry in {wait:.0f} s", retry_after_seconds=wait
                 )
-        self._add(key, Usage(requests=1))
+        self._add(key, self._today(), Usage(requests=1))
 
     def _forget_another_time(self) -> None:
         """Begin the windows again if the wall clock was set: set back by an hour, a full window would last an hour."""
@@ -61,81 +126,67 @@ class KeyGate:
         if abs(offset - self._clock_offset) > _CLOCK_STEP_SECONDS:
             self._limiter, self._clock_offset = MovingWindowRateLimiter(MemoryStorage()), offset
 
-    def charge(self, key: ApiKey, num_characters: int) -> None:
-        """Count characters to translate.
+    def charge(self, key: ApiKey, num_characters: int) -> Charge:
+        """Count characters to translate. The key's present limits hold, also for documents that began before.
 
-        Raises `QuotaExceeded` if the key has fewer left today, and `TextTooLong` if it has fewer on any day.
+        Raises `QuotaExceeded` if the key has fewer left today, `TextTooLong` if it has fewer on any day, and
+        `InvalidApiKey` if it was revoked or has expired.
         """
-        limit = key.limits.characters_per_day
+        present, now = self._keys.get(key.id), self._clock()
+        if present is None or not present.is_valid(now):
+            raise InvalidApiKey("the API key is no longer valid: revoked or expired")
+        limit = present.limits.characters_per_day
         if limit is not None and num_characters > limit:
             raise TextTooLong(
                 f"the API key may translate {limit} characters a day, and this request has {num_characters}; divide it"
             )
         if limit is not None and (used := self.usage(key).characters) + num_characters > limit:
-            now = self._clock()
             midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
             raise QuotaExceeded(
                 f"the API key may translate {limit} characters a day (until 0:00 UTC): {used} are used, and this "
                 f"request has {num_characters}",
                 retry_after_seconds=(midnight - now).total_seconds(),
             )
-        self._add(key, Usage(characters=num_characters))
+        charge = Charge(key, now.date().isoformat(), num_characters)
+        self._add(key, charge.day, Usage(characters=num_characters))
+        return charge
 
-    def refund(self, key: ApiKey, num_characters: int) -> None:
-        """Take back characters whose translation failed."""
-        self._add(key, Usage(characters=-num_characters))
+    def refund(self, charge: Charge) -> None:
+        """Take back characters whose translation failed, on the day that has them."""
+        self._add(charge.key, charge.day, Usage(characters=-charge.num_characters))
 
     def usage(self, key: ApiKey) -> Usage:
         """Return the usage of today."""
         today = self._today()
-        with self._lock:
-            if today != self._day:
-                self._day, self._stored = today, {}
-            return self._stored.get(key.id, Usage()) + self._unstored.get(today, {}).get(key.id, Usage())
+        with self._usage_lock:
+            stored = self._stored if today == self._stored_day else {}
+            parts = (stored, self._in_writing.get(today, {}), self._unstored.get(today, {}))
+            return sum((part[key.id] for part in parts if key.id in part), Usage())
 
-    def flush(self) -> None:
-        """Write the usage since the last call to the file. Raises `sqlite3.Error`, and keeps it, if that fails."""
-        with self._lock:
-            days, self._unstored = self._unstored, {}
-            for key, usage in days.get(self._day, {}).items():
-                self._stored[key] = self._stored.get(key, Usage()) + usage
-        while days:
-            day, usage_of_day = next(iter(days.items()))
-            try:
-                self._writer.record(day, usage_of_day)
-            except BaseException:
-                self._restore(days)
-                raise
-            del days[day]
-
-    def close(self) -> None:
-        """Write the usage, and close the file."""
+    def _exchange_usage(self) -> None:
+        """Write the usage that is not stored, and read that of today, which other servers may have added to."""
+        with self._usage_lock:
+            self._in_writing, self._unstored = self._unstored, {}
+        today = self._today()
         try:
-            self.flush()
-        finally:
-            self._reader.close()
-            self._writer.close()
+            stored = self._file.record(self._in_writing, today)
+        except BaseException:
+            with self._usage_lock:
+                for day, usage_of_day in self._in_writing.items():
+                    for key_id, usage in usage_of_day.items():
+                        self._count(day, key_id, usage)
+                self._in_writing = {}
+            raise
+        with self._usage_lock:
+            self._stored_day, self._stored, self._in_writing = today, stored, {}
 
-    def _restore(self, days: dict[str, dict[str, Usage]]) -> None:
-        with self._lock:
-            for day, usage_of_day in days.items():
-                for key, usage in usage_of_day.items():
-                    kept = self._unstored.setdefault(day, {})
-                    kept[key] = kept.get(key, Usage()) + usage
-                    if day == self._day:
-                        self._stored[key] = self._stored[key] + Usage(-usage.requests, -usage.characters)
+    def _add(self, key: ApiKey, day: str, usage: Usage) -> None:
+        with self._usage_lock:
+            self._count(day, key.id, usage)
 
-    def _add(self, key: ApiKey, usage: Usage) -> None:
-        with self._lock:
-            of_day = self._unstored.setdefault(self._today(), {})
-            of_day[key.id] = of_day.get(key.id, Usage()) + usage
-
-    def _refresh(self) -> None:
-        if time.monotonic() - self._read_at < _REFRESH_SECONDS:
-            return
-        self._read_at = time.monotonic()
-        if (version := self._reader.version()) != self._version:
-            self._version, self._keys = version, self._reader.all()
+    def _count(self, day: str, key_id: str, usage: Usage) -> None:
+        of_day = self._unstored.setdefault(day, {})
+        of_day[key_id] = of_day.get(key_id, Usage()) + usage
 
     def _today(self) -> str:
         return self._clock().date().isoformat()

@@ -32,7 +32,7 @@ def test_keys_are_listed_with_their_usage(path: Path) -> None:
     file = KeyFile(path)
     one, _ = file.add("team", KeyLimits(characters_per_day=5000))
     two, _ = file.add("guest", KeyLimits())
-    file.record("2026-01-01", {one.id: Usage(3, 40)})
+    file.record({"2026-01-01": {one.id: Usage(3, 40)}}, "2026-01-01")
     file.revoke(two.id)
     code, output, _ = _run("list", "--json", file=path)
     rows = [json.loads(line) for line in output.splitlines()]

@@ -50,7 +50,7 @@ def server(echo: EchoGenerator, keys: tuple[Path, str]) -> Iterator[tuple[TestCl
     app = create_app(Settings(api_keys=keys[0]), [echo])
     with (
         TestClient(app) as client,
-        TestClient(create_admin_app(app.state.server), base_url="http://127.0.0.1") as admin,
+        TestClient(create_admin_app(app.state.server, None), base_url="http://127.0.0.1") as admin,
     ):
         yield client, admin
 

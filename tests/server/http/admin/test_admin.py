@@ -7,9 +7,10 @@ from fastapi import FastAPI
 from pydantic import ValidationError
 from starlette.testclient import TestClient
 
-from server.http.admin.app import close_admin_app, create_admin_app
+from server.http.admin.app import create_admin_app
 from server.http.app import create_app
 from server.operations.api_keys.key_file import KeyFile, KeyLimits
+from server.operations.api_keys.key_gate import KeyGate
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
 
@@ -21,7 +22,7 @@ def app(echo: EchoGenerator) -> FastAPI:
 
 @pytest.fixture
 def admin(app: FastAPI) -> Iterator[TestClient]:
-    with TestClient(app), TestClient(create_admin_app(app.state.server), base_url="http://127.0.0.1") as admin:
+    with TestClient(app), TestClient(create_admin_app(app.state.server, None), base_url="http://127.0.0.1") as admin:
         yield admin
 
 
@@ -82,8 +83,8 @@ def test_with_a_file_of_keys_every_admin_route_needs_one(echo: EchoGenerator, tm
     file = KeyFile(tmp_path / "admin.sqlite")
     _, text = file.add("operator", KeyLimits())
     file.close()
-    app = create_app(Settings(admin_keys=tmp_path / "admin.sqlite"), [echo])
-    administration = create_admin_app(app.state.server)
+    app, gate = create_app(Settings(), [echo]), KeyGate(tmp_path / "admin.sqlite")
+    administration = create_admin_app(app.state.server, gate)
     with TestClient(app), TestClient(administration, base_url="http://127.0.0.1") as admin:
         for method, path in (("GET", "/admin/models"), ("POST", "/admin/models/reload"), ("GET", "/metrics")):
             assert admin.request(method, path).status_code == 401, path
@@ -91,7 +92,7 @@ def test_with_a_file_of_keys_every_admin_route_needs_one(echo: EchoGenerator, tm
         headers = {"Authorization": f"Bearer {text}"}
         assert admin.get("/admin/models", headers=headers).status_code == 200
         assert admin.get("/health/live").status_code == 200
-    close_admin_app(administration)
+    gate.close()
 
 
 def test_another_address_than_loopback_needs_keys(tmp_path: Path) -> None:

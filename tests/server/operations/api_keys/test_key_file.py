@@ -1,10 +1,12 @@
 import sqlite3
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from server.operations.api_keys.key_file import KeyFile, KeyLimits, Usage, parts_of
+from server.operations.api_keys import key_file
+from server.operations.api_keys.key_file import KeyFile, KeyFileError, KeyLimits, Usage, parts_of
 
 
 @pytest.fixture
@@ -60,6 +62,18 @@ def test_one_limit_changes_and_the_other_stays(path: Path) -> None:
     assert file.limit(key.id, {"requests_per_minute": 7}).limits == KeyLimits(7, None)
 
 
+def test_limits_changed_by_two_processes_at_once_are_both_kept(path: Path) -> None:
+    file = KeyFile(path)
+    key, _ = file.add("team", KeyLimits(60, 5000))
+    changes = [{"requests_per_minute": 7}, {"characters_per_day": 8}, {"waiting_sentences": 9}, {"documents": 10}]
+    threads = [threading.Thread(target=KeyFile(path).limit, args=(key.id, change)) for change in changes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert file.all()[key.id].limits == KeyLimits(7, 8, 9, 10)
+
+
 def test_an_unknown_id_is_reported(path: Path) -> None:
     with pytest.raises(ValueError, match="no key has the id 1234"):
         KeyFile(path).revoke("1234")
@@ -74,9 +88,9 @@ def test_a_name_fits_a_line(path: Path, name: str) -> None:
 def test_usage_of_several_processes_is_added_up_by_day(path: Path) -> None:
     one, other = KeyFile(path), KeyFile(path)
     key, _ = one.add("team", KeyLimits())
-    one.record("2026-01-01", {key.id: Usage(1, 10), "gone": Usage(1, 1)})
-    other.record("2026-01-01", {key.id: Usage(2, 5)})
-    other.record("2026-01-02", {key.id: Usage(1, 1)})
+    one.record({"2026-01-01": {key.id: Usage(1, 10), "gone": Usage(1, 1)}}, "2026-01-01")
+    later = {"2026-01-01": {key.id: Usage(2, 5)}, "2026-01-02": {key.id: Usage(1, 1)}}
+    assert other.record(later, "2026-01-01") == {key.id: Usage(3, 15)}
     assert one.usage("2026-01-01") == {key.id: Usage(3, 15)}
     assert one.usage() == {key.id: Usage(4, 16)}
     assert one.usage("2026-01-03") == {}
@@ -86,6 +100,33 @@ def test_a_file_of_something_else_is_reported(path: Path) -> None:
     path.write_text("no database " * 100)
     with pytest.raises(ValueError, match=r"keys\.sqlite cannot be used as a file of API keys"):
         KeyFile(path)
+
+
+def test_a_file_of_a_later_version_keeps_what_this_one_lacks(path: Path) -> None:
+    key, _ = KeyFile(path).add("team", KeyLimits(60, 1000))
+    with sqlite3.connect(path) as database:
+        database.execute("ALTER TABLE keys ADD COLUMN colour TEXT DEFAULT 'red'")
+    file = KeyFile(path)
+    added, _ = file.add("other", KeyLimits(5))
+    assert file.all() == {key.id: key, added.id: added}
+    assert database.execute("SELECT colour FROM keys").fetchall() == [("red",), ("red",)]
+
+
+def test_a_file_that_is_locked_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_file, "_BUSY_SECONDS", 0.01)
+    file = KeyFile(path)
+    key, _ = file.add("team", KeyLimits())
+    with sqlite3.connect(path) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        for use in (
+            file.all,
+            file.usage,
+            file.version,
+            lambda: file.revoke(key.id),
+            lambda: file.add("a", KeyLimits()),
+        ):
+            with pytest.raises(KeyFileError, match=r"keys\.sqlite cannot be used .*: database is locked"):
+                use()
 
 
 def test_a_file_without_the_newer_limits_keeps_its_keys(path: Path) -> None:

@@ -1,4 +1,3 @@
-import sqlite3
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -6,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from server.interface.errors import InvalidApiKey, QuotaExceeded, RateLimited, TextTooLong
-from server.operations.api_keys import key_gate
 from server.operations.api_keys.key_file import KeyFile, KeyLimits, Usage
 from server.operations.api_keys.key_gate import KeyGate
 
@@ -25,16 +23,19 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def file(path: Path, monkeypatch: pytest.MonkeyPatch) -> KeyFile:
-    monkeypatch.setattr(key_gate, "_REFRESH_SECONDS", 0.0)
+def file(path: Path) -> KeyFile:
     return KeyFile(path)
 
 
 def test_keys_take_effect_and_end_while_the_server_runs(path: Path, file: KeyFile) -> None:
     gate = KeyGate(path)
     key, text = file.add("team", KeyLimits())
+    with pytest.raises(InvalidApiKey):
+        gate.authenticate(text)
+    gate.synchronize()
     assert gate.authenticate(text).id == key.id
     file.revoke(key.id)
+    gate.synchronize()
     with pytest.raises(InvalidApiKey):
         gate.authenticate(text)
 
@@ -89,10 +90,65 @@ def test_a_request_above_the_quota_of_any_day_is_not_told_to_wait(path: Path, fi
 def test_a_failed_request_is_not_charged(path: Path, file: KeyFile) -> None:
     key, _ = file.add("team", KeyLimits(characters_per_day=100))
     gate = KeyGate(path)
-    gate.charge(key, 100)
-    gate.refund(key, 100)
+    gate.refund(gate.charge(key, 100))
     gate.charge(key, 100)
     assert gate.usage(key).characters == 100
+
+
+def test_characters_are_returned_to_the_day_that_was_charged(path: Path, file: KeyFile) -> None:
+    clock = Clock()
+    key, _ = file.add("team", KeyLimits(characters_per_day=100))
+    gate = KeyGate(path, clock)
+    charge = gate.charge(key, 80)
+    gate.synchronize()
+    clock.now += timedelta(hours=2)
+    gate.refund(charge)
+    gate.charge(key, 100)
+    with pytest.raises(QuotaExceeded):
+        gate.charge(key, 1)
+    gate.synchronize()
+    assert [file.usage(day)[key.id].characters for day in ("2026-03-01", "2026-03-02")] == [0, 100]
+
+
+def test_a_clock_set_back_to_the_day_before_finds_its_usage_again(path: Path, file: KeyFile) -> None:
+    clock = Clock()
+    key, _ = file.add("team", KeyLimits(characters_per_day=100))
+    gate = KeyGate(path, clock)
+    gate.charge(key, 100)
+    clock.now += timedelta(hours=2)
+    gate.synchronize()
+    gate.charge(key, 30)
+    clock.now -= timedelta(hours=2)
+    gate.synchronize()
+    with pytest.raises(QuotaExceeded):
+        gate.charge(key, 1)
+
+
+def test_work_that_began_before_a_change_follows_it(path: Path, file: KeyFile) -> None:
+    """A document is charged block by block, for hours."""
+    key, _ = file.add("team", KeyLimits())
+    gate = KeyGate(path)
+    gate.charge(key, 100)
+    file.limit(key.id, {"characters_per_day": 150})
+    gate.synchronize()
+    with pytest.raises(QuotaExceeded):
+        gate.charge(key, 51)
+    file.revoke(key.id)
+    gate.synchronize()
+    with pytest.raises(InvalidApiKey, match="no longer valid"):
+        gate.charge(key, 1)
+
+
+def test_servers_with_one_file_add_up_their_usage(path: Path, file: KeyFile) -> None:
+    key, _ = file.add("team", KeyLimits(characters_per_day=100))
+    one, other = KeyGate(path), KeyGate(path)
+    one.charge(key, 60)
+    other.charge(key, 30)
+    for gate in (one, other, one):
+        gate.synchronize()
+    assert [gate.usage(key).characters for gate in (one, other)] == [90, 90]
+    with pytest.raises(QuotaExceeded):
+        other.charge(key, 11)
 
 
 def test_usage_survives_a_restart_and_the_quota_with_it(path: Path, file: KeyFile) -> None:
@@ -101,30 +157,13 @@ def test_usage_survives_a_restart_and_the_quota_with_it(path: Path, file: KeyFil
     first = KeyGate(path, clock)
     first.begin_request(key)
     first.charge(key, 80)
-    first.flush()
+    first.synchronize()
     first.charge(key, 10)
     first.close()
     second = KeyGate(path, clock)
     assert second.usage(key) == Usage(1, 90)
     with pytest.raises(QuotaExceeded):
         second.charge(key, 11)
-
-
-def test_usage_is_kept_while_the_file_is_locked(path: Path, file: KeyFile) -> None:
-    clock = Clock()
-    key, _ = file.add("team", KeyLimits())
-    gate = KeyGate(path, clock)
-    gate.charge(key, 10)
-    with sqlite3.connect(path) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(sqlite3.OperationalError):
-            gate.flush()
-        assert gate.usage(key).characters == 10
-        other.rollback()
-    gate.charge(key, 1)
-    gate.flush()
-    assert gate.usage(key).characters == 11
-    assert file.usage(clock.now.date().isoformat()) == {key.id: Usage(0, 11)}
 
 
 @pytest.mark.parametrize("seconds", [-3600.0, 3600.0])
