@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,10 @@ from bundle.tensors import (
     decoder_input_names,
 )
 from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES
+
+_MAX_MANIFEST_BYTES = 16_000_000
+_MAX_NAME_BYTES = 255  # of a file, in every file system
+_MAX_LISTED, _MAX_LINE_CHARACTERS, _MAX_SHOWN_CHARACTERS = 20, 500, 60  # of an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ def load_bundle(folder: Path, *, verify_digests: bool = True) -> Bundle:
         problems.append(f"{DECODER_FILE}: {MANIFEST_FILE} must list the inputs {', '.join(missing)}")
     problems += _wrong_tokens(config)
     if problems:
-        raise BundleError(f"{folder} cannot be served: " + "; ".join(problems))
+        raise BundleError(f"{folder} cannot be served: {_listed(problems)}")
     return Bundle(folder, config, read_card(folder, config.precision))
 
 
@@ -85,7 +90,7 @@ def check_unchanged(bundle: Bundle) -> None:
         for problem in _check_file(bundle.path, name, record, verify_digest=True)
     ]
     if problems:
-        raise BundleError(f"{bundle.path} has changed since it was loaded: " + "; ".join(problems))
+        raise BundleError(f"{bundle.path} has changed since it was loaded: {_listed(problems)}")
 
 
 def check_graph(bundle: Bundle, file: str, metadata: Mapping[str, str]) -> None:
@@ -121,7 +126,18 @@ def _wrong_tokens(config: BundleConfig) -> list[str]:
 
 
 def _details(error: ValidationError) -> str:
-    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+    return _listed([f"{'.'.join(map(str, e['loc']))[:_MAX_SHOWN_CHARACTERS]}: {e['msg']}" for e in error.errors()])
+
+
+def _listed(problems: Sequence[str]) -> str:
+    """Return the first problems and the number of the others: a hostile bundle has any number of them."""
+    others = [f"and {len(problems) - _MAX_LISTED} more"] if len(problems) > _MAX_LISTED else []
+    return "; ".join([*(problem[:_MAX_LINE_CHARACTERS] for problem in problems[:_MAX_LISTED]), *others])
+
+
+def _shown(value: object) -> str:
+    """Return a value of a manifest, cut to fit a message."""
+    return repr(value)[:_MAX_SHOWN_CHARACTERS]
 
 
 def _read_manifest(folder: Path) -> BundleConfig:
@@ -130,17 +146,22 @@ def _read_manifest(folder: Path) -> BundleConfig:
         raise BundleError(f"{folder} is not a folder; `kvasir export CHECKPOINT FOLDER` makes one")
     if not manifest.is_file():
         raise BundleError(f"{manifest} is missing; {folder} is not a Kvasir bundle, or its export did not finish")
+    if irregular := sorted(path.name for path in folder.iterdir() if not (path.is_file() or path.is_dir())):
+        # Opening a pipe waits for ever, and a broken link is a mistake.
+        raise BundleError(f"{folder} cannot be served: {irregular[0]} is neither a file nor a folder")
+    if (num_bytes := manifest.stat().st_size) > _MAX_MANIFEST_BYTES:
+        raise BundleError(f"{manifest} may have {_MAX_MANIFEST_BYTES} bytes. It has {num_bytes}")
     try:
         content = json.loads(manifest.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise BundleError(f"{manifest} is not JSON: {error}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT_NAME:
         found = content.get("format") if isinstance(content, dict) else type(content).__name__
-        raise BundleError(f"{manifest} describes {found!r}, not {FORMAT_NAME!r}")
+        raise BundleError(f"{manifest} describes {_shown(found)}, not {FORMAT_NAME!r}")
     version = content.get("format_version")
     if version != FORMAT_VERSION:
         remedy = "upgrade Kvasir" if isinstance(version, int) and version > FORMAT_VERSION else "export it again"
-        raise BundleError(f"{manifest} must have format version {FORMAT_VERSION}. Given: {version!r}; {remedy}")
+        raise BundleError(f"{manifest} must have format version {FORMAT_VERSION}. Given: {_shown(version)}; {remedy}")
     try:
         return BundleConfig.model_validate(content)
     except ValidationError as error:
@@ -150,7 +171,7 @@ def _read_manifest(folder: Path) -> BundleConfig:
 def _check_file(folder: Path, name: str, record: FileRecord, verify_digest: bool) -> list[str]:
     path = folder / name
     # A name from a file must not point outside its folder.
-    if Path(name).name != name:
+    if Path(name).name != name or len(os.fsencode(name)) > _MAX_NAME_BYTES:
         return [f"{name}: the files of a bundle must be in its folder"]
     if path.is_symlink() and path.resolve().parent != folder.resolve():
         return [f"{name}: a symbolic link that leads out of the bundle; copy the file"]

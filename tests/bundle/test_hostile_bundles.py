@@ -92,3 +92,36 @@ def test_files_that_change_after_loading_are_detected(folder: Path) -> None:
     bundle.file(VOCABULARY_FILE).write_bytes(bytes(len(content)))
     with pytest.raises(BundleError, match=r"has changed since it was loaded: vocab\.json"):
         check_unchanged(bundle)
+
+
+@pytest.mark.parametrize("name", ["README.md", "encoder.weights", "other"])
+def test_a_pipe_in_a_bundle_is_rejected_and_not_waited_for(folder: Path, name: str) -> None:
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(BundleError, match=f"{name} is neither a file nor a folder"):
+        load_bundle(folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"format": "x" * 1_000_000},
+        {"format_version": "x" * 1_000_000},
+        {f"field {number}": number for number in range(10_000)},
+        {"x" * 1_000_000: 1},
+        {"files": {f"file {number}": {"bytes": 1, "sha256": "0" * 64} for number in range(10_000)}},
+        {"files": {"x" * 1_000_000: {"bytes": 1, "sha256": "0" * 64}}},
+    ],
+)
+def test_the_error_of_a_hostile_manifest_is_short(folder: Path, changes: dict[str, object]) -> None:
+    manifest = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
+    (folder / MANIFEST_FILE).write_text(json.dumps(manifest | changes), encoding="utf-8")
+    with pytest.raises(BundleError) as error:
+        load_bundle(folder)
+    assert len(str(error.value)) < 5000
+
+
+def test_a_manifest_of_gigabytes_is_not_read(folder: Path) -> None:
+    os.truncate(folder / MANIFEST_FILE, 3_000_000_000)
+    with pytest.raises(BundleError, match=r"may have 16000000 bytes\. It has 3000000000"):
+        load_bundle(folder)
