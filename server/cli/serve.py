@@ -30,6 +30,7 @@ from server.http.connection_limits import ConnectionLimits
 from server.http.connection_table import ConnectionTable, connection_table
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
+from server.interface.errors import Draining
 from server.operations.garbage_collection import collect_when_idle, defer_full_collections
 from server.operations.log_lines import configure_logging
 from server.operations.metrics import Metrics
@@ -239,9 +240,8 @@ class _DrainingServer(uvicorn.Server):
             self._reloading = asyncio.create_task(self._reload())
 
     async def _reload(self) -> None:
-        changes = await self._state.models.reload()
-        outcomes = {change.model: change.outcome for change in changes}
-        _log.info("models compared with their folders", extra={"models": outcomes})
+        with contextlib.suppress(Draining):  # a signal to end came first
+            await self._state.models.reload()
 
     def _on_signal(self) -> None:
         if self._ending is None:
@@ -254,6 +254,7 @@ class _DrainingServer(uvicorn.Server):
     async def _drain_and_exit(self) -> None:
         state = self._state
         state.draining = True
+        state.models.stopped.set()
         _log.info("draining", extra={"requests": state.num_in_flight, "documents": state.documents.num_unfinished})
         drained, urged = asyncio.create_task(self._drain()), asyncio.create_task(self._was_urged.wait())
         await asyncio.wait(

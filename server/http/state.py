@@ -81,7 +81,8 @@ class ServerState:
         return self.models.engines
 
     async def close(self) -> None:
-        """Delete the documents, and close the files of glossaries and API keys."""
+        """End changes of models, delete the documents, and close the files of glossaries and API keys."""
+        await self.models.stop()
         await self.documents.close()
         if self.glossaries is not None:
             self.glossaries.close()

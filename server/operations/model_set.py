@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -14,7 +14,7 @@ from bundle.manifest import BundleError
 from server.documents.input.limits import MEGABYTE
 from server.interface.decoding_options import DecodingOptions
 from server.interface.engine_client import EngineClient
-from server.interface.errors import InvalidRequest, KvasirError, NotFound
+from server.interface.errors import Draining, InvalidRequest, KvasirError, NotFound
 from server.operations.bundle_search import bundle_folders
 from server.operations.settings import Settings
 from server.translation.generation import GenerationRequest
@@ -56,7 +56,7 @@ class ModelSet:
     """The models that a server serves, in their order. Methods are for the event loop's thread.
 
     `publish` receives the router of the models after each change. Requests that began before finish with the models
-    that they began with, which are unloaded afterwards. Changes wait for each other.
+    that they began with, which are unloaded afterwards. Changes wait for each other, and raise `Draining` after `stop`.
     """
 
     def __init__(self, settings: Settings, loader: Loader, publish: Callable[[Router], None]) -> None:
@@ -68,6 +68,8 @@ class ModelSet:
         self._router = Router([])
         self._added: list[Path] = []  # folders besides those of the settings
         self._changes = asyncio.Lock()
+        self._next_reload: asyncio.Task[list[ModelChange]] | None = None  # that has not begun
+        self.stopped = asyncio.Event()
         limit = settings.memory_limit
         self._budget = MemoryBudget(None if limit is None else limit * MEGABYTE)
 
@@ -93,19 +95,21 @@ class ModelSet:
 
         Raises `InvalidRequest`, with the reason, if the bundle cannot be served; nothing changes then.
         """
-        async with self._changes:
+        async with self._change():
             try:
-                change = await self._put(folder)
+                begun = time.perf_counter()
+                bundle = await asyncio.to_thread(self._loader.check, folder)
+                replaced = self._folder_of(bundle.config.name)
+                change = await self._serve(bundle, time.perf_counter() - begun)
             except (BundleError, ValueError, OSError) as error:
                 _log.error("model not changed", extra={"folder": str(folder), "cause": str(error)})
                 raise InvalidRequest(f"{error}; the models are unchanged") from error
-            if folder not in self._added:
-                self._added.append(folder)
+            self._added = [each for each in self._added if each not in (folder, replaced)] + [folder]
             return change
 
     async def remove(self, name: str) -> ModelChange:
         """Stop serving a model. Raises `NotFound`, and `InvalidRequest` for the only model."""
-        async with self._changes:
+        async with self._change():
             folder = self.engine_of(name).bundle.path
             if len(self._engines) == 1:
                 raise InvalidRequest(f"{name} is the only model, which cannot be removed; replace it instead")
@@ -115,29 +119,66 @@ class ModelSet:
     async def reload(self) -> list[ModelChange]:
         """Compare the served models with the folders of the settings and those added later, and apply the difference.
 
-        A bundle that cannot be served leaves its model as it is.
+        Of several bundles with one name, that of the last folder is served. A bundle that cannot be served leaves its
+        model as it is. Calls that wait for another change share one comparison.
         """
-        async with self._changes:
-            changes: list[ModelChange] = []
-            names: set[str] = set()
-            folders = [*self._settings.model, *(folder for folder in self._added if folder.exists())]
+        if self._next_reload is None:
+            self._next_reload = asyncio.create_task(self._reload())
+        return await asyncio.shield(self._next_reload)
+
+    async def _reload(self) -> list[ModelChange]:
+        async with self._change():
+            self._next_reload = None
             try:
-                found = bundle_folders(folders)
+                found = bundle_folders([*self._settings.model, *(each for each in self._added if each.exists())])
             except BundleError as error:
                 _log.error("models not changed", extra={"cause": str(error)})
                 return [ModelChange("", "failed", error=str(error))]
-            for folder in found:
-                try:
-                    change = await self._put(folder)
-                except (BundleError, ValueError, OSError) as error:
-                    _log.error("model not changed", extra={"folder": str(folder), "cause": str(error)})
-                    names |= {engine.bundle.config.name for engine in self._engines if engine.bundle.path == folder}
-                    changes.append(ModelChange(folder.name, "failed", error=str(error)))
-                else:
-                    names.add(change.model)
-                    changes.append(change)
-            gone = [engine.bundle.config.name for engine in self._engines if engine.bundle.config.name not in names]
-            return changes + [await self._remove(name) for name in gone if len(self._engines) > 1]
+            bundles = {folder: await self._checked(folder) for folder in found}
+            last = {each.config.name: each for each in bundles.values() if isinstance(each, Bundle)}
+            damaged = {folder for folder, each in bundles.items() if not isinstance(each, Bundle)}
+            kept = {each.bundle.config.name for each in self._engines if each.bundle.path in damaged}
+            changes: list[ModelChange] = []
+            for folder, each in bundles.items():
+                if not isinstance(each, Bundle):
+                    changes.append(_failed(folder, each))
+                elif each is last[each.config.name] and each.config.name not in kept:
+                    try:
+                        changes.append(await self._serve(each))
+                    except (BundleError, ValueError, OSError) as error:
+                        changes.append(_failed(folder, error))
+            gone = [each.bundle.config.name for each in self._engines if each.bundle.config.name not in {*last, *kept}]
+            changes += [await self._remove(name) for name in gone if len(self._engines) > 1]
+            outcomes = {change.model: change.outcome for change in changes}
+            _log.info("models compared with their folders", extra={"models": outcomes})
+            return changes
+
+    async def stop(self) -> None:
+        """Reject changes from now on, and wait for the one that runs, which ends before it takes effect if it can."""
+        self.stopped.set()
+        async with self._changes:
+            pass
+
+    @contextlib.asynccontextmanager
+    async def _change(self) -> AsyncIterator[None]:
+        """Wait for the changes before."""
+        async with self._changes:
+            self._check_running()
+            yield
+
+    def _check_running(self) -> None:
+        if self.stopped.is_set():
+            raise Draining("the server is shutting down, and changes no models")
+
+    async def _checked(self, folder: Path) -> Bundle | Exception:
+        """Return the bundle in a folder, or why it cannot be served."""
+        try:
+            return await asyncio.to_thread(self._loader.check, folder)
+        except (BundleError, ValueError, OSError) as error:
+            return error
+
+    def _folder_of(self, name: str) -> Path | None:
+        return next((each.bundle.path for each in self._engines if each.bundle.config.name == name), None)
 
     async def unload(self, name: str) -> bool:
         """Free the memory of a model until its next request; return False while it is in use."""
@@ -162,14 +203,12 @@ class ModelSet:
                     await engine.unload()
                     _log.info("idle model unloaded", extra={"model": engine.bundle.config.name})
 
-    async def _put(self, folder: Path) -> ModelChange:
+    async def _serve(self, bundle: Bundle, check_seconds: float = 0.0) -> ModelChange:
         begun = time.perf_counter()
-        bundle = await asyncio.to_thread(self._loader.check, folder)
-        name = bundle.config.name
+        name, folder = bundle.config.name, bundle.path
         index = next((i for i, engine in enumerate(self._engines) if engine.bundle.config.name == name), None)
         if index is not None and self._engines[index].bundle == bundle:
-            return ModelChange(name, "unchanged", {"verify": time.perf_counter() - begun})
-        verified = time.perf_counter()
+            return ModelChange(name, "unchanged", {"verify": round(check_seconds, 3)})
         num_models = len(self._engines) + (index is None)
         engine = self._loader.engine(bundle, num_models, None)
         self._budget.add(engine)
@@ -179,6 +218,7 @@ class ModelSet:
             pipeline = await asyncio.to_thread(self._pipeline, engine)
             await _probe(pipeline)
             probed = time.perf_counter()
+            self._check_running()
             models = list(zip(self._engines, self._pipelines, strict=True))
             old = None if index is None else self._engines[index]
             if index is None:
@@ -189,14 +229,14 @@ class ModelSet:
         except BaseException as error:
             self._budget.remove(engine)
             await asyncio.to_thread(engine.close)
-            if isinstance(error, KvasirError):
+            if isinstance(error, KvasirError) and not isinstance(error, Draining):
                 raise BundleError(f"{folder} cannot be served: {error}") from error
             raise
         switched = time.perf_counter()
         await self._retire(before, old)
         seconds = {
-            "verify": verified - begun + probed - loaded,
-            "load": loaded - verified,
+            "verify": check_seconds + probed - loaded,
+            "load": loaded - begun,
             "drain": time.perf_counter() - switched,
         }
         outcome: Literal["added", "replaced"] = "added" if old is None else "replaced"
@@ -236,6 +276,11 @@ class ModelSet:
 
     def _pipeline(self, engine: EngineClient) -> Pipeline:
         return Pipeline(engine, self._settings.limits, checks_copying=True, checks_sources=True)
+
+
+def _failed(folder: Path, error: Exception) -> ModelChange:
+    _log.error("model not changed", extra={"folder": str(folder), "cause": str(error)})
+    return ModelChange(folder.name, "failed", error=str(error))
 
 
 async def _probe(pipeline: Pipeline) -> None:

@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from server.http.admin import activity, models
@@ -10,9 +11,9 @@ from server.http.middleware.body_limit import BodyLimit
 from server.http.middleware.host_check import HostCheck, default_hosts
 from server.http.monitoring import health, metrics
 from server.http.responses.error_formats import ErrorFormats
-from server.http.responses.errors import install_error_handlers
+from server.http.responses.errors import error_response, install_error_handlers
 from server.http.state import ServerState
-from server.interface.errors import MissingApiKey
+from server.interface.errors import EngineFailed, MissingApiKey
 from server.operations.api_keys.key_gate import KeyGate
 
 _MAX_BODY_BYTES = 64_000
@@ -30,6 +31,7 @@ def create_admin_app(server: ServerState, gate: KeyGate | None) -> FastAPI:
     app.state.server = server
     formats = ErrorFormats({})
     install_error_handlers(app, formats)
+    app.add_exception_handler(Exception, _on_defect)
     dependencies = []
     if gate is not None:
 
@@ -47,3 +49,8 @@ def create_admin_app(server: ServerState, gate: KeyGate | None) -> FastAPI:
     # No page of another site may change models by way of an administrator's browser.
     app.add_middleware(HostCheck, formats=formats, allowed_hosts=default_hosts(settings.admin_host), allowed_origins=[])
     return app
+
+
+async def _on_defect(_: Request, error: Exception) -> JSONResponse:
+    """Return the response to an unexpected exception, whose traceback the server logs."""
+    return error_response(EngineFailed(f"internal error ({type(error).__name__}); the server log has the cause"))

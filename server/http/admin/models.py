@@ -107,11 +107,20 @@ async def unload(name: str, server: Annotated[ServerState, Depends(server_state)
 
 
 async def _to_the_end(server: ServerState, change: Coroutine[None, None, _T]) -> _T:
-    """Make a change completely, even if the client disconnects."""
+    """Make a change completely, even if the client leaves. Raises `Draining` as soon as the server shuts down."""
     if server.draining or server.router is None:
         change.close()
         raise Draining("the server is starting or shutting down, and changes no models")
-    return await asyncio.shield(asyncio.ensure_future(change))
+    running = asyncio.ensure_future(change)
+    running.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may wait for it any more
+    stopping = asyncio.ensure_future(server.models.stopped.wait())
+    try:
+        await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+    if not running.done():
+        raise Draining("the server is shutting down, and finishes no change of its models")
+    return running.result()
 
 
 def _answer(change: ModelChange) -> ChangeAnswer:

@@ -1,5 +1,6 @@
 import asyncio
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from bundle.loading import Bundle
 from bundle.manifest import MANIFEST_FILE, BundleError
 from server.interface.engine_client import EngineClient
-from server.interface.errors import InvalidRequest, NotFound
+from server.interface.errors import Draining, InvalidRequest, NotFound
 from server.operations.model_set import ModelSet
 from server.operations.settings import Settings
 from server.text.language_detection import Detector
@@ -27,8 +28,12 @@ class _Folders:
         self.bundles: dict[Path, Bundle | Exception] = {}
         self.opened: list[EchoGenerator] = []
         self.error: Exception | None = None
+        self.num_checks = 0
+        self.may_open = threading.Event()
+        self.may_open.set()
 
     def check(self, folder: Path) -> Bundle:
+        self.num_checks += 1
         found = self.bundles.get(folder, BundleError(f"{folder} is not a folder"))
         if isinstance(found, Exception):
             raise found
@@ -36,6 +41,7 @@ class _Folders:
 
     def engine(self, bundle: Bundle, num_models: int, pool: None) -> OnDemandEngine:
         def load() -> EchoGenerator:
+            self.may_open.wait(60)
             self.opened.append(EchoGenerator(bundle, self.error))
             return self.opened[-1]
 
@@ -126,7 +132,7 @@ async def test_a_model_that_fails_its_first_sentence_is_closed_and_the_old_one_s
 ) -> None:
     server.folders.bundles[Path("new")] = _newer(echo.bundle)
     server.folders.error = InvalidRequest("the scores are NaN")
-    with pytest.raises(InvalidRequest, match="new cannot be served: the scores are NaN"):
+    with pytest.raises(InvalidRequest, match="cannot be served: the scores are NaN"):
         await server.models.put(Path("new"))
     assert server.folders.opened[0].is_closed
     assert server.models.engines == [echo]
@@ -182,6 +188,61 @@ async def test_a_damaged_bundle_leaves_its_model_at_a_comparison(tmp_path: Path,
     [change] = await server.models.reload()
     assert change.outcome == "failed"
     assert server.models.engines == [served]
+
+
+@in_event_loop
+async def test_of_two_folders_with_one_model_the_later_one_is_served(tmp_path: Path, echo: EchoGenerator) -> None:
+    """A comparison after `put` served the older bundle again, until it came to the newer one."""
+    server = _Server([echo], tmp_path)
+    older, newer = replace(echo.bundle, path=tmp_path / "a"), replace(_newer(echo.bundle), path=tmp_path / "put")
+    server.folders.bundles = {older.path: older, newer.path: newer}
+    for folder in server.folders.bundles:
+        shutil.copytree(echo.bundle.path, folder)
+        (folder / MANIFEST_FILE).touch()
+    await server.models.put(older.path)
+    await server.models.put(newer.path)
+    num_opened = len(server.folders.opened)
+    assert [change.outcome for change in await server.models.reload()] == ["unchanged"]
+    server.folders.bundles[newer.path] = BundleError("decoder.onnx: truncated")
+    assert [change.outcome for change in await server.models.reload()] == ["failed"]
+    assert server.served[0].bundle == newer
+    assert len(server.folders.opened) == num_opened
+    await server.models.put(older.path)
+    assert {change.outcome for change in await server.models.reload()} == {"failed", "unchanged"}
+    assert server.served[0].bundle == older
+
+
+@in_event_loop
+async def test_comparisons_that_wait_together_are_made_once(tmp_path: Path, echo: EchoGenerator) -> None:
+    (tmp_path / MANIFEST_FILE).touch()
+    server = _Server([echo], tmp_path)
+    server.folders.bundles[tmp_path] = replace(echo.bundle, path=tmp_path)
+    first = asyncio.create_task(server.models.reload())
+    await until(lambda: server.folders.num_checks > 0)
+    others = [asyncio.create_task(server.models.reload()) for _ in range(100)]
+    await asyncio.gather(first, *others)
+    assert server.folders.num_checks == 2
+
+
+@in_event_loop
+async def test_after_the_end_has_begun_no_change_is_made(server: _Server, echo: EchoGenerator) -> None:
+    """One that runs is undone if it can, and those that wait are rejected."""
+    folder = Path("new")
+    server.folders.bundles[folder] = _newer(echo.bundle)
+    server.folders.may_open.clear()
+    running = asyncio.create_task(server.models.put(folder))
+    await until(lambda: server.folders.num_checks == 1)
+    changes = [running, asyncio.create_task(server.models.remove("x")), asyncio.create_task(server.models.reload())]
+    ending = asyncio.create_task(server.models.stop())
+    await asyncio.sleep(0.01)
+    assert not ending.done()
+    server.folders.may_open.set()
+    await ending
+    for change in changes:
+        with pytest.raises(Draining):
+            await change
+    assert server.models.engines == [echo]
+    assert [engine.is_closed for engine in server.folders.opened] == [True]
 
 
 @in_event_loop

@@ -11,6 +11,7 @@ from server.http.admin.app import create_admin_app
 from server.http.app import create_app
 from server.operations.api_keys.key_file import KeyFile, KeyLimits
 from server.operations.api_keys.key_gate import KeyGate
+from server.operations.model_set import ModelSet
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
 
@@ -99,6 +100,19 @@ def test_another_address_than_loopback_needs_keys(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="`admin_host` must be a loopback address without `admin_keys`"):
         Settings(admin_port=0, admin_host="0.0.0.0")
     assert Settings(admin_port=0, admin_host="0.0.0.0", admin_keys=tmp_path / "keys").admin_port == 0
+
+
+def test_a_defect_has_the_format_of_errors_and_no_traceback(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: ModelSet) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(ModelSet, "reload", fail)
+    administration = create_admin_app(app.state.server, None)
+    client = TestClient(administration, base_url="http://127.0.0.1", raise_server_exceptions=False)
+    with TestClient(app), client as admin:
+        answer = admin.post("/admin/models/reload")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "engine_failed")
+    assert "secret" not in answer.text
 
 
 def test_an_unknown_field_of_a_body_is_named(admin: TestClient) -> None:
