@@ -72,8 +72,11 @@ class GlossaryStore:
 
     def __init__(self, path: Path | None, max_bytes: int = DEFAULT_MAX_BYTES, folder: Path | None = None) -> None:
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
-        self._seen = (-1, 0)  # version of the file, and the bytes that it had then
+        self._lock = threading.RLock()
+        self._depth = 0  # of transactions within the first one
+        self._version = -1  # of the file, when the attributes below were set
+        self._stored_bytes: int | None = None  # of all entries; None: not counted yet
+        self._num_deletions = 0
         try:
             self._database = _opened(path, folder)
         except (sqlite3.Error, OSError) as error:
@@ -104,8 +107,9 @@ class GlossaryStore:
                 "INSERT INTO entries VALUES (?, ?, ?, ?)",
                 [(info.id, place, *entry) for place, entry in enumerate(entries.items())],
             )
-            self._seen = self._seen[0], stored + num_bytes
-        self._keep(info.id, glossary)
+            self._stored_bytes = stored + num_bytes
+            num_deletions = self._num_deletions
+        self._keep(info.id, glossary, num_deletions)
         return info
 
     def all(self) -> list[GlossaryInfo]:
@@ -126,26 +130,31 @@ class GlossaryStore:
         with self._used():
             if glossary_id in self._ready:
                 return self._ready[glossary_id]
+            num_deletions = self._num_deletions
             rows = self._database.execute(
                 "SELECT term, translation FROM entries WHERE glossary = ? ORDER BY place", (glossary_id,)
             ).fetchall()
         if not rows:
             raise NotFound("Glossary not found")
         glossary = Glossary(dict(rows))
-        self._keep(glossary_id, glossary)
+        self._keep(glossary_id, glossary, num_deletions)
         return glossary
 
     def delete(self, glossary_id: str) -> None:
         """Delete one glossary. Raises `NotFound`."""
         with self._used():
             self._ready.pop(glossary_id, None)
-            self._seen = (-1, 0)
+            self._num_deletions += 1
+            self._stored_bytes = None
             if not self._database.execute("DELETE FROM glossaries WHERE id = ?", (glossary_id,)).rowcount:
                 raise NotFound("Glossary not found")
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """Yield the database in a transaction, for tables beside those of the store."""
+        """Yield the database in a transaction, for tables beside those of the store.
+
+        Methods that are called within belong to the transaction.
+        """
         with self._used():
             yield self._database
 
@@ -156,31 +165,47 @@ class GlossaryStore:
 
     @contextmanager
     def _used(self) -> Iterator[None]:
-        """Hold the lock and a transaction.
+        """Hold the lock and a transaction, the outer one if there is one.
 
         Raises `StorageFull` if the file cannot grow, and `StoreBusy` if it is locked or cannot be written.
         """
         with self._lock:
+            if self._depth:
+                yield
+                return
+            self._depth = 1
             try:
                 with self._database:
+                    self._forget_changes()
                     yield
             except sqlite3.OperationalError as error:
                 if is_full(error):
                     raise StorageFull("the server has no space left for glossaries; delete some") from error
                 raise StoreBusy(f"the file of stored glossaries cannot be used now: {error}; retry later") from error
+            except BaseException:
+                self._stored_bytes = None  # the transaction is undone
+                raise
+            finally:
+                self._depth = 0
+
+    def _forget_changes(self) -> None:
+        """Forget what another process may have changed since."""
+        [version] = self._database.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            self._version, self._stored_bytes = version, None
+            self._num_deletions += 1
+            self._ready.clear()
 
     def _num_bytes(self) -> int:
-        """Return the bytes of all entries; they are counted again only if another process has changed the file."""
-        [version] = self._database.execute("PRAGMA data_version").fetchone()
-        if self._seen[0] != version:
-            [num_bytes] = self._database.execute(_SIZE).fetchone()
-            self._seen = version, num_bytes
-        return self._seen[1]
+        """Return the bytes of all entries."""
+        if self._stored_bytes is None:
+            [self._stored_bytes] = self._database.execute(_SIZE).fetchone()
+        return self._stored_bytes
 
-    def _keep(self, glossary_id: str, glossary: Glossary) -> None:
-        """Keep a glossary ready for use, unless it is larger than the limit."""
+    def _keep(self, glossary_id: str, glossary: Glossary, num_deletions: int) -> None:
+        """Keep a glossary ready for use, unless it is larger than the limit, or may have been deleted meanwhile."""
         with self._lock:
-            if memory_of(glossary.entries) <= _READY_BYTES:
+            if num_deletions == self._num_deletions and memory_of(glossary.entries) <= _READY_BYTES:
                 self._ready[glossary_id] = glossary
 
 

@@ -47,34 +47,28 @@ class MultilingualGlossaries:
                 f"a glossary must have 1 to {MAX_DICTIONARIES} dictionaries. Given: {len(dictionaries)}"
             )
         glossary_id = str(uuid.uuid4())
-        created: list[str] = []
-        try:
-            for pair, entries in dictionaries.items():
-                created.append(self._store.create(name, *pair, entries).id)
+        with self._store.connection():
+            created = [self._store.create(name, *pair, entries).id for pair, entries in dictionaries.items()]
             self._add(glossary_id, name, datetime.now(UTC), created)
-        except BaseException:
-            for dictionary_id in created:
-                self._store.delete(dictionary_id)
-            raise
-        return self.info(glossary_id)
+            return self.info(glossary_id)
 
     def all(self) -> list[MultilingualInfo]:
         """Return all glossaries, the oldest first."""
         with self._store.connection() as database:
             ids = [glossary_id for [glossary_id] in database.execute("SELECT id FROM multilingual").fetchall()]
-        found = [self.info(glossary_id) for glossary_id in ids] + [_single(info) for info in self._store.all()]
+            found = [self.info(glossary_id) for glossary_id in ids] + [_single(info) for info in self._store.all()]
         return sorted(found, key=lambda info: (info.created, info.id))
 
     def info(self, glossary_id: str) -> MultilingualInfo:
         """Return one glossary without its entries. Raises `NotFound`."""
         with self._store.connection() as database:
             row = database.execute("SELECT name, created FROM multilingual WHERE id = ?", (glossary_id,)).fetchone()
+            if row is None:
+                return _single(self._store.info(glossary_id))
             members = database.execute(
                 "SELECT dictionary FROM members WHERE glossary = ? ORDER BY place", (glossary_id,)
             ).fetchall()
-        if row is None:
-            return _single(self._store.info(glossary_id))
-        dictionaries = tuple(self._store.info(dictionary_id) for [dictionary_id] in members)
+            dictionaries = tuple(self._store.info(dictionary_id) for [dictionary_id] in members)
         return MultilingualInfo(glossary_id, row[0], datetime.fromisoformat(row[1]), dictionaries)
 
     def entries(self, glossary_id: str, pair: Pair) -> Glossary:
@@ -84,19 +78,19 @@ class MultilingualGlossaries:
     def rename(self, glossary_id: str, name: str) -> None:
         """Give a glossary another name. Raises `NotFound` and `InvalidRequest`."""
         check_name(name)
-        self._own(self.info(glossary_id))
         with self._store.connection() as database:
+            self._own(self.info(glossary_id))
             database.execute("UPDATE multilingual SET name = ? WHERE id = ?", (name, glossary_id))
 
     def put(self, glossary_id: str, pair: Pair, entries: Mapping[str, str]) -> GlossaryInfo:
         """Replace the dictionary of a pair by one with these entries, or add it. Raises `NotFound`."""
-        info = self.info(glossary_id)
-        before = info.dictionary(pair)
-        if before is None and len(info.dictionaries) >= MAX_DICTIONARIES:
-            raise InvalidRequest(f"a glossary must have 1 to {MAX_DICTIONARIES} dictionaries. Given: one more")
-        created = self._store.create(info.name, *pair, entries)
-        self._own(info)
         with self._store.connection() as database:
+            info = self.info(glossary_id)
+            before = info.dictionary(pair)
+            if before is None and len(info.dictionaries) >= MAX_DICTIONARIES:
+                raise InvalidRequest(f"a glossary must have 1 to {MAX_DICTIONARIES} dictionaries. Given: one more")
+            created = self._store.create(info.name, *pair, entries)
+            self._own(info)
             [place] = database.execute(
                 "SELECT coalesce(max(place), 0) + 1 FROM members WHERE glossary = ?", (glossary_id,)
             ).fetchone()
@@ -106,33 +100,34 @@ class MultilingualGlossaries:
                     "UPDATE members SET place = (SELECT place FROM members WHERE dictionary = ?) WHERE dictionary = ?",
                     (before.id, created.id),
                 )
-        if before is not None:
-            self._store.delete(before.id)
+                self._store.delete(before.id)
         return created
 
     def merge(self, glossary_id: str, pair: Pair, entries: Mapping[str, str]) -> GlossaryInfo:
         """Add entries to the dictionary of a pair, or add the dictionary. Equal terms get the new translation."""
-        before = self.info(glossary_id).dictionary(pair)
-        old = {} if before is None else self._store.glossary(before.id).entries
-        # A stored term has one translation.
-        kept = {term: given if isinstance(given, str) else given[0] for term, given in old.items()}
-        return self.put(glossary_id, pair, {**kept, **entries})
+        with self._store.connection():
+            before = self.info(glossary_id).dictionary(pair)
+            old = {} if before is None else self._store.glossary(before.id).entries
+            # A stored term has one translation.
+            kept = {term: given if isinstance(given, str) else given[0] for term, given in old.items()}
+            return self.put(glossary_id, pair, {**kept, **entries})
 
     def delete(self, glossary_id: str) -> None:
         """Delete a glossary with all dictionaries. Raises `NotFound`."""
-        info = self.info(glossary_id)
         with self._store.connection() as database:
+            info = self.info(glossary_id)
             database.execute("DELETE FROM multilingual WHERE id = ?", (glossary_id,))
-        for dictionary in info.dictionaries:
-            self._store.delete(dictionary.id)
+            for dictionary in info.dictionaries:
+                self._store.delete(dictionary.id)
 
     def delete_dictionary(self, glossary_id: str, pair: Pair) -> None:
         """Delete the dictionary of a pair. Raises `NotFound`, and `InvalidRequest` for the last one."""
-        info = self.info(glossary_id)
-        dictionary = self._dictionary(info, pair)
-        if len(info.dictionaries) == 1:
-            raise InvalidRequest("a glossary must have 1 dictionary or more; delete the glossary instead")
-        self._store.delete(dictionary.id)
+        with self._store.connection():
+            info = self.info(glossary_id)
+            dictionary = self._dictionary(info, pair)
+            if len(info.dictionaries) == 1:
+                raise InvalidRequest("a glossary must have 1 dictionary or more; delete the glossary instead")
+            self._store.delete(dictionary.id)
 
     def _dictionary(self, info: MultilingualInfo, pair: Pair) -> GlossaryInfo:
         found = info.dictionary(pair)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from server.interface.errors import InvalidRequest, NotFound, StoreBusy
+from server.text.glossary import Glossary
 from server.translation import glossary_store
 from server.translation.glossary_store import MAX_GLOSSARIES, GlossaryStore
 
@@ -110,3 +111,38 @@ def test_glossaries_ready_for_use_have_a_limit_in_bytes(monkeypatch: pytest.Monk
         store.glossary(made.id)
     assert len(store._ready) == 2
     store.close()
+
+
+def test_a_glossary_deleted_while_it_is_prepared_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was kept ready for use, and so was used for as long as the server ran."""
+    store = GlossaryStore(None)
+    has_read, may_go_on = threading.Event(), threading.Event()
+    made = store.create("Houses", "en", "de", {"house": "Gebäude"})
+    store._ready.clear()
+
+    def prepare_slowly(entries: dict[str, str]) -> Glossary:
+        has_read.set()
+        assert may_go_on.wait(60)
+        return Glossary(entries)
+
+    monkeypatch.setattr(glossary_store, "Glossary", prepare_slowly)
+    reading = threading.Thread(target=store.glossary, args=(made.id,))
+    reading.start()
+    assert has_read.wait(60)
+    store.delete(made.id)
+    may_go_on.set()
+    reading.join()
+    with pytest.raises(NotFound):
+        store.glossary(made.id)
+    store.close()
+
+
+def test_a_glossary_that_another_server_deletes_is_gone(tmp_path: Path) -> None:
+    store, other = GlossaryStore(tmp_path / "a.sqlite"), GlossaryStore(tmp_path / "a.sqlite")
+    made = store.create("Houses", "en", "de", {"house": "Gebäude"})
+    assert store.glossary(made.id).entries
+    other.delete(made.id)
+    with pytest.raises(NotFound):
+        store.glossary(made.id)
+    store.close()
+    other.close()
