@@ -112,7 +112,7 @@ async def _to_the_end(server: ServerState, change: Coroutine[None, None, _T]) ->
         change.close()
         raise Draining("the server is starting or shutting down, and changes no models")
     running = asyncio.ensure_future(change)
-    running.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may wait for it any more
+    running.add_done_callback(lambda done: done.cancelled() or done.exception())  # the client may have left
     stopping = asyncio.ensure_future(server.models.stopped.wait())
     try:
         await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
