@@ -1,4 +1,4 @@
-"""Log lines on standard error, as text or JSON. They never contain texts to translate."""
+"""Log lines on standard error, as text or JSON. They never contain texts to translate, nor API keys."""
 
 import json
 import logging
@@ -6,6 +6,8 @@ import sys
 import time
 from collections.abc import Mapping
 from typing import Literal
+
+from server.operations.api_keys.key_file import without_secrets
 
 _RESERVED = ("color_message",)  # uvicorn's copy of its messages with terminal colours
 _STANDARD_FIELDS = frozenset([*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName", *_RESERVED])
@@ -38,7 +40,7 @@ class _JsonFormatter(logging.Formatter):
             fields["exc_info"] = self.formatException(record.exc_info)
         if record.stack_info:
             fields["stack_info"] = record.stack_info
-        return self._encode(fields)
+        return without_secrets(self._encode(fields))
 
 
 class _TextFormatter(logging.Formatter):
@@ -47,6 +49,10 @@ class _TextFormatter(logging.Formatter):
     def __init__(self, is_coloured: bool) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(message)s", datefmt="%H:%M:%S")
         self._is_coloured = is_coloured
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, and the lines of its traceback."""
+        return without_secrets(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name in logging.Formatter
         """Return the line without its traceback."""

@@ -17,6 +17,7 @@ from server.http.state import RequestRecord, ServerState, milliseconds
 from server.interface.client_identity import client_of_call
 from server.interface.errors import EngineFailed
 from server.interface.request import FinishReason
+from server.operations.api_keys.key_file import without_secrets
 from server.operations.tracing import Attribute, RequestTrace
 
 _log = logging.getLogger("kvasir.request")
@@ -189,7 +190,7 @@ def _outcome(status: int) -> str:
 
 
 def _request_id(given: str) -> str:
-    """Return the client's request id if it is fit for a log line, else a new one."""
-    if given and _REQUEST_ID.fullmatch(given):
+    """Return the client's request id if it is fit for a log line and a trace, else a new one."""
+    if given and _REQUEST_ID.fullmatch(given) and without_secrets(given) == given:
         return given
     return f"{random.getrandbits(128):032x}"  # no secret, and faster than a call of the system for each request

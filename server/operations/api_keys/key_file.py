@@ -6,6 +6,7 @@ A key is `kvasir-ID-SECRET`. The file has the SHA-256 of the secret only. A plai
 
 import hashlib
 import hmac
+import re
 import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from typing import Self
 
 _PREFIX = "kvasir"
 _ID_BYTES, _SECRET_BYTES = 4, 32
+_KEY = re.compile(rf"({_PREFIX}-[0-9a-f]{{{2 * _ID_BYTES}}}-)[\w-]{{16,}}", re.ASCII)
 _MAX_NAME_CHARACTERS = 200
 _BUSY_SECONDS = 2.0
 
@@ -230,6 +232,11 @@ def parts_of(text: str) -> tuple[str, str] | None:
     prefix, _, rest = text.strip().partition("-")
     key_id, _, secret = rest.partition("-")
     return (key_id, secret) if prefix == _PREFIX and secret else None
+
+
+def without_secrets(text: str) -> str:
+    """Replace the secrets of keys in a text by dots: a client may send its key where none belongs."""
+    return _KEY.sub(r"\1...", text) if _PREFIX in text else text
 
 
 def _key(row: tuple[str, str, str, str, str | None, str | None, *tuple[int | None, ...]]) -> ApiKey:

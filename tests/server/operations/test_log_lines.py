@@ -1,5 +1,6 @@
 import json
 import logging
+from typing import Literal
 
 import pytest
 
@@ -73,3 +74,22 @@ def test_the_format_is_text_on_a_terminal_and_json_elsewhere(
     configure_logging("info", "auto")
     logging.getLogger("kvasir.test").info("started")
     assert capsys.readouterr().err.startswith("{") != is_terminal
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_the_secret_of_a_key_is_left_out_of_every_part_of_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], form: Literal["json", "text"]
+) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", list(root.handlers))
+    monkeypatch.setattr(root, "level", root.level)
+    configure_logging("info", form)
+    key, other = "kvasir-0123abcd-S3cret_S3cret-S3cret_S3cret-", "kvasir-glossaries-a1b2c3d4e5f6g7h8"
+    try:
+        raise ValueError(key)
+    except ValueError:
+        logging.getLogger("kvasir.test").exception("no %s", key, extra={"path": f"/{key}/translate", "file": other})
+    line = capsys.readouterr().err
+    assert line.count("kvasir-0123abcd-...") >= 3
+    assert "S3cret" not in line
+    assert other in line
