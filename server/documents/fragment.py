@@ -7,7 +7,8 @@ import html
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
+from typing import TypeVar
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -29,12 +30,24 @@ class Wrap:
     is_soft: bool = True
 
 
+_T = TypeVar("_T")
+
 Inline = str | Wrap | Atom
 Fragment = tuple[Inline, ...]
 
 
 class AllFragments(list[Fragment]):
     """All fragments of a document: its format reads it once, and yields nothing else."""
+
+
+def next_window(values: Iterator[_T], num_values: int, *, is_held: bool) -> list[_T]:
+    """Return the values to handle together: all that remain in a document that is held, else `num_values` at most."""
+    return list(values if is_held else islice(values, num_values))
+
+
+def as_window(fragments: list[Fragment], *, is_held: bool) -> list[Fragment]:
+    """Return fragments as a format yields them, with all of a document that is held."""
+    return AllFragments(fragments) if is_held else fragments
 
 
 # Yields fragments and receives their translations. A document that is small enough to be held yields `AllFragments`.

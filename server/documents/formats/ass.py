@@ -28,7 +28,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encodin
     limits = replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES))
     text, found = read_text(source, limits, encoding)
     items = _file_items(lines_of(text))
-    is_held = len(text) <= limits.max_held_bytes
+    is_held = limits.holds(len(text))
     written = yield from rewritten(items, lambda _: _MARKUP.write, _MARKUP.wrapped, is_held=is_held)
     if sink is not None:
         sink.write(found.encode(written))

@@ -1,14 +1,13 @@
 """Tables as text: every cell with a text in it. Delimiters, quotes and line ends stay as they are written."""
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import BinaryIO, NamedTuple
 
 import regex
 
 from server.documents.formats.csv_delimiter import detect_delimiter
 from server.documents.formats.csv_heading import read_heading
-from server.documents.fragment import AllFragments, Fragment, Rewrite
+from server.documents.fragment import Fragment, Rewrite, as_window, next_window
 from server.documents.input.density import Density
 from server.documents.input.encoding import read_text
 from server.documents.input.limits import FileLimits
@@ -56,12 +55,12 @@ def rewrite(
     chosen = heading.chosen(columns) if columns else None
     num_heading_cells = len(heading.names) if columns or heading.is_heading else 0
     cells = _CELLS.bounded(_text_cells(text, delimiter, num_heading_cells, chosen), len(text), "cells with a text")
-    is_held = len(text) <= limits.max_held_bytes
+    is_held = limits.holds(len(text))
     written: list[str] = []
     position = 0
-    while window := list(cells if is_held else islice(cells, _WINDOW_CELLS)):
+    while window := next_window(cells, _WINDOW_CELLS, is_held=is_held):
         fragments: list[Fragment] = [(cell.content,) for cell in window]
-        translations = yield AllFragments(fragments) if is_held else fragments
+        translations = yield as_window(fragments, is_held=is_held)
         for cell, translation in zip(window, translations, strict=True):
             new = "".join(map(str, translation))
             if new != cell.content:

@@ -47,7 +47,7 @@ def rewrite(
     if (num_tags := page.count("<")) > limits.max_tags:
         raise DocumentTooComplex(f"a page may have {limits.max_tags} tags. Given: {num_tags}")
     items = with_language(html_items(page), language)
-    is_held = len(page) <= limits.max_held_bytes
+    is_held = limits.holds(len(page))
     text = yield from rewritten(_bounded(items, len(page)), escaped_texts, is_held=is_held)
     if sink is not None:
         sink.write(found.mark + text.encode(found.codec, "xmlcharrefreplace"))

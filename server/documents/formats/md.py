@@ -39,7 +39,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encodin
     line_end = "\r\n" if "\r\n" in text else "\n"
     # The parser replaces these characters itself; done here, its positions fit.
     items = markdown_items(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd"))
-    is_held = len(text) <= limits.max_held_bytes
+    is_held = limits.holds(len(text))
     written = _named_once((yield from rewritten(items, _text_writer, _wrapped, is_held=is_held)), text)
     if sink is not None:
         sink.write(found.encode(written.replace("\n", line_end)))

@@ -3,10 +3,9 @@
 import codecs
 import io
 from collections.abc import Iterator
-from itertools import islice
 from typing import BinaryIO
 
-from server.documents.fragment import AllFragments, Fragment, Rewrite
+from server.documents.fragment import Fragment, Rewrite, as_window, next_window
 from server.documents.input.density import Density
 from server.documents.input.encoding import Encoding, detect_in
 from server.documents.input.limits import FileLimits
@@ -22,16 +21,16 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encodin
     if sink is not None:
         sink.write(found.mark)
     num_bytes, num_lines = source.seek(0, io.SEEK_END), 0
-    is_held = num_bytes <= limits.max_held_bytes
+    is_held = limits.holds(num_bytes)
     source.seek(len(found.mark))
     lines = _lines(source, found, limits)
-    while window := list(lines if is_held else islice(lines, _WINDOW_LINES)):
+    while window := next_window(lines, _WINDOW_LINES, is_held=is_held):
         texts = [line.strip() for line in window]
         wanted = [index for index, text in enumerate(texts) if any(map(str.isalpha, text))]
         num_lines += len(wanted)
         _LINES.check(num_lines, num_bytes, "lines with a letter")
         fragments: list[Fragment] = [(texts[index],) for index in wanted]
-        translations = (yield AllFragments(fragments) if is_held else fragments) if wanted else ()
+        translations = (yield as_window(fragments, is_held=is_held)) if wanted else ()
         for index, translation in zip(wanted, translations, strict=True):
             before, text, after = window[index].partition(texts[index])
             new = "".join(map(str, translation))

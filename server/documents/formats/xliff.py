@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from lxml import etree
 
-from server.documents.fragment import AllFragments, Atom, Fragment, Inline, Rewrite, Wrap, has_words, joined
+from server.documents.fragment import Atom, Fragment, Inline, Rewrite, Wrap, as_window, has_words, joined, next_window
 from server.documents.input import safe_xml
 from server.documents.input.encoding import read_part
 from server.documents.input.limits import FileLimits
@@ -115,12 +115,11 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, languag
         raise InvalidDocument(f"the file must be XLIFF 1.2 or 2.0. Given: {str(root.tag)[:80]!r}")
     segments = [segment for segment in _segments(root, version) if has_words(segment.fragment)]
     has_changed = False
-    is_held = len(content) <= limits.max_held_bytes
-    num_segments = len(segments) if is_held else _WINDOW_SEGMENTS
-    for begin in range(0, len(segments), num_segments or 1):
-        window = segments[begin : begin + num_segments]
+    is_held = limits.holds(len(content))
+    remaining = iter(segments)
+    while window := next_window(remaining, _WINDOW_SEGMENTS, is_held=is_held):
         fragments = [segment.fragment for segment in window]
-        translations = yield AllFragments(fragments) if is_held else fragments
+        translations = yield as_window(fragments, is_held=is_held)
         for segment, translation in zip(window, translations, strict=True):
             if translation != segment.fragment:
                 segment.replace(translation)

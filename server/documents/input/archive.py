@@ -53,9 +53,8 @@ class Archive:
     def rewrite(self, sink: BinaryIO | None, parts: Mapping[str, RewritePart]) -> Rewrite:
         """Write all files to `sink` in their order, the `parts` rewritten. Without a sink only reads."""
         num_bytes = sum(info.file_size for info in self._archive.infolist() if info.filename in parts)
-        is_held = num_bytes <= self._limits.max_held_bytes
         contents: dict[str, bytes] = {}
-        if is_held:
+        if self._limits.holds(num_bytes):
             contents = yield from self._rewritten_at_once(parts)
         elif sink is not None:
             yield []  # before files are copied, for who only asks whether the document is held

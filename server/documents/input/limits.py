@@ -23,3 +23,10 @@ class FileLimits:
     max_ratio: int = 200  # uncompressed bytes per compressed byte of a file of an archive
     max_tags: int = 1_000_000  # of a page, or of one XML file of an archive: each takes some 200 bytes of memory
     max_paragraph_characters: int = 1_000_000  # the serving process holds a paragraph while it is translated
+
+    def holds(self, size: int) -> bool:
+        """Return whether a document of this size is read once and held until it is written.
+
+        `size` is in bytes, or in characters of a text that is decoded already, which has no more of them than bytes.
+        """
+        return size <= self.max_held_bytes

@@ -6,7 +6,7 @@ Markup that no translation touches is written as it was read, byte for byte.
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-from server.documents.fragment import AllFragments, Fragment, Wrap
+from server.documents.fragment import Fragment, Wrap, as_window
 from server.documents.input.density import Density
 from server.documents.markup.items import Item, Kind, write_text
 from server.documents.markup.units import Unit, find_units, inner_items
@@ -77,7 +77,7 @@ def _rewritten_window(
     _collect(items, layers)
     fragments = [unit.fragment for _, units in layers for unit in units]
 
-    remaining = iter((yield AllFragments(fragments) if is_held else fragments) if fragments else ())
+    remaining = iter((yield as_window(fragments, is_held=is_held)) if fragments else ())
     results = {id(layer): [(unit, next(remaining)) for unit in units] for layer, units in layers}
 
     def write_items(layer: Sequence[Item]) -> str:

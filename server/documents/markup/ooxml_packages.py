@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Callable, Generator, Iterator
-from itertools import islice
 from typing import BinaryIO
 
 from lxml import etree
 
-from server.documents.fragment import Fragment, Rewrite
+from server.documents.fragment import Fragment, Rewrite, next_window
 from server.documents.input import safe_xml
 from server.documents.input.archive import Archive, opened
 from server.documents.input.limits import FileLimits
@@ -47,7 +46,7 @@ def rewrite_package(
         tree = safe_xml.parse(content, name)
         paragraphs = find_paragraphs(tree)
         has_changed = False
-        while window := list(paragraphs if is_held else islice(paragraphs, _WINDOW_PARAGRAPHS)):
+        while window := next_window(paragraphs, _WINDOW_PARAGRAPHS, is_held=is_held):
             fragments = [fragment for paragraph in window for fragment in paragraph.fragments]
             remaining = iter((yield fragments) if fragments else ())
             for paragraph in window:

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
-from itertools import islice
 
-from server.documents.fragment import AllFragments, Fragment
+from server.documents.fragment import Fragment, as_window, next_window
 from server.documents.input.density import Density
 from server.documents.input.limits import FileLimits
 from server.documents.markup.messages import message_parts
@@ -71,8 +70,8 @@ def rewritten_values(
     position = 0
     remaining = _VALUES.bounded(values, len(text), "texts")
     num_lines = 0
-    is_held = len(text) <= limits.max_held_bytes
-    while window := list(remaining if is_held else islice(remaining, _WINDOW_VALUES)):
+    is_held = limits.holds(len(text))
+    while window := next_window(remaining, _WINDOW_VALUES, is_held=is_held):
         parts = [message_parts(value.text) for value in window]
         places = [
             (index, number)
@@ -83,7 +82,7 @@ def rewritten_values(
         num_lines += len(places)
         _VALUES.check(num_lines, len(text), "lines of texts")
         fragments: list[Fragment] = [(parts[index][number][1].strip(),) for index, number in places]
-        translations = (yield AllFragments(fragments) if is_held else fragments) if fragments else []
+        translations = (yield as_window(fragments, is_held=is_held)) if fragments else []
         for (index, number), translation in zip(places, translations, strict=True):
             part = parts[index][number][1]
             start = part.index(part.strip())
