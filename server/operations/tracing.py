@@ -62,7 +62,10 @@ class Tracing:
         """
         self._api, resources, sdk, export, sampling, exporter, propagation = _modules()
         sampler = sampling.ParentBased(sampling.TraceIdRatioBased(ratio))
-        resource = resources.Resource.create({"service.name": "kvasir", "service.version": _version()})
+        # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of the environment take precedence.
+        resource = resources.Resource.create({"service.name": "kvasir", "service.version": _version()}).merge(
+            resources.OTELResourceDetector().detect()
+        )
         self._provider = sdk.TracerProvider(resource=resource, sampler=sampler, shutdown_on_exit=False)
         self._provider.add_span_processor(
             export.BatchSpanProcessor(exporter.OTLPSpanExporter(endpoint=endpoint, timeout=_EXPORT_SECONDS))

@@ -24,6 +24,7 @@ _log = logging.getLogger("kvasir.request")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _UNKNOWN_ENDPOINT = "unknown"  # label of all paths without a route; clients could make up any number of them
+_UNTRACED = ("/health/live", "/health/ready", "/metrics")  # every few seconds, and of no interest
 _MAX_PATH_CHARACTERS = 200
 _OUTCOMES = {429: "rejected", 503: "rejected", 504: "timeout", CLIENT_GONE_STATUS: "cancelled"}
 
@@ -61,7 +62,7 @@ class RequestRecorder:
             elapsed_seconds=lambda: self._clock() - begun,
         )
         scope.setdefault("state", {})["record"] = record
-        if self._server.tracing is not None:
+        if self._server.tracing is not None and _path_of(scope) not in _UNTRACED:
             record.trace = self._server.tracing.begin(Headers(scope=scope))
         client_of_call.set(record.client)
         status = 0
@@ -141,8 +142,12 @@ class RequestRecorder:
         _log.log(level, "request", extra=fields)
 
     def _endpoint_of(self, scope: Scope) -> str:
-        path = str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
+        path = _path_of(scope)
         return path if path in self._endpoints else _UNKNOWN_ENDPOINT
+
+
+def _path_of(scope: Scope) -> str:
+    return str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
 
 
 def _end_trace(trace: RequestTrace, scope: Scope, record: RequestRecord, endpoint: str, status: int) -> None:

@@ -69,6 +69,20 @@ def test_an_invalid_header_begins_a_trace_of_its_own(echo: EchoGenerator, header
     assert int(flags, 16) & 1, "sampled"
 
 
+def test_the_environment_names_the_service(echo: EchoGenerator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "translations")
+    collector, _ = _traced(echo, 1.0, {})
+    assert collector.services == {"translations"}
+
+
+def test_probes_and_scrapes_have_no_span(echo: EchoGenerator) -> None:
+    with collecting() as collector:
+        with TestClient(create_app(Settings(trace_endpoint=collector.url), [echo])) as client:
+            for path in ("/health/live", "/health/ready", "/metrics", "/v1/models"):
+                assert ("traceparent" in client.get(path).headers) == (path == "/v1/models")
+        assert [span.name for span in collector.spans] == ["GET /v1/models"]
+
+
 def test_a_request_that_fails_is_an_error_span(echo: EchoGenerator) -> None:
     echo.error = RuntimeError("out of luck")
     with collecting() as collector:
