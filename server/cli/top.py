@@ -1,13 +1,16 @@
 """The command `kvasir top`: load of a running server in a terminal, by model and by key."""
 
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from server.cli.one_line_errors import one_line_errors
@@ -15,6 +18,7 @@ from server.cli.top_samples import AdminConnection, KeyLoad, ModelLoad, Sample, 
 
 _BAR_CELLS = 12
 _MEGABYTE = 1_000_000
+_WITHOUT_BARS, _WITHOUT_DETAILS = 100, 64  # columns of a terminal that leave too little for names
 
 
 def top(
@@ -33,22 +37,42 @@ def top(
         before = read_sample(connection.get)
         if once:
             time.sleep(interval)
-            Console().print(screen(before, read_sample(connection.get)))
+            Console().print(Screen(before, read_sample(connection.get)))
             return
-        with Live(screen(before, before), screen=True, auto_refresh=False) as live:
-            while True:
-                time.sleep(interval)
-                after = read_sample(connection.get)
-                live.update(screen(before, after), refresh=True)
-                before = after
+        with Live(screen=True, auto_refresh=False) as live:
+            for shown in screens(before, lambda: read_sample(connection.get), lambda: time.sleep(interval)):
+                live.update(shown, refresh=True)
 
 
-def screen(before: Sample, after: Sample) -> RenderableType:
-    """Return the tables of the time between two samples."""
-    tables: list[RenderableType] = [_heading(before, after), _model_table(before, after)]
-    if after.keys:
-        tables.append(_key_table(before, after))
-    return Group(*tables)
+def screens(before: Sample, read: Callable[[], Sample], pause: Callable[[], None]) -> Iterator[RenderableType]:
+    """Yield what to show after each pause, without end. While the server does not answer, that is the reason."""
+    shown: RenderableType = Screen(before, before)
+    while True:
+        yield shown
+        pause()
+        try:
+            after = read()
+        except OSError as error:
+            shown = Text(f"{error}; trying again", style="bold red")
+            continue
+        is_restarted = after.uptime_seconds < before.uptime_seconds  # its counts have begun again
+        shown = Screen(after if is_restarted else before, after)
+        before = after
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """The tables of the time between two samples, as wide as the terminal."""
+
+    before: Sample
+    after: Sample
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the parts of the screen."""
+        yield _heading(self.before, self.after)
+        yield _model_table(self.before, self.after, options.max_width)
+        if self.after.keys:
+            yield _key_table(self.before, self.after, options.max_width)
 
 
 def _heading(before: Sample, after: Sample) -> Text:
@@ -69,16 +93,17 @@ def _heading(before: Sample, after: Sample) -> Text:
     return text
 
 
-def _model_table(before: Sample, after: Sample) -> Table:
-    table = Table("model", "rows", "", "running", "queue", "requests/s", "tokens in/s", "tokens out/s", "memory")
-    for column in table.columns[3:]:
-        column.justify = "right"
+def _model_table(before: Sample, after: Sample, width: int) -> Table:
+    columns = ("", "rows", "running", "queue", "requests/s", "tokens\nin/s", "tokens\nout/s", "memory")
+    left_out = {""} if width < _WITHOUT_BARS else set()
+    if width < _WITHOUT_DETAILS:
+        left_out |= {"running", "memory"}
+    table = _table("model", *(column for column in columns if column not in left_out))
     earlier = {model.name: model for model in before.models}
     seconds = _seconds(before, after)
     for model in after.models:
         then = earlier.get(model.name, ModelLoad(model.name))
-        table.add_row(
-            model.name,
+        cells: tuple[str | Text, ...] = (
             _bar(model.rows_in_use, model.rows),
             f"{model.rows_in_use}/{model.rows}" if model.is_loaded else "unloaded",
             str(model.running),
@@ -88,26 +113,37 @@ def _model_table(before: Sample, after: Sample) -> Table:
             f"{(model.target_tokens - then.target_tokens) / seconds:.0f}",
             f"{model.memory_bytes / _MEGABYTE:.0f} MB" if model.memory_bytes else "",
         )
+        kept = (cell for column, cell in zip(columns, cells, strict=True) if column not in left_out)
+        table.add_row(Text(model.name), *kept)
     return table
 
 
-def _key_table(before: Sample, after: Sample) -> Table:
-    table = Table("key", "name", "requests/s", "rejected/s", "tokens out/s", "requests", "characters")
-    for column in table.columns[2:]:
-        column.justify = "right"
+def _table(name: str, *columns: str) -> Table:
+    """Return a table whose first column takes the space that the others, which are never cut, leave."""
+    table = Table(Column(name, overflow="fold"), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _key_table(before: Sample, after: Sample, width: int) -> Table:
+    columns = ("key", "requests/s", "rejected/s", "tokens\nout/s", "requests", "characters")
+    left_out = {"key", "requests"} if width < _WITHOUT_DETAILS else set()
+    table = _table("name", *(column for column in columns if column not in left_out))
     earlier = {key.id: key for key in before.keys}
     seconds = _seconds(before, after)
     for key in sorted(after.keys, key=lambda each: -each.target_tokens):
         then = earlier.get(key.id, KeyLoad(key.id, key.name, 0, 0, 0, 0))
-        table.add_row(
+        cells = (
             key.id,
-            Text(key.name),
             f"{(key.requests - then.requests) / seconds:.1f}",
             f"{(key.rejected - then.rejected) / seconds:.1f}",
             f"{(key.target_tokens - then.target_tokens) / seconds:.0f}",
             str(key.requests),
             str(key.characters),
         )
+        kept = (cell for column, cell in zip(columns, cells, strict=True) if column not in left_out)
+        table.add_row(Text(key.name), *kept)
     return table
 
 

@@ -79,7 +79,10 @@ class KeyLoad:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The server at `seconds` of a clock. `latencies` are requests by upper bound of their duration."""
+    """The server at `seconds` of a clock. `latencies` are requests by upper bound of their duration.
+
+    Health probes and scrapes of metrics are not counted.
+    """
 
     seconds: float
     uptime_seconds: float
@@ -102,10 +105,12 @@ def read_sample(get: Callable[[str], str], clock: Callable[[], float] = time.mon
     sentences: dict[str, float] = {}
     for family in text_string_to_metric_families(get("/metrics")):
         for sample in family.samples:
+            if _is_monitoring(sample.labels.get("endpoint", "")):
+                continue
             if sample.name == "kvasir_requests_total":
                 outcome = sample.labels["outcome"]
                 outcomes[outcome] = outcomes.get(outcome, 0.0) + sample.value
-            elif sample.name == "kvasir_request_seconds_bucket" and not _is_monitoring(sample.labels["endpoint"]):
+            elif sample.name == "kvasir_request_seconds_bucket":
                 bound = float(sample.labels["le"])
                 latencies[bound] = latencies.get(bound, 0.0) + sample.value
             elif sample.name == "kvasir_sentences_total":
