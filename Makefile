@@ -189,9 +189,12 @@ audit:  ## Compare constraints.txt with the known vulnerabilities; needs the net
 	@! grep -q "could not be audited: fastapi" $(RESOLVED)/audit.txt || { echo "no data of vulnerabilities can be reached" >&2; exit 1; }
 	rm -rf $(RESOLVED)
 
-ray-test: $(DEV_STAMP)  ## Kvasir behind a local Ray of two replicas: throughput, kill -9, rolling update (ten minutes)
+# Ray is installed beside the packages of the project, which are not installed again.
+ray-test: $(DEV_STAMP)  ## Kvasir behind a local Ray of two replicas: throughput, kill -9, rolling update, scaling (five minutes)
 	$(PYTHON) -m venv --clear $(RAY)
-	@$(call pip-install,$(RAY),-c constraints.txt -c $(TORCH_PIN) 'ray[serve]==2.60.0' '.[dev]')
+	@$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
+		> $$($(RAY)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/project.pth
+	@$(call pip-install,$(RAY),-c constraints.txt 'ray[serve]==2.60.0')
 	PYTHONPATH=. $(RAY)/bin/python -m pytest -s -W default -p no:xdist tests/deploy/ray_cluster.py
 	rm -rf $(RAY)
 

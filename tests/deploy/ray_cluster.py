@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 os.environ |= {"RAY_raylet_start_wait_time_s": "180", "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+os.environ["KVASIR_MODEL"] = "models"  # both of them
 import ray
 from ray import serve
 
@@ -24,10 +25,11 @@ URL = f"http://127.0.0.1:{PORT}"
 _SENTENCE = "We met at noon near the old bridge, and it was raining"
 
 
-def _deploy(num_replicas: int, version: str) -> None:
+def _deploy(num_replicas: int, version: str, max_replicas: int = 0) -> None:
     os.environ |= {
         "KVASIR_RAY_MIN_REPLICAS": str(num_replicas),
-        "KVASIR_RAY_MAX_REPLICAS": str(num_replicas),
+        "KVASIR_RAY_MAX_REPLICAS": str(max(num_replicas, max_replicas)),
+        "KVASIR_RAY_TARGET_ONGOING": "2",
         "KVASIR_RAY_CPUS": "0.1",
     }
     from deploy.ray_serve import deployed
@@ -53,8 +55,8 @@ def _cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-def _translate(text: str) -> tuple[int, dict[str, Any]]:
-    body = json.dumps({"text": text, "source": "en", "target": "de"}).encode()
+def _translate(text: str, source: str = "en", target: str = "de") -> tuple[int, dict[str, Any]]:
+    body = json.dumps({"text": text, "source": source, "target": target}).encode()
     request = urllib.request.Request(f"{URL}/v1/translate", body, {"Content-Type": "application/json"})
     try:
         with urllib.request.urlopen(request, timeout=120) as answer:
@@ -138,6 +140,28 @@ def test_a_stream_arrives_in_events() -> None:
     with urllib.request.urlopen(request, timeout=120) as answer:
         text = answer.read().decode()
     assert text.count("data:") > 1
+
+
+def test_the_languages_of_a_request_choose_its_model() -> None:
+    for number in range(4):  # the replica has both models, and each request gets its own
+        status, answer = _translate(f"Good morning, {number} times.")
+        assert (status, answer["model"]) == (200, "en-de")
+        status, answer = _translate(f"Guten Morgen, {number} mal.", "de", "en")
+        assert (status, answer["model"]) == (200, "de-en")
+    with urllib.request.urlopen(f"{URL}/v1/models") as models:
+        assert {model["name"] for model in json.load(models)["models"]} == {"de-en", "en-de"}
+
+
+def test_replicas_are_added_and_removed_under_load_without_a_lost_request() -> None:
+    _deploy(1, "1", max_replicas=2)
+    with _load() as statuses:
+        _until(lambda: len(_replicas()) == 2)
+        num_before = len(statuses)
+        _until(lambda: len(statuses) > num_before + 20)
+        _deploy(1, "1")
+        _until(lambda: len(_replicas()) == 1)
+    _show(f"a replica added and removed: {len(statuses)} requests, {sum(status != 200 for status in statuses)} lost")
+    assert set(statuses) == {200}
 
 
 def test_two_replicas_answer_more_than_one_and_a_rolling_update_loses_nothing() -> None:
