@@ -55,6 +55,38 @@ def test_helm_renders_the_chart(scaling: str) -> None:
 
 
 @needs_helm
+def test_keda_counts_the_pods_of_this_release_and_scales_by_rows_in_use() -> None:
+    command = ["helm", "template", "kvasir", CHART, "--namespace", "prod", "--set", "autoscaling.kind=keda"]
+    rendered = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    [scaled] = [each for each in yaml.safe_load_all(rendered) if each and each["kind"] == "ScaledObject"]
+    queries = [trigger["metadata"]["query"] for trigger in scaled["spec"]["triggers"]]
+    # An overloaded server rejects requests and keeps its queue short, so the queue alone would add no pod.
+    assert [re.findall(r"kvasir_\w+", query) for query in queries] == [
+        ["kvasir_rows_in_use_ratio"],
+        ["kvasir_requests_waiting"],
+    ]
+    for query in queries:
+        [pods] = re.findall(r'namespace="prod", pod=~"(.+?)"', query)
+        assert re.fullmatch(pods, "kvasir-7d9f6c5b48-x2x4p")
+        assert not re.fullmatch(pods, "kvasir-staging-7d9f6c5b48-x2x4p"), "another release"
+
+
+@needs_helm
+def test_variables_come_from_secrets() -> None:
+    secret = {"secretRef": {"name": "traces"}}
+    command = ["helm", "template", "kvasir", CHART, "--show-only", "templates/deployment.yaml"]
+    rendered = subprocess.run(
+        [*command, "--set-json", f"envFrom=[{json.dumps(secret)}]"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    [container] = yaml.safe_load(rendered)["spec"]["template"]["spec"]["containers"]
+    assert container["envFrom"] == [secret]
+
+
+@needs_helm
 def test_the_network_policy_lets_traces_out() -> None:
     collector = {"to": [{"podSelector": {"matchLabels": {"app": "collector"}}}], "ports": [{"port": 4318}]}
     assert _egress() == []

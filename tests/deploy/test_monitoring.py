@@ -45,7 +45,8 @@ def _expressions() -> list[str]:
     panels = [target["expr"] for panel in _dashboard()["panels"] for target in panel["targets"]]
     table = re.findall(r"\| `([^`]+\(.+\))` \|$", text_of("docs/metrics.md"), re.MULTILINE)
     assert min(len(alerts), len(panels), len(table)) > 4
-    return [*alerts, *panels, *table]
+    scaling = re.findall(r"query: (.+)$", text_of("deploy/helm/kvasir/templates/autoscaling.yaml"), re.MULTILINE)
+    return [*alerts, *panels, *table, *(re.sub(r"\{ \{\{.*?\}\} \}", "", query) for query in scaling)]
 
 
 def _in_general(expression: str) -> str:
