@@ -274,6 +274,9 @@ class LimitedConnection(JoinedConnection):
     def _reject(self, rejection: Rejection) -> None:
         """Answer with an error unless another response is due on this connection, and close it."""
         self._is_rejected = True
+        if self._closing is not None:  # after its last response
+            self.transport.close()
+            return
         self.metrics.answered("unknown", rejection.status, "invalid", self.loop.time() - self._read_began)
         fields = {"status": rejection.status, "code": rejection.code, "client": self._client}
         _log.info("request rejected before it was parsed", extra=fields)

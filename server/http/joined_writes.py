@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _STATUS_LINES = {status.value: b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
 _BODILESS = (204, 304)
+_LINGER_SECONDS = 5.0
 _INVALID_NAME = re.compile(rb'[\x00-\x1f\x7f()<>@,;:\\[\]={} \t"]')
 _INVALID_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -98,7 +99,10 @@ class JoinedResponse(RequestResponseCycle):
         self.response_complete = True
         self.message_event.set()
         if not self.keep_alive:
-            self.transport.close()
+            if self.more_body:
+                self.scope["state"][CONNECTION].close_after_body()
+            else:
+                self.transport.close()
         self.on_response()
 
 
@@ -107,16 +111,34 @@ class JoinedConnection(HttpToolsProtocol):
 
     is_lost = False
     _on_loss: Callable[[], None] | None = None
+    _closing: asyncio.TimerHandle | None = None  # of a connection that waits for the rest of its last request
     _running: RequestResponseCycle | None = None  # started last; `cycle` may be one that waits behind it
 
     def call_on_loss(self, on_loss: Callable[[], None] | None) -> None:
         """Call a function when the connection is lost. None: no function any more."""
         self._on_loss = on_loss
 
+    def close_after_body(self) -> None:
+        """Close the connection when the rest of the request has arrived, which is not kept, or after some seconds.
+
+        Closed at once, with bytes of the request unread, the response would be lost: the system resets the connection,
+        and a proxy that still sends reports 502 (RFC 9112, section 9.6).
+        """
+        if self._closing is None:
+            self._closing = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+
+    def on_message_complete(self) -> None:
+        """End the request's body, and the connection that waits for it."""
+        super().on_message_complete()
+        if self._closing is not None:
+            self.transport.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """End the request in progress, and call the function that waits for it."""
         super().connection_lost(exc)
         self.is_lost = True
+        if self._closing is not None:
+            self._closing.cancel()
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()

@@ -162,3 +162,23 @@ def test_a_foreign_name_or_page_is_rejected(served: Served) -> None:
         answer = client.post("/v1/translate", json={"text": "a"}, headers={"Origin": "http://attacker.example"})
         assert answer.status_code == 403
         assert client.post("/v1/translate", json={"text": "a"}, headers={"Origin": served.url}).status_code == 200
+
+
+def test_the_response_to_a_body_that_is_too_large_reaches_a_client_that_sends_all_of_it_first(served: Served) -> None:
+    body = b"a" * 6_000_000
+    for _ in range(5):
+        with connect(served) as connection:
+            connection.sendall(post("/v1/translate", body, "application/json"))  # no reset while it sends
+            answer = b""
+            while chunk := connection.recv(1 << 16):  # nor before the response
+                answer += chunk
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        assert b"4000000 bytes" in answer
+        assert answer.count(b"HTTP/1.1") == 1
+
+
+def test_a_client_that_sends_no_more_after_its_last_response_is_disconnected(served: Served) -> None:
+    request = post("/v1/translate", b"a" * 6_000_000, "application/json")
+    with connect(served) as connection:
+        connection.sendall(request[:1000])
+        assert read_all(connection).startswith(b"HTTP/1.1 413 ")
