@@ -21,6 +21,7 @@ def test_the_page_has_every_file_but_those_of_other_pages() -> None:
     copied = {block.value for block in blocks_of("docs/deployment.md") if block.mark == SAME_AS}
     assert copied == {f"deploy/{path.name}" for path in (ROOT / "deploy").iterdir() if path.is_file()} - {
         "deploy/compose.monitoring.yaml",
+        "deploy/compose.proxy.yaml",
         "deploy/pin_hashes.py",
         "deploy/ray_serve.py",
         "deploy/requirements-build.txt",

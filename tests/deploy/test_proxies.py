@@ -1,0 +1,168 @@
+"""nginx and Caddy with the configurations of `deploy/` in front of a server, over HTTP/2."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.project_files import ROOT, text_of
+from tests.end_to_end.servers import Served, started, until
+
+SITE = "translate.example.org"
+PASSWORD_HASH = "$2y$05$dbvKiGQvnC6NUvfnuo1ZI.GNXpqklHQ3blYXtbr82i5FHRe.TMUWK"  # of "secret"
+CERTIFICATE = ROOT / "tests" / "server" / "cli" / "tls_old.pem"
+MIN_STREAM_SECONDS = 0.05  # for 200 sentences, which decode for longer; a buffer would send all events at once
+FLAGS = ("--allowed-hosts", SITE, "--max-client-documents", "1")
+
+pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A proxy that runs in front of a server."""
+
+    port: int
+    server: Served
+
+    def curl(self, path: str, *flags: str, user: str = "reader:secret") -> list[str]:
+        """Return the command that requests a path over HTTP/2."""
+        address = f"{SITE}:{self.port}"
+        command = ["curl", "--silent", "--show-error", "--insecure", "--http2", "--max-time", "60", "--user", user]
+        return [*command, "--resolve", f"{address}:127.0.0.1", f"https://{address}{path}", *flags]
+
+    def request(self, path: str, *flags: str, user: str = "reader:secret") -> tuple[str, int, str]:
+        """Return the version of HTTP, the status and headers with the body."""
+        command = self.curl(path, "--include", "--write-out", "\n%{http_version} %{http_code}", *flags, user=user)
+        # Not checked: curl fails if the answer comes before the end of its body, after it has printed the answer.
+        answer = subprocess.run(command, check=False, capture_output=True, text=True).stdout
+        text, _, last = answer.rpartition("\n")
+        version, status = last.split()
+        return version, int(status), text
+
+
+def _body(text: str, **fields: object) -> list[str]:
+    body = {"text": text, "source": "en", "target": "de", **fields}
+    return ["--header", "Content-Type: application/json", "--data", json.dumps(body)]
+
+
+@contextmanager
+def _nginx(folder: Path, port: int, upstream: str) -> Iterator[subprocess.Popen[bytes]]:
+    (folder / "password").write_text("reader:{PLAIN}secret\n", encoding="utf-8")
+    site = text_of("deploy/nginx.conf")
+    for documented, here in {
+        "listen 443": f"listen 127.0.0.1:{port}",
+        "server 127.0.0.1:8000": f"server {upstream}",
+        "/etc/ssl/kvasir/fullchain.pem": str(CERTIFICATE),
+        "/etc/ssl/kvasir/privkey.pem": str(CERTIFICATE),
+        "/etc/nginx/kvasir.htpasswd": str(folder / "password"),
+    }.items():
+        assert documented in site
+        site = site.replace(documented, here)
+    temporary = "".join(
+        f"{kind}_temp_path {folder / kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    user = "user root;" if os.geteuid() == 0 else ""
+    (folder / "nginx.conf").write_text(
+        f"daemon off; {user} pid {folder}/pid; error_log {folder}/errors;\nevents {{}}\n"
+        f"http {{ access_log off;\n{temporary}{site} }}\n",
+        encoding="utf-8",
+    )
+    with subprocess.Popen(["nginx", "-e", str(folder / "errors"), "-c", str(folder / "nginx.conf")]) as process:
+        yield process
+
+
+@contextmanager
+def _caddy(folder: Path, port: int, upstream: str) -> Iterator[subprocess.Popen[bytes]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        http_port = free.getsockname()[1]
+    options = f"http_port {http_port}\nhttps_port {port}\nlocal_certs\nskip_install_trust\nadmin off\n"
+    site = text_of("deploy/Caddyfile")
+    (folder / "Caddyfile").write_text(f"{{\n{options}storage file_system {folder}\n}}\n{site}", encoding="utf-8")
+    variables = {"PROXY_PASSWORD_HASH": PASSWORD_HASH, "PROXY_UPSTREAM": upstream, "XDG_CONFIG_HOME": str(folder)}
+    command = ["caddy", "run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"]
+    with subprocess.Popen(command, env=os.environ | variables, stderr=subprocess.DEVNULL) as process:
+        yield process
+
+
+_PROXIES = {"nginx": _nginx, "caddy": _caddy}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    yield from started(*FLAGS)
+
+
+@pytest.fixture(scope="module", params=list(_PROXIES))
+def proxy(request: pytest.FixtureRequest, server: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder: Path = tmp_path_factory.mktemp(request.param)
+    with _PROXIES[request.param](folder, port, server.url.removeprefix("http://")) as process:
+        proxy = Proxy(port, server)
+        try:
+            until(lambda: subprocess.run(proxy.curl("/health/live"), capture_output=True, check=False).returncode == 0)
+            yield proxy
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def test_a_translation_comes_over_http_2(proxy: Proxy) -> None:
+    version, status, answer = proxy.request("/v1/translate", *_body("Good morning."))
+    assert (version, status) == ("2", 200)
+    assert "Guten Morgen." in answer
+    assert "server-timing: tokenize" in answer
+
+
+def test_strangers_reach_neither_the_server_nor_its_metrics(proxy: Proxy) -> None:
+    assert proxy.request("/v1/models", user="reader:wrong")[1] == 401
+    for path in ("/metrics", "//metrics", "/%6Detrics"):
+        assert proxy.request(path, "--path-as-is")[1] == 403
+
+
+def test_a_stream_arrives_while_it_is_decoded(proxy: Proxy) -> None:
+    text = " ".join(f"House {number} of {proxy.port} was empty in the winter of that year." for number in range(200))
+    command = proxy.curl("/v1/translate", "--no-buffer", *_body(text, stream=True))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as stream:
+        assert stream.stdout is not None
+        times = [time.monotonic() for line in stream.stdout if line.startswith("data:")]
+    assert stream.returncode == 0
+    assert times[-1] - times[0] > MIN_STREAM_SECONDS
+
+
+def test_clients_have_limits_of_their_own_and_see_when_to_retry(proxy: Proxy, tmp_path: Path) -> None:
+    document = tmp_path / "long.txt"
+    document.write_text("\n".join(f"This is line {number} of a long document." for number in range(20_000)))
+    upload = ["--form", f"file=@{document}", "--form", "source=en", "--form", "target=de"]
+    answers = [
+        proxy.request("/v1/documents", *upload),
+        proxy.request("/v1/documents", *upload),
+        proxy.request("/v1/documents", *upload, "--interface", "127.0.0.2"),
+    ]
+    for _, _, answer in answers:
+        for accepted in re.findall(r'"id":"(\w+)"', answer):
+            proxy.request(f"/v1/documents/{accepted}", "--request", "DELETE")
+    assert [status for _, status, _ in answers] == [202, 429, 202]
+    assert re.search(r"^retry-after: \d+", answers[1][2], re.MULTILINE | re.IGNORECASE)
+
+
+def test_a_body_over_the_limit_is_rejected_with_its_number(proxy: Proxy, tmp_path: Path) -> None:
+    body = tmp_path / "body.json"
+    body.write_text(json.dumps({"text": "a" * 4_500_000, "source": "en", "target": "de"}), encoding="utf-8")
+    flags = ["--header", "Content-Type: application/json", "--data-binary", f"@{body}"]
+    _, status, answer = proxy.request("/v1/translate", *flags)
+    assert status == 413
+    assert "at most 4000000 bytes" in answer
