@@ -25,10 +25,12 @@ _HEADING = f"""\
 
 
 def required() -> dict[str, list[str]]:
-    """Return the requirements by file: of serving, and of building the native operators."""
+    """Return the requirements by file: of serving with traces, and of building the native operators."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    # Traces too: nothing can be installed into an image that is read-only.
+    serving = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["telemetry"]]
     return {
-        "requirements.txt": project["project"]["dependencies"],
+        "requirements.txt": serving,
         "requirements-build.txt": project["build-system"]["requires"],
     }
 

@@ -43,6 +43,11 @@ def test_every_requirement_has_a_hash(file: str) -> None:
     assert "torch" not in pins
 
 
+def test_the_image_can_send_traces() -> None:
+    pins = _pins("requirements.txt")
+    assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"} <= set(pins)
+
+
 def test_two_machines_with_different_versions_are_an_error() -> None:
     both = pin_hashes.written([{"a==1": {"x"}}, {"a==1": {"y"}}])
     assert both.endswith("a==1 \\\n    --hash=sha256:x \\\n    --hash=sha256:y\n")
