@@ -61,6 +61,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_thread_lending.py",
         f"{_WORKERS}/test_call_feeder.py",
     ),
+    "server/engine/search_group.py": (f"{_ENGINE}/test_engine.py", f"{_DECODING}/test_any_options.py"),
     "server/workers/sentence_cache.py": (
         f"{_WORKERS}/test_cache_admission.py",
         f"{_WORKERS}/test_sentence_cache_size.py",

@@ -138,6 +138,14 @@ def test_the_rejection_has_the_expected_wait(server: _OneRow) -> None:
         _ask_until_rejected(server)
 
 
+def test_one_sentence_that_waits_counts_in_full() -> None:
+    # A sentence behind one that waits would begin after more than the 0.15 s allowed, whatever is left of the running.
+    server = _OneRow(service_seconds=0.2, max_queue_seconds=0.15)
+    server.run(20, ticks_between_arrivals=5)
+    assert server.num_rejected > 100
+    assert max(server.waits) <= 0.2
+
+
 def _ask_until_rejected(server: _OneRow) -> None:
     while True:
         server.scheduler.submit([_arriving(server.now)])

@@ -52,6 +52,7 @@ def test_a_late_call_has_timings_from_its_arrival_on(echo: EchoGenerator) -> Non
     run(scenario)
     assert early.timings.first_token - early.timings.arrived == pytest.approx(0.004)
     assert late.timings.admitted == late.timings.encoded == late.timings.first_token == late.timings.arrived
+    assert late.timings.assigned == late.timings.arrived
     assert late.timings.finished == early.timings.finished
 
 

@@ -93,9 +93,16 @@ def _has_overrun(table: Table, tokens: Tokens, phrases: tuple[Tokens, ...]) -> b
     )
 
 
+def _ends(tokens: Tokens, phrase: Tokens) -> list[int]:
+    return [place + len(phrase) for place in range(len(tokens)) if tokens[place : place + len(phrase)] == phrase]
+
+
+def _is_confirmed(tokens: Tokens, phrase: Tokens, continuations: set[int]) -> bool:
+    return any(end < len(tokens) and tokens[end] not in continuations for end in _ends(tokens, phrase))
+
+
 def _has_word(tokens: Tokens, phrase: Tokens, continuations: set[int]) -> bool:
-    ends = [place + len(phrase) for place in range(len(tokens)) if tokens[place : place + len(phrase)] == phrase]
-    return any(end == len(tokens) or tokens[end] not in continuations for end in ends)
+    return len(tokens) in _ends(tokens, phrase) or _is_confirmed(tokens, phrase, continuations)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +121,11 @@ def test_a_phrase_counts_unless_the_next_token_continues_its_last_word(groups: t
             is_there = [any(_has_word(so_far, phrase, continuations) for phrase in group) for group in groups]
             assert state.is_met == all(is_there)
             assert (state.num_met == required.num_tokens) == all(is_there)
+            # What follows decides about a phrase at the end, unless it has occurred before.
+            assert state.is_unconfirmed == any(
+                so_far[-len(phrase) :] == phrase and not _is_confirmed(so_far, phrase, continuations)
+                for phrase in itertools.chain.from_iterable(groups)
+            )
 
 
 def test_a_term_may_be_inflected_and_a_phrase_may_not() -> None:
