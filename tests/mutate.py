@@ -46,6 +46,7 @@ _LIBRARIES = (
     *("numpy", "pytest", "pydantic", "fastapi", "starlette.testclient", "regex", "sentencepiece"),
     *("tokenizers", "lxml.etree", "hypothesis", "prometheus_client", "cachetools", "limits", "sentencex", "babel"),
 )
+_LINKED = ("models/", "docs/")  # read by tests, and not copied
 _ENGINE = "tests/server/engine"
 _DECODING = f"{_ENGINE}/decoding"
 _WORKERS = "tests/server/workers"
@@ -61,7 +62,15 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_thread_lending.py",
         f"{_WORKERS}/test_call_feeder.py",
     ),
-    "server/engine/search_group.py": (f"{_ENGINE}/test_engine.py", f"{_DECODING}/test_any_options.py"),
+    "server/engine/search_group.py": (
+        f"{_ENGINE}/test_engine.py",
+        f"{_DECODING}/test_any_options.py",
+        f"{_DECODING}/test_options.py",
+    ),
+    **dict.fromkeys(
+        (f"server/engine/decoding/{name}.py" for name in ("request_decoder", "independent_search", "forced_search")),
+        (f"{_DECODING}/test_options.py", f"{_DECODING}/test_any_options.py"),
+    ),
     "server/workers/sentence_cache.py": (
         f"{_WORKERS}/test_cache_admission.py",
         f"{_WORKERS}/test_sentence_cache_size.py",
@@ -178,11 +187,12 @@ def copied_project() -> Iterator[Path]:
         files = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout
         copy = Path(folder)
         for name in files.splitlines():
-            if name.startswith(("models/", "docs/", "clients/")):
+            if name.startswith((*_LINKED, "clients/")):
                 continue
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, copy / name)
-        (copy / "models").symlink_to(ROOT / "models")
+        for folder in _LINKED:
+            (copy / folder).symlink_to(ROOT / folder)
         for library in (ROOT / "kernels").glob("*.so"):
             shutil.copy(library, copy / "kernels")
         os.chdir(copy)
