@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urljoin
 
+from library.names import language_tag
 from model.checkpoints.download import Progress, RemoteFile, download
 from model.checkpoints.errors import CheckpointError
 
@@ -53,7 +54,7 @@ class RegistryModel:
     source: str
     target: str
     tier: str
-    version: tuple[int, ...]
+    version: str
     is_release: bool
     files: tuple[RegistryFile, ...]
     bleu: float | None = None
@@ -84,7 +85,7 @@ def parse_registry(content: object, base: str) -> list[RegistryModel]:
 
 def choose_model(models: Sequence[RegistryModel], source: str, target: str, tier: str | None = None) -> RegistryModel:
     """Return the best released model of a pair: the best tier, then the newest version. Raises `CheckpointError`."""
-    pair = [model for model in models if (model.source, model.target) == (source, target)]
+    pair = models_of_pair(models, source, target)
     if not pair:
         targets = sorted({model.target for model in models if model.source == source})
         listed = f"Available from {source}: {' '.join(targets)}" if targets else f"No model translates from {source}"
@@ -94,7 +95,13 @@ def choose_model(models: Sequence[RegistryModel], source: str, target: str, tier
     if tier is not None and tier not in tiers:
         raise CheckpointError(f"`tier` must be one of {', '.join(tiers)} for {source}-{target}. Given: {tier}")
     wanted = tier or tiers[0]
-    return max((model for model in pair if model.tier == wanted), key=lambda model: model.version)
+    return max((model for model in pair if model.tier == wanted), key=lambda model: _age(model.version))
+
+
+def models_of_pair(models: Sequence[RegistryModel], source: str, target: str) -> list[RegistryModel]:
+    """Return the models that translate from `source` to `target`, which are written as in a pair."""
+    wanted = (language_tag(source), language_tag(target))
+    return [model for model in models if (language_tag(model.source), language_tag(model.target)) == wanted]
 
 
 def fetch_model(model: RegistryModel, folder: Path, progress: Progress, fetch: Callable[..., Path] = download) -> None:
@@ -117,7 +124,7 @@ def fetch_model(model: RegistryModel, folder: Path, progress: Progress, fetch: C
         "architecture": model.tier,
         "sourceLanguage": model.source,
         "targetLanguage": model.target,
-        "version": ".".join(map(str, model.version)),
+        "version": model.version,
         "license": LICENCE,
     }
     if model.bleu is not None:
@@ -146,7 +153,9 @@ def read_metadata(folder: Path) -> Metadata:
 
 
 def _bleu(entry: Mapping[str, object]) -> float | None:
-    flores = entry.get("flores")
+    """Return the quality on FLORES: `flores` in `metadata.json`, one of the `metrics` in `models.json`."""
+    metrics = entry.get("metrics")
+    flores = entry.get("flores") or (metrics.get("flores200-plus") if isinstance(metrics, Mapping) else None)
     bleu = flores.get("bleu") if isinstance(flores, Mapping) else None
     return float(bleu) if isinstance(bleu, int | float) and not isinstance(bleu, bool) else None
 
@@ -169,7 +178,7 @@ def _of_entry(entry: object, base: str) -> RegistryModel | None:
         source,
         target,
         str(tier),
-        _version(entry.get("version")),
+        str(entry.get("version") or ""),
         str(entry.get("releaseStatus", "Release")).lower().startswith("release"),
         tuple(files),
         _bleu(entry),
@@ -178,7 +187,7 @@ def _of_entry(entry: object, base: str) -> RegistryModel | None:
 
 def _of_records(records: Sequence[object], base: str) -> list[RegistryModel | None]:
     """Return the models whose files are single records of Remote Settings."""
-    models: dict[tuple[str, str, str, tuple[int, ...]], RegistryModel] = {}
+    models: dict[tuple[str, str, str, str], RegistryModel] = {}
     for record in records:
         attachment = record.get("attachment") if isinstance(record, Mapping) else None
         if not isinstance(record, Mapping) or not isinstance(attachment, Mapping):
@@ -200,9 +209,10 @@ def _of_records(records: Sequence[object], base: str) -> list[RegistryModel | No
         size = _size(record.get("decompressedSize")) if is_packed else remote.size
         digest = _digest(record.get("decompressedHash")) if is_packed else remote.sha256
         file = RegistryFile(str(kind), _file_name(str(name)), remote, size, digest)
-        key = (str(source), str(target), str(tier), _version(record.get("version")))
-        # An empty filter selects every channel of Firefox.
-        model = models.get(key) or RegistryModel(*key, not record.get("filter_expression"), ())
+        key = (str(source), str(target), str(tier), str(record.get("version") or ""))
+        # Filters select channels of Firefox, or systems: a release for Android only is one.
+        is_release = "env.channel" not in str(record.get("filter_expression"))
+        model = models.get(key) or RegistryModel(*key, is_release, ())
         # Of several shortlists the first one is taken.
         if all(other.kind != file.kind for other in model.files):
             model = replace(model, files=(*model.files, file))
@@ -225,8 +235,10 @@ def _digest(value: object) -> str | None:
     return value.lower() if isinstance(value, str) and _DIGEST.fullmatch(value.lower()) else None
 
 
-def _version(value: object) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", str(value or "")))
+def _age(version: str) -> tuple[int, ...]:
+    """Return what orders versions: 3.0a2 precedes 3.0, and 3.9 precedes 3.10."""
+    parts = re.findall(r"\d{1,9}|[ab]", version)
+    return (*({"a": -2, "b": -1}.get(part) or int(part) for part in parts), 0)
 
 
 def _unpack(packed: Path, path: Path, file: RegistryFile) -> None:

@@ -11,7 +11,8 @@ from library.opus_mt import opus_mt_model, opus_mt_targets
 Kind = Literal["path", "url", "hub"]
 
 HUB_HOSTS: Final = frozenset({"huggingface.co", "www.huggingface.co", "hf.co"})
-PAIR: Final = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
+_LANGUAGE: Final = r"[a-z]{2,3}(?:[-_](?i:hans|hant|latn|cyrl))?"
+PAIR: Final = re.compile(rf"({_LANGUAGE})-({_LANGUAGE})")
 _HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _MAX_LISTED: Final = 40
 
@@ -28,6 +29,12 @@ class ModelName:
         """Return the last part, without the extension of an archive: the name of the model in the API."""
         last = urlsplit(self.text).path if self.kind == "url" else self.text
         return re.sub(r"(\.tar\.gz|\.tgz|\.tar|\.zip|\.argosmodel)$", "", last.rstrip("/").rpartition("/")[2])
+
+
+def language_tag(written: str) -> str:
+    """Return a language of a pair or a registry as a tag: "zh-Hant" for "zh_hant"."""
+    language, _, script = written.replace("_", "-").partition("-")
+    return f"{language}-{script.title()}" if script else language
 
 
 def parse_name(name: str) -> ModelName:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -20,13 +21,15 @@ from library.mozilla import (
     RegistryModel,
     choose_model,
     fetch_model,
+    models_of_pair,
     parse_registry,
     read_metadata,
 )
-from library.names import PAIR, ModelName, parse_name
+from library.names import PAIR, ModelName, language_tag, parse_name
 from library.opus_mt import opus_mt_model
 from model.checkpoints.archives import extract, is_archive
 from model.checkpoints.download import Progress, RemoteFile, download, no_progress
+from model.checkpoints.errors import CheckpointError
 from model.checkpoints.hub import card_licence, download_model
 
 Report = Callable[[str], None]
@@ -69,22 +72,24 @@ def pull(
     """
     if options.registry not in ("any", "opus-mt"):
         return _pull_registered(name, options, home, report, progress)
-    if options.registry == "any" and PAIR.fullmatch(name) and not Path(name).exists():
+    if options.registry == "any" and (pair := PAIR.fullmatch(name)) and not Path(name).exists():
         if options.tier is not None or options.download_only:
             return _pull_registered(name, replace(options, registry="mozilla"), home, report, progress)
-        if (folder := _pull_pair(name, options, home, report, progress)) is not None:
+        if (folder := _pull_pair(pair, options, home, report, progress)) is not None:
             return folder
     elif options.tier is not None or options.download_only:
         raise ValueError("`tier` and `download_only` need a language pair and `--registry mozilla`")
     return _pull_model(parse_name(name), name, options, home, report, progress)
 
 
-def _pull_pair(name: str, options: PullOptions, home: Home, report: Report, progress: Progress) -> Path | None:
+def _pull_pair(
+    pair: re.Match[str], options: PullOptions, home: Home, report: Report, progress: Progress
+) -> Path | None:
     """Return the bundle of a pair from Mozilla's registry; None if it has none, or OPUS-MT's is in the cache."""
+    name, source, target = pair[0], pair[1], pair[2]
     registered = replace(options, registry="mozilla")
     if (home.folder(f"mozilla/{name}", options.precision) / MANIFEST_FILE).is_file():
         return _pull_registered(name, registered, home, report, progress)
-    source, _, target = name.partition("-")
     opus = opus_mt_model(source, target)
     if opus is not None and (home.folder(opus, options.precision) / MANIFEST_FILE).is_file():
         return None
@@ -96,7 +101,7 @@ def _pull_pair(name: str, options: PullOptions, home: Home, report: Report, prog
             raise
         report(f"Mozilla's registry cannot be read, OPUS-MT is used instead: {error}")
         return None
-    if all((model.source, model.target) != (source, target) for model in models):
+    if not models_of_pair(models, source, target):
         report(f"Mozilla's registry has no model for {name}, OPUS-MT is used instead")
         return None
     return _pull_registered(name, registered, home, report, progress, models)
@@ -148,7 +153,7 @@ def _pull_registered(
             return folder
         models = models or _read_registry(address, home)
         chosen = choose_model(models, pair[1], pair[2], options.tier)
-        version = ".".join(map(str, chosen.version))
+        version = chosen.version
         report(f"downloading {name}, tier {chosen.tier}{f', version {version}' if version else ''}, licence: {LICENCE}")
         fetch_model(chosen, files, progress)
         if options.download_only:
@@ -158,7 +163,8 @@ def _pull_registered(
             fetched = _Fetched(files, origin, f"{key}@{version}" if version else key)
             staged = Path(temporary) / "bundle"
             model = ModelName("path", name)
-            languages = replace(options, source=options.source or [pair[1]], target=options.target or [pair[2]])
+            source, target = language_tag(pair[1]), language_tag(pair[2])
+            languages = replace(options, source=options.source or [source], target=options.target or [target])
             _make_bundle(fetched, staged, model, languages, report)
             home.add(staged, folder, origin)
         shutil.rmtree(files)
@@ -168,16 +174,26 @@ def _pull_registered(
 def _read_registry(address: str, home: Home) -> list[RegistryModel]:
     """Return the models of a registry, a URL or a file."""
     if not address.startswith(("http://", "https://")):
-        return parse_registry(json.loads(Path(address).read_text("utf-8")), "")
+        return parse_registry(_read_json(Path(address), address), "")
     with tempfile.TemporaryDirectory(dir=home.root, prefix=".registry-") as temporary:
-        path = download(RemoteFile(address), Path(temporary) / "registry.json")
-        content = json.loads(path.read_text("utf-8"))
+        content = _read_json(download(RemoteFile(address), Path(temporary) / "registry.json"), address)
         base, is_settings, _ = address.partition("/v1/")
         if is_settings and isinstance(content, dict) and "data" in content:
             # The root of Remote Settings names the address of attachments.
-            root = json.loads(download(RemoteFile(f"{base}/v1/"), Path(temporary) / "root.json").read_text("utf-8"))
-            base = str(root["capabilities"]["attachments"]["base_url"])
+            root_address = f"{base}/v1/"
+            match _read_json(download(RemoteFile(root_address), Path(temporary) / "root.json"), root_address):
+                case {"capabilities": {"attachments": {"base_url": str(base)}}}:
+                    pass
+                case _:
+                    raise CheckpointError(f"{root_address} must name `capabilities.attachments.base_url`")
     return parse_registry(content, base)
+
+
+def _read_json(path: Path, address: str) -> object:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{address} is not JSON: {error}") from error
 
 
 def _quality(folder: Path, precision: str) -> str:

@@ -2,6 +2,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,24 +32,22 @@ def _sha256(content: bytes) -> str:
 
 
 def _entry(tier: str, *, release: str = "Release", folder: str = "models") -> dict[str, object]:
-    """Return an entry of `models.json` as Mozilla publishes it."""
-    files = {
-        kind: {
-            "path": f"{folder}/{tier}/{name}.gz",
-            "uncompressedSize": len(content),
-            "uncompressedHash": _sha256(content),
-        }
-        for kind, (name, content) in zip(KINDS, CONTENTS.items(), strict=True)
-    }
+    """Return an entry of `models.json` as db/updater.py of mozilla/translations writes it."""
+    files = {kind: {"path": f"{folder}/{tier}/{name}.gz"} for kind, name in zip(KINDS, CONTENTS, strict=True)}
+    files["model"] |= _measured(CONTENTS["model.ende.intgemm.alphas.bin"])
     return {
         "architecture": tier,
         "releaseStatus": release,
         "sourceLanguage": "en",
         "targetLanguage": "de",
         "files": files,
-        "flores": {"bleu": 40.0, "comet": 0.8651},
-        "modelConfig": {"dec-cell": "ssru"},
+        "modelStatistics": {"parameters": 31248966},
+        "metrics": {"flores200-plus": {"bleu": 40.0, "chrf": 66.1, "comet22": 0.8651}},
     }
+
+
+def _measured(content: bytes) -> dict[str, object]:
+    return {"uncompressedSize": len(content), "uncompressedHash": _sha256(content)}
 
 
 def _record(name: str, kind: str, version: str, **changes: object) -> dict[str, object]:
@@ -107,7 +106,8 @@ def test_the_best_released_tier_is_downloaded_and_checked(server: HubServer, hom
 
     server.requests.clear()
     assert pull("en-de", options, home) == folder
-    assert server.paths() == ["/db/models.json"]
+    # The registry has the hash of the weights only.
+    assert [path.rpartition("/")[2].partition(".")[0] for path in server.paths()] == ["models", "lex", "vocab"]
 
 
 def test_a_tier_can_be_chosen_on_the_command_line(server: HubServer, home: Home) -> None:
@@ -132,8 +132,8 @@ def student(server: HubServer, tmp_path: Path) -> dict[str, bytes]:
     entry = _entry("tiny")
     for kind, (name, content) in zip(KINDS, contents.items(), strict=True):
         server.plain_files[f"/cdn-of-models/models/tiny/{name}.gz"] = gzip.compress(content, mtime=0)
-        sizes = {"uncompressedSize": len(content), "uncompressedHash": _sha256(content)}
-        entry["files"][kind] |= sizes  # type: ignore[index]
+        if kind == "model":
+            entry["files"][kind] |= _measured(content)  # type: ignore[index]
     listed = {"baseUrl": f"{server.address}/cdn-of-models", "models": {"en-de": [entry]}}
     server.plain_files["/db/models.json"] = json.dumps(listed).encode()
     return contents
@@ -249,6 +249,23 @@ def test_a_wrong_choice_is_an_error_with_the_possible_ones(
         pull(name, PullOptions(**({"registry": f"{server.address}/db/models.json"} | options)), home)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("path", "content", "message"),
+    [
+        ("/db/models.json", b"", "models.json is not JSON: Expecting value"),
+        ("/db/models.json", b"[" * 100_000, "models.json is not JSON: maximum recursion depth"),
+        ("/v1/records", b'{"data": []}', r"/v1/ must name `capabilities\.attachments\.base_url`"),
+    ],
+)
+def test_a_damaged_registry_is_an_error_with_its_address(
+    server: HubServer, home: Home, path: str, content: bytes, message: str
+) -> None:
+    server.plain_files |= {path: content, "/v1/": b"[]"}
+    home.root.mkdir()
+    with pytest.raises(CheckpointError, match=message):
+        pull("en-de", PullOptions(registry=f"{server.address}{path}"), home)
+
+
 @pytest.mark.parametrize("content", [[], {}, {"data": 3}, {"models": []}, "text", None])
 def test_another_content_is_no_registry(content: object) -> None:
     with pytest.raises(CheckpointError, match="the registry must have"):
@@ -267,3 +284,37 @@ def test_an_unreleased_model_is_taken_if_there_is_no_other() -> None:
     models = parse_registry({"models": {"en-de": [_entry("tiny", release="Nightly")]}}, "http://h")
     assert choose_model(models, "en", "de").tier == "tiny"
     assert models[0].files[0].remote.url == "http://h/models/tiny/model.ende.intgemm.alphas.bin.gz"
+
+
+ALPHA = "env.channel == 'default' || env.channel == 'nightly'"
+DESKTOP, ANDROID = "env.appinfo.OS != 'Android'", "env.appinfo.OS == 'Android'"
+
+
+@pytest.mark.parametrize(
+    ("records", "chosen"),
+    [
+        ([("3.0", ""), ("3.0a2", "")], "3.0"),
+        ([("3.0a2", ""), ("3.0b1", ""), ("3.0a10", "")], "3.0b1"),
+        ([("3.9", ""), ("3.10", ""), ("3.10.1a1", "")], "3.10.1a1"),
+        ([("3.0", DESKTOP), ("3.1", f"({ALPHA}) && {DESKTOP}")], "3.0"),
+        ([("2.0", ANDROID), ("2.1", "env.channel != 'release'")], "2.0"),
+        ([("2.0a1", ALPHA), ("", ALPHA)], "2.0a1"),
+    ],
+)
+def test_the_newest_version_that_is_released_somewhere_is_chosen(records: list[tuple[str, str]], chosen: str) -> None:
+    listed = [
+        _record(name, kind, version, filter_expression=expression)
+        for version, expression in records
+        for name, kind in zip(CONTENTS, ("model", "vocab", "lex"), strict=True)
+    ]
+    assert choose_model(parse_registry({"data": listed}, "http://h"), "en", "de").version == chosen
+
+
+def test_a_language_of_a_pair_may_have_a_script(server: HubServer, home: Home, student: dict[str, bytes]) -> None:
+    listed = json.loads(server.plain_files["/db/models.json"])
+    entry = {**listed["models"]["en-de"][0], "targetLanguage": "zh_hant"}
+    server.plain_files["/db/models.json"] = json.dumps(listed | {"models": {"en-zh_hant": [entry]}}).encode()
+    options = PullOptions(registry=f"{server.address}/db/models.json", precision="float32")
+    assert pull("en-zh-Hant", replace(options, download_only=True), home).is_dir()
+    folder = pull("en-zh_hant", options, home)
+    assert load_bundle(folder).config.target_languages == ("zh-Hant",)
