@@ -33,7 +33,9 @@ def _sha256(content: bytes) -> str:
 
 def _entry(tier: str, *, release: str = "Release", folder: str = "models") -> dict[str, object]:
     """Return an entry of `models.json` as db/updater.py of mozilla/translations writes it."""
-    files = {kind: {"path": f"{folder}/{tier}/{name}.gz"} for kind, name in zip(KINDS, CONTENTS, strict=True)}
+    files: dict[str, dict[str, object]] = {
+        kind: {"path": f"{folder}/{tier}/{name}.gz"} for kind, name in zip(KINDS, CONTENTS, strict=True)
+    }
     files["model"] |= _measured(CONTENTS["model.ende.intgemm.alphas.bin"])
     return {
         "architecture": tier,
