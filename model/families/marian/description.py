@@ -4,7 +4,7 @@ Names, defaults and meanings are those of marian-dev (src/models/transformer.h, 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import yaml
@@ -100,6 +100,16 @@ class Description:
         return steps == "n"
 
 
+_SCALARS: Final[Mapping[str, Callable[[str], object]]] = {
+    "tag:yaml.org,2002:null": lambda _: None,
+    "tag:yaml.org,2002:bool": lambda text: text.lower() == "true",
+    "tag:yaml.org,2002:int": int,
+    "tag:yaml.org,2002:float": float,
+    "tag:yaml.org,2002:str": str,
+    "!": str,
+}
+
+
 class _Yaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Reads plain scalars as YAML 1.2 does: in a vocabulary, `no`, `12:30` and `<<` are tokens."""
 
@@ -116,23 +126,50 @@ for _type, _pattern, _first in (
 
 
 def read_yaml(text: str, file_name: str) -> dict[str, object]:
-    """Return the fields of a YAML text. Raises `CheckpointError` if it is not a mapping."""
+    """Return the fields of a YAML text. Raises `CheckpointError` if it is not a mapping, and for hostile texts.
+
+    Deep nesting ends the process of PyYAML's own composer, and aliases make small files large: both are errors.
+    """
     try:
-        _require_few_levels(text, file_name)
-        values = yaml.load(text, Loader=_Yaml)  # noqa: S506 -- it is a safe loader
-    except CheckpointError:
-        raise
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a number with thousands of digits
+        loader = _Yaml(text)
+        loader.get_event()  # of the stream
+        if loader.check_event(yaml.StreamEndEvent):
+            values = None
+        else:
+            loader.get_event()  # of the document
+            values = _value(loader, loader.get_event(), 0)
+            loader.get_event()  # the end of the document
+            if not loader.check_event(yaml.StreamEndEvent):
+                raise ValueError("it must have one document")
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a number with thousands of digits, too
         raise CheckpointError(f"{file_name} is not YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(values, dict):
         raise CheckpointError(f"{file_name} must be a mapping of fields. Given: {type(values).__name__}")
-    return {str(name): value for name, value in values.items()}
+    return values
 
 
-def _require_few_levels(text: str, file_name: str) -> None:
-    """Raise `CheckpointError` for deep nesting: the loader is recursive, and would end the process."""
-    depth = 0
-    for event in yaml.parse(text, Loader=_Yaml):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _MAX_LEVELS:
-            raise CheckpointError(f"{file_name} must have at most {_MAX_LEVELS} levels of nesting")
+def _value(loader: _Yaml, event: yaml.Event, num_levels: int) -> object:
+    """Return the value that begins with an event, from this one and the next ones of the loader."""
+    if num_levels > _MAX_LEVELS:
+        raise ValueError(f"it must have at most {_MAX_LEVELS} levels of nesting")
+    if isinstance(event, yaml.AliasEvent):
+        raise ValueError(f"it must have no aliases. Given: *{event.anchor}")
+    tag = event.tag
+    if isinstance(event, yaml.ScalarEvent):
+        if tag is None:
+            tag = loader.resolve(yaml.ScalarNode, event.value, event.implicit)
+        if tag not in _SCALARS:
+            raise ValueError(f"it must have no tags of applications. Given: {tag}")
+        return _SCALARS[tag](event.value)
+    if isinstance(event, yaml.SequenceStartEvent):
+        values = []
+        while not isinstance(item := loader.get_event(), yaml.SequenceEndEvent):
+            values.append(_value(loader, item, num_levels + 1))
+        return values
+    fields = {}
+    while not isinstance(name := loader.get_event(), yaml.MappingEndEvent):
+        if not isinstance(name, yaml.ScalarEvent):
+            raise ValueError("the name of a field must be a text")
+        # Without resolution: Marian writes the pieces 1.50 and true without quotes.
+        fields[name.value] = _value(loader, loader.get_event(), num_levels + 1)
+    return fields

@@ -26,7 +26,8 @@ class NativeVocabularies:
 
 def read_vocabularies(paths: tuple[Path, Path]) -> NativeVocabularies:
     """Read both vocabularies. Raises `CheckpointError` that names the file."""
-    source, target = (_pieces(path) for path in paths)
+    source = _pieces(paths[0])
+    target = source if paths[1] == paths[0] else _pieces(paths[1])
     for vocabulary, path in zip((source, target), paths, strict=True):
         for name in (END, UNKNOWN):
             if name not in vocabulary:
