@@ -1,17 +1,16 @@
 """Mozilla's registry of translation models: `models.json`, or the records of Remote Settings; choice and download."""
 
-import gzip
 import hashlib
 import json
 import re
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urljoin
 
 from library.names import language_tag
+from model.checkpoints.archives import PACKED, unpacked
 from model.checkpoints.download import Progress, RemoteFile, download
 from model.checkpoints.errors import CheckpointError
 
@@ -23,7 +22,6 @@ TIERS: Final = ("base", "base-memory", "tiny")
 """Sizes of models, best first."""
 
 METADATA_FILE: Final = "metadata.json"
-_BLOCK: Final = 1 << 20
 _MAX_FILE_BYTES: Final = 2_000_000_000
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 # Files of a model. A model without a shortlist, or without a quality model, is complete.
@@ -205,7 +203,7 @@ def _of_records(records: Sequence[object], base: str) -> list[RegistryModel | No
             _size(attachment.get("size")),
             _digest(attachment.get("hash")),
         )
-        is_packed = str(attachment.get("filename", location)).endswith((".zst", ".gz"))
+        is_packed = str(attachment.get("filename", location)).endswith(PACKED)
         size = _size(record.get("decompressedSize")) if is_packed else remote.size
         digest = _digest(record.get("decompressedHash")) if is_packed else remote.sha256
         file = RegistryFile(str(kind), _file_name(str(name)), remote, size, digest)
@@ -248,30 +246,17 @@ def _unpack(packed: Path, path: Path, file: RegistryFile) -> None:
     partial = path.with_name(path.name + ".unpacked")
     try:
         with partial.open("wb") as sink:
-            for block in _blocks(packed):
+            for block in unpacked(packed):
                 num_bytes += len(block)
                 if num_bytes > limit:
-                    raise CheckpointError(f"{packed.name} must contain at most {limit} bytes")
+                    raise ValueError(f"{packed.name} must contain at most {limit} bytes")
                 sink.write(block)
         partial.replace(path)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise CheckpointError(f"{packed.name} is damaged: {error}; it is deleted") from error
+    except ValueError as error:
+        raise CheckpointError(f"{error}; it is deleted") from error
     finally:
         partial.unlink(missing_ok=True)
         packed.unlink()
-
-
-def _blocks(packed: Path) -> Iterator[bytes]:
-    if packed.suffix == ".zst":
-        try:
-            from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # new in Python 3.14
-        except ImportError:
-            raise CheckpointError(f"{packed.name} needs Python 3.14; `--registry mozilla` has files in gzip") from None
-        with zstd.open(packed) as stream:
-            yield from iter(lambda: stream.read(_BLOCK), b"")
-        return
-    with packed.open("rb") as raw, gzip.GzipFile(fileobj=raw) if packed.suffix == ".gz" else raw as stream:
-        yield from iter(lambda: stream.read(_BLOCK), b"")
 
 
 def _problem(path: Path, file: RegistryFile) -> str:

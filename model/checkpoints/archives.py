@@ -1,17 +1,22 @@
-"""Extraction of downloaded archives, which are untrusted: ZIP (`.zip`, `.argosmodel`), tar, and folders of gzip files.
+"""Extraction of downloaded archives, which are untrusted: ZIP (`.zip`, `.argosmodel`), tar, folders of packed files.
 
-Mozilla's repository of models has such folders: `model.ende.intgemm.alphas.bin.gz`, `vocab.ende.spm.gz`.
+Mozilla's repository of models has such folders: `model.ende.intgemm.alphas.bin.gz`, `vocab.ende.spm.gz`. Firefox
+downloads the same files packed with Zstandard.
 """
 
 import gzip
 import shutil
+import sys
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
+PACKED: Final = (".gz", ".zst")
 MAX_FILES: Final = 10_000
 MAX_RATIO: Final = 50
 """Largest factor between the extracted size and the size of the archive; weights hardly compress."""
@@ -22,7 +27,8 @@ _BLOCK: Final = 1 << 20
 def is_archive(path: Path) -> bool:
     """Return whether a path is an archive that `extract` reads: a file, or a folder whose model is packed."""
     if path.is_dir():
-        return any(each.is_file() and not each.with_suffix("").exists() for each in path.glob("model.*.gz"))
+        packed = (each for ending in PACKED for each in path.glob(f"model.*{ending}"))
+        return any(each.is_file() and not each.with_suffix("").exists() for each in packed)
     return zipfile.is_zipfile(path) or tarfile.is_tarfile(path)
 
 
@@ -37,13 +43,13 @@ def extract(archive: Path, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     num_bytes = 0
     try:
-        for num_files, (name, stream) in enumerate(_members(archive), 1):
+        for num_files, (name, blocks) in enumerate(_members(archive), 1):
             if num_files > MAX_FILES:
                 raise ValueError(f"{archive.name} must contain at most {MAX_FILES} files")
             path = folder / _safe(archive, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as sink:
-                while block := stream.read(_BLOCK):
+                for block in blocks:
                     num_bytes += len(block)
                     if num_bytes > limit:
                         raise ValueError(f"{archive.name} must extract to at most {limit} bytes")
@@ -52,7 +58,6 @@ def extract(archive: Path, folder: Path) -> Path:
         zipfile.BadZipFile,
         tarfile.TarError,
         zlib.error,
-        gzip.BadGzipFile,
         EOFError,
         NotImplementedError,
         RuntimeError,
@@ -69,26 +74,51 @@ def extract(archive: Path, folder: Path) -> Path:
     return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
 
 
-def _members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
+def unpacked(path: Path) -> Iterator[bytes]:
+    """Yield the content of a file in blocks, uncompressed if its name ends in .gz or .zst.
+
+    Raises ValueError if it is damaged, or if a package is missing.
+    """
+    opened: Callable[..., IO[bytes]]
+    damage: tuple[type[Exception], ...]
+    if path.suffix == ".zst":
+        try:
+            zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+        except ImportError:
+            raise ValueError(f"{path.name} needs the package backports.zstd; install the extra export") from None
+        opened, damage = zstd.open, (zstd.ZstdError, EOFError)
+    else:
+        opened = cast(Callable[..., IO[bytes]], gzip.open) if path.suffix == ".gz" else Path.open
+        damage = (zlib.error, gzip.BadGzipFile, EOFError)
+    try:
+        with opened(path, "rb") as stream:
+            yield from _blocks(stream)
+    except damage as error:
+        raise ValueError(f"{path.name} is damaged: {error}") from error
+
+
+def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    return iter(partial(stream.read, _BLOCK), b"")
+
+
+def _members(archive: Path) -> Iterator[tuple[str, Iterator[bytes]]]:
     if archive.is_dir():
         for path in sorted(archive.iterdir()):
             if path.is_file():
-                is_packed = path.suffix == ".gz"
-                with cast(IO[bytes], gzip.open(path)) if is_packed else path.open("rb") as stream:
-                    yield path.stem if is_packed else path.name, stream
+                yield path.stem if path.suffix in PACKED else path.name, unpacked(path)
         return
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as packed:
             for member in packed.infolist():
                 if not member.is_dir():
                     with packed.open(member) as stream:
-                        yield member.filename, stream
+                        yield member.filename, _blocks(stream)
         return
     with tarfile.open(archive) as packed_tar:
         for entry in packed_tar:
             # Links and devices are left out: a model is regular files.
             if entry.isfile() and (content := packed_tar.extractfile(entry)) is not None:
-                yield entry.name, content
+                yield entry.name, _blocks(content)
 
 
 def _safe(archive: Path, name: str) -> PurePosixPath:

@@ -1,6 +1,7 @@
 import gzip
 import hashlib
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,11 @@ from library.mozilla import choose_model, parse_registry
 from library.pull import PullOptions, pull
 from model.checkpoints.errors import CheckpointError
 from tests.fakes.hub_server import HubServer, hub_server
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 CONTENTS = {
     "model.ende.intgemm.alphas.bin": b"weights" * 1000,
@@ -71,6 +77,21 @@ def _record(name: str, kind: str, version: str, **changes: object) -> dict[str, 
             "mimetype": "application/octet-stream",
         },
     } | changes
+
+
+def _packed_record(name: str, kind: str, version: str) -> dict[str, object]:
+    """Return a record of the collection translations-models-v2, whose attachments are packed."""
+    content = CONTENTS[name]
+    packed = zstd.compress(content)
+    attachment = {
+        "filename": f"{name}.zst",
+        "location": f"main/translations-models-v2/{name}.zst",
+        "hash": _sha256(packed),
+        "size": len(packed),
+        "mimetype": "application/zstd",
+    }
+    measured = {"decompressedSize": len(content), "decompressedHash": _sha256(content)}
+    return _record(name, kind, version, attachment=attachment, **measured)
 
 
 @pytest.fixture
@@ -195,9 +216,10 @@ def test_files_that_are_no_model_are_an_error(server: HubServer, home: Home) -> 
     assert home.entries() == []
 
 
-def test_records_of_remote_settings_are_read(server: HubServer, home: Home) -> None:
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_records_of_remote_settings_are_read(server: HubServer, home: Home, is_packed: bool) -> None:
     records = [
-        _record(name, kind, version)
+        (_packed_record if is_packed else _record)(name, kind, version)
         for version in ("1.9", "2.0", "1.10")
         for name, kind in zip(CONTENTS, ("model", "vocab", "lex"), strict=True)
     ]
@@ -208,6 +230,7 @@ def test_records_of_remote_settings_are_read(server: HubServer, home: Home) -> N
     server.plain_files["/v1/"] = json.dumps(root).encode()
     for name, content in CONTENTS.items():
         server.plain_files[f"/attachments/main-workspace/translations-models/{name}"] = content
+        server.plain_files[f"/attachments/main/translations-models-v2/{name}.zst"] = zstd.compress(content)
     address = f"{server.address}{path}"
     lines: list[str] = []
     folder = pull("en-de", PullOptions(registry=address, download_only=True), home, lines.append)

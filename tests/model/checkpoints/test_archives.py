@@ -1,12 +1,21 @@
+import gzip
 import io
+import random
+import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from model.checkpoints import archives
-from model.checkpoints.archives import extract
+from model.checkpoints.archives import extract, is_archive
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 
 def _zip(path: Path, files: dict[str, bytes]) -> Path:
@@ -77,3 +86,26 @@ def test_a_damaged_archive_is_an_error_at_every_length(tmp_path: Path, kind: str
         whole.write_bytes(content[:length])
         with pytest.raises(ValueError, match="is damaged or of another format"):
             extract(whole, tmp_path / f"out-{index}")
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".zst", zstd.compress)])
+def test_a_folder_of_packed_files_is_unpacked_unless_it_is_damaged(
+    tmp_path: Path, ending: str, pack: Callable[[bytes], bytes]
+) -> None:
+    folder = tmp_path / "packed"
+    folder.mkdir()
+    content = random.Random(1).randbytes(3000)
+    packed = pack(content)
+    (folder / f"model.ende.bin{ending}").write_bytes(packed)
+    (folder / "metadata.json").write_bytes(b"{}")
+    assert is_archive(folder)
+    found = extract(folder, tmp_path / "out")
+    assert {path.name: path.read_bytes() for path in found.iterdir()} == {
+        "model.ende.bin": content,
+        "metadata.json": b"{}",
+    }
+    for index, length in enumerate(range(1, len(packed), 101)):
+        (folder / f"model.ende.bin{ending}").write_bytes(packed[:length])
+        with pytest.raises(ValueError, match=f"model.ende.bin{ending} is damaged: "):
+            extract(folder, tmp_path / f"out-{index}")
+        assert not (tmp_path / f"out-{index}").exists()
