@@ -5,11 +5,8 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bundle.loading import Bundle
-from server.text.tokenizers.source_template import SourceTemplate
+from server.text.tokenizers.base import BaseTokenizer
 from server.text.tokenizers.target_spans import spans_of_beginnings
 from server.text.unicode_text import replace_lone_surrogates
 
@@ -18,41 +15,17 @@ _FIRST_BYTE = 3
 _NUM_BYTES = 256
 
 
-class ByteTokenizer:
+class ByteTokenizer(BaseTokenizer):
     """Bytes of UTF-8; implements `Tokenizer`. Equal to Hugging Face `ByT5Tokenizer`. Thread-safe."""
 
     def __init__(self, bundle: Bundle) -> None:
-        special = bundle.config.special_tokens
-        self._template = SourceTemplate(bundle.config)
-        self._end_of_sequence, self._unknown = special.end_of_sequence, special.unknown
-
-    @property
-    def end_token(self) -> int:
-        """The end-of-sequence token."""
-        return self._end_of_sequence
-
-    @property
-    def unknown_token(self) -> int:
-        """The token of unknown pieces; no text produces it."""
-        return self._unknown
+        super().__init__(bundle.config)
 
     @cached_property
     def known_characters(self) -> frozenset[str]:
         """All assigned characters of the first two planes: a model that reads bytes reads them all."""
         every = map(chr, range(0x20000))
         return frozenset(each for each in every if unicodedata.category(each) not in ("Cn", "Co", "Cs"))
-
-    def encode(
-        self, text: str, target_language: str | None = None, source_language: str | None = None
-    ) -> NDArray[np.int32]:
-        """Return the token ids [source_len] of `text` with the control tokens of a source."""
-        return self._template.source(self.encode_target(self._template.prompt(target_language) + text), source_language)
-
-    def encode_all(
-        self, texts: Sequence[str], target_language: str | None = None, source_language: str | None = None
-    ) -> list[NDArray[np.int32]]:
-        """Return what `encode` returns of each text."""
-        return [self.encode(text, target_language, source_language) for text in texts]
 
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
@@ -61,10 +34,6 @@ class ByteTokenizer:
     def word_cost(self, word: str, *, is_target: bool = False) -> float:
         """Return 0: there are no words in a vocabulary of bytes."""
         return 0.0
-
-    def count_tokens(self, text: str) -> int:
-        """Return the length of the longest `encode` in any language."""
-        return len(self.encode_target(self._template.longest_prompt + text)) + self._template.num_added
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of generated `token_ids`, without control tokens and bytes that are not UTF-8."""
@@ -89,12 +58,14 @@ class ByteTokenizer:
             for index, character in enumerate(replace_lone_surrogates(text))
             for _ in character.encode()
         ]
-        num_after = self._template.num_added - self._template.num_before
-        return [*[(0, 0)] * self._template.num_before, *spans, *[(len(text), len(text))] * num_after]
+        return self._within_template(spans, text)
 
     def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
         """Return the character range of `text`, decoded from `token_ids`, that each token covers."""
         return spans_of_beginnings(token_ids, text, self.decode_beginning)
+
+    def _text_ids(self, text: str, *, has_prompt: bool = False) -> Sequence[int]:
+        return self.encode_target(text)
 
 
 def _is_byte(id_: int) -> bool:

@@ -1,7 +1,6 @@
 """Tokenizers of kinds `marian` and `sentencepiece`: SentencePiece, with a vocabulary that numbers the pieces."""
 
 import codecs
-import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,13 +13,8 @@ from numpy.typing import NDArray
 from sentencepiece import SentencePieceProcessor
 
 from bundle.loading import Bundle
-from bundle.tokenizer_files import (
-    SOURCE_SENTENCEPIECE_FILE,
-    TARGET_SENTENCEPIECE_FILE,
-    TARGET_VOCABULARY_FILE,
-    VOCABULARY_FILE,
-)
-from server.text.tokenizers.source_template import SourceTemplate
+from bundle.tokenizer_files import SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE
+from server.text.tokenizers.base import VocabularyTokenizer, read_vocabularies
 from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates
 
@@ -32,7 +26,7 @@ _LANGUAGE_CODE = re.compile(r">>.+<<")
 _JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # a blank in their place would split a word
 
 
-class MarianTokenizer:
+class MarianTokenizer(VocabularyTokenizer):
     """SentencePiece pieces numbered by the bundle's vocabulary; implements `Tokenizer`.
 
     Equal to Hugging Face `MarianTokenizer` except for control tokens in a text: `</s>`, `<pad>` and `>>de<<` are
@@ -40,20 +34,14 @@ class MarianTokenizer:
     """
 
     def __init__(self, bundle: Bundle) -> None:
+        vocabulary, target_vocabulary = read_vocabularies(bundle)
+        super().__init__(bundle.config, vocabulary, target_vocabulary)
         tokens = bundle.config.special_tokens
-        vocabulary = _load_vocabulary(bundle.file(VOCABULARY_FILE))
-        target_file = bundle.file(TARGET_VOCABULARY_FILE)
-        target_vocabulary = _load_vocabulary(target_file) if target_file.is_file() else vocabulary
-        shapes = bundle.config.shapes
-        _check_ids(vocabulary, shapes.vocab_size, VOCABULARY_FILE)
-        _check_ids(target_vocabulary, shapes.target_vocab_size, target_file.name)
-        self._end_of_sequence = tokens.end_of_sequence
-        self._unknown = tokens.unknown
         control = {tokens.end_of_sequence, tokens.padding, tokens.decoder_start, tokens.unknown}
         # The token of a language may contain another code than the bundle: >>deu<< for "de".
         language_tokens = bundle.config.target_language_tokens
         self._language_ids = {language: vocabulary[piece] for language, piece in language_tokens.items()}
-        self._text_ids = {
+        self._ids_of_pieces = {
             piece: id_
             for piece, id_ in vocabulary.items()
             if id_ not in control and not _LANGUAGE_CODE.fullmatch(piece)
@@ -61,7 +49,6 @@ class MarianTokenizer:
         self._source = _load_sentencepiece(bundle.file(SOURCE_SENTENCEPIECE_FILE))
         has_two = bundle.file(TARGET_SENTENCEPIECE_FILE).is_file()
         self._target = _load_sentencepiece(bundle.file(TARGET_SENTENCEPIECE_FILE)) if has_two else self._source
-        self._template = SourceTemplate(bundle.config)
         _check_pieces(self._source, vocabulary, SOURCE_SENTENCEPIECE_FILE)
         if bundle.config.tokenizer.kind == "marian":
             target_model = TARGET_SENTENCEPIECE_FILE if has_two else SOURCE_SENTENCEPIECE_FILE
@@ -69,13 +56,11 @@ class MarianTokenizer:
         self._source_unknown = self._source.unk_id()
         # The token id of each piece of the source model. For single sentences a list is faster to index than an array.
         self._source_ids = [
-            self._text_ids.get(self._source.id_to_piece(piece), self._unknown)
+            self._ids_of_pieces.get(self._source.id_to_piece(piece), self._unknown)
             for piece in range(self._source.get_piece_size())
         ]
         target_control = {tokens.end_of_sequence, tokens.padding, tokens.unknown}
         self._target_ids = {piece: id_ for piece, id_ in target_vocabulary.items() if id_ not in target_control}
-        self._source_names = {id_: piece for piece, id_ in vocabulary.items()}
-        self._target_names = {id_: piece for piece, id_ in target_vocabulary.items()}
         # Byte pieces: the target model writes characters without a piece of their own byte by byte.
         self._target_bytes = {
             id_: int(piece[1:-1], 16) for piece, id_ in target_vocabulary.items() if self._is_byte(piece)
@@ -86,10 +71,7 @@ class MarianTokenizer:
     def encode(
         self, text: str, target_language: str | None = None, source_language: str | None = None
     ) -> NDArray[np.int32]:
-        """Return the token ids [source_len] of `text` with the control tokens of a source, usually the end.
-
-        Lone surrogates are read as U+FFFD. A model with several languages has tokens, or a prompt, of the languages.
-        """
+        """Return the token ids [source_len] of `text` with the control tokens of a source, and that of its language."""
         [tokens] = self.encode_all([text], target_language, source_language)
         return tokens
 
@@ -105,28 +87,10 @@ class MarianTokenizer:
             for ids in self._piece_ids([replace_lone_surrogates(prompt + text) for text in texts])
         ]
 
-    @property
-    def end_token(self) -> int:
-        """The end-of-sequence token."""
-        return self._end_of_sequence
-
-    @property
-    def unknown_token(self) -> int:
-        """The token of pieces that the vocabulary lacks."""
-        return self._unknown
-
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
         pieces = self._target.encode(replace_lone_surrogates(text), out_type=str)
         return [self._target_ids.get(piece, self._unknown) for piece in pieces]
-
-    def source_pieces(self, token_ids: Sequence[int]) -> list[str]:
-        """Return the vocabulary entry of each source token."""
-        return [self._source_names.get(id_, "") for id_ in token_ids]
-
-    def target_pieces(self, token_ids: Sequence[int]) -> list[str]:
-        """Return the vocabulary entry of each target token."""
-        return [self._target_names.get(id_, "") for id_ in token_ids]
 
     @cached_property
     def known_characters(self) -> frozenset[str]:
@@ -139,7 +103,7 @@ class MarianTokenizer:
             for piece in range(self._source.get_piece_size())
             if not self._source.is_byte(piece)
         ]
-        known = frozenset("".join(piece for piece in pieces if piece in self._text_ids))
+        known = frozenset("".join(piece for piece in pieces if piece in self._ids_of_pieces))
         controls = (each for each in map(chr, range(0x10000)) if unicodedata.category(each) in ("Cc", "Cf"))
         return known.union(" \n\r\t", (each for each in controls if each not in _JOINERS and self._is_dropped(each)))
 
@@ -149,9 +113,7 @@ class MarianTokenizer:
         Ranges are approximate where SentencePiece replaces characters before it splits (NFKC).
         """
         spans = _spans(self._source.encode(replace_lone_surrogates(text), out_type=str), text)
-        num_before = self._template.num_before + bool(self._language_ids)
-        num_after = self._template.num_added - self._template.num_before
-        return [*[(0, 0)] * num_before, *spans, *[(len(text), len(text))] * num_after]
+        return [*[(0, 0)] * bool(self._language_ids), *self._within_template(spans, text)]
 
     def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
         """Return the character range of `text`, decoded from `token_ids`, that each token covers."""
@@ -169,8 +131,7 @@ class MarianTokenizer:
 
     def count_tokens(self, text: str) -> int:
         """Return the length of the longest `encode` in any language."""
-        pieces = self._source.encode(replace_lone_surrogates(self._template.longest_prompt + text))
-        return len(pieces) + self._template.num_added + bool(self._language_ids)
+        return super().count_tokens(text) + bool(self._language_ids)
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of generated `token_ids`, without control tokens and unknown tokens."""
@@ -204,6 +165,9 @@ class MarianTokenizer:
         is_byte: bool = self._target.is_byte(self._target.piece_to_id(piece))
         return is_byte
 
+    def _text_ids(self, text: str, *, has_prompt: bool = False) -> Sequence[int]:
+        return next(self._piece_ids([replace_lone_surrogates(text)]))
+
     def _piece_ids(self, texts: list[str]) -> Iterator[list[int]]:
         """Yield the token ids of each text."""
         encode = self._source.encode
@@ -213,7 +177,9 @@ class MarianTokenizer:
                 yield list(map(self._source_ids.__getitem__, pieces))
             else:
                 # A vocabulary shared with the target can contain characters that the source model lacks.
-                yield [self._text_ids.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)]
+                yield [
+                    self._ids_of_pieces.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)
+                ]
 
     def _texts_of_tokens(self) -> "_Texts":
         """Return the text of each target token inside a translation; None where only SentencePiece can join it."""
@@ -253,22 +219,9 @@ def _load_sentencepiece(path: Path) -> SentencePieceProcessor:
     return SentencePieceProcessor(model_proto=path.read_bytes())
 
 
-def _check_ids(vocabulary: Mapping[str, int], vocab_size: int, file: str) -> None:
-    """Raise ValueError for tokens outside the model's vocabulary: an int8 graph would read a wrong row for them."""
-    if wrong := [id_ for id_ in vocabulary.values() if not 0 <= id_ < vocab_size]:
-        raise ValueError(f"tokens of {file} must be from 0 to {vocab_size - 1}. Given: {wrong[0]}")
-
-
 def _check_pieces(model: SentencePieceProcessor, vocabulary: Mapping[str, int], file: str) -> None:
     """Raise ValueError if the vocabulary lacks most pieces of a SentencePiece model: they are of two models."""
     num_pieces = model.get_piece_size()
     num_known = sum(model.id_to_piece(piece) in vocabulary for piece in range(num_pieces))
     if not num_pieces or num_known < num_pieces * _MIN_KNOWN_SHARE:
         raise ValueError(f"{num_known} of {num_pieces} pieces of {file} are in the vocabulary; they are of two models")
-
-
-def _load_vocabulary(path: Path) -> dict[str, int]:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(content, dict) or not content:
-        raise ValueError(f"{path.name} must be a JSON object of pieces and their tokens")
-    return {str(piece): int(id_) for piece, id_ in content.items()}

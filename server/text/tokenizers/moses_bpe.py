@@ -1,6 +1,5 @@
 """Tokenizer of kind `moses_bpe`: Moses' rules for words and punctuation, then byte-pair encoding of each word."""
 
-import json
 import unicodedata
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -8,14 +7,12 @@ from importlib import import_module
 from itertools import accumulate, pairwise
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
 from tokenizers import models
 
 from bundle.bpe_codes import END_OF_WORD, BpeCodes, read_bpe_codes
 from bundle.loading import Bundle
-from bundle.tokenizer_files import BPE_CODES_FILE, TARGET_VOCABULARY_FILE, VOCABULARY_FILE
-from server.text.tokenizers.source_template import SourceTemplate
+from bundle.tokenizer_files import BPE_CODES_FILE
+from server.text.tokenizers.base import VocabularyTokenizer, read_vocabularies
 from server.text.tokenizers.target_spans import spans_of_beginnings
 from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates
@@ -28,7 +25,7 @@ _NUM_CACHED_WORDS: Final = 1 << 16
 _READS_THE_END: Final = ("cs", "fi")
 
 
-class MosesBpeTokenizer:
+class MosesBpeTokenizer(VocabularyTokenizer):
     """Tokenizer of Argos packages with `bpe.model`; implements `Tokenizer`. Thread-safe.
 
     Raises ValueError if the package `sacremoses` is missing.
@@ -36,9 +33,8 @@ class MosesBpeTokenizer:
 
     def __init__(self, bundle: Bundle) -> None:
         config = bundle.config
-        special = config.special_tokens
-        self._end_of_sequence, self._unknown = special.end_of_sequence, special.unknown
-        self._template = SourceTemplate(config)
+        source, target = read_vocabularies(bundle)
+        super().__init__(config, source, target)
         self._source, self._target = (
             _Words(languages[0] if languages else "en")
             for languages in (config.source_languages, config.target_languages)
@@ -46,30 +42,13 @@ class MosesBpeTokenizer:
         self._split = lru_cache(_NUM_CACHED_WORDS)(
             _Splitter(read_bpe_codes(bundle.file(BPE_CODES_FILE).read_bytes(), BPE_CODES_FILE)).split
         )
-        source = json.loads(bundle.file(VOCABULARY_FILE).read_text("utf-8"))
-        target_file = bundle.file(TARGET_VOCABULARY_FILE)
-        target = json.loads(target_file.read_text("utf-8")) if target_file.is_file() else source
-        shapes = config.shapes
-        for vocabulary, size in ((source, shapes.vocab_size), (target, shapes.target_vocab_size)):
-            if wrong := [id_ for id_ in vocabulary.values() if not 0 <= id_ < size]:
-                raise ValueError(f"tokens must be from 0 to {size - 1}. Given: {wrong[0]}")
+        special = config.special_tokens
         languages = {*config.first_language_tokens.values(), *config.tokenizer.source_language_tokens.values()}
         control = {special.end_of_sequence, special.padding, special.decoder_start, special.unknown, *languages}
         self._source_ids, self._target_ids = (
             {piece: id_ for piece, id_ in vocabulary.items() if id_ not in control} for vocabulary in (source, target)
         )
-        self._source_names, self._target_names = ({i: piece for piece, i in v.items()} for v in (source, target))
         self._target_pieces = {id_: piece for piece, id_ in self._target_ids.items()}
-
-    @property
-    def end_token(self) -> int:
-        """The end-of-sequence token."""
-        return self._end_of_sequence
-
-    @property
-    def unknown_token(self) -> int:
-        """The token of pieces that the vocabulary lacks."""
-        return self._unknown
 
     @cached_property
     def known_characters(self) -> frozenset[str]:
@@ -78,19 +57,7 @@ class MosesBpeTokenizer:
         # Only marks and control characters have rules.
         marks = (each for each in map(chr, range(0x10000)) if unicodedata.category(each)[0] in "PSZC")
         named = (each for each in marks if unicodedata.category(each) not in ("Cn", "Co", "Cs") and each not in known)
-        return frozenset(known.union(each for each in named if self._unknown not in self._ids(each)))
-
-    def encode(
-        self, text: str, target_language: str | None = None, source_language: str | None = None
-    ) -> NDArray[np.int32]:
-        """Return the token ids [source_len] of `text` with the control tokens of a source."""
-        return self._template.source(self._ids(self._template.prompt(target_language) + text), source_language)
-
-    def encode_all(
-        self, texts: Sequence[str], target_language: str | None = None, source_language: str | None = None
-    ) -> list[NDArray[np.int32]]:
-        """Return what `encode` returns of each text."""
-        return [self.encode(text, target_language, source_language) for text in texts]
+        return frozenset(known.union(each for each in named if self._unknown not in self._text_ids(each)))
 
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
@@ -101,11 +68,7 @@ class MosesBpeTokenizer:
         """Return how unlikely a word is for the vocabulary, in nats; 0 if the vocabulary has no words."""
         if len(self._source_ids) < MIN_WORDS:
             return 0.0
-        return cost_of_ranks(self.encode_target(word) if is_target else self._ids(word))
-
-    def count_tokens(self, text: str) -> int:
-        """Return the length of the longest `encode` in any language."""
-        return len(self._ids(self._template.longest_prompt + text)) + self._template.num_added
+        return cost_of_ranks(self.encode_target(word) if is_target else self._text_ids(word))
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of generated `token_ids`, without control tokens and unknown tokens."""
@@ -116,14 +79,6 @@ class MosesBpeTokenizer:
         if self._target.language in _READS_THE_END:
             return ""
         return self._target.joined(self._target_words(token_ids)[:-1])
-
-    def source_pieces(self, token_ids: Sequence[int]) -> list[str]:
-        """Return the vocabulary entry of each source token."""
-        return [self._source_names.get(id_, "") for id_ in token_ids]
-
-    def target_pieces(self, token_ids: Sequence[int]) -> list[str]:
-        """Return the vocabulary entry of each target token."""
-        return [self._target_names.get(id_, "") for id_ in token_ids]
 
     def source_spans(self, text: str) -> list[tuple[int, int]]:
         """Return the character range of `text` that each token of `encode` without a prompt covers.
@@ -141,14 +96,13 @@ class MosesBpeTokenizer:
             lengths = accumulate((len(piece.removesuffix(_CONTINUED)) for piece in pieces), initial=0)
             borders = [min(start + length, position) for length in lengths]
             spans += pairwise([*borders[:-1], position])
-        num_after = self._template.num_added - self._template.num_before
-        return [*[(0, 0)] * self._template.num_before, *spans, *[(len(text), len(text))] * num_after]
+        return self._within_template(spans, text)
 
     def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
         """Return the character range of `text`, decoded from `token_ids`, that each token covers."""
         return spans_of_beginnings(token_ids, text, self.decode)
 
-    def _ids(self, text: str) -> list[int]:
+    def _text_ids(self, text: str, *, has_prompt: bool = False) -> Sequence[int]:
         words = self._source.of(text)
         return [self._source_ids.get(piece, self._unknown) for word in words for piece in self._split(word)]
 

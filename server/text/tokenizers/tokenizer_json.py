@@ -4,13 +4,11 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer as Backend
 
 from bundle.loading import Bundle
 from bundle.tokenizer_files import TOKENIZER_JSON_FILE
-from server.text.tokenizers.source_template import SourceTemplate
+from server.text.tokenizers.base import BaseTokenizer
 from server.text.tokenizers.target_spans import spans_of_beginnings
 from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates
@@ -18,7 +16,7 @@ from server.text.unicode_text import replace_lone_surrogates
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-class JsonTokenizer:
+class JsonTokenizer(BaseTokenizer):
     """Tokenizer of the package `tokenizers`; implements `Tokenizer`.
 
     Equal to the tokenizers of Hugging Face except for control tokens in a text, which are encoded as characters, and
@@ -27,30 +25,19 @@ class JsonTokenizer:
 
     def __init__(self, bundle: Bundle) -> None:
         config = bundle.config
+        super().__init__(config)
         special = config.special_tokens
         # Read here: the package's own reader fails with some valid paths.
         self._backend: Backend = Backend.from_str(bundle.file(TOKENIZER_JSON_FILE).read_text("utf-8"))
         self._backend.no_truncation()
         self._backend.no_padding()
         self._backend.encode_special_tokens = True
-        self._template = SourceTemplate(config)
-        self._end_of_sequence, self._unknown = special.end_of_sequence, special.unknown
         languages = {*config.first_language_tokens.values(), *config.tokenizer.source_language_tokens.values()}
         self._left_out = {special.end_of_sequence, special.padding, special.decoder_start, *languages}
         prompts = {self._backend.token_to_id(prompt.strip()) for prompt in config.tokenizer.prompts.values()}
         self._prompts = prompts - {None}
         # A vocabulary can contain the names of its control tokens as if they were words.
         self._control = (self._left_out | self._prompts) - {special.unknown}
-
-    @property
-    def end_token(self) -> int:
-        """The end-of-sequence token."""
-        return self._end_of_sequence
-
-    @property
-    def unknown_token(self) -> int:
-        """The token of pieces that the vocabulary lacks."""
-        return self._unknown
 
     @cached_property
     def known_characters(self) -> frozenset[str]:
@@ -62,19 +49,6 @@ class JsonTokenizer:
         controls = [each for each in map(chr, range(0x10000)) if unicodedata.category(each) in ("Cc", "Cf")]
         return frozenset(known.union(each for each in controls if not self._text_ids(each)))
 
-    def encode(
-        self, text: str, target_language: str | None = None, source_language: str | None = None
-    ) -> NDArray[np.int32]:
-        """Return the token ids [source_len] of `text` with the control tokens of a source."""
-        prompt = self._template.prompt(target_language)
-        return self._template.source(self._text_ids(prompt + text, has_prompt=bool(prompt)), source_language)
-
-    def encode_all(
-        self, texts: Sequence[str], target_language: str | None = None, source_language: str | None = None
-    ) -> list[NDArray[np.int32]]:
-        """Return what `encode` returns of each text."""
-        return [self.encode(text, target_language, source_language) for text in texts]
-
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
         return self._text_ids(text)
@@ -84,10 +58,6 @@ class JsonTokenizer:
         if self._backend.get_vocab_size() < MIN_WORDS:
             return 0.0
         return cost_of_ranks(self._text_ids(f" {word}"))
-
-    def count_tokens(self, text: str) -> int:
-        """Return the length of the longest `encode` in any language."""
-        return len(self._text_ids(self._template.longest_prompt + text)) + self._template.num_added
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of generated `token_ids`, without control tokens."""
@@ -114,8 +84,7 @@ class JsonTokenizer:
         """Return the character range of `text` that each token of `encode` without a prompt covers."""
         offsets = self._backend.encode(replace_lone_surrogates(text), add_special_tokens=False).offsets
         spans = [(int(start), int(end)) for start, end in offsets]
-        num_after = self._template.num_added - self._template.num_before
-        return [*[(0, 0)] * self._template.num_before, *spans, *[(len(text), len(text))] * num_after]
+        return self._within_template(spans, text)
 
     def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
         """Return the character range of `text`, decoded from `token_ids`, that each token covers."""
