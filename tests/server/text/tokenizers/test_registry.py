@@ -1,9 +1,16 @@
+import shutil
+from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
+import pytest
+
 from bundle.loading import Bundle
+from bundle.manifest import BundleError
 from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES, TokenizerKind
 from server.text.tokenizers.marian import MarianTokenizer
-from server.text.tokenizers.registry import TOKENIZERS, open_tokenizer
+from server.text.tokenizers.registry import TOKENIZERS, open_tokenizer, word_tokens_of
+from server.text.tokenizers.word_tokens import word_tokens
 
 
 def test_every_kind_of_the_bundle_format_has_a_tokenizer_and_files() -> None:
@@ -13,3 +20,14 @@ def test_every_kind_of_the_bundle_format_has_a_tokenizer_and_files() -> None:
 
 def test_a_bundle_without_a_kind_has_a_marian_tokenizer(default_bundle: Bundle) -> None:
     assert isinstance(open_tokenizer(default_bundle), MarianTokenizer)
+
+
+def test_words_need_the_vocabulary_only(default_bundle: Bundle, tmp_path: Path) -> None:
+    config = default_bundle.config
+    pieces = open_tokenizer(default_bundle).target_pieces(range(config.shapes.target_vocab_size))
+    vocabulary = shutil.copy(default_bundle.file("vocab.json"), tmp_path)
+    copied = replace(default_bundle, path=tmp_path)
+    assert word_tokens_of(copied) == word_tokens(pieces, config.target_languages)
+    Path(vocabulary).write_text("{")
+    with pytest.raises(BundleError, match="the tokenizer files cannot be read: JSONDecodeError"):
+        word_tokens_of(copied)
