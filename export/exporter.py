@@ -12,6 +12,7 @@ from torch.export import Dim
 
 from bundle import tensors as names
 from bundle.loading import Bundle, load_bundle, save_manifest
+from bundle.shortlist import read_shortlist
 from bundle.tensors import Precision
 from export.bundle_description import describe_bundle, encoder_outputs
 from export.checkpoint_checks import ExportError, require_sizes, with_checked_tasks
@@ -56,8 +57,8 @@ def export_bundle(
     A bundle of a Marian model is a checkpoint, too.
     `report` receives a line for each phase. `source_languages` replace those of a checkpoint that has one code for many
     (`mul`, `roa`), and `target_languages` those of a checkpoint that names none. With a `config_file`, the checkpoint
-    is the file of its weights. Raises `ExportError`, or `CheckpointError` for a checkpoint that cannot be read; then
-    nothing is written.
+    is the file of its weights. Raises `ExportError`, `CheckpointError` for a checkpoint that cannot be read, or
+    `BundleError` for its shortlist; then nothing is written.
     """
     if folder.exists() and not folder.is_dir():
         raise ExportError(f"{folder} is a file; choose another folder")
@@ -83,6 +84,8 @@ def export_bundle(
     if not (languages.target or checkpoint.config.is_encoder_only):
         report("no languages: the model generates texts; with --source and --target it translates")
     unknown_token_id = require_tokenizer(checkpoint, report)
+    if checkpoint.shortlist is not None and precision != "float16":
+        read_shortlist(checkpoint.shortlist, describe_shapes(checkpoint.config))  # before a minute of work
     model = shared_model(checkpoint)
     rescaled: Transformer | None = None
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -121,8 +121,10 @@ def test_an_export_takes_the_shortlist_of_a_folder_and_rejects_a_damaged_one(tmp
     assert bundle.file(SHORTLIST_FILE).read_bytes() == content
     assert bundle.config.files[SHORTLIST_FILE].bytes == len(content)
     (folder / "lex.50.50.ende.s2t.bin").write_bytes(content[:-1])
+    phases: list[str] = []
     with pytest.raises(BundleError, match="truncated"):
-        export_bundle(folder, tmp_path / "other", "int8")
+        export_bundle(folder, tmp_path / "other", "int8", report=phases.append)
+    assert phases == ["reading the checkpoint"]
     assert not (tmp_path / "other").exists()
 
 
