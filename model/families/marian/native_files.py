@@ -66,8 +66,8 @@ def find_files(folder: Path) -> NativeFiles:
     return NativeFiles(model, (vocabularies[0], vocabularies[-1]), allows_unknown, _shortlist(folder, settings))
 
 
-def find_languages(folder: Path, model: Path) -> Languages:
-    """Return the languages from the metadata beside a model or from its name; none if neither has them."""
+def find_languages(folder: Path, files: NativeFiles) -> Languages:
+    """Return the languages from the metadata beside a model, or from the name of a file; none if none has them."""
     metadata = read_settings(folder / "metadata.json", required=False).values
     source, target = metadata.get("sourceLanguage"), metadata.get("targetLanguage")
     if isinstance(source, str) and isinstance(target, str):
@@ -76,8 +76,9 @@ def find_languages(folder: Path, model: Path) -> Languages:
     tags, target = information.get("srcTags"), information.get("trgTag")
     if isinstance(tags, dict) and tags and isinstance(target, str):
         return Languages(tuple(language_code(str(tag)) for tag in tags), (language_code(target),))
-    if found := _PAIR.search(model.name):
-        return Languages((language_code(found[1]),), (language_code(found[2]),))
+    for path in (files.model, *files.vocabularies):
+        if found := _PAIR.search(path.name):
+            return Languages((language_code(found[1]),), (language_code(found[2]),))
     return Languages((), ())
 
 

@@ -54,7 +54,7 @@ class MarianNative:
             config=config,
             weights=select_weights(shapes, tables.tensors, names, (), files.model.name),
             tokenizer=tokenizer_files(folder.path, files.vocabularies, vocabularies),
-            languages=find_languages(folder.path, files.model),
+            languages=find_languages(folder.path, files),
             provenance=Provenance(folder.name, self.name, stored.sha256),
             is_quantized=stored.is_quantized,
             shortlist=files.shortlist,

@@ -131,13 +131,15 @@ def test_a_vocabulary_of_pieces_is_read_with_the_models_beside_it(copied: Path) 
         ("metadata.json", {"sourceLanguage": "en", "targetLanguage": "pt"}, ("en", "pt")),
         ("model_info.json", {"srcTags": {"en": "English"}, "trgTag": "de"}, ("en", "de")),
         ("other.json", {}, ("en", "et")),
+        ("", {}, ("en", "de")),
     ],
 )
-def test_languages_come_from_the_metadata_or_the_name(
+def test_languages_come_from_the_metadata_or_from_names(
     copied: Path, name: str, content: object, languages: tuple[str, str]
 ) -> None:
-    (copied / "model.npz").rename(copied / "model.enet.npz")
-    (copied / name).write_text(json.dumps(content))
+    if name:  # otherwise model.npz and vocab.ende.spm
+        (copied / "model.npz").rename(copied / "model.enet.npz")
+        (copied / name).write_text(json.dumps(content))
     found = read_checkpoint(copied).languages
     assert (*found.source, *found.target) == languages
 
