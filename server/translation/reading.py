@@ -148,7 +148,9 @@ class TextReader:
         """Return the rules for capitals; without those of words if an option names parts of the answer."""
         if _may_change_case(request):
             return CaseRules(self.truecaser(request.source), self.truecaser(request.target, is_target=True))
-        return CaseRules(Truecaser(_no_cost, request.source), Truecaser(_no_cost, request.target))
+        # These phrases may come first, and are part of the answer as they are written.
+        keeps_first = bool(request.options.target_prefix or request.options.required_phrases)
+        return CaseRules(Truecaser(_no_cost, request.source), Truecaser(_no_cost, request.target), keeps_first)
 
     def _plain(self, request: TranslationRequest, run: Runner) -> SegmentedTexts:
         is_whole = request.options.is_about_whole_texts

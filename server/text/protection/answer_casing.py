@@ -14,13 +14,16 @@ CaseOf = Callable[[int, str], str]  # from a word at a position of the answer to
 
 @dataclass(frozen=True, slots=True)
 class CaseRules:
-    """The words of both languages of a translation."""
+    """The words of both languages of a translation. With `keeps_first` an answer begins as the model wrote it."""
 
     source: Truecaser
     target: Truecaser
+    keeps_first: bool = False
 
     def with_first_letter(self, text: str, source: str, start: int, is_continuation: bool) -> str:
         """Return an answer of equal length whose first word has the case that its place in the source asks for."""
+        if self.keeps_first:
+            return text
         is_small = not source[start].isupper()
         if is_continuation:
             begins = source[max(start - 3, 0) : start].rstrip()[-1:] in _BEFORE_SENTENCES

@@ -179,6 +179,22 @@ def test_options_about_hypotheses_decode_a_term_of_the_glossary(
     assert _sources(engine) == ["tea"]
 
 
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [({}, "T"), ({"target_prefix": "tea"}, "t"), ({"required_phrases": ("tea",), "beam_size": 2}, "t")],
+)
+def test_an_answer_begins_with_the_phrase_of_an_option_as_it_is_written(
+    bundle: Bundle, options: dict[str, object], first: str
+) -> None:
+    engine = LowerCaseEngine(bundle)
+    [translated] = _translate(
+        engine,
+        "Tea costs 250.",
+        options=DecodingOptions(**options),  # type: ignore[arg-type]
+    ).translations
+    assert translated.text == f"{first}ea costs 250."
+
+
 def test_the_error_for_a_plain_text_taken_whole_names_the_text(engine: EchoGenerator) -> None:
     options = DecodingOptions(target_prefix="the")
     with pytest.raises(TextTooLong, match="a text taken as one sentence has"):
