@@ -226,11 +226,19 @@ def _file_name(path: str) -> str:
 
 
 def _size(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_FILE_BYTES else None
+    """Return a size, None if the registry names none. Another value is an error: it would turn off a check."""
+    if value is None or (type(value) is int and 0 <= value <= _MAX_FILE_BYTES):
+        return value
+    raise CheckpointError(f"the registry has an unusable size: {value!r:.80}")
 
 
 def _digest(value: object) -> str | None:
-    return value.lower() if isinstance(value, str) and _DIGEST.fullmatch(value.lower()) else None
+    """Return a SHA-256, None if the registry names none."""
+    if value is None:
+        return None
+    if isinstance(value, str) and _DIGEST.fullmatch(value.lower()):
+        return value.lower()
+    raise CheckpointError(f"the registry has an unusable SHA-256: {value!r:.80}")
 
 
 def _age(version: str) -> tuple[int, ...]:

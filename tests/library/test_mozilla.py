@@ -305,6 +305,23 @@ def test_a_registry_cannot_name_files_outside_the_folder() -> None:
     assert not parse_registry({"models": {"en-de": [{"files": {}}, 3, None]}}, "")
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("hash", "0" * 63, "unusable SHA-256: '000"),
+        ("hash", 5, "unusable SHA-256: 5"),
+        ("size", "123", "unusable size: '123'"),
+        ("size", -1, "unusable size: -1"),
+        ("size", True, "unusable size: True"),
+    ],
+)
+def test_a_check_of_the_registry_is_never_left_out(field: str, value: object, message: str) -> None:
+    record = _record("vocab.ende.spm", "vocab", "1.0")
+    record["attachment"][field] = value  # type: ignore[index]
+    with pytest.raises(CheckpointError, match=message):
+        parse_registry({"data": [record]}, "http://h")
+
+
 def test_an_unreleased_model_is_taken_if_there_is_no_other() -> None:
     models = parse_registry({"models": {"en-de": [_entry("tiny", release="Nightly")]}}, "http://h")
     assert choose_model(models, "en", "de").tier == "tiny"
