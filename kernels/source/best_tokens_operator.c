@@ -61,9 +61,9 @@ static void merge(const Best *earlier, const Best *later, int64_t num_best, Best
     merged->all = kernels->add_sums(earlier->all, later->all);
 }
 
-Status *read_ranking(const Context *context, int64_t outputs, Ranking *ranking) {
+Status *read_ranking(const Context *context, const LinearKernel *kernel, int64_t outputs, Ranking *ranking) {
     Tensor mask, num_candidates, with_scores;
-    RETURN_IF_ERROR(read_input(context, 5, &mask));
+    RETURN_IF_ERROR(read_given(context, &kernel->constants, 5, &mask));
     RETURN_IF_ERROR(read_input(context, 6, &num_candidates));
     RETURN_IF_ERROR(read_input(context, 7, &with_scores));
     REQUIRE(mask.size == outputs && num_candidates.size == 1 && with_scores.size == 1,
@@ -137,7 +137,7 @@ Status *compute_best_tokens(void *data, Context *context) {
     Ranking ranking;
     RankedRows ranked;
     RETURN_IF_ERROR(linear_inputs(context, kernel, &hidden, &linear));
-    RETURN_IF_ERROR(read_ranking(context, linear.outputs, &ranking));
+    RETURN_IF_ERROR(read_ranking(context, kernel, linear.outputs, &ranking));
     RETURN_IF_ERROR(create_ranked(context, linear.rows, &ranking, &ranked));
     RETURN_IF_ERROR(quantize_rows(kernel, &hidden, &linear));
     return rank_all(context, &linear, &ranking, NULL, &ranked);

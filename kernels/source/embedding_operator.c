@@ -4,24 +4,31 @@
 
 #include "operator.h"
 
-Status *create_embedding(const Operator *operator, const void *const *given_api, const NodeInfo *info, void **kernel) {
-    (void)operator, (void)given_api;
+typedef struct {
     int64_t width;
-    RETURN_IF_ERROR(get_int_attribute(info, "width", &width));
-    REQUIRE(width > 0, "the width of an embedding must be positive");
-    int64_t *kept = malloc(sizeof *kept);
+    Constants constants;
+} EmbeddingKernel;
+
+Status *create_embedding(const Operator *operator, const void *const *given_api, const NodeInfo *info, void **kernel) {
+    (void)given_api;
+    EmbeddingKernel made;
+    RETURN_IF_ERROR(get_int_attribute(info, "width", &made.width));
+    REQUIRE(made.width > 0, "the width of an embedding must be positive");
+    RETURN_IF_ERROR(read_constants(info, (size_t)((const Definition *)operator)->num_inputs, &made.constants));
+    EmbeddingKernel *kept = malloc(sizeof *kept);
     REQUIRE(kept != NULL, "out of memory");
-    *kept = width;
+    *kept = made;
     *kernel = kept;
     return NULL;
 }
 
 Status *compute_embedding(void *data, Context *context) {
-    const int64_t width = *(const int64_t *)data, quads = (width + 3) / 4;
+    const EmbeddingKernel *kernel = data;
+    const int64_t width = kernel->width, quads = (width + 3) / 4;
     Tensor tokens, panels, scales;
     RETURN_IF_ERROR(read_input(context, 0, &tokens));
-    RETURN_IF_ERROR(read_input(context, 1, &panels));
-    RETURN_IF_ERROR(read_input(context, 2, &scales));
+    RETURN_IF_ERROR(read_given(context, &kernel->constants, 1, &panels));
+    RETURN_IF_ERROR(read_given(context, &kernel->constants, 2, &scales));
     REQUIRE(tokens.num_dimensions < MAX_DIMENSIONS, "tokens have more than three dimensions");
     REQUIRE(panels.size % (quads * 4 * PANEL_COLUMNS) == 0 && panels.size >= quads * 4 * scales.size,
             "a table of embeddings does not fit its width and scales");

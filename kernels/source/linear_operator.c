@@ -10,10 +10,11 @@ static _Thread_local Scratch quantized_scratch, scale_scratch, used_scratch;
 
 Status *create_linear(const Operator *operator, const void *const *given_api, const NodeInfo *info, void **kernel) {
     (void)given_api;
-    LinearKernel made = {(const Definition *)operator, 128, 0.0f};
+    LinearKernel made = {.definition = (const Definition *)operator, .zero_point = 128};
     RETURN_IF_ERROR(get_int_attribute(info, "zero_point", &made.zero_point));
     REQUIRE(made.zero_point == 0 || made.zero_point == 128, "the zero point of activations must be 0 or 128");
     if (made.definition->normalization) RETURN_IF_ERROR(get_float_attribute(info, "epsilon", &made.epsilon));
+    RETURN_IF_ERROR(read_constants(info, (size_t)made.definition->num_inputs, &made.constants));
     LinearKernel *kept = malloc(sizeof *kept);
     REQUIRE(kept != NULL, "out of memory");
     *kept = made;
@@ -35,10 +36,10 @@ static void multiply_task(void *data, size_t task) {
 Status *linear_inputs(const Context *context, const LinearKernel *kernel, Tensor *hidden, Linear *linear) {
     Tensor weight, scales, sums, bias;
     RETURN_IF_ERROR(read_input(context, 0, hidden));
-    RETURN_IF_ERROR(read_input(context, 1, &weight));
-    RETURN_IF_ERROR(read_input(context, 2, &scales));
-    RETURN_IF_ERROR(read_input(context, 3, &sums));
-    RETURN_IF_ERROR(read_input(context, 4, &bias));
+    RETURN_IF_ERROR(read_given(context, &kernel->constants, 1, &weight));
+    RETURN_IF_ERROR(read_given(context, &kernel->constants, 2, &scales));
+    RETURN_IF_ERROR(read_given(context, &kernel->constants, 3, &sums));
+    RETURN_IF_ERROR(read_given(context, &kernel->constants, 4, &bias));
     REQUIRE(hidden->num_dimensions > 0, "hidden states have no dimensions");
     linear->inputs = hidden->dimensions[hidden->num_dimensions - 1];
     linear->rows = linear->inputs > 0 ? hidden->size / linear->inputs : 0;
@@ -103,8 +104,8 @@ Status *compute_linear(void *data, Context *context) {
         kernels->multiply(&linear, 0, panels);
     }
     if (definition->normalization) {
-        RETURN_IF_ERROR(read_input(context, 6, &norm_weight));
-        RETURN_IF_ERROR(read_input(context, 7, &norm_bias));
+        RETURN_IF_ERROR(read_given(context, &kernel->constants, 6, &norm_weight));
+        RETURN_IF_ERROR(read_given(context, &kernel->constants, 7, &norm_bias));
         REQUIRE(norm_weight.size == linear.outputs && norm_bias.size == linear.outputs,
                 "a normalisation has another size than the product");
         kernels->normalize(to, linear.rows, linear.outputs, norm_weight.data, norm_bias.data, kernel->epsilon);

@@ -8,6 +8,7 @@ typedef struct {
     const Definition *definition;
     int64_t zero_point;
     float epsilon;
+    Constants constants;
 } LinearKernel;
 
 /* Read and check the first five inputs: hidden [.., inputs], weight, scales, sums, bias [outputs]. */

@@ -115,7 +115,7 @@ Status *compute_best_listed_tokens(void *data, Context *context) {
     Ranking ranking;
     RankedRows ranked;
     RETURN_IF_ERROR(linear_inputs(context, &kernel->linear, &hidden, &linear));
-    RETURN_IF_ERROR(read_ranking(context, linear.outputs, &ranking));
+    RETURN_IF_ERROR(read_ranking(context, &kernel->linear, linear.outputs, &ranking));
     RETURN_IF_ERROR(read_input(context, 8, &lists));
     RETURN_IF_ERROR(read_input(context, 9, &lengths));
     RETURN_IF_ERROR(read_input(context, 10, &list_of_row));

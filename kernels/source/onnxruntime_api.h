@@ -41,6 +41,7 @@ enum ErrorCode { FAIL = 1, INVALID_ARGUMENT = 2 };
 #define get_input API(90, Status *, const Context *, size_t, const Value **)
 #define get_output API(91, Status *, Context *, size_t, const int64_t *, size_t, Value **)
 #define release_shape API(99, void, Shape *)
+#define get_constant_input API(249, Status *, const NodeInfo *, size_t, int *, const Value **)
 #define parallel_for API(274, Status *, const Context *, void (*)(void *, size_t), size_t, size_t, void *)
 
 /* An operator. ONNX Runtime prefers the newer functions (`..._or_status`) if they are set. */

@@ -37,6 +37,23 @@ Status *read_input(const Context *context, size_t index, Tensor *tensor) {
     return describe(value, tensor);
 }
 
+Status *read_constants(const NodeInfo *info, size_t num_inputs, Constants *constants) {
+    *constants = (Constants){0};
+    for (size_t index = 0; index < num_inputs; index++) {
+        int is_constant = 0;
+        const Value *value = NULL;
+        RETURN_IF_ERROR(get_constant_input(info, index, &is_constant, &value));
+        if (is_constant) RETURN_IF_ERROR(describe(value, &constants->of[index]));
+    }
+    return NULL;
+}
+
+Status *read_given(const Context *context, const Constants *constants, size_t index, Tensor *tensor) {
+    if (constants->of[index].data == NULL) return read_input(context, index, tensor);
+    *tensor = constants->of[index];
+    return NULL;
+}
+
 Status *create_output(Context *context, size_t index, const int64_t *dimensions, size_t num_dimensions, void **data) {
     Value *value;
     RETURN_IF_ERROR(get_output(context, index, dimensions, num_dimensions, &value));

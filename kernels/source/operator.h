@@ -33,7 +33,18 @@ typedef struct {
     int64_t size;
 } Tensor;
 
+#define MAX_INPUTS 11
+
+/* The inputs of a node that are the same in every run, read once: their descriptions are far apart in memory. `data` of the
+ * others is NULL. */
+typedef struct {
+    Tensor of[MAX_INPUTS];
+} Constants;
+
+Status *read_constants(const NodeInfo *info, size_t num_inputs, Constants *constants);
 Status *read_input(const Context *context, size_t index, Tensor *tensor);
+/* Read an input that is usually a constant. */
+Status *read_given(const Context *context, const Constants *constants, size_t index, Tensor *tensor);
 Status *create_output(Context *context, size_t index, const int64_t *dimensions, size_t num_dimensions, void **data);
 
 /* Memory of one thread that is kept from call to call: allocation is slow on virtual machines. */
@@ -50,7 +61,7 @@ typedef struct {
     Operator operator;
     const char *name;
     int num_inputs, num_outputs;
-    int input_types[11], output_types[3];
+    int input_types[MAX_INPUTS], output_types[3];
     int relu, residual, normalization; /* of a linear operator */
 } Definition;
 

@@ -12,7 +12,7 @@ typedef struct {
 } RankedRows;
 
 /* Read and check the mask [outputs], the number of candidates [1], and whether normalisers are required [1]. */
-Status *read_ranking(const Context *context, int64_t outputs, Ranking *ranking);
+Status *read_ranking(const Context *context, const LinearKernel *kernel, int64_t outputs, Ranking *ranking);
 Status *create_ranked(Context *context, int64_t rows, const Ranking *ranking, RankedRows *ranked);
 void write_ranked(const Ranking *ranking, const Best *best, int64_t row, const RankedRows *ranked);
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from export.graphs.best_tokens_operator import BEST_LISTED_TOKENS, BEST_TOKENS
 from export.graphs.onnx_function import DOMAIN, OPSET
@@ -57,15 +57,26 @@ _SIGNATURES: dict[str, tuple[Mapping[str, int], Mapping[str, int]]] = {
 
 
 class OneOperator:
-    """A session of one operator. Native ones run on the instruction set that was registered last in this process."""
+    """A session of one operator. Native ones run on the instruction set that was registered last in this process.
 
-    def __init__(self, name: str, attributes: Mapping[str, float], *, is_native: bool = True, threads: int = 1) -> None:
+    `constants` are inputs that belong to the graph, as weights of a model do.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        attributes: Mapping[str, float],
+        *,
+        is_native: bool = True,
+        threads: int = 1,
+        constants: Mapping[str, NDArray[np.generic]] | None = None,
+    ) -> None:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 4
         if is_native:
             register(options)
-        content = _model(name, attributes).SerializeToString()
+        content = _model(name, attributes, constants or {}).SerializeToString()
         self.session = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         self._outputs = [output.name for output in self.session.get_outputs()]
 
@@ -74,15 +85,16 @@ class OneOperator:
         return dict(zip(self._outputs, self.session.run(None, dict(inputs)), strict=True))
 
 
-def _model(name: str, attributes: Mapping[str, float]) -> ModelProto:
+def _model(name: str, attributes: Mapping[str, float], constants: Mapping[str, NDArray[np.generic]]) -> ModelProto:
     inputs, outputs = _SIGNATURES[name]
     node = helper.make_node(name, list(inputs), list(outputs), domain=DOMAIN)
     node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
     graph = helper.make_graph(
         [node],
         name,
-        [helper.make_tensor_value_info(key, kind, None) for key, kind in inputs.items()],
+        [helper.make_tensor_value_info(key, kind, None) for key, kind in inputs.items() if key not in constants],
         [helper.make_tensor_value_info(key, kind, None) for key, kind in outputs.items()],
+        [numpy_helper.from_array(array, key) for key, array in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
     operators.add_functions(model)

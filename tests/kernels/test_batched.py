@@ -56,3 +56,14 @@ def test_every_instruction_set_gives_the_same_bits(maker: str, sizes: Sizes, mon
         found.append(_open(batch).run(batch.of(list(range(sizes.num_rows)))))
     for other in found[1:]:
         _assert_same_bits(other, found[0])
+
+
+@pytest.mark.usefixtures("instruction_set")
+@pytest.mark.parametrize("maker", MAKERS)
+def test_weights_in_the_graph_give_the_same_bits(maker: str) -> None:
+    batch = MAKERS[maker](SMALL)
+    expected = _open(batch).run(batch.inputs)
+    constants = {name: array for name, array in batch.inputs.items() if name not in batch.rows}
+    operator = OneOperator(batch.operator, batch.attributes, constants=constants)
+    for _ in range(2):
+        _assert_same_bits(operator.run({name: batch.inputs[name] for name in batch.rows}), expected)
